@@ -1,5 +1,4 @@
-// embedding.cpp -- the program of the README: an embedding table on the ps, trained by whichever worker is
-// free.
+// embedding.cpp -- the program of the README: an embedding table on the ps, trained by any free worker.
 #include <capstan/capstan.hpp>
 #include <cstdio>
 
@@ -9,7 +8,7 @@ struct Batch {
   std::vector<std::int64_t> ids;
 };
 
-// Runs once on every worker: its own stream of batches.
+// Runs once on every worker: creates the worker's own stream of batches.
 cs::Iterator<Batch> make_batches(std::int64_t rows) {
   return cs::Iterator<Batch>([rows, next = std::int64_t{cs::current_worker_index()}]() mutable {
     Batch batch;
@@ -18,10 +17,10 @@ cs::Iterator<Batch> make_batches(std::int64_t rows) {
   });
 }
 
-// Runs on whichever worker is free. Plain C++: look up, compute, push.
+// Runs on any free worker. Plain C++: look up, compute, push.
 double train_step(cs::PerWorker<cs::Iterator<Batch>> batches, cs::Variable<float> w) {
   const Batch batch = batches->next();
-  cs::Rows<float> rows = w.lookup(batch.ids);  // these rows only
+  cs::Rows<float> rows = w.lookup(batch.ids);  // only these rows
   double loss = 0;
   for (float& x : rows.values) {
     loss += 0.5 * (x - 1) * (x - 1);
@@ -32,7 +31,7 @@ double train_step(cs::PerWorker<cs::Iterator<Batch>> batches, cs::Variable<float
 }
 
 int main(int argc, char** argv) {
-  cs::Cluster cluster = cs::Cluster::join(argc, argv);  // under mpirun or srun, or this one process
+  cs::Cluster cluster = cs::Cluster::join(argc, argv);  // the ranks of mpirun or srun, or one process
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
 
   cs::ParameterServerStrategy strategy(cluster,

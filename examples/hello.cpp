@@ -4,12 +4,12 @@
 
 namespace cs = capstan;
 
-// Runs on whichever worker is free. SGD with a learning rate of 1 is w -= g, so pushing -number adds it.
+// Runs on any free worker. SGD with a learning rate of 1 is w -= g, so pushing -number adds it.
 std::string add(cs::Variable<double> w, double number) {
-  const std::vector<double> seen = w.pull();
-  w.push_dense(std::vector<double>(seen.size(), -number));
+  const std::vector<double> values = w.pull();
+  w.push_dense(std::vector<double>(values.size(), -number));
   return "worker " + std::to_string(cs::current_worker_index()) + " adds " +
-         std::to_string(static_cast<int>(number)) + " to " + std::to_string(static_cast<int>(seen[0]));
+         std::to_string(static_cast<int>(number)) + " to " + std::to_string(static_cast<int>(values[0]));
 }
 
 int main(int argc, char** argv) {
@@ -21,10 +21,10 @@ int main(int argc, char** argv) {
   cs::Variable<double> w("w", cs::Shape{3}, cs::initializers::zeros(), {cs::optimizers::SGD{1.0}});
 
   cs::ClusterCoordinator coordinator(strategy);
-  std::vector<cs::RemoteValue<std::string>> said;
-  for (int number = 1; number <= 10; ++number) said.push_back(coordinator.schedule<&add>(w, number));
-  coordinator.join();  // every push has been applied now
-  for (const auto& line : said) std::printf("%s\n", line.fetch().c_str());
+  std::vector<cs::RemoteValue<std::string>> lines;
+  for (int number = 1; number <= 10; ++number) lines.push_back(coordinator.schedule<&add>(w, number));
+  coordinator.join();  // every push is applied now
+  for (const auto& line : lines) std::printf("%s\n", line.fetch().c_str());
 
   const std::vector<double> sum = w.pull();
   std::printf("w is %g %g %g\n", sum[0], sum[1], sum[2]);

@@ -1,4 +1,4 @@
-// logistic_regression.cpp -- L2-regularised logistic regression on libsvm text, synchronous or not.
+// logistic_regression.cpp -- L2-regularized logistic regression on libsvm text, synchronous or not.
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <cmath>
@@ -11,7 +11,7 @@ constexpr std::int64_t kAll = 1 << 30;
 double squared(const std::vector<double>& x) {
   return std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
 }
-struct Objective {  // weight * (mean log-loss + lambda / 2 |w|^2); how many examples w gets right
+struct Objective {  // weight * (mean log-loss + lambda / 2 |w|^2), and number of correct predictions
   double value, correct;
   std::vector<double> gradient;
 };
@@ -31,14 +31,14 @@ Objective evaluate(const cs::SparseBatch& data, const std::vector<double>& w, do
   return sum;
 }
 
-// One loop for both modes: a worker has its part of the examples every time, or batches of all of them.
-void train(cs::UpdateGroup group, cs::Variable<double> w, std::string file, bool in_step, int part, int parts,
+// One loop for both modes: a batch is the worker's part of the examples, or 256 of all examples.
+void train(cs::UpdateGroup group, cs::Variable<double> w, std::string file, bool sync, int part, int parts,
            double n) {
-  const auto mine = cs::libsvm_batches({file}, kAll).legacy_rebatch(parts).shard(parts, part).cache();
-  auto batches = (in_step ? mine : cs::libsvm_batches({file}, 256).shuffle(1000)).repeat().make_iterator();
+  const auto local = cs::libsvm_batches({file}, kAll).legacy_rebatch(parts).shard(parts, part).cache();
+  auto batches = (sync ? local : cs::libsvm_batches({file}, 256).shuffle(1000)).repeat().make_iterator();
   for (int step = 0; step < 200; ++step) {
     const cs::SparseBatch batch = batches.next();
-    w.push_dense(evaluate(batch, w.pull(), in_step ? batch.size() / n : 1.0).gradient);
+    w.push_dense(evaluate(batch, w.pull(), sync ? batch.size() / n : 1.0).gradient);
     group.end_step();
   }
   group.leave();
@@ -48,8 +48,8 @@ int main(int argc, char** argv) try {
   cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
   const std::string mode = argc == 4 ? argv[1] : "";
-  const bool in_step = mode == "synchronous";
-  if (!in_step && mode != "asynchronous")
+  const bool sync = mode == "synchronous";
+  if (!sync && mode != "asynchronous")
     return std::fprintf(stderr, "expected synchronous|asynchronous TRAIN_FILE TEST_FILE\n"), 2;
   const auto data = cs::libsvm_batches({argv[2]}, kAll).make_iterator().next();
   const std::int64_t features = 1 + *std::max_element(data.ids.begin(), data.ids.end());
@@ -57,15 +57,15 @@ int main(int argc, char** argv) try {
   cs::ParameterServerStrategy strategy(cluster);
   auto scope = strategy.scope();
   const cs::Optimizer nesterov = cs::optimizers::Momentum{0.25, 0.99, true};  // for |x|^2 up to 16
-  const cs::Optimizer optimizer = in_step ? nesterov : cs::optimizers::Adagrad{0.1};
+  const cs::Optimizer optimizer = sync ? nesterov : cs::optimizers::Adagrad{0.1};
   const cs::Synchronization sum = cs::Synchronous{.average = false};
-  const cs::UpdateGroup group("model", in_step ? sum : cs::Asynchronous{});
+  const cs::UpdateGroup group("model", sync ? sum : cs::Asynchronous{});
   const cs::Variable<double> w("w", cs::Shape{features}, {}, {.optimizer = optimizer, .group = group});
   cs::ClusterCoordinator coordinator(strategy);
   double gap = 1;  // the objective is at most |gradient|^2 / (2 lambda) above the optimum
-  for (int round = 1; round <= (in_step ? 50 : 20) && gap > 1e-6; ++round) {
+  for (int round = 1; round <= (sync ? 50 : 20) && gap > 1e-6; ++round) {
     for (int part = 0, parts = coordinator.workers(); part < parts; ++part)
-      coordinator.schedule<&train>(group, w, argv[2], in_step, part, parts, data.size());
+      coordinator.schedule<&train>(group, w, argv[2], sync, part, parts, data.size());
     coordinator.join();
     group.restart();
     const Objective now = evaluate(data, w.pull());
@@ -73,7 +73,7 @@ int main(int argc, char** argv) try {
     std::printf("%d steps: objective %.10f, the optimum within %.0e\n", 200 * round, now.value, gap);
   }
   std::printf("test accuracy %.4f\n", evaluate(test, w.pull()).correct / test.size());
-  return in_step && gap > 1e-6;
-} catch (const std::exception& error) {  // a file that is missing or not understood, a rank that is gone
+  return sync && gap > 1e-6;
+} catch (const std::exception& error) {  // missing or malformed file, dead rank
   return std::fprintf(stderr, "%s\n", error.what()), 2;
 }

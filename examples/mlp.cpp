@@ -7,7 +7,7 @@
 namespace cs = capstan;
 constexpr std::size_t kHidden = 128, kClasses = 10, kBatch = 64, kSteps = 500;
 using Batch = std::vector<std::pair<cs::Array<std::uint8_t>, cs::Array<std::uint8_t>>>;  // images, labels
-using Steps = cs::PerWorker<cs::Iterator<cs::PerReplica<Batch>>>;                        // a batch a replica
+using Steps = cs::PerWorker<cs::Iterator<cs::PerReplica<Batch>>>;  // a batch per replica
 struct Result {  // means over a batch, and gradients of the loss
   double loss = 0, correct = 0;
   std::vector<float> g1, g2;
@@ -16,7 +16,7 @@ Result evaluate(const Batch& batch, const std::vector<float>& w1, const std::vec
   Result mean{0, 0, std::vector<float>(w1.size()), std::vector<float>(w2.size())};
   for (const auto& [image, label] : batch) {
     std::vector<std::pair<std::size_t, float>> input{{image.size(), 1}};  // the last row is the bias
-    for (std::size_t i = 0; i < image.size(); ++i)                        // most pixels are 0 and left out
+    for (std::size_t i = 0; i < image.size(); ++i)                        // most pixels are 0 and are skipped
       if (image.values[i] > 0) input.emplace_back(i, image.values[i] / 255.0F);
     float hidden[kHidden + 1] = {}, back[kHidden + 1] = {}, total = 0;
     std::vector<float> out(kClasses);
@@ -29,7 +29,7 @@ Result evaluate(const Batch& batch, const std::vector<float>& w1, const std::vec
     mean.correct += answer == largest ? 1.0 / batch.size() : 0;
     for (float& o : out) total += o = std::exp(o - largest);
     mean.loss -= std::log(answer / total) / batch.size();
-    for (float& o : out) o = (o / total - (&o == &answer)) / batch.size();  // the gradient of the loss now
+    for (float& o : out) o = (o / total - (&o == &answer)) / batch.size();  // now the gradient of the loss
     for (std::size_t i = 0; i < w2.size(); ++i) {
       mean.g2[i] += hidden[i / kClasses] * out[i % kClasses];
       if (hidden[i / kClasses] > 0) back[i / kClasses] += out[i % kClasses] * w2[i];
@@ -48,8 +48,8 @@ cs::DistributedDataset<Batch> make_steps(std::string images, std::string labels)
   return cs::get_replicas().distribute_datasets_from_function([&](const auto&) { return batches; });
 }
 void fit(Steps steps, cs::Variable<float> w1, cs::Variable<float> w2) {
-  const auto step = [&, v1 = w1.pull(), v2 = w2.pull()](cs::ReplicaContext& replica, const Batch& mine) {
-    const Result mean = replica.all_reduce(cs::ReduceOp::MEAN, evaluate(mine, v1, v2));
+  const auto step = [&, v1 = w1.pull(), v2 = w2.pull()](cs::ReplicaContext& replica, const Batch& batch) {
+    const Result mean = replica.all_reduce(cs::ReduceOp::MEAN, evaluate(batch, v1, v2));
     replica.on_first_replica([&] { w1.push_dense(mean.g1), w2.push_dense(mean.g2); });
   };
   cs::get_replicas().run(step, steps->next());
@@ -75,6 +75,6 @@ int main(int argc, char** argv) try {
     const Result now = evaluate(test, w1.pull(), w2.pull());
     std::printf("%d steps: test loss %.4f, accuracy %.4f\n", round * int{kSteps}, now.loss, now.correct);
   }
-} catch (const std::exception& error) {  // a file that is missing or not understood, a rank that is gone
+} catch (const std::exception& error) {  // missing or malformed file, dead rank
   return std::fprintf(stderr, "%s\n", error.what()), 2;
 }

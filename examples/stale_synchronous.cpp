@@ -1,4 +1,4 @@
-// stale_synchronous.cpp -- least squares where one worker is slow, and nobody gets more than two steps ahead
+// stale_synchronous.cpp -- least squares with one slow worker; no other worker gets more than two steps ahead
 // of it.
 #include <algorithm>
 #include <capstan/capstan.hpp>
@@ -13,16 +13,16 @@ constexpr std::int64_t kBound = 2, kSteps = 300, kFeatures = 8;
 
 double truth(std::int64_t feature) { return 1.0 / (1 + feature); }
 
-// Runs on each worker: a step is a batch of 32 examples of y = truth . x. Returns how far it was ahead of the
-// slowest at most; `ended` counts every worker's steps.
+// Runs on each worker: a step is a batch of 32 examples of y = truth . x. Returns the maximum number of steps
+// by which it was ahead of the slowest worker; `ended` counts the steps of each worker.
 std::int64_t train(cs::UpdateGroup group, cs::Variable<double> w, cs::Variable<std::int64_t> ended,
                    int part) {
   std::mt19937 random(part);
   std::normal_distribution<double> normal;
   std::int64_t ahead = 0;
   for (int step = 0; step < kSteps; ++step) {
-    if (part == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the slow one
-    const std::vector<double> values = w.pull();  // misses at most kBound steps of anybody
+    if (part == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the slow worker
+    const std::vector<double> values = w.pull();  // lacks at most kBound steps of any worker
     std::vector<double> gradient(kFeatures);
     for (int example = 0; example < 32; ++example) {
       double x[kFeatures], error = 0;
@@ -35,7 +35,7 @@ std::int64_t train(cs::UpdateGroup group, cs::Variable<double> w, cs::Variable<s
     w.push_dense(gradient);
 
     ended.scatter_add(std::vector<std::int64_t>{part}, std::vector<std::int64_t>{1});
-    group.end_step();  // waits while somebody is more than kBound steps behind
+    group.end_step();  // blocks while a worker is more than kBound steps behind
     const std::vector<std::int64_t> steps = ended.pull();
     ahead = std::max(ahead, steps[part] - *std::min_element(steps.begin(), steps.end()));
   }
@@ -63,8 +63,8 @@ int main(int argc, char** argv) {
   std::int64_t ahead = 0;
   for (const auto& lead : leads) ahead = std::max(ahead, lead.fetch());
   double error = 0;
-  const std::vector<double> learnt = w.pull();
-  for (std::int64_t i = 0; i < kFeatures; ++i) error = std::max(error, std::abs(learnt[i] - truth(i)));
+  const std::vector<double> learned = w.pull();
+  for (std::int64_t i = 0; i < kFeatures; ++i) error = std::max(error, std::abs(learned[i] - truth(i)));
   std::printf("%d workers, at most %d steps ahead, largest error %.1e\n", coordinator.workers(),
               static_cast<int>(ahead), error);
   return ahead <= kBound && error < 1e-4 ? 0 : 1;

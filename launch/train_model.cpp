@@ -99,7 +99,7 @@ int run_train_model(train::Program program, const Settings& settings) {
   const train::ModelOptions options = train::ModelOptions::from(program, settings);
   const std::string& summary = settings.text("summary");
   launch::check_summary_path(summary);
-  train::StopRequest::listen(options.stop);
+  train::StopRequest::install_handler(options.stop);
   const Cluster cluster = cluster::join(settings);
   if (cluster.role() != Role::coordinator) return Server(cluster).join();
 
@@ -113,7 +113,7 @@ int run_train_model(train::Program program, const Settings& settings) {
     last = {p.epoch, p.epochs, p.done, p.total, p.loss};
     progress.update(last);
   };
-  hooks.say = [&](const std::string& text) {
+  hooks.log = [&](const std::string& text) {
     progress.clear();
     fmt::print(stderr, "{}\n", text);
   };

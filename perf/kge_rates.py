@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Triples per second of `capstan train kge` beside its bound, the plain single-core program, in one run.
+"""Measures triples per second of `capstan train kge`, and of its bound, the plain single-core program, in one run.
 
 usage: perf/kge_rates.py DATA_DIR [--build build/release] [--model complex] [--epochs 4] [--repeat 5] [--gpu] [--json FILE]
 
-Takes turns: plain, local, 1 worker, 2 workers, then again, so that a machine whose speed drifts does so for all. An
-answer is checked before a rate counts: every run's filtered test MRR must be within --mrr-tolerance of the plain one's.
-With --gpu: plain, 2 workers on two cores, and one process that computes with a GPU; ratios are to the two cores' rate.
+Interleaves the cases: plain, local, 1 worker, 2 workers, and again, so that drift of the machine's speed affects all. A
+rate counts only if the filtered test MRR of the run is within --mrr-tolerance of the plain program's. With --gpu: plain,
+2 workers on two cores, and one process that computes on a GPU; ratios are to the rate of the two cores.
 """
 import argparse, datetime, json, os, pathlib, platform, re, shutil, statistics, subprocess, sys, tempfile
 
@@ -34,8 +34,8 @@ def plain():
 
 
 def capstan(launcher, *more):
-    with tempfile.TemporaryDirectory() as folder:
-        summary = pathlib.Path(folder) / "summary.json"
+    with tempfile.TemporaryDirectory() as directory:
+        summary = pathlib.Path(directory) / "summary.json"
         subprocess.run([*launcher, binaries / "capstan", "train", "kge", *common, "--predictions", "0", "--summary", summary, *more],
                        check=True, capture_output=True, timeout=1800)
         result = json.loads(summary.read_text())
@@ -78,7 +78,7 @@ for name, values in rates.items():
     verified = abs(mrr - expected) <= options.mrr_tolerance
     median = statistics.median(values)
     ratio = median / statistics.median(rates[bound])
-    shown = f"{median:10.0f} {min(values):8.0f} {max(values):8.0f} {ratio:9.2f}" if verified else "wrong answer, no rate"
+    shown = f"{median:10.0f} {min(values):8.0f} {max(values):8.0f} {ratio:9.2f}" if verified else "wrong result, no rate"
     print(f"  {name:36} {shown} {mrr:7.4f}")
     results.append({"case": name, "unit": "triples/s", "median": median if verified else None, "all": values,
                     "bound": statistics.median(rates[bound]), "ratio_to_bound": ratio if verified else None, "mrr": mrr,

@@ -1,7 +1,7 @@
-// perf_checkpoint.cpp -- how fast a table is saved and restored, and what a save costs who is training.
+// perf_checkpoint.cpp -- bandwidth of saving and restoring a table, and the cost of a save for training.
 //
 // Bound: `dd` of the same bytes on the same disk in the same run, with conv=fsync for saving, and reading
-// with a cold cache for restoring (which takes root). For training: the same pushes without a save.
+// with a cold cache for restoring (requires root). For training: the same pushes without a save.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -23,21 +23,22 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kWidth = 64;
-constexpr std::int64_t kIds = 1024;  // a push
+constexpr std::int64_t kIds = 1024;  // per push
 constexpr int kSaves = 3;
 constexpr std::chrono::seconds kUndisturbed{5};
 
-std::string folder = ".";
+std::string directory = ".";
 std::uint64_t table_bytes = std::uint64_t{2} << 30;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Clocks of one host agree.
+/// Comparable between processes of a host.
 std::int64_t nanoseconds(Clock::time_point time) { return time.time_since_epoch().count(); }
 
-/// Adds 1 to each element of random rows until the file is there; when each push had been applied.
+/// Adds 1 to each element of random rows until the file `until` exists; returns the times at which the pushes
+/// were applied.
 std::vector<std::int64_t> push_until(Variable<float> table, std::string until) {
   std::mt19937_64 random(7);
   std::vector<std::int64_t> applied;
@@ -52,7 +53,7 @@ std::vector<std::int64_t> push_until(Variable<float> table, std::string until) {
   return applied;
 }
 
-/// Of all elements, in parts that fit the memory.
+/// Sum of all elements, read in blocks that fit in memory.
 double sum_of(const Variable<float>& table) {
   double sum = 0;
   const std::int64_t rows = table.shape()[0];
@@ -74,12 +75,12 @@ double sum_of(const SavedCheckpoint& saved) {
   return sum;
 }
 
-/// Rows a second, and the longest time between two pushes, from `begin` to `end`.
-struct Pace {
-  double rows_a_second;
+/// Push rate from `begin` to `end`, and the longest time between two pushes.
+struct PushRate {
+  double rows_per_second;
   double longest_gap;
 };
-Pace pace_of(const std::vector<std::int64_t>& applied, std::int64_t begin, std::int64_t end) {
+PushRate push_rate_of(const std::vector<std::int64_t>& applied, std::int64_t begin, std::int64_t end) {
   std::size_t pushes = 0;
   std::int64_t gap = 0;
   for (std::size_t i = 1; i < applied.size(); ++i) {
@@ -91,7 +92,7 @@ Pace pace_of(const std::vector<std::int64_t>& applied, std::int64_t begin, std::
           static_cast<double>(gap) / 1e9};
 }
 
-/// Seconds that a command took; nothing when it failed.
+/// Seconds that a command took; nullopt if it failed.
 std::optional<double> seconds_of_command(const std::string& command) {
   const auto begin = Clock::now();
   if (std::system((command + " 2>/dev/null").c_str()) != 0) return std::nullopt;
@@ -102,10 +103,10 @@ bool drop_caches() { return std::system("sync && echo 3 2>/dev/null >/proc/sys/v
 
 std::filesystem::path largest_part(const std::filesystem::path& checkpoint) {
   std::filesystem::path largest;
-  std::uintmax_t most = 0;
+  std::uintmax_t largest_bytes = 0;
   for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
-    if (entry.file_size() <= most) continue;
-    most = entry.file_size();
+    if (entry.file_size() <= largest_bytes) continue;
+    largest_bytes = entry.file_size();
     largest = entry.path();
   }
   return largest;
@@ -123,12 +124,12 @@ void add(const Session& session, const char* name, double work, const std::vecto
   session.report.add(result);
 }
 
-/// What pushes lose, and by how much one of them is late at most, while the table is saved. Returns how many
-/// pushes there were; `before` had been made already. `which` is "the first save" or another one.
+/// Measures the push rate and the longest gap between pushes while the table is saved. `before`: number of
+/// earlier pushes; returns their number including those made here. `which` names the save in the report.
 std::size_t measure_training(const Session& session, const Variable<float>& table,
                              CheckpointManager& checkpoints, const std::string& which, std::int64_t step,
                              std::size_t before) {
-  const std::string until = folder + "/perf_checkpoint.end";
+  const std::string until = directory + "/perf_checkpoint.end";
   std::filesystem::remove(until);
   const auto pushing = session.coordinator.schedule<&push_until>(table, until);
   std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -142,57 +143,57 @@ std::size_t measure_training(const Session& session, const Variable<float>& tabl
   std::ofstream(until).close();
   const std::vector<std::int64_t> applied = pushing.fetch();
   std::filesystem::remove(until);
-  // Before and after it: a shared machine changes its pace within the time that a save takes.
-  const Pace before_it = pace_of(applied, nanoseconds(alone), nanoseconds(begin));
-  const Pace after_it = pace_of(applied, nanoseconds(end), nanoseconds(past));
-  const Pace undisturbed{(before_it.rows_a_second + after_it.rows_a_second) / 2,
-                         std::max(before_it.longest_gap, after_it.longest_gap)};
-  const Pace disturbed = pace_of(applied, nanoseconds(begin), nanoseconds(end));
+  // Before and after the save: the speed of a shared machine may change while it runs.
+  const PushRate rate_before = push_rate_of(applied, nanoseconds(alone), nanoseconds(begin));
+  const PushRate rate_after = push_rate_of(applied, nanoseconds(end), nanoseconds(past));
+  const PushRate undisturbed{(rate_before.rows_per_second + rate_after.rows_per_second) / 2,
+                             std::max(rate_before.longest_gap, rate_after.longest_gap)};
+  const PushRate disturbed = push_rate_of(applied, nanoseconds(begin), nanoseconds(end));
   const auto count_before = [&](Clock::time_point time) {
     return std::lower_bound(applied.begin(), applied.end(), nanoseconds(time)) - applied.begin();
   };
   const double pushed = sum_of(table);
-  const double in_it = sum_of(SavedCheckpoint(saved));
+  const double in_checkpoint = sum_of(SavedCheckpoint(saved));
   const double all = static_cast<double>(kIds * kWidth);
   const double earlier = all * static_cast<double>(before);
   const bool verified = pushed == earlier + all * static_cast<double>(applied.size()) &&
-                        in_it >= earlier + all * static_cast<double>(count_before(begin)) &&
-                        in_it <= earlier + all * static_cast<double>(count_before(end) + 1);
+                        in_checkpoint >= earlier + all * static_cast<double>(count_before(begin)) &&
+                        in_checkpoint <= earlier + all * static_cast<double>(count_before(end) + 1);
   const std::string name_of_rate = "pushes during " + which;
   Result rate{name_of_rate, name_of_rate, table_bytes, "bytes", "Mrows/s"};
   rate.verified = verified;
-  rate.median = rate.p99 = disturbed.rows_a_second / 1e6;
-  rate.bound = undisturbed.rows_a_second / 1e6;
+  rate.median = rate.p99 = disturbed.rows_per_second / 1e6;
+  rate.bound = undisturbed.rows_per_second / 1e6;
   rate.bound_name = "no save";
   session.report.add(rate);
   const double seconds = std::chrono::duration<double>(end - begin).count();
   for (const auto& [name, value] :
        {std::pair(which + " takes", seconds),
         std::pair("lost pushes, as time without " + which,
-                  seconds * std::max(0.0, 1 - disturbed.rows_a_second / undisturbed.rows_a_second))}) {
+                  seconds * std::max(0.0, 1 - disturbed.rows_per_second / undisturbed.rows_per_second))}) {
     Result took{name, name, table_bytes, "bytes", "s"};
     took.less_is_better = true;
     took.verified = verified;
     took.median = took.p99 = value;
     session.report.add(took);
   }
-  for (const auto& [name, pace] : {std::pair("longest gap during " + which, disturbed),
-                                   std::pair("longest gap beside " + which, undisturbed)}) {
+  for (const auto& [name, push_rate] : {std::pair("longest gap during " + which, disturbed),
+                                        std::pair("longest gap beside " + which, undisturbed)}) {
     Result gap{name, name, table_bytes, "bytes", "ms"};
     gap.less_is_better = true;
     gap.verified = verified;
-    gap.median = gap.p99 = 1e3 * pace.longest_gap;
+    gap.median = gap.p99 = 1e3 * push_rate.longest_gap;
     session.report.add(gap);
   }
   return before + applied.size();
 }
 
-/// Adds 1 to each element of so many rows, no row twice.
+/// Adds 1 to each element of `rows` different rows.
 void push_some(Variable<float> table, std::int64_t rows) {
-  const std::int64_t apart = table.shape()[0] / rows;
+  const std::int64_t stride = table.shape()[0] / rows;
   IndexedSlices<float> push{{}, std::vector<float>(kIds * kWidth, 1)};
   for (std::int64_t row = 0; row < rows; ++row) {
-    push.ids.push_back(row * apart);
+    push.ids.push_back(row * stride);
     if (static_cast<std::int64_t>(push.ids.size()) < kIds) continue;
     table.push(push);
     push.ids.clear();
@@ -200,10 +201,10 @@ void push_some(Variable<float> table, std::int64_t rows) {
   table.flush();
 }
 
-/// What an increment takes after a hundredth of the rows has changed. Bound: writing its bytes at the rate at
-/// which the whole table was saved in `whole` seconds.
+/// Measures an increment after 1% of the rows has changed. Bound: writing its bytes at the rate of the full
+/// save, which took `full_seconds`.
 void measure_increment(const Session& session, const Variable<float>& table, CheckpointManager& checkpoints,
-                       double whole) {
+                       double full_seconds) {
   checkpoints.save(200, "null", {.incremental = true});
   const std::int64_t rows = std::max<std::int64_t>(1, table.shape()[0] / 100 / kIds) * kIds;
   const double before = sum_of(table);
@@ -219,7 +220,7 @@ void measure_increment(const Session& session, const Variable<float>& table, Che
   result.verified = sum_of(SavedCheckpoint(saved)) == before + pushed &&
                     checkpoints.restore_latest() == 201 && sum_of(table) == before + pushed;
   result.median = result.p99 = 1e3 * seconds;
-  result.bound = 1e3 * whole * bytes / static_cast<double>(table_bytes);
+  result.bound = 1e3 * full_seconds * bytes / static_cast<double>(table_bytes);
   result.bound_name = "its bytes, at a whole save's rate";
   session.report.add(result);
 }
@@ -227,13 +228,13 @@ void measure_increment(const Session& session, const Variable<float>& table, Che
 void measure_all(const Session& session) {
   const auto rows = static_cast<std::int64_t>(table_bytes / (kWidth * sizeof(float)));
   const Variable<float> table("table", Shape{rows, kWidth}, {}, {optimizers::SGD{-1}});
-  const std::filesystem::path checkpoint_folder = folder + "/perf_checkpoint";
-  std::filesystem::remove_all(checkpoint_folder);
+  const std::filesystem::path checkpoint_directory = directory + "/perf_checkpoint";
+  std::filesystem::remove_all(checkpoint_directory);
   std::vector<double> saving, restoring, dd_writing, dd_reading;
   bool verified = true;
   {
-    CheckpointManager checkpoints(session.strategy, {.directory = checkpoint_folder, .max_to_keep = 1});
-    // Memory for rows that change meanwhile is new in the first save, and used again in later ones.
+    CheckpointManager checkpoints(session.strategy, {.directory = checkpoint_directory, .max_to_keep = 1});
+    // The first save allocates memory for rows that change meanwhile; later ones reuse it.
     const std::size_t pushes = measure_training(session, table, checkpoints, "the first save", 100, 0);
     measure_training(session, table, checkpoints, "a later save", 101, pushes);
     const double sum = sum_of(table);
@@ -242,7 +243,7 @@ void measure_all(const Session& session) {
       const std::filesystem::path saved = checkpoints.save(101 + save);
       saving.push_back(seconds_since(begin));
       const std::string part = largest_part(saved).string();
-      const std::string copy = folder + "/perf_checkpoint.dd";
+      const std::string copy = directory + "/perf_checkpoint.dd";
       if (const auto seconds = seconds_of_command(fmt::format("dd if={} of={} bs=1M conv=fsync", part, copy)))
         dd_writing.push_back(*seconds);
       if (drop_caches()) {
@@ -258,21 +259,21 @@ void measure_all(const Session& session) {
     }
   }
   {
-    CheckpointManager checkpoints(session.strategy, {.directory = checkpoint_folder, .max_to_keep = 2});
+    CheckpointManager checkpoints(session.strategy, {.directory = checkpoint_directory, .max_to_keep = 2});
     measure_increment(session, table, checkpoints, median(saving));
   }
-  std::filesystem::remove_all(checkpoint_folder);
+  std::filesystem::remove_all(checkpoint_directory);
   const auto bytes = static_cast<double>(table_bytes);
   add(session, "save", bytes, saving, verified, dd_writing);
   if (restoring.empty()) {
-    std::fprintf(stderr, "restoring is not measured: caches can be dropped by root alone\n");
+    std::fprintf(stderr, "restore is not measured: dropping the page cache requires root\n");
   } else {
     add(session, "restore", bytes, restoring, verified, dd_reading);
   }
 }
 
 void more_flags(CLI::App& app) {
-  app.add_option("--folder", folder, "where checkpoints are written, on the disk that is measured")
+  app.add_option("--folder", directory, "directory for the checkpoints, on the disk to measure")
       ->capture_default_str();
   app.add_option("--table-bytes", table_bytes, "size of the table")
       ->transform(CLI::AsSizeValue(false))
@@ -284,9 +285,11 @@ void more_flags(CLI::App& app) {
 
 int main(int argc, char** argv) {
   using namespace capstan::perf;
-  return run(argc, argv,
-             {.question = "Saving and restoring a table, beside dd, and what a save costs who is training.",
-              .measure = &measure_all,
-              .more_flags = &more_flags,
-              .one_closure_a_worker = false});
+  return run(
+      argc, argv,
+      {.question =
+           "Measures saving and restoring a table, compared with dd, and the cost of a save for training.",
+       .measure = &measure_all,
+       .more_flags = &more_flags,
+       .one_closure_per_worker = false});
 }

@@ -1,4 +1,4 @@
-// perf_counter.cpp -- fetch_add on a global step: how many a second, and how long one takes.
+// perf_counter.cpp -- rate and latency of fetch_add on a global step.
 //
 // Bound: `ucx_perftest -t ucp_fadd` on the same transport, by --bounds. Rival: MPI_Fetch_and_op between the
 // same ranks.
@@ -12,7 +12,7 @@
 namespace capstan::perf {
 namespace {
 
-constexpr int kRateCalls = 1000;     // a sample of the rate
+constexpr int kRateCalls = 1000;     // per sample of the rate
 constexpr int kLatencySamples = 50;  // of single calls, for each of --iters
 constexpr const char* kRateBound = "fetch_add_rate";
 constexpr const char* kLatencyBound = "fetch_add_latency";
@@ -26,13 +26,13 @@ struct CounterCase {
   std::int64_t added() const { return std::int64_t{calls} * (warmup + samples); }
 };
 
-/// Verified when no two calls of this worker returned the same or went backwards.
-Timings measure(CounterCase c, Counter step, Counter together, std::int64_t workers) {
+/// Verified if the results of this worker's calls strictly increase.
+Timings measure(CounterCase c, Counter step, Counter counter, std::int64_t workers) {
   Timings timings;
   timings.verified = true;
   std::int64_t last = -1;
   take_turns(
-      c.warmup, c.samples, Together(together, workers), false, [] {},
+      c.warmup, c.samples, StartBarrier(counter, workers), false, [] {},
       [&] {
         for (int k = 0; k < c.calls; ++k) {
           const std::int64_t before = step.fetch_add(1);
@@ -66,7 +66,7 @@ void measure_all(const Session& session) {
   Timings timings = measure_case(session, rate_case(session.options), "rate");
   Result rate{kRate, kRate, sizeof(std::int64_t), "bytes", "calls/s"};
   rate.verified = timings.verified;
-  rate = rate_result(rate, kRateCalls * workers, timings.figure);
+  rate = rate_result(rate, kRateCalls * workers, timings.measured);
   rate.bound = session.bounds.at(kRateBound, rate.size);
   rate.bound_name = session.bounds.by(kRateBound);
   session.report.add(rate);
@@ -74,13 +74,13 @@ void measure_all(const Session& session) {
   timings = measure_case(session, latency_case(session.options), "latency");
   Result latency{kLatency, kLatency, sizeof(std::int64_t), "bytes", "us"};
   latency.verified = timings.verified;
-  latency = time_result(latency, 1e6, timings.figure);
+  latency = time_result(latency, 1e6, timings.measured);
   latency.bound = session.bounds.at(kLatencyBound, latency.size);
   latency.bound_name = session.bounds.by(kLatencyBound);
   session.report.add(latency);
 }
 
-/// Workers add to a word in the window of the first ps.
+/// Times the workers' additions to a word in the window of the first ps.
 std::vector<double> rival_seconds(const MpiRanks& ranks, const CounterCase& c, MPI_Win window) {
   std::vector<double> seconds;
   if (ranks.role() != Role::worker) return seconds;
@@ -109,7 +109,7 @@ void rival(const MpiRanks& ranks, const Options& options, Report& report) {
   MPI_Win_lock_all(0, window);
   if (holds_word) *word = 0;
   MPI_Win_sync(window);
-  ranks.meet();
+  ranks.barrier();
   const std::vector<double> rate =
       ranks.slowest(rival_seconds(ranks, rate_case(options), window), options.iters);
   const CounterCase single = latency_case(options);
@@ -131,7 +131,7 @@ void rival(const MpiRanks& ranks, const Options& options, Report& report) {
 int main(int argc, char** argv) {
   using namespace capstan::perf;
   return run(argc, argv,
-             {.question = "Rate and latency of Counter::fetch_add, beside MPI_Fetch_and_op.",
+             {.question = "Measures rate and latency of Counter::fetch_add, compared with MPI_Fetch_and_op.",
               .measure = &measure_all,
               .rival = &rival});
 }

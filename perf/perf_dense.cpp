@@ -1,8 +1,8 @@
 // perf_dense.cpp -- bandwidth of dense pulls and pushes, by size.
 //
 // Bound on one host: memcpy of the same bytes from a cold source, and for pushes memcpy and a pass of SGD in
-// place. Between hosts: what --bounds says of the link, with several pulls in flight. A source that is larger
-// than any cache is walked in an order without neighbours, so every block is cold for both.
+// place. Between hosts: the bandwidth of the link from --bounds, with several pulls in flight. A source
+// larger than any cache is read in a scattered order of blocks, so that each block is cold for both.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -24,18 +24,18 @@ constexpr std::uint64_t kWidth = 256;  // rows of 1 KiB
 constexpr std::uint64_t kRowBytes = kWidth * sizeof(float);
 constexpr std::uint64_t kSourceBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kSampleBytes = 1 << 20;
-/// A sample of pushes ends with one flush, which a stream of pushes seldom pays for.
+/// A sample of pushes ends with one flush, whose cost a stream of pushes rarely pays.
 constexpr std::uint64_t kPushSampleBytes = 16 << 20;
 constexpr int kInFlightBetweenHosts = 4;
 constexpr const char* kDenseBound = "dense_bandwidth";
 
 std::uint64_t factor = 4;  // --factor
 
-/// One size, as it travels to the workers.
+/// One size, serialized to the workers.
 struct DenseCase {
-  std::uint64_t rows = 0;         // a call
+  std::uint64_t rows = 0;         // per call
   std::uint64_t source_rows = 0;  // to pull from
-  int calls = 1;                  // a sample
+  int calls = 1;                  // per sample
   int in_flight = 1;
   int warmup = 0;
   int samples = 0;
@@ -46,7 +46,7 @@ struct DenseCase {
   std::uint64_t bytes() const { return rows * kRowBytes; }
 };
 
-/// Which block comes next: each once, far from the one before.
+/// Order of the blocks: each once, far from its predecessor.
 class Walk {
  public:
   explicit Walk(const DenseCase& c) : rows_(c.rows), blocks_(c.source_rows / c.rows), order_(blocks_) {}
@@ -63,7 +63,8 @@ std::span<float> part(std::span<float> out, const DenseCase& c, int i) {
   return out.subspan(static_cast<std::size_t>(i) * c.floats(), c.floats());
 }
 
-/// c.calls pulls, where Variable has asynchronous ones c.in_flight at a time. `out` has room for as many.
+/// Runs c.calls pulls, c.in_flight at a time if V has asynchronous pulls. `out` has room for c.in_flight
+/// results.
 template <class V>
 void pull_all(const DenseCase& c, const V& variable, Walk& walk, std::span<float> out) {
   if constexpr (requires { variable.pull_async(std::uint64_t{0}, out).wait(); }) {
@@ -89,9 +90,9 @@ struct Arrays {
   Array staging;
   Array table;
 };
-thread_local Arrays arrays;  // a worker's, kept from one closure to the next
+thread_local Arrays arrays;  // persists between the closures of a worker
 
-bool right(std::uint64_t first_row, std::span<const float> out) {
+bool correct(std::uint64_t first_row, std::span<const float> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i] != pattern(first_row + i / kWidth, i % kWidth)) return false;
   }
@@ -107,14 +108,14 @@ bool pulls_verified(const DenseCase& c, const Variable<float>& variable, std::sp
     Walk same = walk;
     std::fill(out.begin(), out.end(), -1.0f);
     pull_all(one, variable, walk, out);
-    if (!right(same.next_row(), part(out, c, 0))) return false;
+    if (!correct(same.next_row(), part(out, c, 0))) return false;
   }
   return true;
 }
 
 Timings measure_pull(DenseCase c, Variable<float> variable, Counter counter, std::int64_t workers) {
-  const auto room = static_cast<std::size_t>(c.in_flight) * c.floats();
-  const std::span<float> out = arrays.out.get(room, true);
+  const auto capacity = static_cast<std::size_t>(c.in_flight) * c.floats();
+  const std::span<float> out = arrays.out.get(capacity, true);
   std::span<float> source;
   if (c.with_bound) source = arrays.source.get(c.source_rows * kWidth, c.huge_pages);
   Walk walk(c);
@@ -122,7 +123,7 @@ Timings measure_pull(DenseCase c, Variable<float> variable, Counter counter, std
   Timings timings;
   timings.verified = pulls_verified(c, variable, out);
   take_turns(
-      c.warmup, c.samples, Together(counter, workers), c.with_bound, [] {},
+      c.warmup, c.samples, StartBarrier(counter, workers), c.with_bound, [] {},
       [&] {
         pull_all(c, variable, walk, out);
         use_memory();
@@ -137,7 +138,7 @@ Timings measure_pull(DenseCase c, Variable<float> variable, Counter counter, std
   return timings;
 }
 
-/// Whole numbers, so that sums are exact, with a mean near 0.
+/// Integers with a mean near 0, so that sums are exact.
 void fill_gradient(std::span<float> gradient) {
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     gradient[i] = static_cast<float>(static_cast<int>(i % 7) - 3);
@@ -149,7 +150,7 @@ constexpr int kCheckedPushes = 3;
 bool push_for_check(DenseCase c, Variable<float> variable, Counter counter, std::int64_t workers) {
   std::vector<float> gradient(c.floats());
   fill_gradient(gradient);
-  Together(counter, workers).wait();
+  StartBarrier(counter, workers).wait();
   for (int i = 0; i < kCheckedPushes; ++i) variable.push_dense(gradient);
   variable.flush();
   return true;
@@ -174,9 +175,9 @@ Timings measure_push(DenseCase c, Variable<float> variable, Counter counter, std
     table = arrays.table.get(c.floats(), c.huge_pages);
   }
   Timings timings;
-  timings.verified = true;  // the coordinator has compared
+  timings.verified = true;  // the coordinator compares
   take_turns(
-      c.warmup, c.samples, Together(counter, workers), c.with_bound, [] {},
+      c.warmup, c.samples, StartBarrier(counter, workers), c.with_bound, [] {},
       [&] {
         for (int k = 0; k < c.calls; ++k) variable.push_dense(gradient);
         variable.flush();
@@ -218,7 +219,7 @@ Result dense_result(const DenseCase& c, const Timings& timings, const Session& s
   result.verified = timings.verified;
   const double megabytes =
       static_cast<double>(c.bytes()) * c.calls * static_cast<double>(session.workers) / 1e6;
-  result = rate_result(std::move(result), megabytes, timings.figure);
+  result = rate_result(std::move(result), megabytes, timings.measured);
   if (!timings.bound.empty()) {
     result.bound = megabytes / median(timings.bound);
     result.bound_name = loop;
@@ -249,7 +250,10 @@ Variable<float> make_variable(const std::string& name, std::uint64_t rows) {
 void measure_all(const Session& session) {
   const std::vector<DenseCase> cases = dense_cases(session, kSampleBytes);
   const std::vector<DenseCase> push_cases = dense_cases(session, kPushSampleBytes);
-  if (cases.empty()) throw Error(Code::invalid_argument, "no size between --min-bytes and --max-bytes");
+  if (cases.empty())
+    throw Error(
+        Code::invalid_argument,
+        "--min-bytes, --max-bytes: no size to measure, expected a size between them of at least 1 KiB");
   const Variable<float> source = make_variable("source", cases[0].source_rows);
   fill_source(source);
   session.on_all_workers<&read_once>(source);
@@ -281,10 +285,11 @@ void measure_all(const Session& session) {
 
 int main(int argc, char** argv) {
   using namespace capstan::perf;
-  return run(argc, argv,
-             {.question = "Bandwidth of dense pull and push with SGD, by size, beside memcpy.",
-              .measure = &measure_all,
-              .more_flags = [](CLI::App& app) {
-                app.add_option("--factor", factor, "from one size to the next")->check(CLI::Range(2, 1024));
-              }});
+  return run(
+      argc, argv,
+      {.question = "Measures the bandwidth of dense pull and push with SGD, by size, compared with memcpy.",
+       .measure = &measure_all,
+       .more_flags = [](CLI::App& app) {
+         app.add_option("--factor", factor, "ratio of one size to the next")->check(CLI::Range(2, 1024));
+       }});
 }

@@ -1,16 +1,15 @@
-// perf_gpu.cpp -- how fast a GPU reads and updates rows of a table in its own memory. Needs no MPI and no
-// UCX.
+// perf_gpu.cpp -- rate at which a GPU reads and updates rows of a table in its own memory. Requires neither
+// MPI nor UCX.
 //
 //   perf_gpu [GIBIBYTES of the table (4)] [JSON]
 //
-// Bound: a copy of as many bytes within the GPU's memory (cudaMemcpyAsync), in the same run; of staging, one
-// between the GPU and pinned memory of the host. Each case is 20 calls between two events, 30 times; the
-// median counts. A step of KGE has its rows in the GPU's memory; 10 times what two cores train is asked for,
-// 52,679 triples/s with ComplEx (docs/performance.md). Ranks of held-out triples, from a table that is there,
-// are held against the products of matrices alone. What a call leaves behind is compared with the host
-// first. The same lookups and pushes by all cores of the machine go beside them. With CAPSTAN_GPU_STAND_INS
-// in the environment, and no GPU, stand-ins make one call of each, whose answers count and whose rates do
-// not.
+// Bound: a copy of as many bytes within the GPU's memory (cudaMemcpyAsync), in the same run; for staging, a
+// copy between the GPU and pinned host memory. Each case is 20 calls between two events, 30 times; the median
+// counts. A step of KGE has its rows in the GPU's memory; its target is 10 times the rate of two CPU cores,
+// 52,679 triples/s with ComplEx (docs/performance.md). Ranking of held-out triples, with the table in the
+// GPU's memory, is compared with its matrix products alone. The result of a call is first compared with the
+// host's. The same lookups and pushes are measured on all CPU cores. With CAPSTAN_GPU_STAND_INS in the
+// environment and no GPU, stand-ins make one call each; only their results count, not their rates.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,40 +43,39 @@ using gpu::Values;
 constexpr std::uint32_t kIds = 65536;
 constexpr int kCalls = 20;
 constexpr int kRepeats = 30;
-constexpr int kSets =
-    8;  // of ids, and of what is read or written beside the table, by turns: more than caches hold
+constexpr int kSets = 8;  // of ids and buffers, used in turn: together larger than the caches
 constexpr double kGiga = 1e9;
 const Optimizer kSgd = optimizers::SGD{0.5};
 const Optimizer kAdam = optimizers::Adam{0.01};
 
 struct Case {
   std::string name;
-  double gigabytes_a_second = 0;
+  double gigabytes_per_second = 0;
   double of_copy = 0;
   double asked = 0;
   bool verified = false;
 };
 
-/// Of a lookup or a push, uniform ids.
-struct BesideHost {
+/// A lookup or push with uniform ids, on the GPU and on the CPU cores.
+struct HostComparison {
   std::string name;
-  double gpu_rows = 0;  // a second
+  double gpu_rows = 0;  // per second
   double host_rows = 0;
   bool verified = false;
 };
 
 struct KgeRate {
   std::string name;
-  double triples_a_second = 0;
-  double tflops = 0;  // of the products of matrices
+  double triples_per_second = 0;
+  double tflops = 0;  // of the matrix products
   double asked = 0;   // triples/s
   bool verified = false;
 };
 
 struct RankRate {
   std::string name;
-  double pairs_a_second = 0;  // of a query and an entity
-  double of_product = 0;      // of the rate of the products of matrices alone
+  double pairs_per_second = 0;  // pairs of a query and an entity
+  double of_product = 0;        // ratio to the rate of the matrix products alone
   bool verified = false;
 };
 
@@ -111,12 +109,12 @@ class Bench {
     }
   }
   const std::vector<Case>& cases() const { return cases_; }
-  const std::vector<BesideHost>& beside_host() const { return beside_host_; }
+  const std::vector<HostComparison>& beside_host() const { return beside_host_; }
   const std::vector<KgeRate>& kge_rates() const { return kge_rates_; }
   const std::vector<RankRate>& rank_rates() const { return rank_rates_; }
 
  private:
-  /// The median of the milliseconds that a call takes.
+  /// Median duration of a call, in milliseconds.
   template <class Call>
   double milliseconds(const Call& call) {
     std::vector<double> all;
@@ -143,33 +141,32 @@ class Bench {
     return 2 * kBytes / (time * 1e-3) / kGiga;
   }
 
-  /// From memory that is in the host's caches or near them to the GPU, and back, as Variable::pull and
-  /// push_dense do it.
+  /// Copies between pageable host memory, mostly cached, and the GPU, as Variable::pull and push_dense do.
   void staging() {
     const std::size_t bytes = std::min<std::size_t>(table_bytes_, std::size_t{256} << 20);
     std::vector<std::byte> host(bytes);
     for (std::size_t i = 0; i < bytes; ++i) host[i] = std::byte(i * 131 % 251);
-    const Values<std::byte> there(0, bytes);
+    const Values<std::byte> device(0, bytes);
     gpu::PinnedMemory pinned(bytes);
     std::memcpy(pinned.data(), host.data(), bytes);
     const auto rate = [&](double time) { return static_cast<double>(bytes) / (time * 1e-3) / kGiga; };
     const double in =
-        rate(milliseconds([&](int) { gpu::copy(stream_, there.data(), pinned.data(), bytes); }));
+        rate(milliseconds([&](int) { gpu::copy(stream_, device.data(), pinned.data(), bytes); }));
     const double out =
-        rate(milliseconds([&](int) { gpu::copy(stream_, pinned.data(), there.data(), bytes); }));
+        rate(milliseconds([&](int) { gpu::copy(stream_, pinned.data(), device.data(), bytes); }));
     cases_.push_back({"pinned memory to the GPU", in, in / copy_rate_, 0, true});
     cases_.push_back({"the GPU to pinned memory", out, out / copy_rate_, 0, true});
 
-    gpu::fill_with_zeros(stream_, there.data(), bytes);
+    gpu::fill_with_zeros(stream_, device.data(), bytes);
     gpu::Staging staging(0);
     const auto to_gpu = [&](int) {
-      staging.to_gpu(stream_, there.data(), bytes, 1,
+      staging.to_gpu(stream_, device.data(), bytes, 1,
                      [&](std::uint64_t first, std::size_t count, std::byte* to) {
                        std::memcpy(to, host.data() + first, count);
                      });
     };
     const auto from_gpu = [&](int) {
-      const std::byte* back = staging.from_gpu(stream_, there.data(), bytes);
+      const std::byte* back = staging.from_gpu(stream_, device.data(), bytes);
       staging.await(bytes);
       return std::memcmp(back, host.data(), bytes) == 0;
     };
@@ -177,7 +174,7 @@ class Bench {
     const bool verified = from_gpu(0);
     const double staged_in = rate(milliseconds(to_gpu));
     const double staged_out = rate(milliseconds([&](int) {
-      (void)staging.from_gpu(stream_, there.data(), bytes);
+      (void)staging.from_gpu(stream_, device.data(), bytes);
       staging.await(bytes);
     }));
     cases_.push_back(
@@ -187,17 +184,17 @@ class Bench {
 
   template <class T>
   Values<T> to_gpu(const std::vector<T>& values) {
-    Values<T> there(0, values.size());
-    gpu::copy(stream_, there.data(), values.data(), values.size() * sizeof(T));
+    Values<T> device(0, values.size());
+    gpu::copy(stream_, device.data(), values.data(), values.size() * sizeof(T));
     stream_.wait();
-    return there;
+    return device;
   }
   template <class T>
-  std::vector<T> to_host(const T* there, std::size_t count) {
-    std::vector<T> here(count);
-    gpu::copy(stream_, here.data(), there, count * sizeof(T));
+  std::vector<T> to_host(const T* device, std::size_t count) {
+    std::vector<T> host(count);
+    gpu::copy(stream_, host.data(), device, count * sizeof(T));
     stream_.wait();
-    return here;
+    return host;
   }
 
   struct Table {
@@ -221,7 +218,7 @@ class Bench {
     }
     return table;
   }
-  /// Ranks by a density of 1/x^1.05, inverted, at scattered places.
+  /// Ranks drawn by inversion of a density of 1/x^1.05, scattered over the rows.
   static std::uint32_t zipf_rank(std::uint32_t rows, std::mt19937_64& random) {
     constexpr double kExponent = 1.05;
     const double u = std::uniform_real_distribution<double>()(random);
@@ -230,7 +227,7 @@ class Bench {
     return static_cast<std::uint32_t>(static_cast<std::uint64_t>(rank) * 2654435761U % rows);
   }
 
-  /// Rows a second of a call with kIds of them.
+  /// Adds a case; returns rows per second of a call with kIds rows.
   double add(std::string name, double bytes, double time, double asked, bool verified) {
     const double rate = bytes / (time * 1e-3) / kGiga;
     cases_.push_back({std::move(name), rate, rate / copy_rate_, asked, verified});
@@ -269,7 +266,7 @@ class Bench {
     }
     std::vector<float> host_gradient(kIds * dim);
     for (std::size_t i = 0; i < host_gradient.size(); ++i) host_gradient[i] = pattern(i) / 64;
-    const Values<float> gradients(0, kSets * host_gradient.size());  // the same one each time
+    const Values<float> gradients(0, kSets * host_gradient.size());  // equal copies
     for (std::size_t set = 0; set < kSets; ++set) {
       gpu::copy(stream_, gradients.data() + set * host_gradient.size(), host_gradient.data(),
                 host_gradient.size() * sizeof(float));
@@ -292,7 +289,7 @@ class Bench {
                                        table.first_bad.data()});
     };
     call(0);
-    const bool verified = is_right(o, table, dim, host_gradient);
+    const bool verified = is_correct(o, table, dim, host_gradient);
     double bytes = (adam ? 7.0 : 3.0) * static_cast<double>(kIds) * static_cast<double>(dim) * sizeof(float);
     bytes += kIds * sizeof(std::uint32_t);
     return add(fmt::format("push {}, {} floats, {}", name, dim, zipf ? "zipf" : "uniform"), bytes,
@@ -304,7 +301,7 @@ class Bench {
     HostTable table(table_bytes_, dim, kIds, timed ? kCalls : 1, timed ? 10 : 1);
     const auto add = [&](const char* what, double gpu_rows, HostRate host) {
       beside_host_.push_back(
-          {fmt::format("{}, {} floats, uniform", what, dim), gpu_rows, host.rows_a_second, host.verified});
+          {fmt::format("{}, {} floats, uniform", what, dim), gpu_rows, host.rows_per_second, host.verified});
     };
     add("lookup", looked_up, table.lookup());
     add("push sgd", pushed, table.push(kSgd));
@@ -313,7 +310,7 @@ class Bench {
 
   void kge_step(kge::ModelKind model) {
     KgeCase one(stream_, model);
-    const bool verified = one.is_right();
+    const bool verified = one.is_correct();
     const double seconds = milliseconds([&](int i) { one.step(i); }) * 1e-3;
     kge_rates_.push_back({one.name(), one.triples() / seconds, one.flops() / seconds * 1e-12,
                           model == kge::ModelKind::complex ? 10 * 52679.0 : 0, verified});
@@ -321,19 +318,20 @@ class Bench {
 
   void kge_ranks(kge::ModelKind model) {
     RankCase one(stream_, model);
-    const bool verified = one.is_right();
+    const bool verified = one.is_correct();
     const double rate = one.pairs() / (milliseconds([&](int) { one.rank(); }) * 1e-3);
     const double bound = one.pairs() / (milliseconds([&](int) { one.multiply(); }) * 1e-3);
     rank_rates_.push_back({one.name(), rate, rate / bound, verified});
   }
 
-  /// After one push, of 1,000 rows: SGD's rule, and Adam's first step, which is nearly the learning rate.
-  bool is_right(const Optimizer& o, const Table& table, std::uint64_t dim,
-                const std::vector<float>& gradient) {
+  /// Compares up to 1,000 rows after one push with SGD's rule, or with Adam's first step, which is nearly the
+  /// learning rate.
+  bool is_correct(const Optimizer& o, const Table& table, std::uint64_t dim,
+                  const std::vector<float>& gradient) {
     const std::vector<std::uint32_t>& ids = table.host_ids[0];
     if (to_host(table.first_bad.data(), 1)[0] != gpu::kNoBadRow) return false;
-    const std::set<std::uint32_t> looked_at(ids.begin(), ids.begin() + 1000);
-    for (const std::uint32_t row : looked_at) {
+    const std::set<std::uint32_t> checked_rows(ids.begin(), ids.begin() + 1000);
+    for (const std::uint32_t row : checked_rows) {
       std::vector<double> sum(dim);
       for (std::size_t i = 0; i < ids.size(); ++i) {
         if (ids[i] != row) continue;
@@ -349,56 +347,56 @@ class Bench {
 
   std::uint64_t table_bytes_;
   gpu::Stream stream_;
-  std::vector<float> pattern_;  // the table's values
+  std::vector<float> pattern_;  // initial values of the table
   double copy_rate_ = 0;
   std::vector<Case> cases_;
-  std::vector<BesideHost> beside_host_;
+  std::vector<HostComparison> beside_host_;
   std::vector<KgeRate> kge_rates_;
   std::vector<RankRate> rank_rates_;
 };
 
-/// False when an answer was wrong.
+/// Returns false if a result was wrong.
 bool print(const Bench& bench, const char* json) {
   std::string text = "[";
-  bool right = true;
+  bool correct = true;
   fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "65,536 rows a call", "GB/s", "of copy", "asked");
   for (const Case& one : bench.cases()) {
-    fmt::print("{:<44}{:>10.0f}{:>10.2f}{:>8}  {}\n", one.name, one.gigabytes_a_second, one.of_copy,
+    fmt::print("{:<44}{:>10.0f}{:>10.2f}{:>8}  {}\n", one.name, one.gigabytes_per_second, one.of_copy,
                one.asked > 0 ? fmt::format("{:.2f}", one.asked) : "-", one.verified ? "verified" : "WRONG");
-    text +=
-        fmt::format("{}\n  {{\"case\": \"{}\", \"gb_s\": {}, \"of_copy\": {}, \"verified\": {}}}",
-                    text.size() > 1 ? "," : "", one.name, one.gigabytes_a_second, one.of_copy, one.verified);
-    right = right && one.verified;
+    text += fmt::format("{}\n  {{\"case\": \"{}\", \"gb_s\": {}, \"of_copy\": {}, \"verified\": {}}}",
+                        text.size() > 1 ? "," : "", one.name, one.gigabytes_per_second, one.of_copy,
+                        one.verified);
+    correct = correct && one.verified;
   }
   fmt::print("{:<44}{:>10}{:>10}{:>8}  the cores' answer\n",
              fmt::format("the GPU beside {} cores", std::thread::hardware_concurrency()), "M rows/s", "times",
              "asked");
-  for (const BesideHost& one : bench.beside_host()) {
+  for (const HostComparison& one : bench.beside_host()) {
     fmt::print("{:<44}{:>10.0f}{:>10.1f}{:>8}  {}\n", one.name, one.gpu_rows * 1e-6,
                one.gpu_rows / one.host_rows, 15, one.verified ? "verified" : "WRONG");
     text += fmt::format(
         ",\n  {{\"case\": \"{}, beside cores\", \"rows_s\": {}, \"cores_rows_s\": {}, \"verified\": {}}}",
         one.name, one.gpu_rows, one.host_rows, one.verified);
-    right = right && one.verified;
+    correct = correct && one.verified;
   }
   fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "a batch a call", "triples/s", "TFLOP/s", "asked");
   for (const KgeRate& one : bench.kge_rates()) {
-    fmt::print("{:<44}{:>10.0f}{:>10.2f}{:>8}  {}\n", one.name, one.triples_a_second, one.tflops,
+    fmt::print("{:<44}{:>10.0f}{:>10.2f}{:>8}  {}\n", one.name, one.triples_per_second, one.tflops,
                one.asked > 0 ? fmt::format("{:.0f}", one.asked) : "-", one.verified ? "verified" : "WRONG");
     text += fmt::format(",\n  {{\"case\": \"{}\", \"triples_s\": {}, \"tflop_s\": {}, \"verified\": {}}}",
-                        one.name, one.triples_a_second, one.tflops, one.verified);
-    right = right && one.verified;
+                        one.name, one.triples_per_second, one.tflops, one.verified);
+    correct = correct && one.verified;
   }
   fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "2,048 queries a call", "G pairs/s", "of gemm", "asked");
   for (const RankRate& one : bench.rank_rates()) {
-    fmt::print("{:<44}{:>10.1f}{:>10.2f}{:>8}  {}\n", one.name, one.pairs_a_second / kGiga, one.of_product,
+    fmt::print("{:<44}{:>10.1f}{:>10.2f}{:>8}  {}\n", one.name, one.pairs_per_second / kGiga, one.of_product,
                "0.80", one.verified ? "verified" : "WRONG");
     text += fmt::format(",\n  {{\"case\": \"{}\", \"pairs_s\": {}, \"of_gemm\": {}, \"verified\": {}}}",
-                        one.name, one.pairs_a_second, one.of_product, one.verified);
-    right = right && one.verified;
+                        one.name, one.pairs_per_second, one.of_product, one.verified);
+    correct = correct && one.verified;
   }
   if (json != nullptr) std::ofstream(json) << text << "\n]\n";
-  return right;
+  return correct;
 }
 
 }  // namespace

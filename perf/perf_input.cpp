@@ -1,8 +1,8 @@
-// perf_input.cpp -- how many megabytes of text a second the readers turn into examples, in one thread.
+// perf_input.cpp -- rate at which the readers convert text to examples, in one thread.
 //
-// Bound: read(2) of the same file through a buffer, no byte looked at. Both find the file in the page cache,
-// so what is measured is the reader, not the disk. Before it is timed, a reader's examples are summed up and
-// compared with what was written.
+// Bound: read(2) of the same file through a buffer, without processing. Both find the file in the page cache,
+// so the reader is measured, not the disk. Before a reader is timed, the sum of its examples is compared with
+// the one written.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -21,15 +21,15 @@
 namespace capstan::perf {
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{64} << 20;  // stays in the page cache anywhere
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{64} << 20;  // fits in any page cache
 constexpr std::int64_t kBatch = 1024;
 constexpr std::int64_t kFeatures = 1'000'000;
 
-/// What the examples of a file add up to: equal sums mean that every number was read, and read right.
+/// Checksum of the examples of a file: equal sums show that every number was read correctly.
 struct Sums {
   std::uint64_t examples = 0;
   std::uint64_t ids = 0;  // sum modulo 2^64
-  double values = 0;      // of numbers with few digits, so exact
+  double values = 0;      // of numbers with few digits, hence exact
   bool operator==(const Sums&) const = default;
 };
 
@@ -49,14 +49,14 @@ struct File {
   Sums sums;
 };
 
-/// Lines that `add(line, random, sums)` appends, until there are enough.
+/// Fills the file with lines that `add(line, random, sums)` appends.
 template <class Add>
 void fill(File& file, const Options& options, const Add& add) {
-  const std::uint64_t wanted = std::min(options.max_bytes, kMaxFileBytes);
+  const std::uint64_t target_bytes = std::min(options.max_bytes, kMaxFileBytes);
   std::mt19937_64 random(options.seed);
   std::ofstream out(file.path, std::ios::binary);
   std::string line;
-  while (file.bytes < wanted) {
+  while (file.bytes < target_bytes) {
     line.clear();
     add(line, random, file.sums);
     ++file.sums.examples;
@@ -67,7 +67,7 @@ void fill(File& file, const Options& options, const Add& add) {
   if (!out) throw Error(Code::resource_exhausted, "cannot write " + file.path.string());
 }
 
-/// About 14 features a line as in a9a, or 39 with values as in click data; ids go up as they do there.
+/// About 14 features per line as in a9a, or 39 with values as in click data, with ascending ids.
 void add_libsvm(std::string& line, std::mt19937_64& random, Sums& sums, bool with_values) {
   const int features = with_values ? 39 : 14;
   const bool positive = random() % 4 == 0;
@@ -77,7 +77,7 @@ void add_libsvm(std::string& line, std::mt19937_64& random, Sums& sums, bool wit
   for (int i = 0; i < features; ++i) {
     id += 1 + random() % (kFeatures / features);
     sums.ids += id - 1;
-    // Six digits behind the point, and exact in a float: sums do not depend on their order.
+    // Six digits after the decimal point, but exact in a float: sums do not depend on their order.
     const auto sixtyfourths = static_cast<int>(random() % 64);
     const double value = with_values ? sixtyfourths / 64.0 : 1;
     line += with_values ? fmt::format(" {}:{:.6f}", id, value) : fmt::format(" {}:1", id);
@@ -145,14 +145,14 @@ void measure(const char* name, const File& file, const Dataset<T>& dataset, cons
   Timings timings;
   std::uint64_t elements = 0;
   take_turns(
-      options.warmup, options.iters * options.repeat, Alone(), true, [] {},
+      options.warmup, options.iters * options.repeat, NoBarrier(), true, [] {},
       [&] {
         auto reading = dataset.make_iterator();
         while (reading.try_next()) ++elements;
       },
       [&] { elements += plain_read(file); }, timings);
   const double megabytes = static_cast<double>(file.bytes) / 1e6;
-  result = rate_result(std::move(result), megabytes, timings.figure);
+  result = rate_result(std::move(result), megabytes, timings.measured);
   result.bound = megabytes / median(timings.bound);
   result.bound_name = "read(2) of the same file";
   result.verified = result.verified && elements > 0;
@@ -183,7 +183,8 @@ void measure_all(const Options& options, Report& report) {
 }  // namespace capstan::perf
 
 int main(int argc, char** argv) {
-  return capstan::perf::run_here(
-      argc, argv, "Megabytes of text a second that the readers turn into examples, in one thread.",
-      &capstan::perf::measure_all);
+  return capstan::perf::run_here(argc, argv,
+                                 "Measures the rate, in megabytes of text per second, at which the readers "
+                                 "produce examples in one thread.",
+                                 &capstan::perf::measure_all);
 }

@@ -1,7 +1,7 @@
-// perf_lookup.cpp -- how many rows a second a worker can look up.
+// perf_lookup.cpp -- lookup rate of a worker, in rows per second.
 //
-// Bound: the same rows out of a table of this process by a prefetching loop. Rival: MPI_Get between the same
-// ranks. Values are compared before anything is timed.
+// Bound: a prefetching loop over the same rows of a table in this process. Rival: MPI_Get between the same
+// ranks. Values are verified before anything is timed.
 #include <limits>
 #include <vector>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kSampleIds = 65536;
 
-/// Values [first_row, ...) of a table of `width` columns.
+/// Fills `values` with rows [first_row, ...) of a table of `width` columns.
 void fill_pattern(std::span<float> values, std::uint64_t first_row, std::uint64_t width) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = pattern(first_row + i / width, i % width);
 }
@@ -32,7 +32,7 @@ void fill_variable(const Variable<float>& variable) {
   }
 }
 
-bool right(std::span<const std::int64_t> ids, std::span<const float> out, std::uint64_t width) {
+bool correct(std::span<const std::int64_t> ids, std::span<const float> out, std::uint64_t width) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     for (std::uint64_t j = 0; j < width; ++j) {
       if (out[i * width + j] != pattern(static_cast<std::uint64_t>(ids[i]), j)) return false;
@@ -41,7 +41,7 @@ bool right(std::span<const std::int64_t> ids, std::span<const float> out, std::u
   return true;
 }
 
-/// A worker's arrays, kept from one closure to the next.
+/// Arrays of a worker; persist between its closures.
 struct Arrays {
   Array table;
   Array out;
@@ -84,16 +84,16 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
     ids.back() = static_cast<std::int64_t>(c.rows - 1);
     std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
     work();
-    return right(one_call(c.calls - 1), out, c.width);
+    return correct(one_call(c.calls - 1), out, c.width);
   };
 
   Timings timings;
   timings.verified = verified(lookup) && (!c.with_bound || verified(loop));
-  beside_loop(c, Together(counter, workers), ahead, draw, lookup, loop, timings);
+  compare_with_loop(c, StartBarrier(counter, workers), ahead, draw, lookup, loop, timings);
   return timings;
 }
 
-/// Every size relaxed, the default; of consistent reads one row size says enough.
+/// All sizes with relaxed reads, the default; consistent reads with one row size only.
 std::vector<RowCase> all_cases(Options options) {
   std::vector<RowCase> cases = row_cases(options, "lookup", kSampleIds, 1);
   options.dims = {options.dims[options.dims.size() / 2]};
@@ -125,7 +125,7 @@ void measure_all(const Session& session) {
   }
 }
 
-/// The rival's samples of one case, on a worker.
+/// Samples of the rival for one case, on a worker.
 template <class Get>
 std::vector<double> time_gets(const RowCase& c, const MpiRanks& ranks, std::span<float> out, bool& verified,
                               Get&& get) {
@@ -142,7 +142,7 @@ std::vector<double> time_gets(const RowCase& c, const MpiRanks& ranks, std::span
       for (int k = 0; k < c.calls; ++k) get(one_call(k), out.data());
       use_memory();
     });
-    if (sample < -c.warmup) verified = verified && right(one_call(c.calls - 1), out, c.width);
+    if (sample < -c.warmup) verified = verified && correct(one_call(c.calls - 1), out, c.width);
     if (sample >= 0) seconds.push_back(time);
   }
   return seconds;
@@ -156,11 +156,11 @@ void rival(const MpiRanks& ranks, const Options& options, Report& report) {
   for (const RowCase& c : row_cases(options, "lookup", kSampleIds, 1)) {
     if (table.width() != c.width) {
       table.set_shape(c.rows, c.width);
-      fill_pattern(table.mine(), table.first_row(), c.width);
+      fill_pattern(table.local_rows(), table.first_row(), c.width);
       table.sync();
-      ranks.meet();
+      ranks.barrier();
       if (ranks.role() == Role::worker) table.read_once();
-      ranks.meet();
+      ranks.barrier();
     }
     const std::span<float> out = out_memory.get(c.call * c.width, true);
     const auto compare = [&](const char* name, const auto& get) {
@@ -185,8 +185,10 @@ void rival(const MpiRanks& ranks, const Options& options, Report& report) {
 
 int main(int argc, char** argv) {
   using namespace capstan::perf;
-  return run(argc, argv,
-             {.question = "Rows a second of Variable::lookup, beside a plain gather loop and MPI_Get.",
-              .measure = &measure_all,
-              .rival = &rival});
+  return run(
+      argc, argv,
+      {.question =
+           "Measures rows per second of Variable::lookup, compared with a plain gather loop and MPI_Get.",
+       .measure = &measure_all,
+       .rival = &rival});
 }

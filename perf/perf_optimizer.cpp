@@ -1,8 +1,8 @@
-// perf_optimizer.cpp -- how many rows a second an optimizer's kernel updates, in one process.
+// perf_optimizer.cpp -- update rate of each optimizer's kernel in one process, in rows per second.
 //
 // Bound: a plain loop that reads and writes the same bytes: the values, the gradient and as many slots as the
-// optimizer has, with one addition each. Before it is timed, a kernel's answer is compared with its own one
-// element at a time; that the rules are right is for tests/ps/kernels_test.cpp.
+// optimizer has, with one addition each. Before a kernel is timed, its result is compared with its result
+// element by element; tests/ps/kernels_test.cpp verifies the update rules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Named {
   Optimizer optimizer;
 };
 
-/// One line an optimizer; its slots are looked up.
+/// The measured optimizers; their slots are looked up.
 std::vector<Named> optimizers_to_measure() {
   return {
       {"sgd", optimizers::SGD{}},
@@ -60,7 +60,8 @@ struct Table {
   float* slot(std::size_t i) const { return i + 1 < arrays.size() ? arrays[i + 1] : nullptr; }
 };
 
-/// Which rows the next sample updates: a window into an order of all rows, so no row twice in one call.
+/// Rows that the next sample updates: a window of a permutation of all rows, so that no row occurs twice in a
+/// call.
 class Windows {
  public:
   Windows(std::uint64_t rows, bool sparse, std::uint64_t seed) : order_(rows) {
@@ -94,7 +95,7 @@ ps::Update<float> update_of(const Table& table, std::uint64_t width, bool sparse
   return update;
 }
 
-/// The kernel on whole rows and the kernel on single elements leave the same table behind.
+/// Returns true if the kernel on complete rows and on single elements gives the same table.
 bool verified(const Optimizer& optimizer, std::size_t arrays, std::uint64_t width, bool sparse) {
   constexpr std::uint64_t kRows = 257;
   Windows windows(kRows, sparse, 1);
@@ -159,12 +160,12 @@ void measure_one(const Named& named, std::uint64_t width, bool sparse, const Opt
     });
   }
   Timings timings;
-  take_turns(o.warmup, o.iters * o.repeat, Alone(), true, draw, kernel, loop, timings);
+  take_turns(o.warmup, o.iters * o.repeat, NoBarrier(), true, draw, kernel, loop, timings);
 
   const std::string group = fmt::format("{} {}", named.name, sparse ? "sparse" : "dense");
   Result result{fmt::format("{} dim={}", group, width), group, width, "floats a row", "rows/s"};
   result.verified = verified(named.optimizer, arrays, width, sparse);
-  result = rate_result(std::move(result), static_cast<double>(count), timings.figure);
+  result = rate_result(std::move(result), static_cast<double>(count), timings.measured);
   result.bound = static_cast<double>(count) / median(timings.bound);
   result.bound_name = fmt::format("a loop over the same bytes, {} rows ahead", sparse ? ahead : 0);
   report.add(std::move(result));
@@ -182,6 +183,7 @@ void measure_all(const Options& options, Report& report) {
 }  // namespace capstan::perf
 
 int main(int argc, char** argv) {
-  return capstan::perf::run_here(argc, argv, "Rows a second of every optimizer's kernel, sparse and dense.",
+  return capstan::perf::run_here(argc, argv,
+                                 "Measures rows per second of every optimizer's kernel, sparse and dense.",
                                  &capstan::perf::measure_all);
 }

@@ -1,8 +1,8 @@
-// perf_push.cpp -- how many rows of gradient a second a worker can push, applied by SGD.
+// perf_push.cpp -- push rate of a worker, in rows of gradient per second, applied by SGD.
 //
-// Bound: the same rows into a table of this process by a prefetching loop. Rival: MPI_Accumulate between the
-// same ranks. Gradients are whole numbers, so the sums in the table are exact whatever the order, and are
-// compared with a replica before anything is timed.
+// Bound: a prefetching loop that updates the same rows of a table in this process. Rival: MPI_Accumulate
+// between the same ranks. Gradients are integers, so that the sums in the table are exact in any order; they
+// are compared with a replica before anything is timed.
 #include <vector>
 
 #include "perf/bench/memory.hpp"
@@ -15,15 +15,15 @@
 namespace capstan::perf {
 namespace {
 
-/// A sample ends with one flush, which a stream of pushes seldom pays for.
+/// A sample ends with one flush, whose cost a stream of pushes rarely pays.
 constexpr std::uint64_t kSampleIds = 262144;
 constexpr int kMinCalls = 4;
 
 constexpr std::uint64_t kLatencyRows[] = {1, 32, 1024};
 constexpr std::uint64_t kLatencyWidth = 64;
-constexpr std::uint64_t kRowsInCache = 16384;  // 4 MiB: what a push costs beyond the table's own misses
+constexpr std::uint64_t kRowsInCache = 16384;  // 4 MiB: excludes the cache misses of the table
 
-/// Whole numbers from -2 to 2, with a mean of 0 so that a row that is pushed for ever stays small.
+/// Integers from -2 to 2, with a mean of 0, so that a row that is pushed repeatedly stays small.
 float gradient_of(std::uint64_t entry, std::uint64_t column) {
   return static_cast<float>(static_cast<int>((entry * 7 + column) % 5) - 2);
 }
@@ -32,13 +32,13 @@ void fill_gradient(std::span<float> gradient, std::uint64_t width) {
   for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = gradient_of(i / width, i % width);
 }
 
-/// A worker's arrays, kept from one closure to the next.
+/// Arrays of a worker; persist between its closures.
 struct Arrays {
   Array table;
   Array gradient;
 };
 
-/// What is pushed for the check of a case: a sample of each worker.
+/// Ids that a worker pushes to verify a case: one sample.
 std::vector<std::int64_t> checked_ids(const RowCase& c, std::uint64_t worker) {
   std::vector<std::int64_t> ids(c.sample_ids());
   c.draw_ids(1000 + worker).draw(ids);
@@ -57,17 +57,17 @@ void push_all(const RowCase& c, std::span<const std::int64_t> ids, const Variabl
   variable.flush();
 }
 
-/// True when it has pushed; what came of it the coordinator sees.
+/// Pushes the ids of checked_ids(). Always returns true: the coordinator verifies the result.
 bool push_for_check(RowCase c, Variable<float> variable, Counter counter, std::int64_t workers) {
   std::vector<float> gradient(c.call * c.width);
   fill_gradient(gradient, c.width);
   const auto ids = checked_ids(c, static_cast<std::uint64_t>(current_worker_index()));
-  Together(counter, workers).wait();
+  StartBarrier(counter, workers).wait();
   push_all(c, ids, variable, gradient);
   return true;
 }
 
-/// Adds what `workers` ranks pushed for the check, to rows [first_row, ...) of a replica.
+/// Adds the pushes of `workers` ranks, made for verification, to rows [first_row, ...) of a replica.
 void add_to_replica(const RowCase& c, std::uint64_t workers, float rate, std::uint64_t first_row,
                     std::span<float> replica) {
   for (std::uint64_t worker = 0; worker < workers; ++worker) {
@@ -108,14 +108,14 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
   const auto draw = [&] { stream.draw(ids); };
 
   Timings timings;
-  timings.verified = true;  // the coordinator has compared
-  beside_loop(c, Together(counter, workers), ahead, draw, push, loop, timings);
+  timings.verified = true;  // the coordinator compares
+  compare_with_loop(c, StartBarrier(counter, workers), ahead, draw, push, loop, timings);
   return timings;
 }
 
 void measure_latencies(const Session& session, RowTables& tables) {
-  constexpr std::uint64_t kRowsAnIteration =
-      51200;  // a tail needs many samples, and the scheduler time to settle
+  constexpr std::uint64_t kRowsPerIteration =
+      51200;  // for many samples of the tail, and time for the scheduler to settle
   Options options = session.options;
   options.dims = {kLatencyWidth};
   options.call_ids = {std::begin(kLatencyRows), std::end(kLatencyRows)};
@@ -124,7 +124,7 @@ void measure_latencies(const Session& session, RowTables& tables) {
   for (RowCase& c : row_cases(options, "push and flush, table in cache", 1, 1)) cases.push_back(c);
   for (RowCase& c : cases) {
     c.samples =
-        options.iters * static_cast<int>(std::clamp<std::uint64_t>(kRowsAnIteration / c.call, 50, 500));
+        options.iters * static_cast<int>(std::clamp<std::uint64_t>(kRowsPerIteration / c.call, 50, 500));
     c.with_bound = !session.bounds.has(kRowBound);
     const Variable<float>& variable = tables.get(c.rows, c.width, {optimizers::SGD{1.0}});
     Timings timings;
@@ -134,7 +134,7 @@ void measure_latencies(const Session& session, RowTables& tables) {
     }
     Result result{c.name, c.group, c.call, "rows a push", "us"};
     result.verified = timings.verified;
-    result = time_result(result, 1e6, timings.figure);
+    result = time_result(result, 1e6, timings.measured);
     if (!timings.bound.empty()) {
       result.bound = 1e6 * median(timings.bound);
       result.bound_name = "scatter-SGD loop in one process, " + timings.bound_name;
@@ -168,23 +168,23 @@ void accumulate_all(const RowCase& c, std::span<const std::int64_t> ids, const M
   table.flush();
 }
 
-/// On all ranks; true on all when every ps has the exact sums.
+/// Collective. Returns true on all ranks if every ps has the exact sums.
 bool rival_verified(const RowCase& c, const MpiRanks& ranks, const MpiTable& table,
                     std::span<const float> values) {
-  std::fill(table.mine().begin(), table.mine().end(), 0.0f);
+  std::fill(table.local_rows().begin(), table.local_rows().end(), 0.0f);
   table.sync();
-  ranks.meet();
+  ranks.barrier();
   if (ranks.role() == Role::worker) {
     const auto ids = checked_ids(c, static_cast<std::uint64_t>(ranks.worker_index()));
     accumulate_all(c, ids, table, values);
   }
-  ranks.meet();
+  ranks.barrier();
   table.sync();
-  std::vector<float> replica(table.mine().size(), 0);
+  std::vector<float> replica(table.local_rows().size(), 0);
   if (ranks.role() == Role::ps) {
     add_to_replica(c, ranks.workers().size(), -1, table.first_row(), replica);
   }
-  return ranks.all_agree(std::equal(replica.begin(), replica.end(), table.mine().begin()));
+  return ranks.all_agree(std::equal(replica.begin(), replica.end(), table.local_rows().begin()));
 }
 
 std::vector<double> time_accumulates(const RowCase& c, const MpiRanks& ranks, const MpiTable& table,
@@ -208,7 +208,7 @@ void rival(const MpiRanks& ranks, const Options& options, Report& report) {
   table.set_shape(largest, 1);
   if (ranks.role() == Role::worker) table.read_once();
   std::vector<float> values;
-  // MPI's sums take several times as long as ours, so fewer calls make a sample.
+  // MPI_Accumulate takes several times as long, so a sample has fewer calls.
   for (const RowCase& c : row_cases(options, "push", kSampleIds / 4, 1)) {
     table.set_shape(c.rows, c.width);
     values.resize(c.call * c.width);
@@ -228,9 +228,11 @@ void rival(const MpiRanks& ranks, const Options& options, Report& report) {
 
 int main(int argc, char** argv) {
   using namespace capstan::perf;
-  return run(argc, argv,
-             {.question = "Rows a second of Variable::push with SGD, beside a plain scatter loop and "
-                          "MPI_Accumulate; microseconds of a push and flush.",
-              .measure = &measure_all,
-              .rival = &rival});
+  return run(
+      argc, argv,
+      {.question =
+           "Measures rows per second of Variable::push with SGD, compared with a plain scatter loop and "
+           "MPI_Accumulate, and the latency of a push and flush.",
+       .measure = &measure_all,
+       .rival = &rival});
 }

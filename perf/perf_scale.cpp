@@ -1,7 +1,7 @@
-// perf_scale.cpp -- what ranks cost that are many.
+// perf_scale.cpp -- cost of many rings, connections and ranks.
 //
-// Alone: the rings that a ps polls, and connections over UCX, both in this process. Under mpirun: the job's
-// own ranks, such as 64 workers on this host.
+// Started alone: the rings that a ps polls, and connections over UCX, both in this process. Under mpirun: the
+// ranks of the job, such as 64 workers on this host.
 #include <CLI/CLI.hpp>
 
 #include "perf/bench/program.hpp"
@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   using namespace capstan::perf;
   ScaleOptions scale;
   return run(argc, argv,
-             {.question = "What polling, connections and ranks cost when there are many of them.",
+             {.question = "Measures the cost of polling, connections and ranks when there are many of them.",
               .measure =
                   [&scale](const Session& session) {
                     if (!session.cluster.embedded()) return measure_ranks(session);
@@ -20,11 +20,13 @@ int main(int argc, char** argv) {
                   },
               .more_flags =
                   [&scale](CLI::App& app) {
-                    app.add_option("--rings", scale.rings, "rings in a ps, one or several (alone)")
+                    app.add_option("--rings", scale.rings,
+                                   "numbers of rings of a ps, comma-separated; without mpirun only")
                         ->delimiter(',')
                         ->check(CLI::PositiveNumber);
-                    app.add_option("--connections", scale.connections,
-                                   "connections to a hub, one or several, growing (alone)")
+                    app.add_option(
+                           "--connections", scale.connections,
+                           "numbers of connections to a hub, ascending, comma-separated; without mpirun only")
                         ->delimiter(',')
                         ->check(CLI::PositiveNumber);
                   }});

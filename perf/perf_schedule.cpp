@@ -1,6 +1,6 @@
-// perf_schedule.cpp -- what a closure costs: many empty ones, one alone, results, arguments.
+// perf_schedule.cpp -- cost of a closure: many empty ones, a single one, results, arguments.
 //
-// Bound: `ucx_perftest -t ucp_am_lat` there and back, and ucp_am_bw for messages a second, by --bounds.
+// Bound: `ucx_perftest -t ucp_am_lat` for a round trip, and ucp_am_bw for messages per second, by --bounds.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -16,15 +16,15 @@ namespace capstan::perf {
 namespace {
 
 constexpr std::size_t kArgumentBytes = 1024;
-constexpr const char* kRateBound = "message_rate";        // a second, by bytes
-constexpr const char* kLatencyBound = "message_latency";  // microseconds, there and back, by bytes
+constexpr const char* kRateBound = "message_rate";        // per second, by bytes
+constexpr const char* kLatencyBound = "message_latency";  // microseconds for a round trip, by bytes
 
 int closures = 10'000;  // --closures
 
 void empty(const Counter& done) { done.fetch_add(1); }
 void nothing() {}
 std::int64_t twice(std::int64_t x) { return 2 * x; }
-/// Computes for so long, by the clock.
+/// Busy-waits for a duration of wall-clock time.
 void compute(std::int64_t nanoseconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(nanoseconds);
   while (std::chrono::steady_clock::now() < end) continue;
@@ -33,7 +33,7 @@ std::int64_t sum(const std::vector<std::uint8_t>& bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
-/// `body(i)` runs `closures` closures and joins; every repeat is a sample.
+/// `body()` runs `closures` closures and joins; each call is a sample, after one warm-up.
 template <class Body>
 std::vector<double> samples(const Session& session, const Body& body) {
   std::vector<double> seconds;
@@ -67,11 +67,11 @@ void empty_closures(const Session& session) {
 }
 
 void one_closure(const Session& session) {
-  constexpr int kSamplesAnIteration = 50;
+  constexpr int kSamplesPerIteration = 50;
   bool verified = true;
   std::vector<double> seconds;
-  const int all = session.options.iters * session.options.repeat * kSamplesAnIteration;
-  for (int i = -kSamplesAnIteration; i < all; ++i) {
+  const int all = session.options.iters * session.options.repeat * kSamplesPerIteration;
+  for (int i = -kSamplesPerIteration; i < all; ++i) {
     const double time = seconds_of([&] {
       verified = session.coordinator.schedule<&twice>(i).fetch() == 2 * std::int64_t{i} && verified;
     });
@@ -115,7 +115,7 @@ void large_arguments(const Session& session) {
   report_rate(session, "1 KiB arguments", kArgumentBytes, verified, seconds);
 }
 
-/// The share of the workers' time that functions of 1 ms take, of functions that are all there at the start.
+/// Share of the workers' time spent in functions of 1 ms, if all functions are queued at the start.
 void useful_time(const Session& session) {
   constexpr std::int64_t kFunction = 1'000'000;
   const int functions = 500 * session.coordinator.workers();
@@ -128,7 +128,7 @@ void useful_time(const Session& session) {
     if (i >= 0) seconds.push_back(time);
   }
   Result result{"functions of 1 ms", "useful time", sizeof(std::int64_t), "bytes", "of the time"};
-  result.verified = true;  // join() has counted them
+  result.verified = true;  // join() counts them
   result = rate_result(result, 1e-9 * kFunction * functions / session.coordinator.workers(), seconds);
   result.bound = 1;
   result.bound_name = "the functions alone";
@@ -149,11 +149,11 @@ void measure_all(const Session& session) {
 int main(int argc, char** argv) {
   using namespace capstan::perf;
   return run(argc, argv,
-             {.question = "Closures a second and microseconds of one, from schedule to joined.",
+             {.question = "Measures closures per second, and the latency of one from schedule to fetch.",
               .measure = &measure_all,
               .more_flags =
                   [](CLI::App& app) {
-                    app.add_option("--closures", closures, "closures a sample")->check(CLI::PositiveNumber);
+                    app.add_option("--closures", closures, "closures per sample")->check(CLI::PositiveNumber);
                   },
-              .one_closure_a_worker = false});
+              .one_closure_per_worker = false});
 }

@@ -1,7 +1,7 @@
-// plain_kge.cpp -- how fast is training without a parameter server? One core, one address space, no copies.
+// plain_kge.cpp -- training without a parameter server: one core, one address space, no copies.
 //
-// The same steps as `capstan train kge`, on arrays of its own with Adagrad in place. It is the bound for
-// local mode.
+// Runs the steps of `capstan train kge` on its own arrays, with Adagrad in place. It is the bound for local
+// mode.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -53,22 +53,23 @@ std::vector<Triple> read_triples(const std::string& path, Graph& graph) {
     std::istringstream fields(line);
     if (!std::getline(fields, head, '\t') || !std::getline(fields, relation, '\t') ||
         !std::getline(fields, tail)) {
-      throw Error(Code::data_loss, fmt::format("{}:{}: three fields expected", path, triples.size() + 1));
+      throw Error(Code::data_loss,
+                  fmt::format("{}:{}: expected three tab-separated fields", path, triples.size() + 1));
     }
     triples.push_back({id(graph.entities, head), id(graph.relations, relation), id(graph.entities, tail)});
   }
   return triples;
 }
 
-Graph read_graph(const std::string& folder) {
+Graph read_graph(const std::string& directory) {
   Graph graph;
-  graph.train = read_triples(folder + "/train.txt", graph);
-  graph.valid = read_triples(folder + "/valid.txt", graph);
-  graph.test = read_triples(folder + "/test.txt", graph);
+  graph.train = read_triples(directory + "/train.txt", graph);
+  graph.valid = read_triples(directory + "/valid.txt", graph);
+  graph.test = read_triples(directory + "/test.txt", graph);
   return graph;
 }
 
-/// A parameter table with the sums of squares that Adagrad keeps.
+/// A parameter table and the sums of squares of Adagrad.
 class Table {
  public:
   Table(std::int64_t rows, int dim, float stddev, std::uint64_t seed) : dim_(static_cast<std::size_t>(dim)) {
@@ -90,24 +91,24 @@ class Table {
   }
 
   void apply(std::span<const std::int64_t> ids, std::span<const float> gradients, float learning_rate) {
-    const auto place = [&](std::size_t i) { return static_cast<std::size_t>(ids[i]) * dim_; };
+    const auto offset = [&](std::size_t i) { return static_cast<std::size_t>(ids[i]) * dim_; };
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (i + 1 < ids.size()) prefetch(place(i + 1));
-      adagrad(gradients.data() + i * dim_, values_.data() + place(i), sums_.data() + place(i), dim_,
+      if (i + 1 < ids.size()) prefetch(offset(i + 1));
+      adagrad(gradients.data() + i * dim_, values_.data() + offset(i), sums_.data() + offset(i), dim_,
               learning_rate);
     }
   }
 
  private:
-  void prefetch(std::size_t place) const {
+  void prefetch(std::size_t offset) const {
     constexpr std::size_t kCacheLine = 64 / sizeof(float);
     for (std::size_t i = 0; i < dim_; i += kCacheLine) {
-      __builtin_prefetch(values_.data() + place + i, 1);
-      __builtin_prefetch(sums_.data() + place + i, 1);
+      __builtin_prefetch(values_.data() + offset + i, 1);
+      __builtin_prefetch(sums_.data() + offset + i, 1);
     }
   }
 
-  // One version an instruction set, chosen when the program is loaded, as the kernels of the ps are.
+  // One version per instruction set, selected at load time, as the kernels of the ps.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
   __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default"),
                  optimize("O3,no-math-errno")))
@@ -175,7 +176,7 @@ class Trainer {
       if (epoch == epochs_ || (eval_every_ > 0 && epoch % eval_every_ == 0)) evaluate();
       std::fflush(stdout);
     }
-    // On a machine that does other work too, the rate per CPU second is the one to compare.
+    // On a shared machine, compare the rate per CPU second.
     fmt::print("training {:.1f} s, {:.0f} triples/s, {:.0f} triples per CPU second\n", seconds,
                rate(epochs_, seconds), rate(epochs_, cpu_seconds));
   }
@@ -194,7 +195,7 @@ class Trainer {
     const auto batch = static_cast<std::size_t>(batch_);
     for (std::size_t first = 0; first < graph_.train.size(); first += batch) {
       const std::size_t count = std::min(batch, graph_.train.size() - first);
-      // With --delay N a gradient is applied N batches after its rows were read, as with N other workers.
+      // With --delay N a gradient is applied N batches after the lookup of its rows, as with N other workers.
       Step& step = steps_[batch_number_ % steps_.size()];
       if (steps_.size() > 1 && batch_number_ >= steps_.size()) apply(step);
       step.plan(std::span(graph_.train).subspan(first, count), seed_, batch_number_);
@@ -256,21 +257,21 @@ class Trainer {
 };
 
 int run(int argc, char** argv) {
-  CLI::App app("Trains knowledge-graph embeddings in one core without a parameter server");
+  CLI::App app("Trains knowledge-graph embeddings on one core without a parameter server");
   Options options;
-  app.add_option("--data", options.data, "Folder with train.txt, valid.txt and test.txt")->required();
+  app.add_option("--data", options.data, "Directory with train.txt, valid.txt and test.txt")->required();
   app.add_option("--model", options.model, "transe, distmult or complex");
-  app.add_option("--dim", options.dim, "Floats a row");
-  app.add_option("--negatives", options.negatives, "Negatives shared by a batch");
-  app.add_option("--batch", options.batch, "Triples a batch")->check(CLI::PositiveNumber);
+  app.add_option("--dim", options.dim, "Floats per row");
+  app.add_option("--negatives", options.negatives, "Negatives per batch, shared by its queries");
+  app.add_option("--batch", options.batch, "Triples per batch")->check(CLI::PositiveNumber);
   app.add_option("--epochs", options.epochs, "Passes over the training triples")->check(CLI::PositiveNumber);
-  app.add_option("--learning-rate", options.learning_rate, "Of Adagrad");
+  app.add_option("--learning-rate", options.learning_rate, "Learning rate of Adagrad");
   app.add_option("--n3", options.n3, "Weight of the N3 penalty");
-  app.add_option("--initial-stddev", options.initial_stddev, "Rows start as normal(0, this)");
-  app.add_option("--seed", options.seed, "Of the first values, the order of the triples and the negatives");
-  app.add_option("--eval", options.eval_every, "Evaluate every so many epochs, not only at the end");
-  app.add_option("--delay", options.delay, "Apply each gradient so many batches late")
-      ->check(CLI::Range(0, 64));
+  app.add_option("--initial-stddev", options.initial_stddev, "Standard deviation of the initial values");
+  app.add_option("--seed", options.seed,
+                 "Seed of the initial values, the order of the triples and the negatives");
+  app.add_option("--eval", options.eval_every, "Interval of evaluations, in epochs; 0: only at the end");
+  app.add_option("--delay", options.delay, "Delay of each gradient, in batches")->check(CLI::Range(0, 64));
   CLI11_PARSE(app, argc, argv);
   Trainer(options, read_graph(options.data)).run();
   return 0;

@@ -1,4 +1,4 @@
-// bounds.cpp -- reads the file of --bounds.
+// bounds.cpp -- parser of the file of --bounds.
 #include "perf/bench/bounds.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Bounds Bounds::from(const std::string& path) {
     }
   } catch (const std::exception& error) {
     throw Error(Code::invalid_argument, "--bounds " + path + ": " + error.what() +
-                                            "; expected {NAME: {\"by\": TEXT, \"values\": {SIZE: NUMBER}}}");
+                                            ", expected {NAME: {\"by\": TEXT, \"values\": {SIZE: NUMBER}}}");
   }
   return bounds;
 }

@@ -1,4 +1,4 @@
-// context.cpp -- read from /proc, from the build and from the cluster.
+// context.cpp -- collects the context from /proc, the build and the cluster.
 #include "perf/bench/context.hpp"
 
 #include <fmt/chrono.h>
@@ -61,7 +61,7 @@ std::string variable(const char* name) {
 
 json context_of(const Options& o) {
   utsname system{};
-  static_cast<void>(uname(&system));  // an empty name says that it is not known
+  static_cast<void>(uname(&system));  // on failure the names stay empty
   const double gib =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 30);
   json context = {
@@ -90,7 +90,7 @@ json context_of(const Options& o) {
         {"bound_huge_pages", o.huge_pages}}},
   };
 #ifndef __OPTIMIZE__
-  context["warning"] = "built without optimisation: these figures say nothing";
+  context["warning"] = "built without optimization: the results are meaningless";
 #endif
   return context;
 }

@@ -1,4 +1,4 @@
-// context.hpp -- where and with what a figure was measured.
+// context.hpp -- context of a measurement: machine, versions, options, cluster.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,10 +11,10 @@ namespace capstan::perf {
 
 struct Options;
 
-/// Machine, versions, commit, date, options. Says so when the build is not optimised. May be called before
-/// MPI_Init.
+/// Machine, versions, commit, date and options, with a warning if the build is not optimized. May be called
+/// before MPI_Init.
 nlohmann::json context_of(const Options& options);
-/// Adds the ranks, their roles and hosts, how memory is reached as far as settings say, and the settings.
+/// Adds the ranks, their roles and hosts, the transport settings and all other settings.
 void add_cluster(nlohmann::json& context, const Cluster& cluster);
 
 }  // namespace capstan::perf

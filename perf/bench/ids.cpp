@@ -1,4 +1,4 @@
-// ids.cpp -- rejection-inversion, and the scrambling of ranks over rows.
+// ids.cpp -- rejection-inversion sampling, and the mapping of ranks to rows.
 #include "perf/bench/ids.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace capstan::perf {
 namespace {
 
-/// log1p(x) / x and expm1(x) / x, whose values at 0 are limits.
+/// log1p(x) / x and expm1(x) / x, continued to 0 by their limits.
 double log1p_ratio(double x) { return std::abs(x) > 1e-8 ? std::log1p(x) / x : 1 - x / 2; }
 double expm1_ratio(double x) { return std::abs(x) > 1e-8 ? std::expm1(x) / x : 1 + x / 2; }
 
@@ -21,7 +21,7 @@ Zipf::Zipf(std::uint64_t n, double exponent)
       high_(integral(1.5) - 1),
       near_(2 - inverse_integral(integral(2.5) - density(2))) {}
 
-// The three are written so that an exponent of 1, where x^(1-s)/(1-s) has no value, needs no case of its own.
+// These are formulated such that an exponent of 1, where x^(1-s)/(1-s) is undefined, is no special case.
 double Zipf::integral(double x) const {
   const double log_x = std::log(x);
   return expm1_ratio((1 - exponent_) * log_x) * log_x;
@@ -42,8 +42,8 @@ std::uint64_t Zipf::draw(Random& random) const {
 }
 
 Scramble::Scramble(std::uint64_t rows) : rows_(rows) {
-  if (rows == 0) throw std::invalid_argument("no rows to draw from");
-  // Near the golden section of the table, neighbouring ranks lie far apart, and so do those that follow.
+  if (rows == 0) throw std::invalid_argument("cannot draw ids: the table has 0 rows, expected at least 1");
+  // Near the golden section of the table, consecutive ranks are mapped far apart.
   factor_ = static_cast<std::uint64_t>(static_cast<double>(rows) * 0.6180339887498949) | 1;
   while (std::gcd(factor_, rows_) != 1) factor_ += 2;
 }

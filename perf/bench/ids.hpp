@@ -1,4 +1,4 @@
-// ids.hpp -- row numbers to look up: uniform, or with the popularity of words and users (Zipf).
+// ids.hpp -- row ids to look up: uniform, or Zipf-distributed as the popularity of words and users.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace capstan::perf {
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, fast, any seed is a good one.
+/// SplitMix64 (Steele, Lea, Flood 2014): small, fast, and suitable for any seed.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -31,7 +31,7 @@ class Random {
 
 /// Ranks 1 .. n with probability proportional to rank^-exponent, by rejection-inversion: W. Hörmann and
 /// G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS
-/// 6(3), 1996. Constant time a draw, no table.
+/// 6(3), 1996. Constant time per draw, no table.
 class Zipf {
  public:
   Zipf(std::uint64_t n, double exponent);
@@ -46,11 +46,11 @@ class Zipf {
   double n_;
   double low_;   // integral at n + 1/2
   double high_;  // integral at 3/2, less the density at 1
-  double near_;  // a draw this close to its integer is accepted without more ado
+  double near_;  // a draw this close to its integer is accepted at once
 };
 
-/// Rank -> row: multiplication by a number that shares no factor with the number of rows, so every row is hit
-/// once and popular rows are no neighbours.
+/// Maps ranks to rows by multiplication with a number coprime to the number of rows, so that every row is hit
+/// once and popular rows are not adjacent.
 class Scramble {
  public:
   explicit Scramble(std::uint64_t rows);

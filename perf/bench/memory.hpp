@@ -1,4 +1,4 @@
-// memory.hpp -- the arrays of a bound: plain memory of this process.
+// memory.hpp -- arrays of a bound: plain memory of this process.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,10 +11,10 @@
 
 namespace capstan::perf {
 
-/// Grows to the largest size asked for and is kept, so that no measurement pays for fresh pages.
+/// Grows to the largest size requested and never shrinks, so that no measurement pays for page faults.
 class Array {
  public:
-  /// At least `floats` floats, touched; what was in it is lost when it grows.
+  /// Returns `floats` floats in touched pages; growth discards the contents. Throws std::bad_alloc.
   std::span<float> get(std::size_t floats, bool huge_pages) {
     if (floats > size_ || huge_pages != huge_) {
       constexpr std::size_t kHugePage = std::size_t{2} << 20;
@@ -38,7 +38,7 @@ class Array {
   bool huge_ = false;
 };
 
-/// Makes the compiler believe that all memory is read here, so that no loop before it can be dropped.
+/// Compiler barrier: all memory counts as read here, so that no preceding loop is eliminated.
 inline void use_memory() { asm volatile("" ::: "memory"); }
 
 }  // namespace capstan::perf

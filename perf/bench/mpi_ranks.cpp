@@ -1,4 +1,4 @@
-// mpi_ranks.cpp -- who is who, and waiting without a core.
+// mpi_ranks.cpp -- exchange of roles, and a barrier at which the coordinator sleeps.
 #include "perf/bench/mpi_ranks.hpp"
 
 #include <algorithm>
@@ -7,17 +7,17 @@
 
 namespace capstan::perf {
 
-MpiRanks::MpiRanks(Role mine) : role_(mine) {
+MpiRanks::MpiRanks(Role role) : role_(role) {
   int size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const int number = static_cast<int>(mine);
+  const int number = static_cast<int>(role);
   std::vector<int> roles(static_cast<std::size_t>(size));
   MPI_Allgather(&number, 1, MPI_INT, roles.data(), 1, MPI_INT, MPI_COMM_WORLD);
   for (int rank = 0; rank < size; ++rank) {
-    const auto role = static_cast<Role>(roles[static_cast<std::size_t>(rank)]);
-    if (role == Role::ps) ps_.push_back(rank);
-    if (role == Role::worker) workers_.push_back(rank);
+    const auto other = static_cast<Role>(roles[static_cast<std::size_t>(rank)]);
+    if (other == Role::ps) ps_.push_back(rank);
+    if (other == Role::worker) workers_.push_back(rank);
   }
   MPI_Comm_split(MPI_COMM_WORLD, role_ == Role::worker ? 0 : MPI_UNDEFINED, rank_, &worker_comm_);
 }
@@ -30,7 +30,7 @@ int MpiRanks::worker_index() const {
   return static_cast<int>(std::find(workers_.begin(), workers_.end(), rank_) - workers_.begin());
 }
 
-void MpiRanks::meet() const {
+void MpiRanks::barrier() const {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);
   for (int done = 0; done == 0;) {
@@ -39,17 +39,17 @@ void MpiRanks::meet() const {
   }
 }
 
-std::vector<double> MpiRanks::slowest(std::vector<double> mine, int samples) const {
-  mine.resize(static_cast<std::size_t>(samples), 0);
-  std::vector<double> all(mine.size(), 0);
-  meet();
-  MPI_Reduce(mine.data(), all.data(), samples, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+std::vector<double> MpiRanks::slowest(std::vector<double> local, int samples) const {
+  local.resize(static_cast<std::size_t>(samples), 0);
+  std::vector<double> all(local.size(), 0);
+  barrier();
+  MPI_Reduce(local.data(), all.data(), samples, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   return all;
 }
 
-bool MpiRanks::all_agree(bool mine) const {
-  int agreed = mine ? 1 : 0;
-  meet();
+bool MpiRanks::all_agree(bool local) const {
+  int agreed = local ? 1 : 0;
+  barrier();
   MPI_Allreduce(MPI_IN_PLACE, &agreed, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   return agreed != 0;
 }

@@ -1,4 +1,4 @@
-// mpi_ranks.hpp -- the ranks of a cluster as an MPI program sees them, for rivals.
+// mpi_ranks.hpp -- ranks and roles of a cluster for the MPI rivals.
 #pragma once
 
 #include <mpi.h>
@@ -13,7 +13,7 @@ namespace capstan::perf {
 class MpiRanks {
  public:
   /// Collective over MPI_COMM_WORLD.
-  explicit MpiRanks(Role mine);
+  explicit MpiRanks(Role role);
   ~MpiRanks();
   MpiRanks(const MpiRanks&) = delete;
   MpiRanks& operator=(const MpiRanks&) = delete;
@@ -22,16 +22,17 @@ class MpiRanks {
   int rank() const { return rank_; }
   const std::vector<int>& ps() const { return ps_; }
   const std::vector<int>& workers() const { return workers_; }
-  /// The workers alone; MPI_COMM_NULL elsewhere.
+  /// Communicator of the workers; MPI_COMM_NULL on other ranks.
   MPI_Comm worker_comm() const { return worker_comm_; }
   int worker_index() const;
 
-  /// Waits for all ranks. A coordinator sleeps meanwhile, so that it takes no core from those that work; a ps
-  /// spins, because it may have to answer.
-  void meet() const;
-  /// Element-wise over the workers, on rank 0: what the slowest took.
-  std::vector<double> slowest(std::vector<double> mine, int samples) const;
-  bool all_agree(bool mine) const;
+  /// Barrier of all ranks. A coordinator sleeps meanwhile, so that it takes no CPU time from the others; a ps
+  /// polls, since it may have to progress one-sided operations.
+  void barrier() const;
+  /// Element-wise maximum over the workers, on rank 0.
+  std::vector<double> slowest(std::vector<double> local, int samples) const;
+  /// Collective. Returns true if `local` is true on all ranks.
+  bool all_agree(bool local) const;
 
  private:
   Role role_;

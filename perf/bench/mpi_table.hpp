@@ -1,4 +1,5 @@
-// mpi_table.hpp -- the rivals' table: rows in an MPI window of the ps ranks, cut as Capstan cuts a variable.
+// mpi_table.hpp -- table of the MPI rivals: rows in windows of the ps ranks, partitioned as a Capstan
+// variable.
 #pragma once
 
 #include <mpi.h>
@@ -10,8 +11,8 @@
 
 namespace capstan::perf {
 
-/// Collective to make and to end. Open for one-sided access by the workers while it lives. Its memory serves
-/// tables of any shape up to `floats`, one after the other.
+/// Construction and destruction are collective. Open for one-sided access by the workers during its lifetime.
+/// Its memory holds tables of any shape up to `floats`, one at a time.
 class MpiTable {
  public:
   MpiTable(const MpiRanks& ranks, std::uint64_t floats);
@@ -23,26 +24,26 @@ class MpiTable {
   std::uint64_t rows() const { return rows_; }
   std::uint64_t width() const { return width_; }
 
-  /// This ps's rows: the number of its first, and their values. Empty elsewhere.
+  /// Number of the first row of this ps, and the values of its rows; empty on other ranks.
   std::uint64_t first_row() const;
-  std::span<float> mine() const;
-  /// A ps says that it has written its rows, or will read them.
+  std::span<float> local_rows() const;
+  /// Called by a ps after it wrote its rows, and before it reads them.
   void sync() const { MPI_Win_sync(window_); }
 
-  /// Reads all of it once, for the reason of perf::read_once. On a worker.
+  /// Reads the complete table once, for the reason of perf::read_once. Called by a worker.
   void read_once() const;
-  /// Row ids[i] into row i of `out`, one MPI_Get a row.
+  /// Copies row ids[i] to row i of `out` with one MPI_Get per row.
   void get_rows(std::span<const std::int64_t> ids, float* out) const;
-  /// The same by one MPI_Get a ps with an indexed datatype. REQUIRES: one ps.
+  /// The same with one MPI_Get and an indexed datatype. REQUIRES: one ps.
   void get_indexed(std::span<const std::int64_t> ids, float* out) const;
-  /// Row ids[i] += row i of `values`, one MPI_Accumulate a row. Done when flush() returns.
+  /// Adds row i of `values` to row ids[i] with one MPI_Accumulate per row. Complete when flush() returns.
   void accumulate_rows(std::span<const std::int64_t> ids, const float* values) const;
   void flush() const { MPI_Win_flush_all(window_); }
 
   bool one_ps() const { return ranks_.ps().size() == 1; }
 
  private:
-  std::uint64_t rows_a_ps() const;
+  std::uint64_t rows_per_ps() const;
 
   const MpiRanks& ranks_;
   MPI_Win window_ = MPI_WIN_NULL;

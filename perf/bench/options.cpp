@@ -1,4 +1,4 @@
-// options.cpp -- one help line a flag.
+// options.cpp -- command-line flags and their help texts.
 #include "perf/bench/options.hpp"
 
 #include <CLI/CLI.hpp>
@@ -17,29 +17,28 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--min-bytes", o.min_bytes, "smallest message, such as 4KiB")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--max-bytes", o.max_bytes, "largest message")->transform(CLI::AsSizeValue(false));
-  app.add_option("--rows", o.rows, "rows of a table; 0: a table of 256 MiB, whatever --dim is");
-  app.add_option("--dim", o.dims, "floats a row, one or several: 16,64")
+  app.add_option("--rows", o.rows, "rows of a table; 0: a table of 256 MiB for any --dim");
+  app.add_option("--dim", o.dims, "floats per row, comma-separated: 16,64")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app.add_option("--call-ids", o.call_ids, "ids a call, one or several")
+  app.add_option("--call-ids", o.call_ids, "ids per call, comma-separated")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app.add_option("--ids", o.ids, "how ids are drawn: uniform, zipf or both")
+  app.add_option("--ids", o.ids, "distribution of the ids: uniform, zipf or both")
       ->delimiter(',')
       ->check(CLI::IsMember({"uniform", "zipf"}));
-  app.add_option("--zipf-exponent", o.zipf_exponent, "of --ids zipf")->check(CLI::PositiveNumber);
+  app.add_option("--zipf-exponent", o.zipf_exponent, "exponent of --ids zipf")->check(CLI::PositiveNumber);
   app.add_option("--iters", o.iters, "samples of each case in a repeat")->check(CLI::PositiveNumber);
-  app.add_option("--warmup", o.warmup, "samples before them that do not count")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--repeat", o.repeat, "times that all cases are gone through")->check(CLI::PositiveNumber);
-  app.add_option("--seed", o.seed, "start of the random numbers");
-  app.add_option("--only", o.only, "only cases whose name has this in it: call=8192");
+  app.add_option("--warmup", o.warmup, "warm-up samples before them")->check(CLI::NonNegativeNumber);
+  app.add_option("--repeat", o.repeat, "number of passes over all cases")->check(CLI::PositiveNumber);
+  app.add_option("--seed", o.seed, "seed of the random numbers");
+  app.add_option("--only", o.only, "run only cases whose name contains this: call=8192");
   app.add_flag("--huge-pages,!--no-huge-pages", o.huge_pages,
-               "the bound's own table asks for huge pages; else as the memory of a ps");
-  app.add_flag("--rival,!--no-rival", o.with_rival, "run the MPI rival, where there is one");
-  app.add_option("--bounds", o.bounds, "bounds that another program has measured (perf/run writes it)")
+               "huge pages for the table of the bound (default: as for the memory of a ps)");
+  app.add_flag("--rival,!--no-rival", o.with_rival, "run the MPI rival, if there is one");
+  app.add_option("--bounds", o.bounds, "file of bounds measured by another program (written by perf/run)")
       ->check(CLI::ExistingFile);
-  app.add_option("--json", o.json, "a file for context and results");
+  app.add_option("--json", o.json, "output file for context and results");
 }
 
 }  // namespace capstan::perf

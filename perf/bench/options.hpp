@@ -1,4 +1,4 @@
-// options.hpp -- the flags that all benchmarks share.
+// options.hpp -- flags common to all benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ class App;
 
 namespace capstan::perf {
 
-/// The memory of a ps is shared, and gets huge pages only where the administrator says so
+/// Returns true if shared memory, such as that of a ps, can have huge pages
 /// (/sys/kernel/mm/transparent_hugepage/shmem_enabled).
 bool shared_memory_may_be_huge();
 
 struct Options {
   std::uint64_t min_bytes = 4 << 10;
   std::uint64_t max_bytes = 256 << 20;
-  std::uint64_t rows = 0;  // 0: as many as make a table of kTableBytes
+  std::uint64_t rows = 0;  // 0: a table of kTableBytes
   std::vector<std::uint64_t> dims = {16, 32, 64, 128, 256};
   std::vector<std::uint64_t> call_ids = {1024, 8192, 65536};
   std::vector<std::string> ids = {"uniform", "zipf"};
@@ -36,7 +36,7 @@ struct Options {
 
   bool wants(std::string_view name) const { return name.find(only) != name.npos; }
 
-  /// Far beyond any cache, so that a random row comes from memory.
+  /// Far larger than any cache, so that a random row is read from memory.
   static constexpr std::uint64_t kTableBytes = std::uint64_t{256} << 20;
   std::uint64_t rows_of(std::uint64_t dim) const {
     return rows != 0 ? rows : kTableBytes / (dim * sizeof(float));

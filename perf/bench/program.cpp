@@ -1,4 +1,4 @@
-// program.cpp -- the life of a benchmark.
+// program.cpp -- main program of a benchmark.
 #include "perf/bench/program.hpp"
 
 #include <mpi.h>
@@ -22,8 +22,8 @@
 namespace capstan::perf {
 namespace {
 
-/// The settings as Cluster::join finds them: --capstan-NAME=VALUE, which are taken out of the arguments, and
-/// CAPSTAN_* variables.
+/// Reads the settings as Cluster::join does: CAPSTAN_* variables and --capstan-NAME=VALUE, which it removes
+/// from the arguments.
 Settings read_settings(std::vector<std::string>& arguments) {
   constexpr std::string_view kPrefix = "--capstan-";
   Settings settings;
@@ -38,7 +38,7 @@ Settings read_settings(std::vector<std::string>& arguments) {
   return settings;
 }
 
-/// On the coordinator: everything but the rival. True when it ran to its end.
+/// Runs all but the rival, on the coordinator. Returns false after an error, which it prints.
 bool coordinate(const Cluster& cluster, const Benchmark& benchmark, const Options& options,
                 const Bounds& bounds, Report& report) {
   try {
@@ -67,7 +67,7 @@ int write_report(const Report& report, const nlohmann::json& context, const Opti
       return 1;
     }
   }
-  if (!report.all_verified()) std::cerr << "an answer was wrong; its case has no figure" << std::endl;
+  if (!report.all_verified()) std::cerr << "a result was wrong; its case has no value" << std::endl;
   return report.all_verified() && !report.results().empty() ? 0 : 1;
 }
 
@@ -81,7 +81,7 @@ int run_alone(const Settings& settings, const Benchmark& benchmark, const Option
   return write_report(report, context, options);
 }
 
-/// MPI stays the program's own, so that a rival can run on the same ranks afterwards.
+/// The program initializes MPI itself, so that a rival can run on the same ranks afterwards.
 int run_ranks(const Settings& settings, const Benchmark& benchmark, const Options& options,
               const Bounds& bounds) {
   nlohmann::json context = context_of(options);
@@ -109,10 +109,10 @@ int run_ranks(const Settings& settings, const Benchmark& benchmark, const Option
 }  // namespace
 
 void append_slowest(Timings& all, const std::vector<Timings>& workers) {
-  std::vector<std::vector<double>> figures;
+  std::vector<std::vector<double>> measured;
   std::vector<std::vector<double>> bounds;
   for (const Timings& worker : workers) {
-    figures.push_back(worker.figure);
+    measured.push_back(worker.measured);
     bounds.push_back(worker.bound);
     all.verified = all.verified && worker.verified;
     all.bound_name = worker.bound_name;
@@ -120,7 +120,7 @@ void append_slowest(Timings& all, const std::vector<Timings>& workers) {
   const auto append = [](std::vector<double>& to, const std::vector<double>& from) {
     to.insert(to.end(), from.begin(), from.end());
   };
-  append(all.figure, slowest(figures));
+  append(all.measured, slowest(measured));
   append(all.bound, slowest(bounds));
 }
 
@@ -134,10 +134,10 @@ int run(int argc, char** argv, const Benchmark& benchmark) {
   int code = 1;
   try {
     Settings settings = read_settings(arguments);
-    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 expects them in reverse order
     app.parse(arguments);
     const Bounds bounds = Bounds::from(options.bounds);
-    if (benchmark.one_closure_a_worker) settings.set_from_flag("max-inflight-per-worker", "1");
+    if (benchmark.one_closure_per_worker) settings.set_from_flag("max-inflight-per-worker", "1");
     if (alone) return run_alone(settings, benchmark, options, bounds);
     MPI_Init(&argc, &argv);
     code = run_ranks(settings, benchmark, options, bounds);

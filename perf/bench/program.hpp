@@ -1,4 +1,4 @@
-// program.hpp -- what every benchmark does: flags, a cluster, its cases, the MPI rival, the report.
+// program.hpp -- frame of all benchmarks: flags, a cluster, the cases, the MPI rival, the report.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace capstan::perf {
 
 class MpiRanks;
 
-/// What a benchmark's own part sees, on the coordinator, inside the scope of a strategy that cuts every
-/// variable into one shard a ps.
+/// Context of a benchmark, on the coordinator, inside the scope of a strategy that partitions every variable
+/// into one shard per ps.
 struct Session {
   const Options& options;
   const Cluster& cluster;
@@ -27,11 +27,11 @@ struct Session {
   ClusterCoordinator& coordinator;
   const Bounds& bounds;
   Report& report;
-  const Counter& counter;  // for Together
+  const Counter& counter;  // for StartBarrier
   std::int64_t workers;
 
-  /// fn(args..., Counter, workers) on every worker at once; fn makes a Together of the last two and must use
-  /// it, or a fast worker might take the closure of a slow one.
+  /// Runs fn(args..., Counter, workers) on every worker concurrently. fn must create a StartBarrier of the
+  /// last two and wait on it; otherwise a fast worker could run the closure of a slow one.
   template <auto fn, class... Args>
   auto on_all_workers(const Args&... args) const {
     using Value = std::remove_cvref_t<decltype(coordinator.schedule<fn>(args..., counter, workers).fetch())>;
@@ -46,24 +46,24 @@ struct Session {
   }
 };
 
-/// Many workers' samples, each the slowest worker's, put behind those that `all` already has.
+/// Appends to `all` the samples of several workers: the maximum over the workers for each.
 void append_slowest(Timings& all, const std::vector<Timings>& workers);
 
 struct Benchmark {
-  std::string question;  // what it measures, one sentence: the text of --help
+  std::string question;  // one sentence that says what it measures: text of --help
   std::function<void(const Session&)> measure;
-  /// On every rank once Capstan is done, only under mpirun; null when there is none. Collective.
+  /// Collective; runs on every rank after Capstan has shut down, only under mpirun. Null if there is none.
   std::function<void(const MpiRanks&, const Options&, Report&)> rival = {};
   std::function<void(CLI::App&)> more_flags = {};
-  /// Every closure goes to a worker of its own: the figures are of all workers at once.
-  bool one_closure_a_worker = true;
+  /// At most one closure in flight per worker, so that on_all_workers() reaches every worker.
+  bool one_closure_per_worker = true;
 };
 
-/// The body of main. Under mpirun or srun MPI is started and the cluster made of all its ranks; alone, every
-/// role is in this process. Returns the exit code: 1 when an answer was wrong.
+/// Implements main(). Under mpirun or srun it initializes MPI and forms the cluster of all ranks; started
+/// alone, all roles are in this process. Returns the exit code: 1 if a result was wrong.
 int run(int argc, char** argv, const Benchmark& benchmark);
 
-/// The same for a question that needs no cluster: one process, one thread.
+/// The same for a benchmark without a cluster: one process, one thread.
 int run_here(int argc, char** argv, const std::string& question,
              const std::function<void(const Options&, Report&)>& measure);
 

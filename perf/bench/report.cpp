@@ -1,4 +1,4 @@
-// report.cpp -- the two forms of a report.
+// report.cpp -- text and JSON form of a report.
 #include "perf/bench/report.hpp"
 
 #include <fmt/format.h>
@@ -14,8 +14,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Four digits that count, and no exponent, so that a column stays a column.
-std::string shown(const std::optional<double>& value) {
+/// Four significant digits without an exponent, so that columns align.
+std::string format_value(const std::optional<double>& value) {
   if (!value) return "-";
   const double size = *value < 0 ? -*value : *value;
   return fmt::format("{:.{}f}", *value, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3);
@@ -72,25 +72,28 @@ void Report::print(std::ostream& out, const json& context) const {
                          r.size_unit.empty() ? "size" : r.size_unit, r.unit, "p99", "bound", "of bound",
                          "rival", "of rival", "answer");
     }
-    const auto figure = [&](double value) { return shown(r.verified ? std::optional(value) : std::nullopt); };
-    out << fmt::format("{:<14} {:>14} {:>14} {:>14} {:>8} {:>14} {:>8}  {}\n", r.size, figure(r.median),
-                       figure(r.p99), shown(r.bound), shown(r.ratio_to(r.bound)), shown(r.rival),
-                       shown(r.ratio_to(r.rival)), r.verified ? "verified" : "WRONG");
+    const auto if_verified = [&](double value) {
+      return format_value(r.verified ? std::optional(value) : std::nullopt);
+    };
+    out << fmt::format("{:<14} {:>14} {:>14} {:>14} {:>8} {:>14} {:>8}  {}\n", r.size, if_verified(r.median),
+                       if_verified(r.p99), format_value(r.bound), format_value(r.ratio_to(r.bound)),
+                       format_value(r.rival), format_value(r.ratio_to(r.rival)),
+                       r.verified ? "verified" : "WRONG");
   }
 }
 
 json Report::to_json(const json& context) const {
   json list = json::array();
   for (const Result& r : results_) {
-    const auto figure = [&](double value) { return r.verified ? json(value) : json(nullptr); };
+    const auto if_verified = [&](double value) { return r.verified ? json(value) : json(nullptr); };
     list.push_back({{"case", r.name},
                     {"group", r.group},
                     {"size", r.size},
                     {"size_unit", r.size_unit},
                     {"unit", r.unit},
                     {"less_is_better", r.less_is_better},
-                    {"median", figure(r.median)},
-                    {"p99", figure(r.p99)},
+                    {"median", if_verified(r.median)},
+                    {"p99", if_verified(r.p99)},
                     {"bound", number(r.bound)},
                     {"bound_name", words(r.bound_name)},
                     {"ratio_to_bound", number(r.ratio_to(r.bound))},

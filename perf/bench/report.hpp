@@ -1,4 +1,4 @@
-// report.hpp -- results as two-column text for awk and as JSON for plots.
+// report.hpp -- results as column text for awk and as JSON for plots.
 #pragma once
 
 #include <cstdint>
@@ -11,40 +11,41 @@
 
 namespace capstan::perf {
 
-/// One figure beside its bound and its rival, all in `unit`.
+/// A measured value, its bound and its rival, all in `unit`.
 struct Result {
-  std::string name;        // the case, unique in a program: "lookup dim=64 ids=zipf call=8192"
-  std::string group;       // cases that make one curve: "lookup dim=64 ids=zipf"
-  std::uint64_t size = 0;  // where on the curve
+  std::string name;        // case, unique in a program: "lookup dim=64 ids=zipf call=8192"
+  std::string group;       // cases of one curve: "lookup dim=64 ids=zipf"
+  std::uint64_t size = 0;  // abscissa of the curve
   std::string size_unit;
   std::string unit;
   bool less_is_better = false;
-  bool verified = false;  // a wrong answer has no figure
+  bool verified = false;  // the value of an unverified result is not reported
   double median = 0;
-  double p99 = 0;  // the slow end: 99 % of samples were at least this good
+  double p99 = 0;  // 99 % of the samples were at least this good
   std::optional<double> bound = {};
   std::string bound_name = {};
   std::optional<double> rival = {};
   std::string rival_name = {};
 
-  /// 1 is as good as the other, more is better, for rates and for times alike.
+  /// Ratio to `other`: above 1 is better, for rates and times alike. nullopt if unverified or without
+  /// `other`.
   std::optional<double> ratio_to(const std::optional<double>& other) const;
 };
 
-/// `work` a sample (rows, bytes, calls) over seconds a sample: a rate.
+/// Sets a rate: `work` per sample (rows, bytes, calls) divided by the seconds per sample.
 Result rate_result(Result result, double work, const std::vector<double>& seconds);
-/// Seconds a sample, shown in another unit: `scale` is 1e6 for microseconds.
+/// Sets a duration: seconds per sample times `scale`, such as 1e6 for microseconds.
 Result time_result(Result result, double scale, const std::vector<double>& seconds);
 
 class Report {
  public:
   void add(Result result) { results_.push_back(std::move(result)); }
-  /// Of several rivals of a case the best stays. Does nothing for a case that is not there.
+  /// Sets the rival of a case if it is better than the present one. Ignores unknown cases.
   void set_better_rival(std::string_view name, double value, std::string rival_name);
   bool all_verified() const;
   const std::vector<Result>& results() const { return results_; }
 
-  /// Comment lines, then a table a group: size, value, and further columns.
+  /// Prints the context as comment lines, then a table per group.
   void print(std::ostream& out, const nlohmann::json& context) const;
   /// {"context": ..., "results": [...]}
   nlohmann::json to_json(const nlohmann::json& context) const;

@@ -1,4 +1,4 @@
-// row_case.cpp -- the grid of cases.
+// row_case.cpp -- grid of cases.
 #include "perf/bench/row_case.hpp"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 namespace capstan::perf {
 namespace {
 
-constexpr int kMaxCalls = 1024;  // a sample of tiny calls need not take long
+constexpr int kMaxCalls = 1024;  // bounds the duration of a sample of small calls
 
 }  // namespace
 
@@ -57,7 +57,7 @@ Result row_result(const RowCase& c, const Timings& timings, const Session& sessi
   result.unit = "rows/s";
   result.verified = timings.verified;
   const double rows = static_cast<double>(c.sample_ids()) * static_cast<double>(session.workers);
-  result = rate_result(std::move(result), rows, timings.figure);
+  result = rate_result(std::move(result), rows, timings.measured);
   if (!timings.bound.empty()) {
     result.bound = rows / median(timings.bound);
     result.bound_name = loop + ", " + timings.bound_name;
@@ -69,7 +69,7 @@ Result row_result(const RowCase& c, const Timings& timings, const Session& sessi
 }
 
 bool read_once(Variable<float> variable, Counter counter, std::int64_t workers) {
-  Together(counter, workers).wait();
+  StartBarrier(counter, workers).wait();
   const std::uint64_t block_rows = std::max<std::uint64_t>(1, (1 << 20) / variable.width());
   std::vector<float> block;
   for (std::uint64_t row = 0; row < variable.rows(); row += block_rows) {

@@ -1,4 +1,4 @@
-// row_case.hpp -- the cases of lookup and push: row size, ids a call, how ids are drawn.
+// row_case.hpp -- cases of lookup and push: row size, ids per call, distribution of the ids.
 #pragma once
 
 #include <algorithm>
@@ -16,49 +16,49 @@
 
 namespace capstan::perf {
 
-/// One case, as it travels to the workers.
+/// One case, serialized to the workers.
 struct RowCase {
   std::string name;
   std::string group;
   std::uint64_t rows = 0;
   std::uint64_t width = 0;
-  std::uint64_t call = 0;  // ids a call
+  std::uint64_t call = 0;  // ids per call
   std::string ids;
   double zipf_exponent = 0;
   std::uint64_t seed = 0;
   int warmup = 0;
   int samples = 0;
-  int calls = 1;            // calls a sample
-  bool consistent = false;  // reads never see half of a push
+  int calls = 1;            // calls per sample
+  bool consistent = false;  // reads never see a partial push
   bool with_bound = true;
   bool huge_pages = true;
 
   std::uint64_t sample_ids() const { return call * static_cast<std::uint64_t>(calls); }
-  /// A stream of ids of its own for each worker and repeat.
+  /// Stream of ids; independent for each worker and repeat.
   Ids draw_ids(std::uint64_t stream) const;
 };
 
-/// Every dim with every size of call and way to draw. A sample has about `sample_ids` ids, but at least
-/// `min_calls` calls.
+/// All combinations of row size, call size and distribution. A sample has about `sample_ids` ids, but at
+/// least `min_calls` calls.
 std::vector<RowCase> row_cases(const Options& options, const std::string& what, std::uint64_t sample_ids,
                                int min_calls);
 
-/// The case's seed in repeat `repeat`, so that no repeat sees the ids of another.
+/// Returns the case with the seed of repeat `repeat`, so that each repeat has other ids.
 RowCase for_repeat(RowCase row_case, int repeat);
 
-/// The result of a case, its bound the plain loop's, or else a bandwidth of --bounds over the bytes of the
-/// rows.
+/// Result of a case. Its bound is the plain loop, or else a bandwidth of --bounds divided by the bytes of a
+/// row.
 Result row_result(const RowCase& row_case, const Timings& timings, const Session& session,
                   const std::string& loop);
 
-/// Rows travel as bytes between hosts: then the bound is what perf/run has measured.
+/// Name of the bound for rows between hosts, a bandwidth measured by perf/run.
 inline constexpr const char* kRowBound = "row_bandwidth";
 
-/// Reads all of a variable once: the first access to a page of a ps's memory is slow, and only the first. A
-/// function for Session::on_all_workers.
+/// Reads all of a variable once: only the first access to a page of a ps's memory is slow. For
+/// Session::on_all_workers.
 bool read_once(Variable<float> variable, Counter counter, std::int64_t workers);
 
-/// One variable a size, made when first asked for.
+/// One variable per size, created on first use.
 class RowTables {
  public:
   using Fill = void (*)(const Variable<float>&);
@@ -70,7 +70,7 @@ class RowTables {
   std::map<std::pair<std::uint64_t, std::uint64_t>, Variable<float>> tables_;
 };
 
-/// The distance with the least time; `seconds(distance)` runs the loop once on ids of its own.
+/// Returns the fastest prefetch distance; `seconds(distance)` runs the loop once with new ids.
 template <class Seconds>
 int best_distance(Seconds&& seconds) {
   constexpr int kTries = 3;
@@ -87,11 +87,11 @@ int best_distance(Seconds&& seconds) {
   return best;
 }
 
-/// Times `figure` and `loop` in turn, each on ids of its own that `draw` draws, the loop fetching `ahead`
-/// rows ahead: what serves it best.
-template <class Draw, class Figure, class Loop>
-void beside_loop(const RowCase& c, const Together& together, int& ahead, const Draw& draw,
-                 const Figure& figure, const Loop& loop, Timings& timings) {
+/// Times `work` and `loop` in turn, each on ids that `draw` draws. The loop prefetches `ahead` rows ahead,
+/// the fastest distance.
+template <class Draw, class Work, class Loop>
+void compare_with_loop(const RowCase& c, const StartBarrier& barrier, int& ahead, const Draw& draw,
+                       const Work& work, const Loop& loop, Timings& timings) {
   if (c.with_bound) {
     ahead = best_distance([&](int distance) {
       draw();
@@ -100,10 +100,10 @@ void beside_loop(const RowCase& c, const Together& together, int& ahead, const D
     });
     timings.bound_name = std::to_string(ahead) + " rows ahead";
   }
-  take_turns(c.warmup, c.samples, together, c.with_bound, draw, figure, loop, timings);
+  take_turns(c.warmup, c.samples, barrier, c.with_bound, draw, work, loop, timings);
 }
 
-/// The value of a table's element: a whole number below 2^23, so a float holds it exactly.
+/// Value of a table's element: an integer below 2^23, which a float represents exactly.
 inline float pattern(std::uint64_t row, std::uint64_t column) {
   return static_cast<float>(static_cast<std::uint32_t>(row * 2654435761u + column * 40503u) >> 9);
 }

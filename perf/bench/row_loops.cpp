@@ -1,4 +1,4 @@
-// row_loops.cpp -- compiled by Highway for every vector width, the widest chosen at run time.
+// row_loops.cpp -- compiled by Highway for every vector width; the widest is selected at run time.
 #include "perf/bench/row_loops.hpp"
 
 #include <cstddef>
@@ -17,7 +17,8 @@ using Id = std::int64_t;
 
 constexpr std::size_t kLineFloats = 16;
 
-/// `kWidth` floats a row, or `width` where kWidth is 0. `element(d, row + j, i * width + j)` for each vector.
+/// Calls element(d, row + j, i * width + j) for each vector of each row. Rows have kWidth floats, or
+/// `any_width` if kWidth is 0.
 template <std::size_t kWidth, class Table, class Element>
 void for_rows(Table* table, std::span<const Id> ids, std::size_t any_width, std::size_t ahead,
               const Element& element) {

@@ -1,7 +1,7 @@
-// row_loops.hpp -- the bound of lookups and pushes: the same rows moved by a plain loop in one process.
+// row_loops.hpp -- bound of lookups and pushes: a plain loop in one process over the same rows.
 //
-// Vectors as wide as the CPU has, the row size a constant for the usual ones, and all lines of a row fetched
-// some rows ahead.
+// Uses vectors of the CPU's full width, compile-time constants for the usual row sizes, and prefetches all
+// cache lines of a row some rows ahead.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace capstan::perf {
 
-/// Row ids[i] of `table` into row i of `out`; fetches `ahead` rows ahead.
+/// Copies row ids[i] of `table` to row i of `out`; prefetches `ahead` rows ahead.
 void gather(const float* table, std::span<const std::int64_t> ids, std::uint64_t width, int ahead,
             float* out);
 
@@ -18,15 +18,15 @@ void gather(const float* table, std::span<const std::int64_t> ids, std::uint64_t
 void scatter_sgd(float* table, std::span<const std::int64_t> ids, std::uint64_t width, int ahead, float rate,
                  const float* gradient);
 
-/// SGD on all of it: table[i] -= rate * gradient[i].
+/// SGD on the complete table: table[i] -= rate * gradient[i].
 void dense_sgd(std::span<float> table, float rate, const float* gradient);
 
-/// What any optimizer reads and writes, with one addition an element: row rows[i] of each of `arrays` (the
-/// values and up to three slots) += row i of `gradient`, or row i where `rows` is null.
+/// Memory traffic of an optimizer, with one addition per element: row rows[i] of each of `arrays` (the values
+/// and up to three slots) += row i of `gradient`; row i if `rows` is null.
 void add_rows(std::span<float* const> arrays, const std::uint32_t* rows, std::size_t count,
               std::uint64_t width, int ahead, const float* gradient);
 
-/// The distances worth trying: which is best depends on the row's size and on the machine.
+/// Prefetch distances to try; the best depends on the row size and the machine.
 inline constexpr int kDistances[] = {2, 4, 8, 16, 32};
 
 }  // namespace capstan::perf

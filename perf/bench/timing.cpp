@@ -1,11 +1,11 @@
-// timing.cpp -- a barrier of workers, made of a counter on a ps.
+// timing.cpp -- barrier of the workers by a counter on a ps.
 #include "perf/bench/timing.hpp"
 
 #include <thread>
 
 namespace capstan::perf {
 
-void Together::wait() const {
+void StartBarrier::wait() const {
   if (workers_ == 1) return;
   const std::int64_t arrived = counter_.fetch_add(1);
   const std::int64_t all = (arrived / workers_ + 1) * workers_;

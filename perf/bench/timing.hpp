@@ -1,4 +1,4 @@
-// timing.hpp -- figure and bound in turn, so that a machine whose speed drifts does so for both.
+// timing.hpp -- times work and its bound alternately, so that drift of the machine's speed affects both.
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,11 @@
 
 namespace capstan::perf {
 
-/// What one worker measured: seconds of each sample. Travels to the coordinator.
+/// Samples of one worker, in seconds. Serialized to the coordinator.
 struct Timings {
   bool verified = false;
-  std::vector<double> figure;
-  std::vector<double> bound;  // empty when there is none
+  std::vector<double> measured;
+  std::vector<double> bound;  // empty if there is none
   std::string bound_name;
 };
 
@@ -25,10 +25,10 @@ double seconds_of(Work&& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Lets the workers of a benchmark start each sample together. Alone it costs nothing.
-class Together {
+/// Barrier at which the workers start each sample together. Returns at once for a single worker.
+class StartBarrier {
  public:
-  Together(const Counter& counter, std::int64_t workers) : counter_(counter), workers_(workers) {}
+  StartBarrier(const Counter& counter, std::int64_t workers) : counter_(counter), workers_(workers) {}
   void wait() const;
 
  private:
@@ -36,27 +36,27 @@ class Together {
   std::int64_t workers_;
 };
 
-/// For one that starts alone.
-struct Alone {
+/// Barrier of a benchmark in a single process.
+struct NoBarrier {
   void wait() const {}
 };
 
-/// `samples` of each, after `warmup` that do not count. `prepare()` runs before each timing, outside of the
-/// clock; figure and bound swap places from one sample to the next.
-template <class Start, class Prepare, class Figure, class Bound>
-void take_turns(int warmup, int samples, const Start& together, bool with_bound, Prepare&& prepare,
-                Figure&& figure, Bound&& bound, Timings& out) {
+/// Takes `samples` samples of both, after `warmup` that are discarded. `prepare()` runs before each one,
+/// untimed. The order of work and bound alternates.
+template <class Start, class Prepare, class Work, class Bound>
+void take_turns(int warmup, int samples, const Start& barrier, bool with_bound, Prepare&& prepare,
+                Work&& work, Bound&& bound, Timings& out) {
   const auto time = [&](auto& work, std::vector<double>& into, int sample) {
     prepare();
-    together.wait();
+    barrier.wait();
     const double seconds = seconds_of(work);
     if (sample >= 0) into.push_back(seconds);
   };
   for (int sample = -warmup; sample < samples; ++sample) {
-    const bool figure_first = sample % 2 == 0;
-    if (figure_first) time(figure, out.figure, sample);
+    const bool work_first = sample % 2 == 0;
+    if (work_first) time(work, out.measured, sample);
     if (with_bound) time(bound, out.bound, sample);
-    if (!figure_first) time(figure, out.figure, sample);
+    if (!work_first) time(work, out.measured, sample);
   }
 }
 

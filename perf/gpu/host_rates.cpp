@@ -27,34 +27,35 @@ double median(std::vector<double> all) {
 
 }  // namespace
 
-/// work(part) for each part, by a thread of its own.
+/// Runs work(part) for each part, each on its own thread.
 template <class Work>
-void HostTable::by_all(const Work& work) {
+void HostTable::for_each_part(const Work& work) {
   std::vector<std::jthread> threads;
   for (Part& part : parts_) threads.emplace_back([&work, &part] { work(part); });
 }
 
-/// call(part, set) for each part at once; the median over `repeats_` of what a call takes all of them.
+/// Runs call(part, set) for all parts concurrently; returns the median over `repeats_` of the seconds per
+/// call.
 template <class Call>
-double HostTable::seconds_a_call(const Call& call) {
+double HostTable::seconds_per_call(const Call& call) {
   using Clock = std::chrono::steady_clock;
   constexpr int kWarmUp = 2;
-  std::barrier together(static_cast<std::ptrdiff_t>(parts_.size()) + 1);
+  std::barrier barrier(static_cast<std::ptrdiff_t>(parts_.size()) + 1);
   std::vector<double> times;
   std::jthread clock([&] {
     for (int repeat = 0; repeat < kWarmUp + repeats_; ++repeat) {
-      together.arrive_and_wait();
+      barrier.arrive_and_wait();
       const auto begin = Clock::now();
-      together.arrive_and_wait();
+      barrier.arrive_and_wait();
       const std::chrono::duration<double> taken = Clock::now() - begin;
       if (repeat >= kWarmUp) times.push_back(taken.count() / calls_);
     }
   });
-  by_all([&](Part& part) {
+  for_each_part([&](Part& part) {
     for (int repeat = 0; repeat < kWarmUp + repeats_; ++repeat) {
-      together.arrive_and_wait();
+      barrier.arrive_and_wait();
       for (int i = 0; i < calls_; ++i) call(part, static_cast<std::size_t>((repeat * calls_ + i) % kSets));
-      together.arrive_and_wait();
+      barrier.arrive_and_wait();
     }
   });
   clock.join();
@@ -66,7 +67,7 @@ HostTable::HostTable(std::uint64_t bytes, std::uint64_t dim, std::uint32_t ids, 
   const std::uint64_t rows = std::max<std::uint64_t>(bytes / (dim * sizeof(float)) / parts_.size(), 1);
   const std::uint64_t share = std::clamp<std::uint64_t>(ids / parts_.size(), 1, rows);
   ids_a_call_ = share * parts_.size();
-  by_all([&](Part& part) {
+  for_each_part([&](Part& part) {
     std::mt19937_64 random(1 + static_cast<std::uint64_t>(&part - parts_.data()));
     part.values.resize(rows * dim_);
     part.out.resize(share * dim_);
@@ -88,19 +89,19 @@ HostRate HostTable::lookup() {
   const auto call = [this](Part& part, std::size_t set, int ahead) {
     gather(part.values.data(), part.ids[set], dim_, ahead, part.out.data());
   };
-  by_all([&](Part& part) {
+  for_each_part([&](Part& part) {
     for (std::uint64_t i = 0; i < part.values.size(); ++i) part.values[i] = value_of(i);
     call(part, 0, kDistances[0]);
     for (std::uint64_t i = 0; i < part.out.size(); ++i) {
       const std::uint64_t row = part.rows[0][i / dim_];
-      part.right = part.right && part.out[i] == value_of(row * dim_ + i % dim_);
+      part.correct = part.correct && part.out[i] == value_of(row * dim_ + i % dim_);
     }
   });
   double best = std::numeric_limits<double>::infinity();
   for (const int ahead : kDistances) {
-    best = std::min(best, seconds_a_call([&](Part& part, std::size_t set) { call(part, set, ahead); }));
+    best = std::min(best, seconds_per_call([&](Part& part, std::size_t set) { call(part, set, ahead); }));
   }
-  return {static_cast<double>(ids_a_call_) / best, std::ranges::all_of(parts_, &Part::right)};
+  return {static_cast<double>(ids_a_call_) / best, std::ranges::all_of(parts_, &Part::correct)};
 }
 
 HostRate HostTable::push(const Optimizer& optimizer) {
@@ -116,18 +117,18 @@ HostRate HostTable::push(const Optimizer& optimizer) {
     update.gradient = part.gradient.data();
     ps::apply(optimizer, update);
   };
-  by_all([&](Part& part) {
+  for_each_part([&](Part& part) {
     for (std::uint64_t i = 0; i < part.values.size(); ++i) part.values[i] = value_of(i);
     for (auto& slot : part.slots) slot.assign(adam ? part.values.size() : 0, 0);
     call(part, 0);
     for (std::uint64_t i = 0; i < part.gradient.size(); ++i) {
       const std::uint64_t at = part.rows[0][i / dim_] * dim_ + i % dim_;
       const auto gradient = static_cast<double>(part.gradient[i]);
-      part.right = part.right && is_first_step(optimizer, gradient, value_of(at), part.values[at]);
+      part.correct = part.correct && is_first_step(optimizer, gradient, value_of(at), part.values[at]);
     }
   });
-  const double seconds = seconds_a_call(call);
-  return {static_cast<double>(ids_a_call_) / seconds, std::ranges::all_of(parts_, &Part::right)};
+  const double seconds = seconds_per_call(call);
+  return {static_cast<double>(ids_a_call_) / seconds, std::ranges::all_of(parts_, &Part::correct)};
 }
 
 }  // namespace capstan::perf

@@ -1,4 +1,4 @@
-// host_rates.hpp -- the lookups and pushes of perf_gpu by the machine's own cores.
+// host_rates.hpp -- the lookups and pushes of perf_gpu on the CPU cores of the machine.
 #pragma once
 
 #include <cstdint>
@@ -9,34 +9,34 @@
 namespace capstan::perf {
 
 struct HostRate {
-  double rows_a_second = 0;
+  double rows_per_second = 0;
   bool verified = false;
 };
 
-/// A table that the cores share, as with one ps a core: each has an equal part of the rows in memory that it
-/// touched first, an equal share of the ids of a call (uniform, no row twice in one), and a thread. Reads go
-/// by a loop that prefetches, updates by the kernels of ps with shards in the memory of hosts.
+/// A table shared by the cores, as with one ps per core: each thread has an equal part of the rows, in memory
+/// that it touched first, and an equal share of the ids of a call (uniform, without duplicates). Lookups use
+/// a prefetching loop, updates the kernels of a ps with shards in host memory.
 class HostTable {
  public:
-  /// `calls` of each measurement, `repeats` times; the median counts.
+  /// Each measurement is `calls` calls, repeated `repeats` times; the median counts.
   HostTable(std::uint64_t bytes, std::uint64_t dim, std::uint32_t ids, int calls, int repeats);
 
   HostRate lookup();
-  /// SGD or Adam.
+  /// REQUIRES: SGD or Adam.
   HostRate push(const Optimizer& optimizer);
 
  private:
-  static constexpr int kSets = 8;  // of ids, by turns
+  static constexpr int kSets = 8;  // of ids, used in turn
   struct Part {
     std::vector<float> values, slots[2], gradient, out;
-    std::vector<std::vector<std::int64_t>> ids;    // of each set
-    std::vector<std::vector<std::uint32_t>> rows;  // the same
-    bool right = true;
+    std::vector<std::vector<std::int64_t>> ids;    // by set
+    std::vector<std::vector<std::uint32_t>> rows;  // by set, the same ids
+    bool correct = true;
   };
   template <class Work>
-  void by_all(const Work& work);
+  void for_each_part(const Work& work);
   template <class Call>
-  double seconds_a_call(const Call& call);
+  double seconds_per_call(const Call& call);
 
   std::uint64_t dim_;
   int calls_, repeats_;

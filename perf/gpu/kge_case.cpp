@@ -58,9 +58,10 @@ KgeCase::KgeCase(const gpu::Stream& stream, kge::ModelKind model)
       host_relations_(random_table(2 * options_.relations, options_.dim, 2)) {
   const auto dim = static_cast<std::size_t>(options_.dim);
   const std::size_t uses = 2 * batch_.size() + static_cast<std::size_t>(options_.negatives);
-  for (auto* side : {&entities_, &entity_gradients_}) *side = gpu::Values<float>(stream.device(), uses * dim);
-  for (auto* side : {&relations_, &relation_gradients_}) {
-    *side = gpu::Values<float>(stream.device(), host_relations_.size());
+  for (auto* buffer : {&entities_, &entity_gradients_})
+    *buffer = gpu::Values<float>(stream.device(), uses * dim);
+  for (auto* buffer : {&relations_, &relation_gradients_}) {
+    *buffer = gpu::Values<float>(stream.device(), host_relations_.size());
   }
 }
 
@@ -81,7 +82,7 @@ void KgeCase::step(int number) {
   step_.compute(plan, rows());
 }
 
-bool KgeCase::is_right() {
+bool KgeCase::is_correct() {
   const auto dim = static_cast<std::size_t>(options_.dim);
   kge::DevicePlan& plan = plans_[0];
   plan.draw(batch_, kSeed, 0);
@@ -101,7 +102,7 @@ bool KgeCase::is_right() {
   kge::PlainStep plain(options_, {host_entities_.begin(), host_entities_.end()},
                        {host_relations_.begin(), host_relations_.end()});
   plain.run(batch_, kSeed, 0);
-  bool right = std::abs(loss.sum - plain.loss) <= 1e-5 * plain.loss;
+  bool correct = std::abs(loss.sum - plain.loss) <= 1e-5 * plain.loss;
   const auto compare = [&](const gpu::Values<float>& there, std::span<const std::int64_t> ids,
                            const std::vector<double>& expected) {
     std::vector<float> got(ids.size() * dim);
@@ -110,14 +111,14 @@ bool KgeCase::is_right() {
     double largest = 0;
     for (const double value : expected) largest = std::max(largest, std::abs(value));
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const double wanted = expected[static_cast<std::size_t>(ids[i / dim]) * dim + i % dim];
-      // Not a number is wrong too.
-      right = right && std::abs(static_cast<double>(got[i]) - wanted) <= 1e-5 * largest;
+      const double value = expected[static_cast<std::size_t>(ids[i / dim]) * dim + i % dim];
+      // A NaN fails the comparison.
+      correct = correct && std::abs(static_cast<double>(got[i]) - value) <= 1e-5 * largest;
     }
   };
   compare(entity_gradients_, plan.batch().entity_ids(), plain.entity_gradients);
   compare(relation_gradients_, plan.batch().relation_ids(), plain.relation_gradients);
-  return right;
+  return correct;
 }
 
 }  // namespace capstan::perf

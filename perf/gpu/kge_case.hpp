@@ -1,4 +1,4 @@
-// kge_case.hpp -- a step of `capstan train kge` on a GPU with its rows there already, for perf_gpu.
+// kge_case.hpp -- a step of `capstan train kge` on a GPU with its rows in the GPU's memory, for perf_gpu.
 #pragma once
 
 #include <array>
@@ -11,18 +11,18 @@
 
 namespace capstan::perf {
 
-/// A model with its own defaults, on a graph of WN18RR's size; with stand-ins a small one. Batches are
-/// planned by turns in two plans, as the trainer does.
+/// A model with its default options, on a graph of the size of WN18RR; with stand-ins a small one. Batches
+/// alternate between two plans, as in the trainer.
 class KgeCase {
  public:
   KgeCase(const gpu::Stream& stream, kge::ModelKind model);
 
   std::string name() const;
-  /// Loss and gradients of a batch, against their definition.
-  bool is_right();
+  /// Compares loss and gradients of a batch with their definition.
+  bool is_correct();
   void step(int number);
   double triples() const noexcept { return static_cast<double>(batch_.size()); }
-  /// Of the products of matrices.
+  /// Floating-point operations of the matrix products of a step.
   double flops() const noexcept;
 
  private:
@@ -33,7 +33,7 @@ class KgeCase {
   std::vector<kge::Triple> batch_;
   kge::DeviceStep step_;
   std::array<kge::DevicePlan, 2> plans_;
-  std::vector<float> host_entities_, host_relations_;  // whole tables
+  std::vector<float> host_entities_, host_relations_;  // complete tables
   gpu::Values<float> entities_, relations_, entity_gradients_, relation_gradients_;
 };
 

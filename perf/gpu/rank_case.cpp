@@ -44,7 +44,7 @@ double RankCase::pairs() const noexcept {
   return 2 * static_cast<double>(test_.size()) * static_cast<double>(tables_.count);
 }
 
-bool RankCase::is_right() {
+bool RankCase::is_correct() {
   const auto ranks_of = [&](const std::vector<kge::Triple>& triples) {
     ranker_.plan(triples);
     std::vector<float> rows;
@@ -58,9 +58,9 @@ bool RankCase::is_right() {
     return ranker_.ranks();
   };
   const std::vector<kge::Triple> some(test_.begin(), test_.begin() + 8);
-  const bool right = ranks_of(some) == kge::plain_ranks(tables_, some, known_);
-  const std::vector<double> all = ranks_of(test_);  // which rank() repeats from now on
-  return right && std::ranges::all_of(all, [&](double rank) {
+  const bool correct = ranks_of(some) == kge::plain_ranks(tables_, some, known_);
+  const std::vector<double> all = ranks_of(test_);  // the slice that later calls of rank() repeat
+  return correct && std::ranges::all_of(all, [&](double rank) {
            return rank >= 1 && rank <= static_cast<double>(tables_.count);
          });
 }

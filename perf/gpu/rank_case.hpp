@@ -1,4 +1,5 @@
-// rank_case.hpp -- evaluation of `capstan train kge` on a GPU with its table there already, for perf_gpu.
+// rank_case.hpp -- evaluation of `capstan train kge` on a GPU with the table in the GPU's memory, for
+// perf_gpu.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +12,19 @@
 
 namespace capstan::perf {
 
-/// A model with its own defaults, on a graph of WN18RR's size; with stand-ins a small one. A call ranks both
-/// directions of 1,024 triples, as one closure does.
+/// A model with its default options, on a graph of the size of WN18RR; with stand-ins a small one. A call
+/// ranks both directions of 1,024 triples, as one closure does.
 class RankCase {
  public:
   RankCase(const gpu::Stream& stream, kge::ModelKind model);
 
   std::string name() const;
-  /// Ranks of some triples, against their definition.
-  bool is_right();
+  /// Compares the ranks of some triples with their definition.
+  bool is_correct();
   void rank() { (void)ranker_.rank(relations_.data()); }
-  /// The bound: its products of matrices alone.
+  /// The bound: only the matrix products.
   void multiply();
-  /// A query and an entity, in a call.
+  /// Number of pairs of a query and an entity per call.
   double pairs() const noexcept;
 
  private:

@@ -1,7 +1,8 @@
-// connections.cpp -- a hub, as a ps is one, to which one rank after the other connects over UCX.
+// connections.cpp -- a hub, in the role of a ps, to which ranks connect over UCX one after the other.
 //
-// All ends are in this process and one thread progresses them, so a time is the work of both ends. Nothing is
-// closed before the end: a figure at N connections is of those that were added since the size before.
+// All endpoints are in this process and one thread progresses them, so a time includes the work of both
+// sides. Connections stay open: a value at N connections is the mean over those added since the previous
+// size.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ namespace {
 constexpr std::uint16_t kQuestion = 1;
 constexpr std::uint16_t kAnswer = 2;
 constexpr int kHubRank = 0;
-constexpr int kLooks = 1000;  // a sample of looks at the wire
+constexpr int kPolls = 1000;  // per sample
 constexpr std::chrono::seconds kTimeout{60};
 
 std::uint64_t answer_to(std::uint64_t question) { return question * 3 + 1; }
@@ -37,23 +38,23 @@ std::uint64_t number_in(const transport::Message& message) {
   return number;
 }
 
-/// One that connects.
+/// A rank that connects to the hub.
 struct Spoke {
   std::unique_ptr<transport::UcxFabric> fabric = std::make_unique<transport::UcxFabric>();
   transport::Peer* hub = nullptr;
   std::uint64_t answer = 0;
 };
 
-/// Answers each question, connecting back to who asks, as a ps does.
+/// Answers each question; connects back to its sender, as a ps does.
 class Hub {
  public:
   Hub() {
     fabric_.set_rank(kHubRank);
-    fabric_.on_message(kQuestion,
-                       [this](const transport::Message& m) { asked_.emplace_back(m.from, number_in(m)); });
+    fabric_.on_message(
+        kQuestion, [this](const transport::Message& m) { questions_.emplace_back(m.from, number_in(m)); });
   }
   ~Hub() {
-    // By force: nobody progresses the other ends any longer.
+    // Forced: the other endpoints are not progressed any more.
     for (auto& spoke : spokes_) {
       if (spoke->hub != nullptr) spoke->hub->disconnect();
     }
@@ -67,7 +68,7 @@ class Hub {
   std::uint64_t size() const { return spokes_.size(); }
   transport::Fabric& fabric() { return fabric_; }
 
-  /// A rank that has opened UCX and not yet connected.
+  /// Adds a rank that has opened UCX and is not connected yet.
   void add() {
     Spoke& spoke = *spokes_.emplace_back(std::make_unique<Spoke>());
     spoke.fabric->set_rank(static_cast<int>(spokes_.size()));
@@ -80,7 +81,7 @@ class Hub {
     if (spoke.hub == nullptr) spoke.hub = &spoke.fabric->connect(kHubRank, "hub", address_);
     spoke.hub->send(kQuestion, {}, transport::as_bytes(number));
   }
-  /// True when spokes [first, last) have the right answers in time.
+  /// Returns true if spokes [first, last) receive the correct answers before the timeout.
   bool answered(std::uint64_t first, std::uint64_t last) {
     const auto deadline = std::chrono::steady_clock::now() + kTimeout;
     while (first < last) {
@@ -93,13 +94,13 @@ class Hub {
     }
     return true;
   }
-  /// Bytes by which others find the hub.
+  /// Size of the hub's address.
   std::size_t address_bytes() const { return address_.size(); }
 
  private:
   void progress() {
     fabric_.progress();
-    for (const auto& [rank, number] : std::exchange(asked_, {})) {
+    for (const auto& [rank, number] : std::exchange(questions_, {})) {
       transport::Peer*& peer = peers_.at(static_cast<std::size_t>(rank) - 1);
       if (peer == nullptr) {
         peer = &fabric_.connect(rank, fmt::format("spoke {}", rank),
@@ -114,24 +115,24 @@ class Hub {
   std::vector<std::byte> address_ = fabric_.address();
   std::vector<std::unique_ptr<Spoke>> spokes_;
   std::vector<std::vector<std::byte>> addresses_;
-  std::vector<transport::Peer*> peers_;  // the hub's, null until it has been asked
-  std::vector<std::pair<int, std::uint64_t>> asked_;
+  std::vector<transport::Peer*> peers_;  // of the hub; null until the first question
+  std::vector<std::pair<int, std::uint64_t>> questions_;
 };
 
-/// Memory of this process that it would not have without what it has opened.
-double held() {
+/// Resident anonymous and shared memory of this process, in bytes.
+double resident_bytes() {
   const ProcessMemory memory = memory_of(getpid()).value_or(ProcessMemory{});
   return static_cast<double>(memory.anonymous + memory.shared);
 }
 
-/// What was added between one size and the next.
+/// Measurements of the connections added between two sizes.
 struct Step {
   std::uint64_t size = 0;
   bool verified = true;
   std::vector<double> open;     // seconds
   std::vector<double> connect;  // seconds
-  std::vector<double> looks;    // seconds of kLooks
-  double fabric_bytes = 0;      // of one
+  std::vector<double> polls;    // seconds of kPolls
+  double fabric_bytes = 0;      // per fabric
   double connection_bytes = 0;
   double connection_files = 0;
 };
@@ -141,9 +142,9 @@ Step grow(Hub& hub, std::uint64_t size, const Options& o) {
   step.size = size;
   const std::uint64_t before = hub.size();
   const auto added = static_cast<double>(size - before);
-  const double empty = held();
+  const double empty = resident_bytes();
   while (hub.size() < size) step.open.push_back(seconds_of([&] { hub.add(); }));
-  const double opened = held();
+  const double opened = resident_bytes();
   const auto files = static_cast<double>(open_files(getpid()));
   for (std::uint64_t number = before; number < size; ++number) {
     step.connect.push_back(seconds_of([&] {
@@ -152,25 +153,25 @@ Step grow(Hub& hub, std::uint64_t size, const Options& o) {
     }));
   }
   step.fabric_bytes = (opened - empty) / added;
-  step.connection_bytes = (held() - opened) / added;
+  step.connection_bytes = (resident_bytes() - opened) / added;
   step.connection_files = (static_cast<double>(open_files(getpid())) - files) / added;
   for (int sample = -o.warmup; sample < o.iters * o.repeat; ++sample) {
     const double seconds = seconds_of([&] {
-      for (int look = 0; look < kLooks; ++look) hub.fabric().progress();
+      for (int poll = 0; poll < kPolls; ++poll) hub.fabric().progress();
     });
-    if (sample >= 0) step.looks.push_back(seconds);
+    if (sample >= 0) step.polls.push_back(seconds);
   }
   return step;
 }
 
-/// Seconds from the first of `ranks` that connects until the last has its answer, all at once.
+/// Measures the seconds from the first connection request to the last answer, if all ranks connect at once.
 Timings measure_storm(std::uint64_t ranks, const Options& o) {
   Timings timings;
   timings.verified = true;
   for (int repeat = 0; repeat < o.repeat; ++repeat) {
     Hub hub;
     while (hub.size() < ranks) hub.add();
-    timings.figure.push_back(seconds_of([&] {
+    timings.measured.push_back(seconds_of([&] {
       for (std::uint64_t number = 0; number < ranks; ++number) hub.ask(number);
       timings.verified = hub.answered(0, ranks) && timings.verified;
     }));
@@ -221,9 +222,9 @@ void measure_connections(const ScaleOptions& scale, const Options& options, Repo
     Timings storm = measure_storm(s.size, options);
     Step all = s;
     all.verified = s.verified && storm.verified;
-    reporter.times("all connect at once and are answered", all, "ms", 1e3, storm.figure);
+    reporter.times("all connect at once and are answered", all, "ms", 1e3, storm.measured);
   }
-  for (const Step& s : steps) reporter.times("a look at the wire", s, "ns", 1e9 / kLooks, s.looks);
+  for (const Step& s : steps) reporter.times("a look at the wire", s, "ns", 1e9 / kPolls, s.polls);
   for (const Step& s : steps) reporter.amount("memory of a rank's UCX", s, "KiB", s.fabric_bytes / 1024);
   for (const Step& s : steps) {
     reporter.amount("memory of a rank's first connection, both ends", s, "KiB", s.connection_bytes / 1024);

@@ -1,4 +1,4 @@
-// polling.cpp -- a ring reader with many rings, of which none or one has something in it.
+// polling.cpp -- a ring reader with many rings, of which none or one has an entry.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,16 +26,16 @@ constexpr std::uint64_t kWidth = 16;
 constexpr std::uint64_t kEntryBytes =
     protocol::entry_bytes(protocol::PushKind::sparse, 1, kWidth * sizeof(float));
 constexpr std::uint64_t kRingBytes = 16 * kEntryBytes;  // an entry never wraps
-constexpr int kTurns = 2000;                            // a sample of turns
-constexpr int kNotices = 10;                            // samples of single pushes, for each of --iters
-constexpr std::chrono::seconds kPollTimeout{10};        // in which neither end sleeps
+constexpr int kTurns = 2000;                            // per sample
+constexpr int kNotices = 10;                            // samples of single pushes, per iteration of --iters
+constexpr std::chrono::seconds kPollTimeout{10};        // neither side sleeps before it expires
 
 std::atomic_ref<std::uint64_t> word(std::byte* at) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
 }
 
-/// A ps's board, store and ring reader, with an open ring for each of `ranks`, and the pushers' ends of them.
-/// A push of rank r adds 1 to row r of the only shard.
+/// Board, store and ring reader of a ps, with an open ring for each of `ranks`, and the writers' sides of
+/// them. A push of rank r adds 1 to row r of the only shard.
 class Rings {
  public:
   explicit Rings(std::uint64_t ranks)
@@ -44,7 +44,7 @@ class Rings {
         board_(fabric_->allocate(layout_.bytes())),
         store_(*fabric_, std::uint64_t{1} << 20, 0),
         reader_(board_->memory().data(), ranks, store_.heap(), store_),
-        places_(ranks),
+        locations_(ranks),
         tails_(ranks, 0) {
     protocol::CreateShard request;
     request.name = "rows";
@@ -54,16 +54,16 @@ class Rings {
     request.initializer = initializers::zeros();
     store_.create(request);
     for (std::uint64_t rank = 0; rank < ranks; ++rank) {
-      places_[rank] = reader_.open(static_cast<int>(rank), kRingBytes);
+      locations_[rank] = reader_.open(static_cast<int>(rank), kRingBytes);
     }
-    // A pusher writes through a window, which the loop fabric opens onto the same memory.
-    pusher_ = hub_.open();
-    pusher_->set_rank(1);
-    transport::Peer& peer = pusher_->connect(0, "ps 0", fabric_->address());
-    for (const protocol::RingLocation& place : places_) {
-      if (place.region >= windows_.size()) windows_.resize(place.region + 1);
-      auto& window = windows_[place.region];
-      if (!window) window = peer.open_window(store_.heap().key(place.region), {});
+    // The writer uses a window, which the loop fabric opens on the same memory.
+    writer_ = hub_.open();
+    writer_->set_rank(1);
+    transport::Peer& peer = writer_->connect(0, "ps 0", fabric_->address());
+    for (const protocol::RingLocation& location : locations_) {
+      if (location.region >= windows_.size()) windows_.resize(location.region + 1);
+      auto& window = windows_[location.region];
+      if (!window) window = peer.open_window(store_.heap().key(location.region), {});
     }
   }
 
@@ -73,8 +73,8 @@ class Rings {
 
   /// Writes one entry and publishes it.
   void push(std::uint64_t rank) {
-    const protocol::RingLocation& place = places_[rank];
-    std::byte* at = windows_[place.region]->mapped() + place.offset + tails_[rank] % place.bytes;
+    const protocol::RingLocation& location = locations_[rank];
+    std::byte* at = windows_[location.region]->mapped() + location.offset + tails_[rank] % location.bytes;
     protocol::PushHeader header;
     header.kind = protocol::PushKind::sparse;
     header.rows = 1;
@@ -91,8 +91,8 @@ class Rings {
     return word(board_->memory().data() + layout_.applied(rank)).load(std::memory_order_acquire) ==
            tails_[rank];
   }
-  /// Every push so far has been applied, to its own row, once.
-  bool right() {
+  /// Returns true if every push was applied exactly once, to its own row.
+  bool correct() {
     const auto view = store_.view(0, 0);
     for (std::uint64_t rank = 0; rank < ranks(); ++rank) {
       for (std::uint64_t column = 0; column < kWidth; ++column) {
@@ -111,27 +111,27 @@ class Rings {
   std::unique_ptr<transport::Region> board_;
   ps::Store store_;
   ps::RingReader reader_;
-  std::vector<protocol::RingLocation> places_;
+  std::vector<protocol::RingLocation> locations_;
   std::vector<std::uint64_t> tails_;
   std::vector<float> gradient_ = std::vector<float>(kWidth, -1);
-  std::unique_ptr<transport::Fabric> pusher_;
+  std::unique_ptr<transport::Fabric> writer_;
   std::vector<std::unique_ptr<transport::Window>> windows_;
 };
 
-/// One push by every rank is applied, to the last ring as to the first, and then there is nothing more.
+/// Returns true if one push of every rank is applied by one turn, and nothing is left for the next.
 bool verify(Rings& rings) {
   for (std::uint64_t rank = 0; rank < rings.ranks(); ++rank) rings.push(rank);
   const bool some = rings.reader().apply_some();
   const bool more = rings.reader().apply_some();
-  return some && !more && rings.right();
+  return some && !more && rings.correct();
 }
 
-/// figure: turns of the reader; bound: loads of the same words.
+/// measured: turns of the reader; bound: loads of the same words.
 void measure_turns(Rings& rings, const Options& o, Timings& timings) {
   bool found = false;
   std::uint64_t sum = 0;
   take_turns(
-      o.warmup, o.iters, Alone(), true, [] {},
+      o.warmup, o.iters, NoBarrier(), true, [] {},
       [&] {
         for (int turn = 0; turn < kTurns; ++turn) found |= rings.reader().apply_some();
       },
@@ -146,11 +146,12 @@ void measure_turns(Rings& rings, const Options& o, Timings& timings) {
   timings.verified = timings.verified && !found && sum != 0;
 }
 
-/// Seconds from before an entry is written until the reader, polling on another thread, has applied it.
+/// Measures the seconds from before the write of an entry until the reader, polling on another thread, has
+/// applied it.
 void measure_notices(Rings& rings, const Options& o, Timings& timings) {
-  std::jthread reader([&](const std::stop_token& over) {
+  std::jthread reader([&](const std::stop_token& stop) {
     Backoff backoff(kPollTimeout, kPollTimeout);
-    while (!over.stop_requested()) {
+    while (!stop.stop_requested()) {
       if (rings.reader().apply_some()) {
         backoff.reset();
       } else {
@@ -170,8 +171,8 @@ void measure_notices(Rings& rings, const Options& o, Timings& timings) {
       timings.verified = false;
       return;
     }
-    if (sample >= 0) timings.figure.push_back(seconds);
-    rank = (rank + 7) % rings.ranks();  // another place in the order, another cache line
+    if (sample >= 0) timings.measured.push_back(seconds);
+    rank = (rank + 7) % rings.ranks();  // another position in the order, another cache line
   }
 }
 
@@ -199,8 +200,8 @@ void measure_polling(const ScaleOptions& scale, const Options& options, Report& 
     const std::string group = "a turn over idle rings";
     Result result{fmt::format("{} rings={}", group, c.rings->ranks()), group, c.rings->ranks(), "rings",
                   "ns"};
-    result.verified = c.turns.verified && c.rings->right();
-    result = time_result(std::move(result), 1e9 / kTurns, c.turns.figure);
+    result.verified = c.turns.verified && c.rings->correct();
+    result = time_result(std::move(result), 1e9 / kTurns, c.turns.measured);
     result.bound = 1e9 / kTurns * median(c.turns.bound);
     result.bound_name = "a load of each ring's tail";
     report.add(std::move(result));
@@ -209,8 +210,8 @@ void measure_polling(const ScaleOptions& scale, const Options& options, Report& 
     const std::string group = "a push into one of many rings until it is applied";
     Result result{fmt::format("{} rings={}", group, c.rings->ranks()), group, c.rings->ranks(), "rings",
                   "us"};
-    result.verified = c.notices.verified && c.rings->right();
-    report.add(time_result(std::move(result), 1e6, c.notices.figure));
+    result.verified = c.notices.verified && c.rings->correct();
+    report.add(time_result(std::move(result), 1e6, c.notices.measured));
   }
 }
 

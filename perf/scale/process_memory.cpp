@@ -1,4 +1,4 @@
-// process_memory.cpp -- /proc/PID/status and its neighbours.
+// process_memory.cpp -- reads /proc/PID/status, /proc/PID/fd and /proc/self/stat.
 #include "perf/scale/process_memory.hpp"
 
 #include <fmt/format.h>
@@ -31,15 +31,16 @@ std::optional<ProcessMemory> memory_of(std::int64_t pid) {
 }
 
 std::uint64_t open_files(std::int64_t pid) {
-  std::error_code none;
-  const std::filesystem::directory_iterator files(fmt::format("/proc/{}/fd", pid), none);
-  return none ? 0 : static_cast<std::uint64_t>(std::distance(begin(files), end(files)));
+  std::error_code error;
+  const std::filesystem::directory_iterator files(fmt::format("/proc/{}/fd", pid), error);
+  return error ? 0 : static_cast<std::uint64_t>(std::distance(begin(files), end(files)));
 }
 
 double seconds_since_start() {
   std::ifstream file("/proc/self/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  // The name in parentheses may hold anything; the start is the 20th word behind it, in ticks since boot.
+  // The name in parentheses may contain any character; the start time is the 20th word after it, in clock
+  // ticks since boot.
   std::istringstream words(text.substr(text.rfind(')') + 1));
   std::string word;
   for (int i = 0; i < 20; ++i) words >> word;

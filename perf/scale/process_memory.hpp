@@ -1,4 +1,4 @@
-// process_memory.hpp -- what the kernel says that a process holds.
+// process_memory.hpp -- memory and file descriptors of a process, as the kernel reports them.
 #pragma once
 
 #include <cstdint>
@@ -6,18 +6,18 @@
 
 namespace capstan::perf {
 
-/// Bytes in RAM now; `shared` is memory that other processes may map, whoever has touched it.
+/// Resident bytes; `shared` is memory that other processes may map, including pages that they touched.
 struct ProcessMemory {
   std::uint64_t anonymous = 0;
   std::uint64_t shared = 0;
-  std::uint64_t files = 0;  // programs and libraries
+  std::uint64_t files = 0;  // mapped files: programs and libraries
 };
 
-/// Nothing where the kernel does not tell, or there is no such process.
+/// nullopt if there is no such process, or the kernel does not report its memory.
 std::optional<ProcessMemory> memory_of(std::int64_t pid);
-/// File descriptors that a process has open.
+/// Number of open file descriptors of a process; 0 if it cannot be read.
 std::uint64_t open_files(std::int64_t pid);
-/// Since this process was started.
+/// Seconds since the start of this process.
 double seconds_since_start();
 
 }  // namespace capstan::perf

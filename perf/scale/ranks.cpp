@@ -1,4 +1,4 @@
-// ranks.cpp -- a job of ranks: how long until it stands, what its first push costs, what memory it takes.
+// ranks.cpp -- a job with many ranks: time to form the cluster, cost of the first push, memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,12 +20,12 @@
 namespace capstan::perf {
 namespace {
 
-constexpr std::int64_t kRows = 1024;  // of each ps
+constexpr std::int64_t kRows = 1024;  // per ps
 constexpr std::int64_t kRowWidth = 64;
-constexpr std::uint64_t kVersionBytes = 4096;  // of up to 64 shards
+constexpr std::uint64_t kVersionBytes = 4096;  // for up to 64 shards
 constexpr double kMiB = 1 << 20;
 
-/// figure: the first push, which connects to every ps and gets a ring in each; bound: one more like it.
+/// measured: the first push, which connects to every ps and gets a ring in each; bound: a second push.
 Timings push_twice(Variable<float> variable, std::vector<std::int64_t> ids, Counter counter,
                    std::int64_t workers) {
   const std::vector<float> gradient(ids.size() * kRowWidth, -1);
@@ -34,17 +34,17 @@ Timings push_twice(Variable<float> variable, std::vector<std::int64_t> ids, Coun
     variable.flush();
   };
   Timings timings;
-  timings.verified = true;  // the coordinator looks at the sums
-  timings.figure.push_back(seconds_of(push));
+  timings.verified = true;  // the coordinator verifies the sums
+  timings.measured.push_back(seconds_of(push));
   counter.fetch_add(1);
-  // Many ranks share few cores: one that polled would take its core from those that still connect.
+  // Sleeps instead of polling: many ranks share few cores, which those that still connect need.
   while (counter.value() < workers) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   timings.bound.push_back(seconds_of(push));
   return timings;
 }
 
-/// What pieces of these sizes, allotted in this order, take of a heap that grows by slabs: a piece of more
-/// than half a slab gets memory of its own, others share slabs, and what is left at a slab's end is lost.
+/// Size of a heap that grows by slabs after the allocation of these pieces, in this order: a piece larger
+/// than half a slab gets its own memory, others share slabs, and the rest of a slab is lost.
 std::uint64_t heap_of(const std::vector<std::uint64_t>& pieces, std::uint64_t slab) {
   std::uint64_t bytes = 0;
   std::uint64_t left = 0;
@@ -62,7 +62,7 @@ std::uint64_t heap_of(const std::vector<std::uint64_t>& pieces, std::uint64_t sl
   return bytes;
 }
 
-std::vector<protocol::PsStatistics> ask_ps() {
+std::vector<protocol::PsStatistics> query_ps() {
   std::vector<protocol::PsStatistics> all;
   for (const auto& answer : strategy::Strategy::current()->ask_every_ps(
            transport::kPsStatistics, {}, std::chrono::seconds(60), "tell its statistics")) {
@@ -71,7 +71,7 @@ std::vector<protocol::PsStatistics> ask_ps() {
   return all;
 }
 
-/// Adds results that share a job: its workers, and whether its sums are right.
+/// Adds the results of a job; they are verified if its sums are correct.
 class Job {
  public:
   Job(const Session& session, bool summed) : session_(session), summed_(summed) {}
@@ -85,7 +85,7 @@ class Job {
     session_.report.add(time_result(result, scale, samples));
   }
 
-  /// Of the ranks of a role on this host; the median rank, and the 99th percentile.
+  /// Adds the memory and file descriptors of the ranks of a role on this host: median and 99th percentile.
   void add_resident(Role role) const {
     std::vector<double> anonymous;
     std::vector<double> shared;
@@ -106,7 +106,8 @@ class Job {
     add_times(result(fmt::format("a {}'s file descriptors", name), "files"), 1, files);
   }
 
-  /// The ps's own count beside the formula, exactly. Shards and their versions were there first, then rings.
+  /// Adds the heap size that each ps reports, which must equal the formula exactly. Shards and their versions
+  /// are allocated first, then rings.
   void add_heaps(const std::vector<protocol::PsStatistics>& before, std::uint64_t shard_bytes) const {
     const Settings& settings = session_.cluster.runtime()->settings();
     const std::uint64_t slab = settings.bytes("heap-slab-bytes");
@@ -114,7 +115,7 @@ class Job {
     std::vector<std::uint64_t> pieces = shards;
     pieces.insert(pieces.end(), static_cast<std::size_t>(session_.workers),
                   settings.bytes("push-ring-bytes"));
-    const auto after = ask_ps();
+    const auto after = query_ps();
     for (std::size_t i = 0; i < after.size(); ++i) {
       Result heap = result(fmt::format("heap of ps {}", i), "MiB");
       heap.verified = summed_ && before[i].heap_bytes == heap_of(shards, slab) &&
@@ -137,7 +138,7 @@ void measure_ranks(const Session& session) {
   const std::int64_t ps = session.cluster.count(Role::ps);
   const Variable<float> variable("scale", Shape{kRows * ps, kRowWidth}, initializers::zeros(),
                                  {optimizers::SGD{1.0}});
-  const auto before = ask_ps();
+  const auto before = query_ps();
   std::vector<std::int64_t> ids;  // one row of each ps
   for (std::int64_t i = 0; i < ps; ++i) ids.push_back(i * kRows);
   Timings pushes;
@@ -150,8 +151,8 @@ void measure_ranks(const Session& session) {
   Result first = job.result("first push of all workers, with connections and rings", "ms");
   first.bound = 1e3 * pushes.bound[0];
   first.bound_name = "one more push";
-  job.add_times(first, 1e3, pushes.figure);
-  // Between hosts there may be no ring at all.
+  job.add_times(first, 1e3, pushes.measured);
+  // Between hosts there may be no ring.
   const auto& runtime = *session.cluster.runtime();
   if (runtime.membership().single_host() && runtime.settings().text("window") != "am") {
     job.add_heaps(before, kRows * kRowWidth * sizeof(float));

@@ -1,4 +1,4 @@
-// scale.hpp -- the parts of perf_scale.
+// scale.hpp -- parts of perf_scale.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ struct ScaleOptions {
   std::vector<std::uint64_t> connections = {1, 8, 64};
 };
 
-/// What a ps pays for rings that are empty, and how soon it sees the one that is not. In this process.
+/// Measures the cost of polling empty rings, and the latency of an entry in one of many. In this process.
 void measure_polling(const ScaleOptions& scale, const Options& options, Report& report);
-/// What connections over UCX cost in time, memory and file descriptors. In this process.
+/// Measures time, memory and file descriptors of connections over UCX. In this process.
 void measure_connections(const ScaleOptions& scale, const Options& options, Report& report);
-/// What the ranks of a job cost: their start, their first push, their memory. Needs a cluster of ranks.
+/// Measures the start, the first push and the memory of the ranks of a job. REQUIRES: a cluster of ranks.
 void measure_ranks(const Session& session);
 
 }  // namespace capstan::perf

@@ -1,5 +1,4 @@
-// job_metrics.hpp -- what a job has done until now, and the texts made of it: docs/metrics.md has every
-// field.
+// job_metrics.hpp -- metrics of a job and their text formats; docs/metrics.md lists every field.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +15,14 @@
 
 namespace capstan::telemetry {
 
-/// Of the process that has the index now.
+/// Metrics of the process that currently has the index.
 struct WorkerMetrics {
   int index = 0;
   int rank = 0;
   std::string host;
   bool lost = false;
-  std::uint64_t ended = 0;  // functions
-  std::uint64_t held = 0;   // functions handed to it that have not ended
+  std::uint64_t ended = 0;  // functions completed
+  std::uint64_t held = 0;   // functions assigned and not completed
   cluster::TrafficMetrics traffic = {};
   cluster::ProcessUse use = {};
   bool reported = false;
@@ -34,37 +33,38 @@ struct PsMetrics {
   int rank = 0;
   std::string host;
   bool lost = false;
-  protocol::PsReport report = {};  // statistics: of all processes that had this place
+  protocol::PsReport report = {};  // statistics: of all incarnations of the ps
   bool reported = false;
 };
 
-/// All counts are since the coordinator's start.
+/// All counts are since the start of the coordinator.
 struct JobMetrics {
-  double time = 0;               // seconds since 1970
+  double time = 0;               // seconds since the Unix epoch
   double elapsed = 0;            // seconds since the coordinator's start
-  int coordinator_restarts = 0;  // how often the coordinator has been started again
+  int coordinator_restarts = 0;  // restarts of the coordinator
   CoordinatorStatistics functions;
-  cluster::TrafficMetrics traffic;  // of all workers that there have been, and of the coordinator
+  cluster::TrafficMetrics traffic;  // of the coordinator and all workers, dead ones included
   std::vector<WorkerMetrics> workers;
   std::vector<PsMetrics> ps;
-  std::vector<std::string> groups;  // names of update groups, by number from 1 on
+  std::vector<std::string> groups;  // names of update groups, by number - 1
   std::uint64_t lost_workers = 0;
   std::uint64_t lost_ps = 0;
   std::uint64_t restarted_workers = 0;
   std::uint64_t restarted_ps = 0;
-  std::uint64_t joined_workers = 0;  // late
+  std::uint64_t joined_workers = 0;  // late joins
   strategy::SaveMetrics saves;
-  std::map<std::string, double> scalars;  // the last value of each
+  std::map<std::string, double> scalars;  // last value by name
 };
 
-/// The most loaded over the mean; nothing without load.
+/// Largest load divided by the mean; nullopt without load.
 std::optional<double> imbalance(const std::vector<double>& loads);
 
-/// One record. Rates and quantiles are of the time between the two; without `before`, of all the time.
+/// One record of metrics.jsonl. Rates and quantiles cover the interval from `before` to `now`; with a default
+/// `before`, the complete run.
 nlohmann::json to_json(const JobMetrics& now, const JobMetrics& before, bool with_workers);
-/// The table for the end of the job.
+/// Text of summary.txt.
 std::string summary_of(const JobMetrics& now);
-/// Prometheus' text format.
+/// Text in the exposition format of Prometheus.
 std::string prometheus_text(const JobMetrics& now);
 
 }  // namespace capstan::telemetry

@@ -51,9 +51,9 @@ json calls_json(const cluster::CallMetrics& now, const cluster::CallMetrics& bef
   return all;
 }
 
-template <class Figures>
-const Figures* same_in(const std::vector<Figures>& before, const Figures& now) {
-  const auto found = std::find_if(before.begin(), before.end(), [&](const Figures& then) {
+template <class RankMetrics>
+const RankMetrics* same_in(const std::vector<RankMetrics>& before, const RankMetrics& now) {
+  const auto found = std::find_if(before.begin(), before.end(), [&](const RankMetrics& then) {
     return then.index == now.index && then.rank == now.rank;
   });
   return found == before.end() ? nullptr : &*found;
@@ -80,7 +80,8 @@ json ps_json(const PsMetrics& ps, const PsMetrics* before, double seconds) {
           {"peak_rss_bytes", ps.report.use.peak_rss_bytes}};
 }
 
-/// The largest clock of each update group that ps 0 knows, less each worker's.
+/// By rank: the largest difference, over the update groups, of the group's largest clock and the worker's, as
+/// ps 0 reports them.
 std::map<int, std::uint64_t> steps_behind(const JobMetrics& now) {
   std::map<int, std::uint64_t> behind;
   if (now.ps.empty()) return behind;
@@ -125,7 +126,7 @@ json staleness_json(const JobMetrics& now) {
   return all;
 }
 
-/// Of all ps the shard with the most rows, and which part of all rows it had.
+/// The shard with the most rows pushed and sent of all ps, and its share of all rows.
 json hottest_json(const JobMetrics& now) {
   const PsMetrics* hottest = nullptr;
   std::uint64_t rows = 0;

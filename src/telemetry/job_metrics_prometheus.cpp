@@ -1,4 +1,4 @@
-// job_metrics_prometheus.cpp -- Prometheus' text format, for node_exporter's textfile collector.
+// job_metrics_prometheus.cpp -- Prometheus exposition format, for the textfile collector of node_exporter.
 #include <fmt/format.h>
 
 #include <string_view>
@@ -19,7 +19,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-/// One family of samples: its head once, then a line each.
+/// A metric family: its HELP and TYPE lines, then one line per sample.
 class Family {
  public:
   Family(std::string& text, std::string_view name, std::string_view type, std::string_view help)
@@ -44,16 +44,16 @@ class Family {
 };
 
 void add_calls(std::string& text, const cluster::TrafficMetrics& traffic) {
-  const auto each = [&](std::string_view name, std::string_view help, auto figure) {
+  const auto each = [&](std::string_view name, std::string_view help, auto value_of) {
     Family family(text, name, "counter", help);
-    family.add(figure(traffic.pull), {{"kind", "pull"}}).add(figure(traffic.push), {{"kind", "push"}});
+    family.add(value_of(traffic.pull), {{"kind", "pull"}}).add(value_of(traffic.push), {{"kind", "push"}});
   };
-  each("calls_total", "lookups and pulls, and pushes, of all workers",
+  each("calls_total", "pulls (with lookups) and pushes of all workers and the coordinator",
        [](const cluster::CallMetrics& calls) { return calls.calls; });
   each("rows_total", "rows pulled and pushed", [](const cluster::CallMetrics& calls) { return calls.rows; });
   each("bytes_total", "bytes pulled and pushed",
        [](const cluster::CallMetrics& calls) { return calls.bytes; });
-  Family times(text, "call_seconds", "summary", "how long a call took, since the start of the job");
+  Family times(text, "call_seconds", "summary", "duration of a call, since the start of the job");
   const auto quantiles = [&](const cluster::CallMetrics& calls, const char* kind) {
     if (calls.times.count() == 0) return;
     for (const char* part : {"0.5", "0.99"})
@@ -65,20 +65,20 @@ void add_calls(std::string& text, const cluster::TrafficMetrics& traffic) {
 }
 
 void add_ps(std::string& text, const std::vector<PsMetrics>& all) {
-  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto figure) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value_of) {
     Family family(text, name, type, help);
     for (const PsMetrics& ps : all)
-      family.add(figure(ps), {{"ps", std::to_string(ps.index)}, {"host", ps.host}});
+      family.add(value_of(ps), {{"ps", std::to_string(ps.index)}, {"host", ps.host}});
   };
-  each("ps_up", "gauge", "whether the ps is there",
+  each("ps_up", "gauge", "1 if the ps is alive, 0 if it is dead",
        [](const PsMetrics& ps) { return std::uint64_t{ps.lost ? 0U : 1U}; });
-  each("ps_bytes", "gauge", "registered memory",
+  each("ps_bytes", "gauge", "registered memory of the ps",
        [](const PsMetrics& ps) { return ps.report.statistics.heap_bytes; });
-  each("ps_gpu_bytes", "gauge", "values and slots in the memory of its GPU",
+  each("ps_gpu_bytes", "gauge", "values and slots in GPU memory of the ps",
        [](const PsMetrics& ps) { return ps.report.statistics.gpu_bytes; });
-  each("ps_rows_pushed_total", "counter", "rows of pushes that have been applied",
+  each("ps_rows_pushed_total", "counter", "rows of applied pushes",
        [](const PsMetrics& ps) { return ps.report.statistics.rows_pushed; });
-  each("ps_bytes_pushed_total", "counter", "their bytes",
+  each("ps_bytes_pushed_total", "counter", "bytes of applied pushes",
        [](const PsMetrics& ps) { return ps.report.statistics.bytes_pushed; });
   each("ps_rows_sent_total", "counter", "rows sent in messages",
        [](const PsMetrics& ps) { return ps.report.statistics.rows_sent; });
@@ -89,31 +89,31 @@ void add_ps(std::string& text, const std::vector<PsMetrics>& all) {
 std::string prometheus_text(const JobMetrics& now) {
   const CoordinatorStatistics& f = now.functions;
   std::string text;
-  Family(text, "up_seconds", "gauge", "since the coordinator's start").add(now.elapsed);
-  Family(text, "functions_total", "counter", "scheduled functions that have ended")
+  Family(text, "up_seconds", "gauge", "seconds since the start of the coordinator").add(now.elapsed);
+  Family(text, "functions_total", "counter", "completed functions")
       .add(f.finished, {{"result", "ok"}})
       .add(f.failed, {{"result", "error"}});
-  Family(text, "functions_open", "gauge", "scheduled functions that have not ended")
+  Family(text, "functions_open", "gauge", "scheduled functions that are not complete")
       .add(f.queued, {{"state", "queued"}})
       .add(f.waiting, {{"state", "waiting"}})
       .add(f.running, {{"state", "running"}});
   std::uint64_t alive = 0;
   for (const WorkerMetrics& worker : now.workers) alive += worker.lost ? 0 : 1;
-  Family(text, "workers", "gauge", "workers that are there").add(alive);
-  Family(text, "lost_total", "counter", "ranks that were lost")
+  Family(text, "workers", "gauge", "live workers").add(alive);
+  Family(text, "lost_total", "counter", "ranks that died")
       .add(now.lost_workers, {{"role", "worker"}})
       .add(now.lost_ps, {{"role", "ps"}});
-  Family(text, "restarts_total", "counter", "processes that were started again")
+  Family(text, "restarts_total", "counter", "restarted processes")
       .add(now.restarted_workers, {{"role", "worker"}})
       .add(now.restarted_ps, {{"role", "ps"}})
       .add(static_cast<std::uint64_t>(now.coordinator_restarts), {{"role", "coordinator"}});
   add_calls(text, now.traffic);
   add_ps(text, now.ps);
   Family(text, "checkpoints_total", "counter", "checkpoints saved").add(now.saves.saves);
-  Family(text, "checkpoint_seconds_total", "counter", "from their beginning until they were published")
+  Family(text, "checkpoint_seconds_total", "counter", "time from the start of a save to its publication")
       .add(now.saves.written_seconds);
   if (!now.scalars.empty()) {
-    Family family(text, "scalar", "gauge", "the program's own figures");
+    Family family(text, "scalar", "gauge", "metrics that the program reports");
     for (const auto& [name, value] : now.scalars) family.add(value, {{"name", name}});
   }
   return text;

@@ -49,7 +49,7 @@ std::string summary_of(const JobMetrics& now) {
   const nlohmann::json record = to_json(now, JobMetrics{}, false);
   const CoordinatorStatistics& f = now.functions;
   const std::uint64_t ended = f.finished + f.failed;
-  std::string text = fmt::format("the job's figures, over {:.1f} s\n", now.elapsed);
+  std::string text = fmt::format("metrics of the job, over {:.1f} s\n", now.elapsed);
   text += row("functions",
               fmt::format("{} ended ({} failed), {:.4g} a second, execution p50 {}, p99 {}", ended, f.failed,
                           static_cast<double>(ended) / std::max(now.elapsed, 1e-9),
@@ -68,7 +68,7 @@ std::string summary_of(const JobMetrics& now) {
                                       ps.report.shards, bytes_text(static_cast<double>(s.heap_bytes)),
                                       on_gpu_text(s.gpu_bytes), s.pushes, s.rows_pushed,
                                       bytes_text(static_cast<double>(s.bytes_pushed)), s.rows_sent)
-                        : ps.host + ": it has not said what it did");
+                        : ps.host + ": no report received");
   }
   text += row("balance of ps",
               fmt::format("most over mean: bytes {}, rows pushed {}", number_text(record["balance"]["bytes"]),
@@ -91,8 +91,8 @@ std::string summary_of(const JobMetrics& now) {
   if (now.lost_workers + now.lost_ps + now.joined_workers +
           static_cast<std::uint64_t>(now.coordinator_restarts) >
       0)
-    text += row("losses", fmt::format("{} workers and {} ps lost; started again: {} workers, {} ps, the "
-                                      "coordinator {} times; {} workers joined",
+    text += row("losses", fmt::format("{} workers and {} ps died; restarts: {} workers, {} ps, "
+                                      "coordinator {}; {} workers joined",
                                       now.lost_workers, now.lost_ps, now.restarted_workers, now.restarted_ps,
                                       now.coordinator_restarts, now.joined_workers));
   for (const auto& [name, value] : now.scalars) text += row(name, fmt::format("{:.6g}", value));

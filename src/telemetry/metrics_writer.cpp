@@ -1,4 +1,4 @@
-// metrics_writer.cpp -- a line of work, and one thread that does it.
+// metrics_writer.cpp -- a queue of write operations and the thread that runs them.
 #include "telemetry/metrics_writer.hpp"
 
 #include <chrono>
@@ -10,22 +10,22 @@
 namespace capstan::telemetry {
 namespace {
 
-/// Of a disk that hangs; what comes then is dropped.
-constexpr std::size_t kMostWork = 100'000;
-/// Scalars may come often, and wake nobody.
-constexpr std::chrono::seconds kScalarsEvery{1};
+/// Bound of the queue while a disk hangs; further work is dropped.
+constexpr std::size_t kMaxQueuedWork = 100'000;
+/// Scalars may be frequent, so they do not signal the thread, which writes them at this interval.
+constexpr std::chrono::seconds kFlushInterval{1};
 
 double time_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::filesystem::path place_of(const std::string& file, const std::filesystem::path& run_dir) {
+std::filesystem::path resolve_path(const std::string& file, const std::filesystem::path& run_dir) {
   const std::filesystem::path path = file;
   return file.empty() || path.has_parent_path() ? path : run_dir / path;
 }
 
-/// What TensorBoard shows of a record, over the functions that have ended.
-using Curve = std::pair<std::string, nlohmann::json::json_pointer>;  // tag, place in the record
+/// Values of a record that TensorBoard shows, over the number of completed functions.
+using Curve = std::pair<std::string, nlohmann::json::json_pointer>;  // tag, location in the record
 const std::vector<Curve>& curves() {
   static const std::vector<Curve> all = [] {
     std::vector<Curve> made;
@@ -45,41 +45,41 @@ const std::vector<Curve>& curves() {
 
 MetricsWriter::MetricsWriter(std::filesystem::path run_dir, const Settings& settings, std::string log_tag)
     : run_dir_(std::move(run_dir)),
-      prometheus_(place_of(settings.text("prometheus-file"), run_dir_)),
+      prometheus_(resolve_path(settings.text("prometheus-file"), run_dir_)),
       log_tag_(std::move(log_tag)),
-      lines_(run_dir_ / "metrics.jsonl"),
+      records_(run_dir_ / "metrics.jsonl"),
       events_(run_dir_ / "events", cluster::host_name(), time_now()),
       thread_([this] { run(); }) {}
 
 MetricsWriter::~MetricsWriter() {
   {
     const std::lock_guard lock(mutex_);
-    over_ = true;
+    stopping_ = true;
   }
-  come_.notify_one();
+  work_available_.notify_one();
 }
 
 void MetricsWriter::add(std::function<void()> work) {
   bool first_dropped = false;
   {
     const std::lock_guard lock(mutex_);
-    if (work_.size() < kMostWork) {
+    if (work_.size() < kMaxQueuedWork) {
       work_.push_back(std::move(work));
     } else {
-      first_dropped = !std::exchange(dropped_, true);
+      first_dropped = !std::exchange(warned_of_drop_, true);
     }
   }
-  if (first_dropped) log::warn("{}: so slow that figures are dropped", run_dir_.string());
-  come_.notify_one();
+  if (first_dropped) log::warn("{}: the disk is too slow, metrics are dropped", run_dir_.string());
+  work_available_.notify_one();
 }
 
 void MetricsWriter::run() {
   log::set_rank_tag(log_tag_);
   std::unique_lock lock(mutex_);
   while (true) {
-    come_.wait_for(lock, kScalarsEvery, [this] { return over_ || !work_.empty(); });
+    work_available_.wait_for(lock, kFlushInterval, [this] { return stopping_ || !work_.empty(); });
     if (work_.empty()) {
-      const bool last = over_;
+      const bool last = stopping_;
       lock.unlock();
       write_scalars();
       lock.lock();
@@ -92,7 +92,7 @@ void MetricsWriter::run() {
     try {
       work();
     } catch (const std::exception& error) {
-      log::warn("figures are not written: {}", error.what());
+      log::warn("cannot write metrics: {}", error.what());
     }
     lock.lock();
   }
@@ -104,7 +104,7 @@ void MetricsWriter::record(JobMetrics now, JobMetrics before) {
 
 void MetricsWriter::write_record(const JobMetrics& now, const JobMetrics& before) {
   const nlohmann::json record = to_json(now, before, false);
-  lines_.append(record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  records_.append(record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   if (!prometheus_.empty()) (void)io::replace_text(prometheus_, prometheus_text(now), warned_of_prometheus_);
   const auto step = static_cast<std::int64_t>(now.functions.finished + now.functions.failed);
   for (const auto& [tag, path] : curves()) {
@@ -117,7 +117,7 @@ void MetricsWriter::write_record(const JobMetrics& now, const JobMetrics& before
 void MetricsWriter::scalar(const std::string& name, double value, std::int64_t step) {
   const double time = time_now();
   const std::lock_guard lock(mutex_);
-  if (scalars_.size() < kMostWork) scalars_.push_back({name, value, step, time});
+  if (scalars_.size() < kMaxQueuedWork) scalars_.push_back({name, value, step, time});
 }
 
 void MetricsWriter::write_scalars() {
@@ -132,7 +132,7 @@ void MetricsWriter::write_scalars() {
 
 void MetricsWriter::end(std::string summary) {
   add([this, summary = std::move(summary)] {
-    (void)io::replace_text(run_dir_ / "summary.txt", summary, warned_);
+    (void)io::replace_text(run_dir_ / "summary.txt", summary, warned_of_summary_);
   });
 }
 

@@ -1,4 +1,4 @@
-// metrics_writer.hpp -- the files of figures in the run directory, written by a thread of its own.
+// metrics_writer.hpp -- writes the metrics files of the run directory on a background thread.
 #pragma once
 
 #include <condition_variable>
@@ -18,20 +18,20 @@
 
 namespace capstan::telemetry {
 
-/// A disk that is slow delays nobody, and one that is full is a warning. Any thread.
+/// Writes in the background: a slow disk blocks no caller, a full one causes a warning. Thread-safe.
 class MetricsWriter {
  public:
   MetricsWriter(std::filesystem::path run_dir, const Settings& settings, std::string log_tag);
-  /// Waits until all has been written.
+  /// Blocks until all queued data has been written.
   ~MetricsWriter();
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;
 
-  /// A line of metrics.jsonl.
+  /// Appends a line to metrics.jsonl.
   void record(JobMetrics now, JobMetrics before);
-  /// A value of the program's, for TensorBoard. In the file within a second or so.
+  /// Records a value of the program for TensorBoard. Written within about one second.
   void scalar(const std::string& name, double value, std::int64_t step);
-  /// summary.txt.
+  /// Writes summary.txt.
   void end(std::string summary);
 
  private:
@@ -50,16 +50,16 @@ class MetricsWriter {
   std::filesystem::path run_dir_;
   std::filesystem::path prometheus_;  // empty: none
   std::string log_tag_;
-  io::AppendFile lines_;
+  io::AppendFile records_;
   io::EventFile events_;
-  bool warned_ = false;  // of summary.txt
+  bool warned_of_summary_ = false;
   bool warned_of_prometheus_ = false;
   std::mutex mutex_;
-  std::condition_variable come_;
+  std::condition_variable work_available_;
   std::deque<std::function<void()>> work_;
   std::vector<Scalar> scalars_;
-  bool dropped_ = false;
-  bool over_ = false;
+  bool warned_of_drop_ = false;
+  bool stopping_ = false;
   std::jthread thread_;  // last: it uses all of the above
 };
 

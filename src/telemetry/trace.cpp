@@ -1,4 +1,4 @@
-// trace.cpp -- when to put traces together.
+// trace.cpp -- merges the traces of all ranks at the end of a job.
 #include "telemetry/trace.hpp"
 
 #include <filesystem>
@@ -10,8 +10,8 @@
 namespace capstan::telemetry {
 namespace {
 
-/// The end of the job does not wait for more: a second or two of reading and writing.
-constexpr std::uint64_t kMostBytes = 256 << 20;
+/// Larger traces are not merged at the end of the job, to bound its delay to a second or two.
+constexpr std::uint64_t kMaxBytes = 256 << 20;
 
 }  // namespace
 
@@ -22,16 +22,17 @@ void end_trace(cluster::Runtime& runtime, const std::map<int, io::ClockOffset>& 
     const std::filesystem::path run_dir = runtime.settings().text("run-dir");
     io::write_clocks(run_dir / "trace", clocks);
     const std::uint64_t bytes = io::bytes_of_traces(run_dir / "trace");
-    if (bytes > kMostBytes) {
-      log::info("the traces of all ranks have {} MB; `capstan trace {}` makes one timeline of them",
-                bytes >> 20, run_dir.string());
+    if (bytes > kMaxBytes) {
+      log::info(
+          "the traces of all ranks have {} MB and are not merged; run `capstan trace {}` for one timeline",
+          bytes >> 20, run_dir.string());
       return;
     }
     const io::MergedTrace merged = io::merge_traces(run_dir);
     log::info("{}: {} events of {} ranks; open it at https://ui.perfetto.dev", merged.path.string(),
               merged.events, merged.ranks);
   } catch (const std::exception& error) {
-    log::warn("no timeline of all ranks: {}", error.what());
+    log::warn("cannot merge the traces of all ranks: {}", error.what());
   }
 }
 

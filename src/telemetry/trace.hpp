@@ -1,4 +1,4 @@
-// trace.hpp -- the end of a job's trace: one timeline of all ranks.
+// trace.hpp -- completion of a job's trace: one timeline of all ranks.
 #pragma once
 
 #include <map>
@@ -8,8 +8,8 @@
 
 namespace capstan::telemetry {
 
-/// With --trace: keeps the clocks, and puts the files of all ranks together if that is quickly done. What
-/// goes wrong is a warning.
+/// With --trace: writes the clock offsets, and merges the traces of all ranks unless they are too large.
+/// Errors are logged as warnings.
 void end_trace(cluster::Runtime& runtime, const std::map<int, io::ClockOffset>& clocks) noexcept;
 
 }  // namespace capstan::telemetry

@@ -1,4 +1,4 @@
-// after_recovery.hpp -- a training whose coordinator was killed and is back goes on from its last checkpoint.
+// after_recovery.hpp -- resumes training from the last checkpoint after a restart of the coordinator.
 #pragma once
 
 #include "capstan/cluster.hpp"
@@ -6,15 +6,15 @@
 
 namespace capstan {
 
-/// The options of a training, with `resume` set where the coordinator was started again. Throws
-/// Error(failed_precondition) where there are no checkpoints to go on from.
+/// Returns `options`, with `resume` set if this coordinator process is a restarted one. Throws
+/// Error(failed_precondition) if it was restarted and no checkpoint directory is configured.
 template <class Options>
 Options after_recovery(const Cluster& cluster, Options options) {
   if (!cluster.recovered()) return options;
   if (options.checkpoint_dir.empty()) {
     throw Error(Code::failed_precondition,
-                "the coordinator was killed and started again, but there are no checkpoints to go on from; "
-                "--coordinator-wait needs --checkpoint-dir here");
+                "cannot resume training after a restart of the coordinator: --checkpoint-dir is not set; "
+                "set it when --coordinator-wait is used");
   }
   options.resume = true;
   return options;

@@ -9,8 +9,9 @@ namespace capstan::train {
 
 enum class Transposed : bool { no = false, yes = true };
 
-/// c (rows x columns) = alpha * a * b + beta * c, where a has `inner` columns after it has been transposed or
-/// not. `stride` is the length of a stored row. One thread: workers are ranks, and a core belongs to each.
+/// c (rows x columns) = alpha * a * b + beta * c, where a has `inner` columns after the optional
+/// transposition. A stride is the length of a stored row. Runs on the calling thread only: each core belongs
+/// to a worker.
 inline void multiply(Transposed a_transposed, Transposed b_transposed, std::int64_t rows,
                      std::int64_t columns, std::int64_t inner, float alpha, const float* a,
                      std::int64_t a_stride, const float* b, std::int64_t b_stride, float beta, float* c,
@@ -21,7 +22,8 @@ inline void multiply(Transposed a_transposed, Transposed b_transposed, std::int6
               to_int(inner), alpha, a, to_int(a_stride), b, to_int(b_stride), beta, c, to_int(c_stride));
 }
 
-/// OpenBLAS would start a thread a core otherwise. For the whole process; call it before the first product.
+/// Limits OpenBLAS to the calling thread; the default is a thread per core. Process-wide; call it before the
+/// first product.
 inline void use_one_blas_thread() {
   static const bool done = (openblas_set_num_threads(1), true);
   static_cast<void>(done);

@@ -1,5 +1,4 @@
-// counter_rng.hpp -- random numbers that are a function of (seed, stream, index), so any rank can draw any of
-// them.
+// counter_rng.hpp -- random numbers as a function of (seed, stream, index): every rank can draw any of them.
 #pragma once
 
 #include <cstdint>

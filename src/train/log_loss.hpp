@@ -1,4 +1,4 @@
-// log_loss.hpp -- the loss of a two-class example from its logit, in double and without overflow.
+// log_loss.hpp -- log-loss of a two-class example from its logit, in double and without overflow.
 #pragma once
 
 #include <algorithm>
@@ -6,18 +6,18 @@
 
 namespace capstan::train {
 
-/// -log of the probability that a model with this logit gives to the label: log(1 + exp(-logit)) for a
-/// positive one.
+/// Returns -log(p), where p is the probability that the model assigns to the label: log(1 + exp(-logit)) for
+/// a positive one.
 inline double log_loss(double logit, bool positive) {
   const double margin = positive ? logit : -logit;
   return std::max(-margin, 0.0) + std::log1p(std::exp(-std::abs(margin)));
 }
 
-/// Its derivative by the logit: probability - label.
+/// Returns the derivative of log_loss with respect to the logit: probability - label.
 inline double log_loss_slope(double logit, bool positive) {
   const double e = std::exp(-std::abs(logit));
   const double probability = (logit > 0 ? 1 : e) / (1 + e);
-  const double complement = (logit > 0 ? e : 1) / (1 + e);  // not 1 - probability, which would round to 0
+  const double complement = (logit > 0 ? e : 1) / (1 + e);  // 1 - probability would round to 0
   return positive ? -complement : probability;
 }
 

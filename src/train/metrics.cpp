@@ -1,4 +1,4 @@
-// metrics.cpp -- sums over examples, and the ranks of two sorted lists.
+// metrics.cpp -- sums over examples, and the AUC from two sorted lists.
 #include "train/metrics.hpp"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ double auc(std::vector<double> positive, std::vector<double> negative) {
   if (positive.empty() || negative.empty() || has_nan(positive) || has_nan(negative)) return kNone;
   std::sort(positive.begin(), positive.end());
   std::sort(negative.begin(), negative.end());
-  std::uint64_t twice = 0;  // whole, so that no order of summing matters
+  std::uint64_t twice = 0;  // an integer: exact in any order of summation
   std::size_t below = 0, not_above = 0;
   for (const double score : positive) {
     while (below < negative.size() && negative[below] < score) ++below;

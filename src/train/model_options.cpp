@@ -1,4 +1,4 @@
-// model_options.cpp -- settings to options, with the program's own defaults.
+// model_options.cpp -- conversion of settings to options, with the defaults of each program.
 #include "train/model_options.hpp"
 
 #include <fmt/format.h>
@@ -41,14 +41,15 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
-Error refused(const std::string& message) { return Error(Code::invalid_argument, message); }
+Error usage_error(const std::string& message) { return Error(Code::invalid_argument, message); }
 
 std::vector<std::string> files(Program program, const Settings& settings, const char* name, bool needed,
                                const char* what) {
   std::vector<std::string> names =
       settings.given(name) ? split(settings.text(name)) : std::vector<std::string>();
   if (names.empty() && (needed || settings.given(name))) {
-    throw refused(fmt::format("`capstan train {}` needs --{} FILE...: {}", to_string(program), name, what));
+    throw usage_error(fmt::format("`capstan train {}`: --{} is not set, expected FILE...: {}",
+                                  to_string(program), name, what));
   }
   return names;
 }
@@ -59,8 +60,8 @@ std::vector<std::int64_t> widths(const std::string& text) {
     std::int64_t number = 0;
     const auto [behind, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (error != std::errc() || behind != word.data() + word.size() || number < 1 || number > 65536) {
-      throw refused(
-          fmt::format("--hidden \"{}\": expected widths of 1 to 65536 with commas between them, such "
+      throw usage_error(
+          fmt::format("--hidden \"{}\": expected comma-separated widths of 1 to 65536, such "
                       "as 128,64; found \"{}\"",
                       text, word));
     }
@@ -72,8 +73,9 @@ std::vector<std::int64_t> widths(const std::string& text) {
 void require_same_number(const std::vector<std::string>& images, const std::vector<std::string>& labels,
                          const char* images_name, const char* labels_name) {
   if (images.size() == labels.size()) return;
-  throw refused(fmt::format("--{} has {} files and --{} has {}: each file of images needs its file of labels",
-                            images_name, images.size(), labels_name, labels.size()));
+  throw usage_error(
+      fmt::format("--{} has {} files and --{} has {}: expected one label file for each image file",
+                  images_name, images.size(), labels_name, labels.size()));
 }
 
 }  // namespace
@@ -104,7 +106,7 @@ std::string_view to_string(Mode mode) noexcept {
 
 ModelOptions ModelOptions::from(Program program, const Settings& settings) {
   const Defaults defaults = defaults_of(program);
-  const auto whole = [&](const char* name, std::int64_t own) {
+  const auto integer_or = [&](const char* name, std::int64_t own) {
     return settings.given(name) ? settings.integer(name) : own;
   };
   ModelOptions o;
@@ -122,30 +124,33 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
   } else {
     o.format = {settings.text("format"), settings.integer("features"), settings.integer("hash-bits")};
     if (o.format.format == "criteo" && settings.given("features")) {
-      throw refused("--features is for --format libsvm; --hash-bits says how many rows Criteo's have");
+      throw usage_error(
+          "--features: expected --format libsvm, found criteo; set --hash-bits for the number of rows");
     }
     o.bias = settings.flag("bias");
     o.factors = program == Program::fm ? settings.integer("factors") : 0;
   }
   o.on_gpu = settings.text("device") == "cuda";
   if (o.on_gpu && !images) {
-    throw refused(fmt::format("`capstan train {}` computes with cores: --device cuda is for kge and mlp",
-                              to_string(program)));
+    throw usage_error(
+        fmt::format("`capstan train {}` has no GPU implementation: expected --device cpu; kge and mlp accept "
+                    "--device cuda",
+                    to_string(program)));
   }
   if (o.on_gpu && settings.integer("replicas") > 1) {
-    throw refused(
-        "--device cuda computes with one GPU a worker: leave --replicas at 1, and use more --workers");
+    throw usage_error(
+        "--device cuda uses one GPU per worker: expected --replicas 1; use more --workers instead");
   }
   const std::string& mode = settings.text("mode");
   o.mode = mode == "synchronous"         ? Mode::synchronous
            : mode == "stale_synchronous" ? Mode::stale_synchronous
                                          : Mode::asynchronous;
   if (settings.given("staleness") && o.mode != Mode::stale_synchronous) {
-    throw refused(fmt::format("--staleness is for --mode stale_synchronous; this run's is {}", mode));
+    throw usage_error(fmt::format("--staleness: expected --mode stale_synchronous, found {}", mode));
   }
   o.staleness = settings.integer("staleness");
-  o.batch = whole("batch", defaults.batch);
-  o.epochs = static_cast<int>(whole("epochs", defaults.epochs));
+  o.batch = integer_or("batch", defaults.batch);
+  o.epochs = static_cast<int>(integer_or("epochs", defaults.epochs));
   o.optimizer = choose_optimizer(settings, defaults.optimizer, defaults.learning_rate);
   o.l2 = settings.real("l2");
   o.seed = static_cast<std::uint64_t>(settings.integer("seed"));
@@ -154,11 +159,12 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
   o.checkpoint_every = static_cast<int>(settings.integer("checkpoint-every"));
   o.max_to_keep = static_cast<int>(settings.integer("max-to-keep"));
   o.resume = settings.flag("resume");
-  o.eval_every = static_cast<int>(whole("eval-every", 1));
+  o.eval_every = static_cast<int>(integer_or("eval-every", 1));
   o.stop = StopOptions::from(settings);
   o.settings_json = settings.to_json();
   if (o.resume && o.checkpoint_dir.empty()) {
-    throw refused("--resume needs --checkpoint-dir, where the checkpoint to go on from lies");
+    throw usage_error(
+        "--resume: --checkpoint-dir is not set, expected the directory of the checkpoint to resume from");
   }
   return o;
 }

@@ -1,4 +1,4 @@
-// model_options.hpp -- what `capstan train lr|fm|mlp` is to do.
+// model_options.hpp -- options of `capstan train lr|fm|mlp`.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 #include "capstan/optimizers.hpp"
 #include "capstan/variable_options.hpp"
-#include "train/orders.hpp"
 #include "train/sparse/examples.hpp"
 #include "train/stop_request.hpp"
+#include "train/tasks.hpp"
 
 namespace capstan {
 class Settings;
@@ -26,12 +26,12 @@ std::string_view to_string(Mode mode) noexcept;
 struct ModelOptions {
   Program program = Program::lr;
   std::vector<std::string> data, test;           // files
-  std::vector<std::string> labels, test_labels;  // of mlp
-  SparseFormat format;                           // of lr and fm
+  std::vector<std::string> labels, test_labels;  // mlp only
+  SparseFormat format;                           // lr and fm only
   bool bias = true;
-  std::int64_t factors = 0;          // of fm
-  std::vector<std::int64_t> hidden;  // of mlp
-  bool on_gpu = false;               // of mlp
+  std::int64_t factors = 0;          // fm only
+  std::vector<std::int64_t> hidden;  // mlp only
+  bool on_gpu = false;               // mlp only
   Mode mode = Mode::asynchronous;
   std::int64_t staleness = 0;
   std::int64_t batch = 0;
@@ -44,12 +44,12 @@ struct ModelOptions {
   int checkpoint_every = 5;
   int max_to_keep = 3;
   bool resume = false;
-  int eval_every = 1;  // 0: only at the end
+  int eval_every = 1;  // epochs; 0: only after the last
   StopOptions stop;
   std::string settings_json = "{}";
 
-  /// Fills what was left to the program. Throws Error(invalid_argument) for what is missing, malformed or
-  /// does not go together.
+  /// Fills unset settings with the program's defaults. Throws Error(invalid_argument) for missing, malformed
+  /// or incompatible settings.
   static ModelOptions from(Program program, const Settings& settings);
 };
 

@@ -1,4 +1,4 @@
-// model_program.cpp -- gives shares to workers, collects losses and scores, saves.
+// model_program.cpp -- assigns shares to workers, collects losses and scores, saves checkpoints.
 #include "train/model_program.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What one closure evaluates: its logits travel.
+/// Examples that one closure evaluates; bounds the size of its result, which contains their logits.
 constexpr std::int64_t kEvaluateSlice = 1 << 18;
 
 double seconds_since(Clock::time_point begin) {
@@ -51,14 +51,14 @@ class ModelProgram {
         shares_(coordinator_.workers()) {
     if (!options_.checkpoint_dir.empty()) open_checkpoints();
     model_ = make_model(options_, coordinator_);
-    for (const DataSizes& part : of_each_share<DataSizes>([&](int worker, std::int64_t share) {
+    for (const DataSizes& part : run_for_each_share<DataSizes>([&](int worker, std::int64_t share) {
            return model_->load(worker, {{share}, shares_});
          })) {
-      report_.data = part;  // totals of all shares, the same from each
+      report_.data = part;  // totals of all shares; every worker returns the same
     }
     model_->create(report_.data);
     if (model_->needs_preparation()) {
-      of_each_share<void>([&](int worker, std::int64_t share) {
+      run_for_each_share<void>([&](int worker, std::int64_t share) {
         return model_->prepare(worker, {{share}, shares_});
       });
     }
@@ -71,7 +71,7 @@ class ModelProgram {
     for (int epoch = done + 1; epoch <= options_.epochs; ++epoch) {
       const auto begin = Clock::now();
       train(epoch);
-      // An epoch is the least that there is to go on from: there must be time for another one.
+      // Only complete epochs can be resumed from, so the time left must suffice for another one.
       report_.stopped = stop_.reason(std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - begin));
       if (!report_.stopped.empty()) {
         checkpoint(epoch, false);
@@ -96,35 +96,36 @@ class ModelProgram {
     checkpoints_.emplace(
         strategy_, CheckpointOptions{options_.checkpoint_dir, options_.max_to_keep, options_.settings_json});
     if (const auto newest = checkpoints_->latest(); newest && !options_.resume) {
-      throw Error(Code::failed_precondition, fmt::format("{} holds checkpoints of an earlier run, up to step "
-                                                         "{}: go on from them with --resume, or give another "
-                                                         "--checkpoint-dir",
-                                                         options_.checkpoint_dir, *newest));
+      throw Error(Code::failed_precondition,
+                  fmt::format("{} holds checkpoints of an earlier run, up to step "
+                              "{}, expected none; resume from them with --resume, or set "
+                              "another --checkpoint-dir",
+                              options_.checkpoint_dir, *newest));
     }
   }
 
-  // Shares and workers: share s is with the (s mod n)th of the n workers that live.
+  // Share s is assigned to the (s mod n)-th of the n live workers.
 
   std::vector<int> workers() const {
     std::vector<int> workers = coordinator_.worker_indices();
-    if (workers.empty()) throw Error(Code::unavailable, "every worker is gone");
+    if (workers.empty()) throw Error(Code::unavailable, "cannot run closures: all workers are dead");
     return workers;
   }
   int owner(std::int64_t share) const {
     const std::vector<int> all = workers();
     return all[static_cast<std::size_t>(share) % all.size()];
   }
-  bool is_lost(int worker) const {
+  bool is_dead(int worker) const {
     const std::vector<int> all = coordinator_.worker_indices();
     return std::find(all.begin(), all.end(), worker) == all.end();
   }
 
-  /// start(worker) on the share's worker; on another one as often as that is lost.
+  /// Runs start(worker) on the share's worker, and again on another worker each time that the worker dies.
   template <class T>
-  class Retried {
+  class RetriedClosure {
    public:
     using Start = std::function<RemoteValue<T>(int worker)>;
-    Retried(const ModelProgram& program, std::int64_t share, Start start)
+    RetriedClosure(const ModelProgram& program, std::int64_t share, Start start)
         : program_(program),
           share_(share),
           start_(std::move(start)),
@@ -135,7 +136,7 @@ class ModelProgram {
         try {
           return value_.fetch();
         } catch (const Error& error) {
-          if (error.code() != Code::aborted || !program_.is_lost(worker_)) throw;
+          if (error.code() != Code::aborted || !program_.is_dead(worker_)) throw;
         }
         worker_ = program_.owner(share_);
         value_ = start_(worker_);
@@ -154,8 +155,8 @@ class ModelProgram {
   using Results = std::conditional_t<std::is_void_v<T>, void, std::vector<T>>;
 
   template <class T, class Start>
-  Results<T> of_each_share(const Start& start) {
-    std::vector<Retried<T>> values;
+  Results<T> run_for_each_share(const Start& start) {
+    std::vector<RetriedClosure<T>> values;
     for (std::int64_t share = 0; share < shares_; ++share) {
       values.emplace_back(*this, share, [&start, share](int worker) { return start(worker, share); });
     }
@@ -170,18 +171,23 @@ class ModelProgram {
 
   // An epoch
 
-  TrainOrder order(int epoch, std::vector<std::int64_t> mine) const {
-    return {
-        {std::move(mine), shares_}, report_.data.train, epoch, options_.batch, options_.seed, options_.mode};
+  TrainTask make_task(int epoch, std::vector<std::int64_t> shares) const {
+    return {{std::move(shares), shares_},
+            report_.data.train,
+            epoch,
+            options_.batch,
+            options_.seed,
+            options_.mode};
   }
 
   void train(int epoch) {
     const auto begin = Clock::now();
-    std::vector<TrainResult> results = options_.mode == Mode::asynchronous
-                                           ? of_each_share<TrainResult>([&](int worker, std::int64_t share) {
-                                               return model_->train(worker, order(epoch, {share}));
-                                             })
-                                           : train_in_step(epoch);
+    std::vector<TrainResult> results =
+        options_.mode == Mode::asynchronous
+            ? run_for_each_share<TrainResult>([&](int worker, std::int64_t share) {
+                return model_->train(worker, make_task(epoch, {share}));
+              })
+            : train_synchronized(epoch);
     TrainResult sum;
     for (const TrainResult& result : results) {
       sum.log_loss += result.log_loss;
@@ -200,7 +206,7 @@ class ModelProgram {
   }
 
   /// Workers that wait for each other get one closure each, with all of their shares.
-  std::vector<TrainResult> train_in_step(int epoch) {
+  std::vector<TrainResult> train_synchronized(int epoch) {
     model_->restart_group();
     const std::vector<int> all = workers();
     std::map<int, std::vector<std::int64_t>> shares;
@@ -208,18 +214,18 @@ class ModelProgram {
       shares[all[static_cast<std::size_t>(share) % all.size()]].push_back(share);
     }
     std::vector<std::pair<int, RemoteValue<TrainResult>>> running;
-    for (const auto& [worker, mine] : shares) {
-      running.emplace_back(worker, model_->train(worker, order(epoch, mine)));
+    for (const auto& [worker, assigned] : shares) {
+      running.emplace_back(worker, model_->train(worker, make_task(epoch, assigned)));
     }
     std::vector<TrainResult> results;
     for (const auto& [worker, value] : running) {
       try {
         results.push_back(value.fetch());
       } catch (const Error& error) {
-        if (error.code() != Code::aborted || !is_lost(worker)) throw;
-        hooks_.say(
-            fmt::format("worker {} was lost in epoch {}: the others go on, and have its examples from "
-                        "the next epoch on",
+        if (error.code() != Code::aborted || !is_dead(worker)) throw;
+        hooks_.log(
+            fmt::format("worker {} died in epoch {}: the remaining workers continue, and take over its "
+                        "examples from the next epoch on",
                         worker, epoch));
       }
     }
@@ -235,13 +241,12 @@ class ModelProgram {
 
   Metrics evaluate(bool test) {
     const std::int64_t total = test ? report_.data.test : report_.data.train;
-    std::vector<Retried<Scores>> parts;
+    std::vector<RetriedClosure<Scores>> parts;
     for (std::int64_t share = 0; share < shares_; ++share) {
       const std::int64_t size = share_size(total, share, shares_);
       for (std::int64_t first = 0; first < size; first += kEvaluateSlice) {
-        const EvaluateOrder order{test, share, shares_, first, std::min(kEvaluateSlice, size - first)};
-        parts.emplace_back(*this, share,
-                           [this, order](int worker) { return model_->evaluate(worker, order); });
+        const EvaluateTask task{test, share, shares_, first, std::min(kEvaluateSlice, size - first)};
+        parts.emplace_back(*this, share, [this, task](int worker) { return model_->evaluate(worker, task); });
       }
     }
     Scores sum;
@@ -257,7 +262,7 @@ class ModelProgram {
     const std::string of = report_.data.test > 0 ? "test" : "train";
     coordinator_.scalar(of + "/logloss", now.evaluated->log_loss, report_.data.train * now.epoch);
     coordinator_.scalar(of + "/accuracy", now.evaluated->accuracy, report_.data.train * now.epoch);
-    hooks_.say(fmt::format("epoch {}: loss {:.6f}  {} {}  {:.0f} examples/s", now.epoch, now.loss,
+    hooks_.log(fmt::format("epoch {}: loss {:.6f}  {} {}  {:.0f} examples/s", now.epoch, now.loss,
                            report_.data.test > 0 ? "test" : "train", to_string(*now.evaluated),
                            now.examples_per_second));
   }
@@ -279,32 +284,32 @@ class ModelProgram {
     if (!saved.is_object() || saved.value("program", "") != program || !saved.contains("identity")) {
       throw Error(Code::failed_precondition, fmt::format("{} was not saved by `capstan {}`", where, program));
     }
-    for (const auto& [name, mine] : model_->identity()) {
-      const std::string theirs = saved["identity"].value(name, "");
-      if (theirs == mine) continue;
+    for (const auto& [name, value] : model_->identity()) {
+      const std::string saved_value = saved["identity"].value(name, "");
+      if (saved_value == value) continue;
       throw Error(Code::failed_precondition,
-                  fmt::format("{} was saved with {} {}, this run has {}; give the same options and data, or "
+                  fmt::format("{} was saved with {} {}, this run has {}; use the same options and data, or "
                               "another --checkpoint-dir",
-                              where, name, theirs, mine));
+                              where, name, saved_value, value));
     }
   }
 
-  /// Epochs that are done already.
+  /// Restores the latest checkpoint; returns the number of epochs that it completes.
   int resume() {
     const auto step = checkpoints_->restore_latest(
         [this](const std::string& state, const std::string& where) { check_state(state, where); });
     if (!step) {
-      hooks_.say("no checkpoint in " + options_.checkpoint_dir + " yet: starting from the beginning");
+      hooks_.log("no checkpoint in " + options_.checkpoint_dir + ": starting from the beginning");
       return 0;
     }
     report_.resumed_from = checkpoints_->restored_from().string();
     const int epoch =
         parse_json(checkpoints_->user_state(), "the user state", Code::data_loss).value("epoch", 0);
-    hooks_.say(fmt::format("resumed from {} after epoch {}", report_.resumed_from, epoch));
+    hooks_.log(fmt::format("resumed from {} after epoch {}", report_.resumed_from, epoch));
     return epoch;
   }
 
-  /// In the background the next epoch goes on meanwhile.
+  /// With `background`, the next epoch runs while the checkpoint is written.
   void checkpoint(int epoch, bool background) {
     const auto begin = Clock::now();
     const SaveOptions options{.background = background};
@@ -339,8 +344,8 @@ Synchronization synchronization_of(const ModelOptions& options) {
 }
 
 ModelReport run_model(const Cluster& cluster, const ModelOptions& options, const ModelHooks& hooks) {
-  const ModelOptions now = after_recovery(cluster, options);
-  return ModelProgram(cluster, now, hooks).run();
+  const ModelOptions resolved = after_recovery(cluster, options);
+  return ModelProgram(cluster, resolved, hooks).run();
 }
 
 std::string to_string(const Metrics& m) {

@@ -10,40 +10,40 @@
 #include "capstan/cluster.hpp"
 #include "train/metrics.hpp"
 #include "train/model_options.hpp"
-#include "train/orders.hpp"
+#include "train/tasks.hpp"
 
 namespace capstan::train {
 
-/// Of a model's values at one time.
+/// Metrics of a model's current values.
 struct Metrics {
   std::int64_t examples = 0;
   double log_loss = 0;
   double accuracy = 0;
-  double auc = 0;  // NaN with other than two classes
+  double auc = 0;  // NaN unless there are two classes
 };
 
 struct ModelEpoch {
   int epoch = 0;    // from 1
-  double loss = 0;  // mean over the epoch, as the values were then: log-loss and penalty
+  double loss = 0;  // mean over the epoch, with the values of each step: log-loss and penalty
   double seconds = 0;
   double examples_per_second = 0;
-  std::optional<Metrics> evaluated;  // on the test data; on the training data where there is none
+  std::optional<Metrics> evaluated;  // on the test data, or on the training data if there is none
 };
 
 struct ModelReport {
   DataSizes data;
-  int first_epoch = 1;  // above 1 in a run that was resumed
+  int first_epoch = 1;  // above 1 in a resumed run
   std::int64_t examples = 0;
-  double seconds = 0;  // of training alone
+  double seconds = 0;  // of training only
   double evaluation_seconds = 0;
   double checkpoint_seconds = 0;
   std::vector<ModelEpoch> epochs;
-  double objective = 0;  // of the final values: log-loss of the training data and penalty
+  double objective = 0;  // log-loss of the training data and penalty, with the final values
   Metrics train;
   std::optional<Metrics> test;
-  std::string checkpoint;    // the last one, empty when none was asked for
-  std::string resumed_from;  // empty when not resumed
-  std::string stopped;       // why it was saved and ended before its time; then there are no results
+  std::string checkpoint;    // the last one; empty if none was requested
+  std::string resumed_from;  // empty if not resumed
+  std::string stopped;  // reason of an early stop; empty for a complete run. An early stop has no results
   int workers_lost = 0;
 
   double examples_per_second() const { return seconds > 0 ? static_cast<double>(examples) / seconds : 0; }
@@ -59,10 +59,10 @@ struct ModelProgress {
 
 struct ModelHooks {
   std::function<void(const ModelProgress&)> progress = [](const ModelProgress&) {};
-  std::function<void(const std::string&)> say = [](const std::string&) {};
+  std::function<void(const std::string&)> log = [](const std::string&) {};
 };
 
-/// Reads, trains, evaluates and saves. On the coordinator. Throws Error.
+/// Reads the data, trains, evaluates and saves checkpoints. Runs on the coordinator. Throws Error.
 ModelReport run_model(const Cluster& cluster, const ModelOptions& options, const ModelHooks& hooks);
 
 /// "logloss 0.3244  AUC 0.9022  accuracy 0.8499  (16281 examples)"

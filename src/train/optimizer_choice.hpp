@@ -1,4 +1,4 @@
-// optimizer_choice.hpp -- --optimizer, --learning-rate, --momentum and --nesterov as an Optimizer.
+// optimizer_choice.hpp -- the Optimizer that --optimizer, --learning-rate, --momentum and --nesterov select.
 #pragma once
 
 #include <string_view>
@@ -11,9 +11,9 @@ class Settings;
 
 namespace capstan::train {
 
-/// `own` is the program's own optimizer, `rate` that for Adagrad and FTRL where none is given. These two
-/// have no head start: the scale of gradients is not known beforehand. FTRL then is Adagrad, and starts from
-/// the values that the model was initialized with.
-Optimizer choose_optimizer(const Settings& settings, std::string_view own, double rate);
+/// Returns the selected optimizer, or `fallback`, the program's default, if none is set. `rate` is the
+/// default learning rate of Adagrad and FTRL. Their initial accumulator is 0, since the scale of the
+/// gradients is not known in advance; FTRL then equals Adagrad, and keeps the initial values of the model.
+Optimizer choose_optimizer(const Settings& settings, std::string_view fallback, double rate);
 
 }  // namespace capstan::train

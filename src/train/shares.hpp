@@ -1,7 +1,7 @@
-// shares.hpp -- which examples of a data set a share has, and in which order and batches an epoch takes them.
+// shares.hpp -- division of a data set into shares, and the order and batches of an epoch.
 //
-// The data is cut into as many shares as there are workers at the start; example i is in share i mod shares.
-// A worker that is lost leaves its share to another one.
+// The data is divided into as many shares as there are workers at the start; example i is in share i mod
+// shares. The share of a dead worker is assigned to another one.
 #pragma once
 
 #include <algorithm>
@@ -14,22 +14,22 @@
 
 namespace capstan::train {
 
-/// Examples in share `share` of `shares`.
+/// Number of examples in share `share` of `shares`.
 constexpr std::int64_t share_size(std::int64_t total, std::int64_t share, std::int64_t shares) {
   return total / shares + (share < total % shares ? 1 : 0);
 }
 
-/// An epoch has so many steps, each of `batch` examples of every share or what is left there.
+/// Number of steps in an epoch, each of up to `batch` examples of every share.
 constexpr std::int64_t steps_in_epoch(std::int64_t total, std::int64_t shares, std::int64_t batch) {
   return (share_size(total, 0, shares) + batch - 1) / batch;
 }
 
-/// Examples that a share has for a step; the last ones may find less than `batch`, or none.
+/// Number of examples of a share in a step; the last steps may have fewer than `batch`, or none.
 constexpr std::int64_t batch_size(std::int64_t size, std::int64_t step, std::int64_t batch) {
   return std::clamp<std::int64_t>(size - step * batch, 0, batch);
 }
 
-/// Examples that all shares together have for a step.
+/// Number of examples of all shares in a step.
 constexpr std::int64_t examples_in_step(std::int64_t total, std::int64_t shares, std::int64_t batch,
                                         std::int64_t step) {
   std::int64_t sum = 0;
@@ -39,8 +39,8 @@ constexpr std::int64_t examples_in_step(std::int64_t total, std::int64_t shares,
   return sum;
 }
 
-/// 0 to size - 1 in an order that depends on the three numbers alone, so that a run that is resumed goes on
-/// as it would have.
+/// Returns a permutation of 0 to size - 1 that depends only on the arguments, so that a resumed run repeats
+/// it.
 inline std::vector<std::uint32_t> shuffled(std::int64_t size, std::uint64_t seed, std::int64_t epoch,
                                            std::int64_t share) {
   std::vector<std::uint32_t> order(static_cast<std::size_t>(size));

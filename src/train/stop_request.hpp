@@ -1,4 +1,4 @@
-// stop_request.hpp -- when a training is to save and end before it is done, to be started again with
+// stop_request.hpp -- decides when a training saves a checkpoint and exits early, to be continued with
 // --resume.
 #pragma once
 
@@ -16,45 +16,46 @@ class Settings;
 namespace capstan::train {
 
 struct StopOptions {
-  int signal = 0;                       ///< that asks for it; 0: none does
-  std::chrono::milliseconds margin{0};  ///< before the end of a Slurm job's time; 0: that does not matter
-  bool at_most_a_quarter = false;       ///< the margin, of the time that was left at first: of short jobs
+  int signal = 0;                       ///< that requests a stop; 0: none
+  std::chrono::milliseconds margin{0};  ///< stop this long before the Slurm time limit; 0: ignore the limit
+  bool limit_margin_to_quarter =
+      false;  ///< reduce the margin to a quarter of the time left at the first query: for short jobs
 
-  /// Of --save-signal and --save-before-limit.
+  /// Reads --save-signal and --save-before-limit.
   static StopOptions from(const Settings& settings);
 };
 
-/// One thread, the coordinator's.
+/// Used by the coordinator's main thread only.
 class StopRequest {
  public:
   using Clock = std::chrono::steady_clock;
-  using Ask = std::function<TimeLeft()>;
+  using QueryTimeLeft = std::function<TimeLeft()>;
 
-  /// From now on the signal asks. Before the ranks are joined, so that none ends by a signal that comes
-  /// early: those that are not the coordinator ignore it.
-  static void listen(const StopOptions& options);
+  /// Installs the handler of the signal in this process. Call it before the ranks join, so that an early
+  /// signal terminates none of them; ranks other than the coordinator ignore the signal.
+  static void install_handler(const StopOptions& options);
 
-  /// `can_save`: there is a directory for checkpoints. Where there is none the training goes on, with a
-  /// warning when a signal asks.
-  StopRequest(const StopOptions& options, bool can_save, Ask ask = &slurm_time_left);
+  /// `can_save`: a checkpoint directory is configured. Without one the training continues, and a signal
+  /// causes a warning.
+  StopRequest(const StopOptions& options, bool can_save, QueryTimeLeft query = &slurm_time_left);
 
-  /// Why the training is to save and end now, in words; "" to go on. `next`: how long until it asks again, at
-  /// most. Asks Slurm when it does not know the end of the job's time, and once more when that seems to come:
-  /// somebody may have moved it.
+  /// Returns the reason to save and exit now, or "" to continue. `next`: upper bound of the time until the
+  /// next call. Queries Slurm if the time limit is unknown, and again before it returns the limit as the
+  /// reason, since an administrator may have extended it.
   std::string reason(std::chrono::milliseconds next, Clock::time_point now = Clock::now());
 
  private:
-  bool was_asked(Clock::time_point now);
-  bool is_near(std::chrono::milliseconds next, Clock::time_point now) const;
-  void ask_again(Clock::time_point now);
+  bool signal_received(Clock::time_point now);
+  bool limit_is_near(std::chrono::milliseconds next, Clock::time_point now) const;
+  void refresh_time_left(Clock::time_point now);
 
   StopOptions options_;
   bool can_save_;
-  Ask ask_;
+  QueryTimeLeft query_;
   SaveSchedule signals_;
   TimeLeft answer_;
-  Clock::time_point asked_{};
-  bool ever_asked_ = false;
+  Clock::time_point answered_at_{};
+  bool queried_ = false;
 };
 
 }  // namespace capstan::train

@@ -126,7 +126,7 @@ class Requeue(JobTest):
     def test_squeue_does_not_know(self):
         job = self.start(self.graph_training(epochs=20), env=self.slurm("exit 1"))
         self.assertEqual(self.exit_code(job), 0, job.stderr)
-        self.assertIn("Slurm does not say how much of the job's time is left", job.stderr)
+        self.assertIn("--save-before-limit", job.stderr)
 
     def test_the_variable_stands_in_for_squeue(self):
         job = self.start(self.graph_training(epochs=FOREVER), env={**self.slurm("exit 1"), "SLURM_JOB_END_TIME": "1000"})

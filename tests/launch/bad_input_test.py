@@ -132,7 +132,7 @@ class BadInput(JobTest):
     # Checkpoints
 
     def test_resume_without_a_folder(self):
-        self.refused(USAGE, "--resume needs --checkpoint-dir", command=train(self.data, "--resume"))
+        self.refused(USAGE, "--checkpoint-dir is not set", command=train(self.data, "--resume"))
 
     def test_resume_with_another_model(self):
         folder = self.save("--model", "complex")

@@ -38,9 +38,9 @@ class BadModelInput(JobTest):
         missing = self.folder / "missing"
         self.refused(str(missing), command=["lr", "--data", missing], ranks=(0, 4))
         self.refused(str(missing), command=["fm", "--data", self.data, "--test", missing])
-        self.refused("needs --data FILE...", command=["lr"])
-        self.refused("needs --labels FILE...", command=["mlp", "--data", self.data])
-        self.refused("needs --test-labels FILE...",
+        self.refused("--data is not set", command=["lr"])
+        self.refused("--labels is not set", command=["mlp", "--data", self.data])
+        self.refused("--test-labels is not set",
                      command=["mlp", "--data", self.data, "--labels", self.data, "--test", self.data])
 
     def test_wrong_lines(self):
@@ -71,12 +71,12 @@ class BadModelInput(JobTest):
         files = ["--data", self.data]
         self.refused("flag --mode: ", '"sync"', "asynchronous, stale_synchronous, synchronous",
                      command=["lr", *files, "--mode", "sync"], ranks=(0, 3))
-        self.refused("--staleness is for --mode stale_synchronous", command=["fm", *files, "--staleness", 3])
-        self.refused("--features is for --format libsvm", command=["lr", *files, "--format", "criteo", "--features", 3])
-        self.refused("`capstan train lr` computes with cores", "kge and mlp", command=["lr", *files, "--device", "cuda"])
-        self.refused("one GPU a worker", "--replicas", command=["mlp", *files, "--labels", self.data, "--device", "cuda",
+        self.refused("--staleness: ", "stale_synchronous", command=["fm", *files, "--staleness", 3])
+        self.refused("--features: ", "libsvm", command=["lr", *files, "--format", "criteo", "--features", 3])
+        self.refused("`capstan train lr`", "--device cpu", command=["lr", *files, "--device", "cuda"])
+        self.refused("--replicas 1", command=["mlp", *files, "--labels", self.data, "--device", "cuda",
                                                                 "--replicas", 2])
-        self.refused("--resume needs --checkpoint-dir", command=["lr", *files, "--resume"])
+        self.refused("--checkpoint-dir is not set", command=["lr", *files, "--resume"])
         self.refused("--factors: there is no such option", command=["lr", *files, "--factors", 3])
         self.refused("flag --factors: ", "at least 0", command=["fm", *files, "--factors", -1])
         for option in ("--batch", "--epochs"):
@@ -91,14 +91,14 @@ class BadModelInput(JobTest):
         self.refused(f"{images} has 30 images and {test_labels} has 10 labels",
                      command=["mlp", "--data", images, "--labels", test_labels])
         self.refused("--data has 2 files and --labels has 1", command=["mlp", "--data", images, images, "--labels", labels])
-        self.refused("are images and labels exchanged?", command=["mlp", "--data", images, "--labels", images])
+        self.refused(f"{images}: an item has 36 values", command=["mlp", "--data", images, "--labels", images])
         self.refused(f"{self.data}: is no IDX file", command=["mlp", "--data", self.data, "--labels", labels])
         small, more = self.folder / "small", self.folder / "more"
         write_idx(small, (10, 5, 5), [0] * 250)
-        self.refused("the images of --test have 25 pixels, those of --data 36",
+        self.refused("the images of --test have 25 pixels, expected 36",
                      command=[*given, "--test", small, "--test-labels", test_labels])
         write_idx(more, (10,), [99] * 10)
-        self.refused("--test-labels has the label 99; the largest of --labels is 9",
+        self.refused("--test-labels has the label 99, expected at most 9",
                      command=[*given, "--test", test_images, "--test-labels", more])
         cut = self.folder / "cut.gz"
         cut.write_bytes(gzip.compress(images.read_bytes())[:-40])

@@ -50,7 +50,7 @@ class Seeing(JobTest):
         self.assertLessEqual(pushed, last["push"]["rows"])
         self.assertGreater(last["checkpoints"]["saved"], 0)
         self.assertEqual(last["lost"], {"workers": 0, "ps": 0})
-        self.assertIn("the job's figures, over", job.stderr)
+        self.assertIn("  functions       ", job.stderr)
         self.assertIn("\ncapstan_workers 2\n", (self.run_dir / "now.prom").read_text())
         self.assertIn("hottest shard   ", (self.run_dir / "summary.txt").read_text())
 

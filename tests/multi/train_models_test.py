@@ -6,7 +6,7 @@
 # Tests: src/train/model_options.cpp
 # Tests: src/train/model_program.cpp
 # Tests: src/train/optimizer_choice.cpp
-# Tests: src/train/orders.hpp
+# Tests: src/train/tasks.hpp
 # Tests: src/train/sparse/closures.cpp
 import itertools
 import math

@@ -1,4 +1,4 @@
-// ids_test.cpp -- draws against the probabilities summed up rank by rank.
+// ids_test.cpp -- frequencies of drawn ids compared with their probabilities.
 #include "perf/bench/ids.hpp"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,9 @@ namespace {
 
 constexpr int kDraws = 400'000;
 
-/// Chi-square of observed counts; ranks that are expected less than 20 times count as one.
-double chi_square(const std::vector<int>& seen, const std::vector<double>& probability, int& cells) {
+/// Chi-square of observed counts; ranks with an expected count below 20 are combined.
+double chi_square(const std::vector<int>& observed_counts, const std::vector<double>& probability,
+                  int& cells) {
   double sum = 0;
   double rest_seen = 0;
   double rest_expected = 0;
@@ -23,12 +24,12 @@ double chi_square(const std::vector<int>& seen, const std::vector<double>& proba
     sum += (observed - expected) * (observed - expected) / expected;
     ++cells;
   };
-  for (std::size_t i = 0; i < seen.size(); ++i) {
+  for (std::size_t i = 0; i < observed_counts.size(); ++i) {
     const double expected = probability[i] * kDraws;
     if (expected >= 20) {
-      add(seen[i], expected);
+      add(observed_counts[i], expected);
     } else {
-      rest_seen += seen[i];
+      rest_seen += observed_counts[i];
       rest_expected += expected;
     }
   }
@@ -36,7 +37,7 @@ double chi_square(const std::vector<int>& seen, const std::vector<double>& proba
   return sum;
 }
 
-TEST(Zipf, RanksAreDrawnWithTheirProbability) {
+TEST(Zipf, DrawsRanksWithTheirProbability) {
   for (const double exponent : {0.5, 1.0, 1.05, 2.5}) {
     for (const std::uint64_t n : {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{1000}}) {
       std::vector<double> probability(n);
@@ -47,22 +48,22 @@ TEST(Zipf, RanksAreDrawnWithTheirProbability) {
       }
       const Zipf zipf(n, exponent);
       Random random(17);
-      std::vector<int> seen(n);
+      std::vector<int> observed_counts(n);
       for (int i = 0; i < kDraws; ++i) {
         const std::uint64_t rank = zipf.draw(random);
         ASSERT_GE(rank, 1u);
         ASSERT_LE(rank, n);
-        ++seen[rank - 1];
+        ++observed_counts[rank - 1];
       }
       int cells = 0;
-      const double distance = chi_square(seen, probability, cells);
-      // Mean cells - 1, variance twice that: five standard deviations.
+      const double distance = chi_square(observed_counts, probability, cells);
+      // The mean is cells - 1, the variance twice that: allows five standard deviations.
       EXPECT_LT(distance, cells - 1 + 5 * std::sqrt(2.0 * cells)) << "n " << n << " exponent " << exponent;
     }
   }
 }
 
-TEST(Scramble, HitsEveryRowOnceAndPartsNeighbours) {
+TEST(Scramble, HitsEveryRowOnceAndSeparatesNeighbors) {
   for (const std::uint64_t rows : {1u, 2u, 7u, 64u, 1000u, 65536u}) {
     const Scramble scramble(rows);
     std::set<std::uint64_t> hit;
@@ -78,31 +79,31 @@ TEST(Scramble, HitsEveryRowOnceAndPartsNeighbours) {
   }
 }
 
-TEST(Ids, UniformOnesAreSpreadEvenly) {
+TEST(Ids, UniformIdsAreEquallyFrequent) {
   constexpr std::uint64_t kRows = 100;
   Ids ids("uniform", kRows, 1.05, 3);
   std::vector<std::int64_t> drawn(kDraws);
   ids.draw(drawn);
-  std::vector<int> seen(kRows);
-  for (const std::int64_t id : drawn) ++seen.at(static_cast<std::size_t>(id));
+  std::vector<int> observed_counts(kRows);
+  for (const std::int64_t id : drawn) ++observed_counts.at(static_cast<std::size_t>(id));
   int cells = 0;
-  const double distance = chi_square(seen, std::vector<double>(kRows, 1.0 / kRows), cells);
+  const double distance = chi_square(observed_counts, std::vector<double>(kRows, 1.0 / kRows), cells);
   EXPECT_LT(distance, cells - 1 + 5 * std::sqrt(2.0 * cells));
 }
 
-TEST(Ids, ZipfOnesFavourTheFirstRankWhereverItLies) {
+TEST(Ids, ZipfIdsFavorTheRowOfTheFirstRank) {
   constexpr std::uint64_t kRows = 1000;
   Ids ids("zipf", kRows, 1.05, 3);
   std::vector<std::int64_t> drawn(kDraws);
   ids.draw(drawn);
-  std::vector<int> seen(kRows);
-  for (const std::int64_t id : drawn) ++seen.at(static_cast<std::size_t>(id));
+  std::vector<int> observed_counts(kRows);
+  for (const std::int64_t id : drawn) ++observed_counts.at(static_cast<std::size_t>(id));
   const Scramble scramble(kRows);
-  EXPECT_EQ(std::max_element(seen.begin(), seen.end()) - seen.begin(),
+  EXPECT_EQ(std::max_element(observed_counts.begin(), observed_counts.end()) - observed_counts.begin(),
             static_cast<std::int64_t>(scramble(0)));
 }
 
-TEST(Ids, TheSameSeedDrawsTheSame) {
+TEST(Ids, SameSeedDrawsSameIds) {
   std::vector<std::int64_t> a(100), b(100), c(100);
   Ids("zipf", 5000, 1.05, 8).draw(a);
   Ids("zipf", 5000, 1.05, 8).draw(b);

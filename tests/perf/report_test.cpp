@@ -1,4 +1,4 @@
-// report_test.cpp -- ratios, and that a wrong answer has no figure.
+// report_test.cpp -- ratios, rivals and output; a wrong result has no value.
 #include "perf/bench/report.hpp"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ Result rate(bool verified) {
   return result;
 }
 
-TEST(Report, MoreIsBetterInEveryRatio) {
+TEST(Report, HigherRatioIsBetter) {
   EXPECT_EQ(rate(true).median, 200);
   EXPECT_EQ(rate(true).p99, 100);
   EXPECT_EQ(rate(true).ratio_to(400), 0.5);
@@ -34,7 +34,7 @@ TEST(Report, MoreIsBetterInEveryRatio) {
   EXPECT_FALSE(time.ratio_to(std::nullopt).has_value());
 }
 
-TEST(Report, TheBetterRivalStays) {
+TEST(Report, KeepsTheBestRival) {
   Report report;
   report.add(rate(true));
   report.set_better_rival("lookup call=8", 50, "slow");
@@ -53,7 +53,7 @@ TEST(Report, TheBetterRivalStays) {
   EXPECT_EQ(report.results()[1].rival_name, "fast");
 }
 
-TEST(Report, AWrongAnswerHasNoFigure) {
+TEST(Report, WrongResultHasNoValue) {
   Report report;
   report.add(rate(false));
   EXPECT_FALSE(report.all_verified());
@@ -67,7 +67,7 @@ TEST(Report, AWrongAnswerHasNoFigure) {
   EXPECT_THAT(text.str(), Not(HasSubstr("200")));
 }
 
-TEST(Report, TextIsSizeAndValueForAwk) {
+TEST(Report, TextHasSizeAndValueColumns) {
   Report report;
   report.add(rate(true));
   std::ostringstream text;

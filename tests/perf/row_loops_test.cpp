@@ -1,4 +1,4 @@
-// row_loops_test.cpp -- a bound that computes something else bounds nothing: every loop against indexing.
+// row_loops_test.cpp -- compares every loop of a bound with indexing.
 #include "perf/bench/row_loops.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ std::vector<float> numbers(std::size_t count, int from) {
   return out;
 }
 
-TEST(RowLoops, GatherAndScatterAreIndexing) {
+TEST(RowLoops, GatherAndScatterMatchIndexing) {
   for (const std::uint64_t width : kWidths) {
     for (const int ahead : kDistances) {
       std::vector<std::int64_t> ids(41);  // with repetitions
@@ -43,7 +43,7 @@ TEST(RowLoops, GatherAndScatterAreIndexing) {
   }
 }
 
-TEST(RowLoops, DenseSgdTouchesEveryElement) {
+TEST(RowLoops, DenseSgdUpdatesEveryElement) {
   for (const std::size_t size : {1u, 15u, 16u, 1000u}) {
     std::vector<float> table = numbers(size, 5);
     const std::vector<float> gradient = numbers(size, 9);
@@ -54,7 +54,7 @@ TEST(RowLoops, DenseSgdTouchesEveryElement) {
   }
 }
 
-TEST(RowLoops, AddRowsReachesEveryArray) {
+TEST(RowLoops, AddRowsUpdatesEveryArray) {
   const std::vector<std::uint32_t> rows{5, 0, 96, 13};
   for (const std::uint64_t width : kWidths) {
     for (std::size_t count = 1; count <= 4; ++count) {

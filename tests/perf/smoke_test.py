@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every benchmark with tiny sizes, alone and as ranks: each case must say that its answer was verified."""
+"""Runs every benchmark with tiny sizes, as one process and as ranks: the result of each case must be verified."""
 import json
 import pathlib
 import re
@@ -11,11 +11,11 @@ from job import BIN, JobTest, main
 
 TINY = ["--iters", 2, "--repeat", 2, "--warmup", 1]
 ROWS = [*TINY, "--rows", 1000, "--dim", "8,16", "--call-ids", "1,64"]
-# Program, its flags, and how many cases they make.
+# Program, its flags, and the number of cases.
 PROGRAMS = {
     "perf_counter": (TINY, 2),
     "perf_dense": ([*TINY, "--rows", 64, "--min-bytes", "4KiB", "--max-bytes", "64KiB"], 6),
-    "perf_idle": ([*TINY, "--idle-ms", 5], None),  # one case a rank, and two more
+    "perf_idle": ([*TINY, "--idle-ms", 5], None),  # one case per rank, and two more
     "perf_lookup": (ROWS, 8 + 4),
     "perf_push": (ROWS, 8 + 12),
     "perf_schedule": ([*TINY, "--closures", 50], 5),
@@ -102,7 +102,7 @@ class Smoke(JobTest):
 
     def test_checkpoint(self):
         found = self.results("perf_checkpoint", ["--table-bytes", "4MiB", "--folder", self.folder], 3)
-        # Restoring with a cold cache is for root alone.
+        # Restoring with a cold cache requires root.
         self.assertIn(len(found), (12, 13))
 
     def test_input(self):
@@ -114,7 +114,7 @@ class Smoke(JobTest):
             self.assertTrue(result["verified"], result)
             self.assertGreater(result["bound"], 0, result)
 
-    def test_a_flag_that_is_unknown_is_refused(self):
+    def test_rejects_unknown_flag(self):
         job = self.start([BIN / "perf_lookup", "--no-such-flag"])
         self.assertNotEqual(self.exit_code(job), 0)
         self.assertTrue(re.search("no-such-flag", job.stderr), job.stderr)

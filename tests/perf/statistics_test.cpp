@@ -1,4 +1,4 @@
-// statistics_test.cpp -- medians and percentiles worked out by hand.
+// statistics_test.cpp -- medians and percentiles compared with hand-computed values.
 #include "perf/bench/statistics.hpp"
 
 #include <gtest/gtest.h>
@@ -8,14 +8,14 @@
 namespace capstan::perf {
 namespace {
 
-TEST(Statistics, MedianIsTheMiddleOrTheMeanOfTheTwoInTheMiddle) {
+TEST(Statistics, MedianOfOddAndEvenCounts) {
   EXPECT_EQ(median({7}), 7);
   EXPECT_EQ(median({9, 1, 4}), 4);
   EXPECT_EQ(median({4, 100, 1, 2}), 3);
   EXPECT_THROW(median({}), std::invalid_argument);
 }
 
-TEST(Statistics, P99IsTheNearestRank) {
+TEST(Statistics, P99IsNearestRank) {
   std::vector<double> samples(1000);
   std::iota(samples.begin(), samples.end(), 1);
   std::reverse(samples.begin(), samples.end());
@@ -26,7 +26,7 @@ TEST(Statistics, P99IsTheNearestRank) {
   EXPECT_THROW(p99({}), std::invalid_argument);
 }
 
-TEST(Statistics, AnIterationCostsWhatTheSlowestRankTook) {
+TEST(Statistics, SlowestIsTheMaximumOverRanks) {
   const std::vector<std::vector<double>> ranks{{1, 9, 3}, {2, 2, 5}};
   EXPECT_EQ(slowest(ranks), (std::vector<double>{2, 9, 5}));
   EXPECT_TRUE(slowest({}).empty());

@@ -1,4 +1,4 @@
-// after_recovery_test.cpp -- options of a training whose coordinator was or was not started again.
+// after_recovery_test.cpp -- training options after a first start and after a restart of the coordinator.
 #include "train/after_recovery.hpp"
 
 #include <gtest/gtest.h>
@@ -27,10 +27,10 @@ class AfterRecovery : public testing::Test {
   }
 
   RankThreads ranks_{{.ranks = 3, .flags = {{"ps", "1"}}}};
-  ParameterServerStrategy strategy_{ranks_.cluster()};  // its end ends the ranks
+  ParameterServerStrategy strategy_{ranks_.cluster()};  // its destructor ends the ranks
 };
 
-TEST_F(AfterRecovery, KeepsTheOptionsOfAFirstStart) {
+TEST_F(AfterRecovery, KeepsOptionsOnFirstStart) {
   for (const bool resume : {false, true}) {
     for (const char* checkpoint_dir : {"", "/checkpoints"}) {
       const TrainingOptions options = options_after({checkpoint_dir, resume});
@@ -40,7 +40,7 @@ TEST_F(AfterRecovery, KeepsTheOptionsOfAFirstStart) {
   }
 }
 
-TEST_F(AfterRecovery, ResumesFromTheCheckpointsOfACoordinatorThatWasStartedAgain) {
+TEST_F(AfterRecovery, ResumesAfterCoordinatorRestart) {
   recover();
   const TrainingOptions options = options_after({.checkpoint_dir = "/checkpoints", .epochs = 7});
   EXPECT_TRUE(options.resume);
@@ -48,7 +48,7 @@ TEST_F(AfterRecovery, ResumesFromTheCheckpointsOfACoordinatorThatWasStartedAgain
   EXPECT_EQ(options.epochs, 7);
 }
 
-TEST_F(AfterRecovery, RejectsARecoveredTrainingWithoutCheckpoints) {
+TEST_F(AfterRecovery, RejectsRestartWithoutCheckpoints) {
   recover();
   for (const bool resume : {false, true}) {
     const std::string error =

@@ -1,4 +1,4 @@
-// aligned_test.cpp -- buffers on cache lines and huge pages that allocate only to grow.
+// aligned_test.cpp -- alignment of buffers to cache lines and huge pages, and their reallocation.
 #include "train/kge/aligned.hpp"
 
 #include <gtest/gtest.h>
@@ -14,13 +14,13 @@ std::uintptr_t address_of(const AlignedFloats& floats) {
   return reinterpret_cast<std::uintptr_t>(floats.data());
 }
 
-TEST(AlignedFloats, IsEmptyAtFirst) {
+TEST(AlignedFloats, IsInitiallyEmpty) {
   const AlignedFloats floats;
   EXPECT_EQ(floats.size(), 0U);
   EXPECT_TRUE(floats.span().empty());
 }
 
-TEST(AlignedFloats, StartsOnACacheLineAndIfLargeOnAHugePage) {
+TEST(AlignedFloats, AlignsToCacheLineOrHugePage) {
   constexpr std::size_t kHugePageFloats = (std::size_t{2} << 20) / sizeof(float);
   for (const std::size_t size : {std::size_t{1}, std::size_t{15}, std::size_t{17}, kHugePageFloats - 1}) {
     AlignedFloats floats;
@@ -34,7 +34,7 @@ TEST(AlignedFloats, StartsOnACacheLineAndIfLargeOnAHugePage) {
   }
 }
 
-TEST(AlignedFloats, EveryElementMayBeWritten) {
+TEST(AlignedFloats, AllElementsAreWritable) {
   AlignedFloats floats;
   for (const std::size_t size : {3, 100, 600'000}) {
     floats.resize(size);
@@ -46,7 +46,7 @@ TEST(AlignedFloats, EveryElementMayBeWritten) {
   }
 }
 
-TEST(AlignedFloats, AllocatesOnlyForMoreThanEverBefore) {
+TEST(AlignedFloats, AllocatesOnlyToGrow) {
   AlignedFloats floats;
   floats.resize(100);
   const float* const first = floats.data();

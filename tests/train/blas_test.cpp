@@ -1,4 +1,4 @@
-// blas_test.cpp -- products of parts of matrices, beside three loops.
+// blas_test.cpp -- products of parts of matrices, compared with three loops.
 #include "train/blas.hpp"
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::int64_t kRows = 3, kColumns = 5, kInner = 4;
 
-/// rows x columns small whole numbers, whose products are exact, in rows of `stride`; 1000 in between.
-std::vector<float> whole_numbers(std::int64_t rows, std::int64_t columns, std::int64_t stride, int seed) {
+/// A matrix of small integers, whose products are exact, in rows of `stride` floats; the padding is 1000.
+std::vector<float> integer_matrix(std::int64_t rows, std::int64_t columns, std::int64_t stride, int seed) {
   std::vector<float> out(static_cast<std::size_t>(rows * stride), 1000);
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
@@ -23,26 +23,29 @@ std::vector<float> whole_numbers(std::int64_t rows, std::int64_t columns, std::i
   return out;
 }
 
-TEST(Blas, MultipliesMatricesThatAreTransposedOrNot) {
+TEST(Blas, MultipliesTransposedAndPlainMatrices) {
   use_one_blas_thread();
   for (const Transposed a_is : {Transposed::no, Transposed::yes}) {
     for (const Transposed b_is : {Transposed::no, Transposed::yes}) {
-      for (const std::int64_t more : {0, 2}) {  // elements between rows that are none of the matrix
-        const bool a_turned = a_is == Transposed::yes;
-        const bool b_turned = b_is == Transposed::yes;
-        const std::int64_t a_stride = (a_turned ? kRows : kInner) + more;
-        const std::int64_t b_stride = (b_turned ? kInner : kColumns) + more;
-        const std::int64_t c_stride = kColumns + more;
-        const auto a = whole_numbers(a_turned ? kInner : kRows, a_turned ? kRows : kInner, a_stride, 1);
-        const auto b = whole_numbers(b_turned ? kColumns : kInner, b_turned ? kInner : kColumns, b_stride, 2);
-        auto c = whole_numbers(kRows, kColumns, c_stride, 4);
+      for (const std::int64_t padding : {0, 2}) {  // floats between rows
+        const bool a_transposed = a_is == Transposed::yes;
+        const bool b_transposed = b_is == Transposed::yes;
+        const std::int64_t a_stride = (a_transposed ? kRows : kInner) + padding;
+        const std::int64_t b_stride = (b_transposed ? kInner : kColumns) + padding;
+        const std::int64_t c_stride = kColumns + padding;
+        const auto a =
+            integer_matrix(a_transposed ? kInner : kRows, a_transposed ? kRows : kInner, a_stride, 1);
+        const auto b =
+            integer_matrix(b_transposed ? kColumns : kInner, b_transposed ? kInner : kColumns, b_stride, 2);
+        auto c = integer_matrix(kRows, kColumns, c_stride, 4);
         auto expected = c;
         for (std::int64_t row = 0; row < kRows; ++row) {
           for (std::int64_t column = 0; column < kColumns; ++column) {
             float sum = 0;
             for (std::int64_t i = 0; i < kInner; ++i) {
-              sum += a[static_cast<std::size_t>(a_turned ? i * a_stride + row : row * a_stride + i)] *
-                     b[static_cast<std::size_t>(b_turned ? column * b_stride + i : i * b_stride + column)];
+              sum +=
+                  a[static_cast<std::size_t>(a_transposed ? i * a_stride + row : row * a_stride + i)] *
+                  b[static_cast<std::size_t>(b_transposed ? column * b_stride + i : i * b_stride + column)];
             }
             float& to = expected[static_cast<std::size_t>(row * c_stride + column)];
             to = 2 * sum + 0.5F * to;
@@ -50,7 +53,7 @@ TEST(Blas, MultipliesMatricesThatAreTransposedOrNot) {
         }
         multiply(a_is, b_is, kRows, kColumns, kInner, 2, a.data(), a_stride, b.data(), b_stride, 0.5F,
                  c.data(), c_stride);
-        EXPECT_EQ(c, expected) << a_turned << b_turned << more;
+        EXPECT_EQ(c, expected) << a_transposed << b_transposed << padding;
       }
     }
   }

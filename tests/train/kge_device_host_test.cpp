@@ -1,4 +1,4 @@
-// kge_device_host_test.cpp -- a GPU's step gives the host's results, and its ranks are the host's.
+// kge_device_host_test.cpp -- compares steps and ranks on a GPU with those on the host.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class KgeDeviceAndHost : public gpu::OnGpu {
   }
 };
 
-TEST_F(KgeDeviceAndHost, Agree) {
+TEST_F(KgeDeviceAndHost, StepsAgree) {
   std::mt19937 random(1);
   std::vector<Triple> batch(150);
   for (Triple& triple : batch) {
@@ -60,19 +60,20 @@ TEST_F(KgeDeviceAndHost, Agree) {
       DeviceStep step(options, *stream_);
       DevicePlan plan(options);
       plan.draw(batch, 3, 8);
-      const auto there = to_gpu(entities), there_too = to_gpu(relations);
+      const auto device_entities = to_gpu(entities), device_relations = to_gpu(relations);
       const gpu::Values<float> gradients(0, entities.size()), relation_gradients(0, relations.size());
-      step.compute(plan, {there.data(), there_too.data(), gradients.data(), relation_gradients.data()});
-      const Loss loss_of_gpu = step.take_loss();
-      EXPECT_EQ(loss_of_gpu.count, loss.count);
-      EXPECT_NEAR(loss_of_gpu.sum, loss.sum, 1e-5 * loss.sum);
+      step.compute(plan, {device_entities.data(), device_relations.data(), gradients.data(),
+                          relation_gradients.data()});
+      const Loss gpu_loss = step.take_loss();
+      EXPECT_EQ(gpu_loss.count, loss.count);
+      EXPECT_NEAR(gpu_loss.sum, loss.sum, 1e-5 * loss.sum);
       compare(host.entity_gradients(), to_host(gradients));
       compare(host.relation_gradients(), to_host(relation_gradients));
     }
   }
 }
 
-/// Ranks of each triple, by a Ranker of its own slice.
+/// Reciprocal ranks of each triple, each ranked as its own slice.
 std::vector<double> mrr_sums_of_host(const PlainTables& tables, const std::vector<Triple>& test,
                                      const TrueAnswers& answers) {
   Ranker ranker({tables.model, static_cast<int>(tables.dim), tables.count, tables.relation_count}, answers);
@@ -95,7 +96,7 @@ std::vector<double> mrr_sums_of_host(const PlainTables& tables, const std::vecto
   return sums;
 }
 
-TEST_F(KgeDeviceAndHost, RankAlike) {
+TEST_F(KgeDeviceAndHost, RanksAgree) {
   for (const ModelKind model : {ModelKind::transe, ModelKind::distmult, ModelKind::complex}) {
     for (const bool exact : {false, true}) {
       SCOPED_TRACE(std::string(to_string(model)) + (exact ? ", exact" : ""));
@@ -103,7 +104,7 @@ TEST_F(KgeDeviceAndHost, RankAlike) {
       const std::vector<Triple> test(all.begin(), all.begin() + 100);
       PlainTables tables(model, 32, 3000, 4);
       exact ? tables.fill_exact(3) : tables.fill_normal(3);
-      // Every fifth entity is a copy of the one before.
+      // Every fifth entity is a copy of the previous one.
       for (std::ptrdiff_t id = 5; id < 3000; id += 5) {
         std::copy_n(tables.entities.begin() + (id - 1) * 32, 32, tables.entities.begin() + id * 32);
       }
@@ -126,7 +127,7 @@ TEST_F(KgeDeviceAndHost, RankAlike) {
         differ += 1 / ranks[i] + 1 / ranks[test.size() + i] != host[i] ? 1 : 0;
       }
       EXPECT_NEAR(mrr, sum / 200, 1e-3);
-      // Cores that do not multiply and add at once make other queries of ComplEx, in the last bits.
+      // Without fused multiply-add on the host, ComplEx's queries differ in the last bits.
       EXPECT_LE(differ, !exact && model == ModelKind::complex ? 1 : 0);
     }
   }

@@ -1,5 +1,4 @@
-// kge_device_ranking_test.cpp -- do ranks by a GPU agree with their definition, ties, filters and broken
-// numbers included?
+// kge_device_ranking_test.cpp -- compares ranks on a GPU with their definition, with ties, filters and NaN.
 // Tests: src/train/kge/device_ranking_bodies.hpp
 #include "train/kge/device_ranking.hpp"
 
@@ -18,7 +17,7 @@
 namespace capstan::kge {
 namespace {
 
-constexpr ModelKind kAll[] = {ModelKind::transe, ModelKind::distmult, ModelKind::complex};
+constexpr ModelKind kModels[] = {ModelKind::transe, ModelKind::distmult, ModelKind::complex};
 
 class KgeDeviceRanking : public gpu::OnGpu {
  protected:
@@ -26,8 +25,8 @@ class KgeDeviceRanking : public gpu::OnGpu {
     return {tables.model, static_cast<int>(tables.dim), tables.count, tables.relation_count};
   }
 
-  /// Fills the ranker's table.
-  void give(DeviceRanker& ranker, const PlainTables& tables) const {
+  /// Fills the table of the ranker.
+  void fill_table(DeviceRanker& ranker, const PlainTables& tables) const {
     float* const table = ranker.make_table();
     gpu::copy(*stream_, table, tables.entities.data(), tables.entities.size() * sizeof(float));
     ranker.measure_table();
@@ -42,8 +41,8 @@ class KgeDeviceRanking : public gpu::OnGpu {
       const auto begin = tables.relations.begin() + id * static_cast<std::ptrdiff_t>(tables.dim);
       rows.insert(rows.end(), begin, begin + static_cast<std::ptrdiff_t>(tables.dim));
     }
-    const auto there = to_gpu(rows);
-    const Metrics metrics = ranker.rank(there.data());
+    const auto device_rows = to_gpu(rows);
+    const Metrics metrics = ranker.rank(device_rows.data());
     std::vector<double> found = ranker.ranks();
     Metrics expected;
     for (const double rank : found) expected.add_rank(rank);
@@ -55,16 +54,16 @@ class KgeDeviceRanking : public gpu::OnGpu {
 
   std::vector<double> ranks(const PlainTables& tables, const std::vector<Triple>& test,
                             const std::vector<Triple>& all,
-                            std::size_t most_scores = DeviceRanker::kMostScores) const {
+                            std::size_t max_scores = DeviceRanker::kMaxScores) const {
     const TrueAnswers answers(all, tables.relation_count);
-    DeviceRanker ranker(options_of(tables), answers, *stream_, most_scores);
-    give(ranker, tables);
+    DeviceRanker ranker(options_of(tables), answers, *stream_, max_scores);
+    fill_table(ranker, tables);
     return ranks(ranker, tables, test);
   }
 };
 
 TEST_F(KgeDeviceRanking, AgreesWithTheDefinitionInBlocksOfAnySize) {
-  for (const ModelKind model : kAll) {
+  for (const ModelKind model : kModels) {
     for (const int dim : {22, 64, 2}) {
       SCOPED_TRACE(std::string(to_string(model)) + std::to_string(dim));
       const std::vector<Triple> all = random_triples(300, 150, 3, 4);
@@ -74,14 +73,14 @@ TEST_F(KgeDeviceRanking, AgreesWithTheDefinitionInBlocksOfAnySize) {
       const std::vector<double> expected = plain_ranks(tables, test, all);
       EXPECT_EQ(ranks(tables, test, all), expected);
       EXPECT_EQ(ranks(tables, test, all, 7 * 33), expected) << "blocks of queries and of entities";
-      const std::vector<Triple> few(all.begin(), all.begin() + 1);  // each score is a product of matrices
+      const std::vector<Triple> few(all.begin(), all.begin() + 1);  // each score is a separate matrix product
       EXPECT_EQ(ranks(tables, few, all, 1), plain_ranks(tables, few, all)) << "one score at a time";
     }
   }
 }
 
-TEST_F(KgeDeviceRanking, AgreesExactlyWhereMostScoresAreEqual) {
-  for (const ModelKind model : kAll) {
+TEST_F(KgeDeviceRanking, AgreesExactlyWithManyEqualScores) {
+  for (const ModelKind model : kModels) {
     SCOPED_TRACE(to_string(model));
     const std::vector<Triple> all = random_triples(2000, 300, 2, 6);
     const std::vector<Triple> test(all.begin(), all.begin() + 60);
@@ -94,8 +93,8 @@ TEST_F(KgeDeviceRanking, AgreesExactlyWhereMostScoresAreEqual) {
   }
 }
 
-TEST_F(KgeDeviceRanking, RowsThatDifferInTheirLastBitsAreToldApart) {
-  for (const ModelKind model : kAll) {
+TEST_F(KgeDeviceRanking, DistinguishesRowsThatDifferInLastBits) {
+  for (const ModelKind model : kModels) {
     PlainTables tables(model, 64, 300, 1);
     tables.fill_normal(8);
     for (std::size_t id = 1; id < 300; ++id) {
@@ -109,8 +108,8 @@ TEST_F(KgeDeviceRanking, RowsThatDifferInTheirLastBitsAreToldApart) {
   }
 }
 
-/// One-dimensional DistMult: the score of candidate c for (0, 0, ?) is its value, entity 0 being 1. Ranks of
-/// heads for tail t are those of the values times that of t.
+/// One-dimensional DistMult: the score of candidate c for (0, 0, ?) is its value, since entity 0 is 1. Heads
+/// for tail t are ranked by their values times that of t.
 PlainTables line(std::vector<float> values) {
   PlainTables tables(ModelKind::distmult, 1, static_cast<std::int64_t>(values.size()), 1);
   tables.entities = std::move(values);
@@ -118,7 +117,7 @@ PlainTables line(std::vector<float> values) {
   return tables;
 }
 
-TEST_F(KgeDeviceRanking, TiesShareTheirMeanRankAndOtherRightAnswersDoNotCount) {
+TEST_F(KgeDeviceRanking, TiesShareMeanRankAndKnownAnswersAreExcluded) {
   using Ranks = std::vector<double>;
   const PlainTables tables = line({1, 5, 3, 3, 3, 2});
   const auto tail = [&](Triple test, std::vector<Triple> known) {
@@ -126,28 +125,29 @@ TEST_F(KgeDeviceRanking, TiesShareTheirMeanRankAndOtherRightAnswersDoNotCount) {
     return ranks(tables, {test}, known).front();
   };
   EXPECT_EQ(tail({0, 0, 1}, {}), 1);
-  EXPECT_EQ(tail({0, 0, 2}, {}), 3) << "2, 3 and 4 without it";
+  EXPECT_EQ(tail({0, 0, 2}, {}), 3) << "tied with 3 and 4";
   EXPECT_EQ(tail({0, 0, 5}, {}), 5);
   EXPECT_EQ(tail({0, 0, 2}, {{0, 0, 1}, {0, 0, 4}}), 1.5);
   EXPECT_EQ(tail({0, 0, 5}, {{0, 0, 1}, {0, 0, 2}, {0, 0, 3}, {0, 0, 4}}), 1);
-  EXPECT_EQ(tail({0, 0, 5}, {{2, 0, 1}, {3, 0, 2}}), 5) << "answers of other questions";
-  // Heads of 2 are 0, 1 and 3. Looking for 0 (3 x 1), 2, 4 and 5 are better; for 3 (3 x 3), 2 and 4 equal.
+  EXPECT_EQ(tail({0, 0, 5}, {{2, 0, 1}, {3, 0, 2}}), 5) << "answers of other queries";
+  // Heads of 2 are 0, 1 and 3. For head 0 (3 x 1), 2, 4 and 5 are better; for head 3 (3 x 3), 2 and 4 are
+  // equal.
   EXPECT_EQ(ranks(tables, {{0, 0, 2}, {3, 0, 2}}, {{0, 0, 2}, {3, 0, 2}, {1, 0, 2}}), (Ranks{3, 3, 4, 2}));
   EXPECT_EQ(ranks(tables, {{0, 0, 2}}, {}).front(), 3) << "the answer itself is not known";
 }
 
-TEST_F(KgeDeviceRanking, WhatIsNotANumberIsBetter) {
+TEST_F(KgeDeviceRanking, NanScoresCountAsBetter) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(ranks(line({kNan, kNan, kNan, kNan}), {{0, 0, 1}}, {{0, 0, 1}}), (std::vector<double>{4, 4}));
   EXPECT_EQ(ranks(line({1, 5, kNan, 3}), {{0, 0, 1}}, {{0, 0, 1}}).front(), 2) << "one broken row";
-  EXPECT_EQ(ranks(line({1, 5, kInfinity, 3}), {{0, 0, 3}}, {{0, 0, 3}}).front(), 3) << "and an endless one";
-  // A right answer does not count, whatever it scores.
+  EXPECT_EQ(ranks(line({1, 5, kInfinity, 3}), {{0, 0, 3}}, {{0, 0, 3}}).front(), 3) << "and an infinite one";
+  // A known answer is excluded whatever its score.
   EXPECT_EQ(ranks(line({1, 5, kNan, 3}), {{0, 0, 1}}, {{0, 0, 1}, {0, 0, 2}}).front(), 1);
 }
 
-TEST_F(KgeDeviceRanking, EqualRowsEverywhereRankInTheMiddle) {
-  for (const ModelKind model : kAll) {
+TEST_F(KgeDeviceRanking, EqualRowsRankInTheMiddle) {
+  for (const ModelKind model : kModels) {
     PlainTables tables(model, 16, 1500, 1);
     tables.fill_normal(9);
     for (std::ptrdiff_t id = 1; id < 1500; ++id) {
@@ -157,14 +157,14 @@ TEST_F(KgeDeviceRanking, EqualRowsEverywhereRankInTheMiddle) {
   }
 }
 
-TEST_F(KgeDeviceRanking, RanksSliceAfterSliceAndTheTableAnew) {
+TEST_F(KgeDeviceRanking, RanksSeveralSlicesAndReloadsTheTable) {
   const std::vector<Triple> all = random_triples(200, 90, 4, 1);
   PlainTables tables(ModelKind::complex, 24, 90, 4);
   const TrueAnswers answers(all, 4);
   DeviceRanker ranker(options_of(tables), answers, *stream_);
   for (unsigned evaluation = 0; evaluation < 3; ++evaluation) {
     tables.fill_normal(evaluation);
-    give(ranker, tables);
+    fill_table(ranker, tables);
     for (const std::size_t size : {20, 1, 50}) {
       const std::vector<Triple> slice(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size));
       EXPECT_EQ(ranks(ranker, tables, slice), plain_ranks(tables, slice, all));
@@ -173,16 +173,16 @@ TEST_F(KgeDeviceRanking, RanksSliceAfterSliceAndTheTableAnew) {
   }
 }
 
-TEST_F(KgeDeviceRanking, NamesTheTableForWhichThereIsNoRoom) {
+TEST_F(KgeDeviceRanking, ReportsTableThatDoesNotFit) {
   const std::uint64_t free = gpu::info(0).free_bytes;
   const TrueAnswers answers;
   {
-    // As large as what is free: the table alone would have room, what is to be left would not.
+    // As large as the free memory: the table would fit, but not the reserve beside it.
     const auto entities = static_cast<std::int64_t>(free / 4 / 257);
     DeviceRanker ranker({ModelKind::distmult, 256, entities, 1}, answers, *stream_);
     try {
       (void)ranker.make_table();
-      FAIL() << "there is no room";
+      FAIL() << "the table does not fit";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::resource_exhausted);
       const std::string what = error.what();
@@ -196,21 +196,21 @@ TEST_F(KgeDeviceRanking, NamesTheTableForWhichThereIsNoRoom) {
   const std::vector<Triple> all = random_triples(5, 9, 1, 1);
   PlainTables tables(ModelKind::transe, 8, 9, 1);
   tables.fill_normal(1);
-  EXPECT_EQ(ranks(tables, all, all), plain_ranks(tables, all, all)) << "the GPU goes on";
+  EXPECT_EQ(ranks(tables, all, all), plain_ranks(tables, all, all)) << "the GPU remains usable";
 }
 
-TEST_F(KgeDeviceRanking, GivesItsMemoryBack) {
+TEST_F(KgeDeviceRanking, FreesItsMemory) {
   const std::vector<Triple> all = random_triples(50, 5000, 2, 1);
   PlainTables tables(ModelKind::distmult, 32, 5000, 2);
   tables.fill_normal(1);
   const TrueAnswers answers(all, 2);
   DeviceRanker ranker(options_of(tables), answers, *stream_);
   const std::uint64_t free = gpu::info(0).free_bytes;
-  give(ranker, tables);
+  fill_table(ranker, tables);
   (void)ranks(ranker, tables, all);
   EXPECT_LT(gpu::info(0).free_bytes, free - 5000 * 32 * 4);
   ranker.drop_table();
-  if (gpu::are_stand_ins()) {  // a GPU's allocator keeps some
+  if (gpu::are_stand_ins()) {  // the allocator of a GPU may retain memory
     EXPECT_GT(gpu::info(0).free_bytes, free - (1 << 20));
   }
 }

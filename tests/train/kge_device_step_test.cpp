@@ -1,4 +1,5 @@
-// kge_device_step_test.cpp -- does a GPU compute what the definition says, and every time the same?
+// kge_device_step_test.cpp -- compares steps on a GPU with their definition; results are bitwise
+// reproducible.
 // Tests: src/train/kge/device_bodies.hpp
 // Tests: src/train/kge/device_plan.cpp
 #include "train/kge/device_step.hpp"
@@ -21,7 +22,7 @@ namespace {
 struct Problem {
   StepOptions options;
   std::vector<Triple> batch;
-  std::vector<float> entities, relations;  // whole tables
+  std::vector<float> entities, relations;  // complete tables
 };
 
 Problem make_problem(const StepOptions& options, std::size_t batch, std::mt19937& random) {
@@ -44,7 +45,7 @@ class KgeDeviceStep : public gpu::OnGpu {
  protected:
   struct Result {
     Loss loss;
-    std::vector<float> entity_gradients, relation_gradients;  // of the ids
+    std::vector<float> entity_gradients, relation_gradients;  // in the order of the ids
     bool operator==(const Result& other) const {
       return loss.sum == other.loss.sum && entity_gradients == other.entity_gradients &&
              relation_gradients == other.relation_gradients;
@@ -75,13 +76,12 @@ class KgeDeviceStep : public gpu::OnGpu {
     return result;
   }
 
-  void check(const Problem& problem, std::uint64_t number,
-             std::size_t most_scores = DeviceStep::kMostScores) {
+  void check(const Problem& problem, std::uint64_t number, std::size_t max_scores = DeviceStep::kMaxScores) {
     SCOPED_TRACE(std::string(to_string(problem.options.model)) + ", dim " +
                  std::to_string(problem.options.dim) + ", " + std::to_string(problem.options.negatives) +
                  " negatives, batch " + std::to_string(problem.batch.size()) + ", n3 " +
                  std::to_string(problem.options.n3));
-    DeviceStep step(problem.options, *stream_, most_scores);
+    DeviceStep step(problem.options, *stream_, max_scores);
     DevicePlan plan(problem.options);
     const Result got = run(step, plan, problem, number);
     PlainStep plain(problem.options, {problem.entities.begin(), problem.entities.end()},
@@ -101,8 +101,8 @@ class KgeDeviceStep : public gpu::OnGpu {
     double largest = 0;
     for (const double value : expected) largest = std::max(largest, std::abs(value));
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const double wanted = expected[static_cast<std::size_t>(ids[i / dim]) * dim + i % dim];
-      ASSERT_NEAR(got[i], wanted, 1e-5 * (0.1 + largest)) << what << " " << ids[i / dim] << ", " << i % dim;
+      const double value = expected[static_cast<std::size_t>(ids[i / dim]) * dim + i % dim];
+      ASSERT_NEAR(got[i], value, 1e-5 * (0.1 + largest)) << what << " " << ids[i / dim] << ", " << i % dim;
     }
   }
 };
@@ -125,7 +125,7 @@ TEST_F(KgeDeviceStep, AgreesWithTheDefinitionOnAHundredSmallProblems) {
     const ModelKind model = kModels[i % 3];
     int dim = 1 + static_cast<int>(random() % 40);
     if (model == ModelKind::complex) dim += dim % 2;
-    // Few entities, so that answers are among the negatives, and negatives are the same.
+    // Few entities, so that answers occur among the negatives, and negatives repeat.
     const auto options =
         options_of(model, dim, 1 + static_cast<int>(random() % 40), i % 2 == 0 ? 0.2F : 0,
                    2 + static_cast<std::int64_t>(random() % 20), 1 + static_cast<std::int64_t>(random() % 3));
@@ -133,10 +133,10 @@ TEST_F(KgeDeviceStep, AgreesWithTheDefinitionOnAHundredSmallProblems) {
   }
 }
 
-TEST_F(KgeDeviceStep, AgreesWithTheDefinitionWhereRowsAreUsedHundredsOfTimes) {
+TEST_F(KgeDeviceStep, AgreesWithTheDefinitionForFrequentRows) {
   std::mt19937 random(2);
   for (const ModelKind model : kModels) {
-    // More negatives than a block has threads; one relation, whose chunks are many.
+    // More negatives than the threads of a block; a single relation, which has many chunks.
     check(make_problem(options_of(model, 4, 260, 0.1F, 40, 1), 200, random), 1);
   }
 }
@@ -156,14 +156,14 @@ TEST_F(KgeDeviceStep, LossesOfSeveralBatchesAddUp) {
   small.batch.resize(3);
   DeviceStep step(large.options, *stream_);
   DevicePlan plan(large.options);
-  // Memory that grows in between, and is larger than what is needed after that.
+  // Buffers grow for the second batch and are larger than needed for the next.
   const Result first = run(step, plan, small, 1), second = run(step, plan, large, 2);
   EXPECT_TRUE(run(step, plan, small, 1) == first);
   EXPECT_EQ(step.take_loss().count, 0);
-  // Nobody waits between the batches: a plan that is drawn anew has been copied before.
+  // No wait between the batches: drawing a plan waits for the previous copy.
   const auto dim = static_cast<std::size_t>(large.options.dim);
-  double alone = 0;
-  for (const std::uint64_t number : {1, 2}) alone += run(step, plan, small, number).loss.sum;
+  double separate = 0;
+  for (const std::uint64_t number : {1, 2}) separate += run(step, plan, small, number).loss.sum;
   const gpu::Values<float> gradients(0, large.entities.size()), others(0, large.relations.size());
   std::vector<gpu::Values<float>> rows;
   for (const std::uint64_t number : {1, 2}) {
@@ -176,12 +176,12 @@ TEST_F(KgeDeviceStep, LossesOfSeveralBatchesAddUp) {
     const auto &entities = rows[2 * number - 2], &relations = rows[2 * number - 1];
     step.compute(plan, {entities.data(), relations.data(), gradients.data(), others.data()});
   }
-  const Loss together = step.take_loss();
-  EXPECT_EQ(together.count, 12);
-  EXPECT_DOUBLE_EQ(together.sum, alone);
+  const Loss total = step.take_loss();
+  EXPECT_EQ(total.count, 12);
+  EXPECT_DOUBLE_EQ(total.sum, separate);
 }
 
-TEST_F(KgeDeviceStep, TellsOfNumbersThatAreNone) {
+TEST_F(KgeDeviceStep, PropagatesNan) {
   std::mt19937 random(5);
   for (const ModelKind model : kModels) {
     Problem problem = make_problem(options_of(model, 4, 10, 0, 30, 2), 5, random);
@@ -194,7 +194,7 @@ TEST_F(KgeDeviceStep, TellsOfNumbersThatAreNone) {
   }
 }
 
-TEST_F(KgeDeviceStep, RefusesOptionsThatMakeNoSense) {
+TEST_F(KgeDeviceStep, RejectsInvalidOptions) {
   EXPECT_THROW(DeviceStep(options_of(ModelKind::complex, 5, 1, 0, 9, 1), *stream_), Error);
   EXPECT_THROW(DevicePlan(options_of(ModelKind::distmult, 5, 0, 0, 9, 1)), Error);
 }

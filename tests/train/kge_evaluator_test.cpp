@@ -1,5 +1,5 @@
-// kge_evaluator_test.cpp -- do variables on ps rank the same by a GPU and by the host's cores, also where the
-// GPU has no room?
+// kge_evaluator_test.cpp -- compares ranks of variables on ps on a GPU with those on the CPU, also if the
+// GPU's memory does not suffice.
 #include "train/kge/evaluator.hpp"
 
 #include <gtest/gtest.h>
@@ -20,9 +20,9 @@ namespace capstan::kge {
 namespace {
 
 constexpr std::int64_t kEntities = 20'000, kRelations = 3;
-constexpr int kDim = 48;  // 3.7 MiB of entities, in more than a piece of pinned memory
+constexpr int kDim = 48;  // 3.7 MiB of entities: more than one buffer of pinned memory
 
-/// Two ps; the test's thread is the coordinator, whose reads go the ways of a worker's.
+/// Two ps; the test's thread is the coordinator, which reads on the same paths as a worker.
 class KgeEvaluator : public testing::Test {
  protected:
   KgeEvaluator()
@@ -49,7 +49,7 @@ class KgeEvaluator : public testing::Test {
   const std::vector<Triple> triples_ = random_triples(12, kEntities, kRelations, 3);
 };
 
-/// Stand-ins go after everything on them.
+/// Removes the stand-ins after all objects on them.
 class KgeEvaluatorOnGpu : public KgeEvaluator {
  public:
   static void TearDownTestSuite() { forget_stand_ins(); }
@@ -74,7 +74,7 @@ TEST_F(KgeEvaluatorOnGpu, RanksAsTheHost) {
   }
 }
 
-TEST_F(KgeEvaluatorOnGpu, PullsTheTableOnceForAnEvaluation) {
+TEST_F(KgeEvaluatorOnGpu, PullsTheTableOncePerEvaluation) {
   Evaluator host(answers(), options_of(ModelKind::distmult), std::nullopt);
   Evaluator gpu(answers(), options_of(ModelKind::distmult), 0);
   const Metrics before = rank(gpu, 1);
@@ -86,26 +86,25 @@ TEST_F(KgeEvaluatorOnGpu, PullsTheTableOnceForAnEvaluation) {
   EXPECT_NE(after.mrr_sum, before.mrr_sum);
   expect_same(rank(gpu, 2), after);
   (void)gpu.end();
-  expect_same(rank(gpu, 2), after);  // a slice that is run again
+  expect_same(rank(gpu, 2), after);  // a slice that is repeated
 }
 
-TEST_F(KgeEvaluatorOnGpu, TheHostsCoresRankWhereTheGpuHasNoRoom) {
+TEST_F(KgeEvaluatorOnGpu, FallsBackToCpuWhenGpuMemoryIsExhausted) {
   Evaluator host(answers(), options_of(ModelKind::complex), std::nullopt);
   Evaluator gpu(answers(), options_of(ModelKind::complex), 0);
   const Metrics expected = rank(host, 1);
   const std::uint64_t free = gpu::info(0).free_bytes;
-  // Somebody else's: what is left is less than the table and what it leaves free.
+  // Memory of another user: the rest is less than the table and its reserve.
   std::optional<gpu::Memory> taken(std::in_place, 0, free - (std::uint64_t{2} << 20));
   testing::internal::CaptureStderr();
   EXPECT_EQ(rank(gpu, 1).mrr_sum, expected.mrr_sum) << "to the bit";
   EXPECT_EQ(rank(gpu, 1).mrr_sum, expected.mrr_sum);
   EXPECT_EQ(rank(gpu, 2).mrr_sum, expected.mrr_sum);
-  const std::string said = testing::internal::GetCapturedStderr();
-  const std::string words = "no room to rank 20000 entities of 48 floats on GPU 0";
-  const auto first = said.find(words);
-  EXPECT_NE(first, std::string::npos) << said;
-  EXPECT_EQ(said.find(words, first + 1), std::string::npos) << "once";
-  EXPECT_NE(said.find("the host's cores evaluate instead"), std::string::npos) << said;
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string words = "20000 entities of 48 floats on GPU 0";
+  const auto first = log.find(words);
+  EXPECT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find(words, first + 1), std::string::npos) << "once";
   taken.reset();
   expect_same(rank(gpu, 3), expected);
   EXPECT_LT(gpu::info(0).free_bytes, free - kEntities * kDim * 4) << "by the GPU again";

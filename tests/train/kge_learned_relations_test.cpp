@@ -1,4 +1,4 @@
-// kge_learned_relations_test.cpp -- which relations are compared, and which triples are drawn from the best?
+// kge_learned_relations_test.cpp -- selection of relations, and of triples of the best ones.
 #include "train/kge/learned_relations.hpp"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ RelationMetrics ranked(std::int32_t relation, double rank) {
   return one;
 }
 
-TEST(KgeLearnedRelations, SamplesTheFrequentOnesThatHaveTestTriples) {
+TEST(KgeLearnedRelations, SamplesFrequentRelationsWithTestTriples) {
   const auto valid = joined({triples_of(0, 10), triples_of(1, 9), triples_of(2, 500), triples_of(3, 500)});
   const auto test = joined({triples_of(0, 1), triples_of(1, 1), triples_of(2, 1), triples_of(4, 1)});
   const auto samples = sample_relations(valid, test, 1);
@@ -51,18 +51,18 @@ TEST(KgeLearnedRelations, SamplesTheFrequentOnesThatHaveTestTriples) {
   EXPECT_THAT(samples[1].triples, UnorderedElementsAreArray(triples_of(0, 10)));
 
   const std::vector<Triple>& drawn = samples[0].triples;
-  ASSERT_EQ(drawn.size(), kMostTriplesOfRelation);
+  ASSERT_EQ(drawn.size(), kMaxTriplesPerRelation);
   std::set<std::int32_t> heads;
   for (const Triple& triple : drawn) {
     EXPECT_EQ(triple.relation, 2);
     heads.insert(triple.head);
   }
-  EXPECT_EQ(heads.size(), drawn.size()) << "none twice";
+  EXPECT_EQ(heads.size(), drawn.size()) << "no duplicates";
   EXPECT_EQ(sample_relations(valid, test, 1)[0].triples, drawn);
   EXPECT_NE(sample_relations(valid, test, 2)[0].triples, drawn);
 }
 
-TEST(KgeLearnedRelations, SamplesRareOnesOnlyWhereAllAreRare) {
+TEST(KgeLearnedRelations, SamplesRareRelationsOnlyIfAllAreRare) {
   const auto valid = joined({triples_of(0, 1), triples_of(1, 9)});
   EXPECT_THAT(relations_of(sample_relations(valid, valid, 1)), ElementsAre(1, 0));
   EXPECT_THAT(sample_relations({}, valid, 1), IsEmpty());
@@ -75,11 +75,11 @@ TEST(KgeLearnedRelations, SamplesABoundedNumberOfRelations) {
     valid = joined({valid, triples_of(relation, relation % 2 == 0 ? 10 : 20)});
   }
   const auto samples = sample_relations(valid, valid, 1);
-  ASSERT_EQ(samples.size(), kMostComparedRelations);
+  ASSERT_EQ(samples.size(), kMaxComparedRelations);
   for (const RelationSample& sample : samples) EXPECT_EQ(sample.triples.size(), 20) << sample.relation;
 }
 
-TEST(KgeLearnedRelations, TheBestHaveTheHighestMrr) {
+TEST(KgeLearnedRelations, BestRelationsHaveHighestMrr) {
   const std::vector<RelationMetrics> all{ranked(0, 4), ranked(1, 1), ranked(2, 2), ranked(3, 2)};
   const auto best = best_relations(all, 3);
   ASSERT_EQ(best.size(), 3);
@@ -89,7 +89,7 @@ TEST(KgeLearnedRelations, TheBestHaveTheHighestMrr) {
   EXPECT_EQ(best_relations(all, 9).size(), 4);
 }
 
-TEST(KgeLearnedRelations, TriplesAreDrawnFromTheChosenOnesByTheSeed) {
+TEST(KgeLearnedRelations, DrawsTriplesOfChosenRelationsBySeed) {
   const auto test = joined({triples_of(0, 50), triples_of(1, 50), triples_of(2, 3)});
   const std::vector<RelationMetrics> chosen{ranked(1, 1), ranked(2, 1)};
   const auto drawn = draw_triples(test, chosen, 20, 1);
@@ -102,7 +102,7 @@ TEST(KgeLearnedRelations, TriplesAreDrawnFromTheChosenOnesByTheSeed) {
   EXPECT_THAT(draw_triples(test, {}, 1000, 1), UnorderedElementsAreArray(test)) << "of every relation";
 }
 
-TEST(KgeLearnedRelations, TheHeaderOfPredictionsNamesThem) {
+TEST(KgeLearnedRelations, HeaderOfPredictionsNamesTheRelations) {
   Report report;
   EXPECT_THAT(predictions_header(report), HasSubstr("from all relations (no validation triples"));
   report.compared_relations = 18;

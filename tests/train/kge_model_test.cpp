@@ -1,5 +1,4 @@
-// kge_model_test.cpp -- names and defaults of the models, and the arithmetic that both ends of training rest
-// on.
+// kge_model_test.cpp -- names and defaults of the models, row indices and random numbers.
 #include "train/kge/model.hpp"
 
 #include <gtest/gtest.h>
@@ -20,14 +19,14 @@ namespace {
 
 constexpr std::array kAll{ModelKind::transe, ModelKind::distmult, ModelKind::complex};
 
-TEST(KgeModel, NamesAreReadBack) {
+TEST(KgeModel, ParsesItsOwnNames) {
   for (const ModelKind kind : kAll) EXPECT_EQ(parse_model(to_string(kind)), kind);
   for (const char* name : {"", "ComplEx", "rescal", "transe "}) {
     EXPECT_THROW(parse_model(name), Error) << name;
   }
 }
 
-TEST(KgeModel, DefaultsMakeAStep) {
+TEST(KgeModel, DefaultsAreValidStepOptions) {
   for (const ModelKind kind : kAll) {
     const ModelDefaults& defaults = defaults_of(kind);
     EXPECT_NO_THROW(Step({.model = kind,
@@ -53,23 +52,25 @@ TEST(KgeRowIndex, AgreesWithAMap) {
       std::map<std::int64_t, std::int32_t> expected;
       for (const std::int64_t id : uses) expected[id] = 0;
       std::int32_t place = 0;
-      for (auto& [id, where] : expected) where = place++;
+      for (auto& [id, position] : expected) position = place++;
 
       index.build(uses);
       ASSERT_EQ(index.ids().size(), expected.size());
-      for (const auto& [id, where] : expected) ASSERT_EQ(index.ids()[static_cast<std::size_t>(where)], id);
-      for (std::size_t use = 0; use < size; ++use) ASSERT_EQ(index.places()[use], expected[uses[use]]);
+      for (const auto& [id, position] : expected)
+        ASSERT_EQ(index.ids()[static_cast<std::size_t>(position)], id);
+      for (std::size_t use = 0; use < size; ++use) ASSERT_EQ(index.positions()[use], expected[uses[use]]);
     }
   }
 }
 
-TEST(KgeCounterRng, IsUniformAndKeepsItsLimit) {
+TEST(KgeCounterRng, IsUniformBelowItsLimit) {
   constexpr std::uint64_t kBuckets = 10, kDraws = 100'000;
   for (const std::uint64_t stream : {0U, 1U, 1000U}) {
     const train::CounterRng random(42, stream);
     std::array<int, kBuckets> count{};
     for (std::uint64_t i = 0; i < kDraws; ++i) ++count.at(random.below(kBuckets, i));
-    for (const int seen : count) EXPECT_NEAR(seen, kDraws / kBuckets, 500);  // five standard deviations
+    for (const int observed : count)
+      EXPECT_NEAR(observed, kDraws / kBuckets, 500);  // five standard deviations
   }
   EXPECT_NE(train::CounterRng(1, 2).bits(0), train::CounterRng(2, 1).bits(0));
 }

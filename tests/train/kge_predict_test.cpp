@@ -1,4 +1,4 @@
-// kge_predict_test.cpp -- predicted tails of triples whose scores are known by heart.
+// kge_predict_test.cpp -- predicted tails of triples with hand-computed scores.
 #include "train/kge/predict.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class KgePredict : public testing::Test {
   int calls_ = 0;
 };
 
-TEST_F(KgePredict, NamesTheBestTailBesideTheTriples) {
+TEST_F(KgePredict, NamesTheBestTailAndTheTrueOne) {
   const auto out = predict(graph_of(4), {{1, 0, 2}, {1, 1, 0}}, {0, 1, 2, 3}, ModelKind::distmult);
   ASSERT_EQ(out.size(), 2U);
   EXPECT_EQ(out[0].head, "e1");
@@ -54,33 +54,33 @@ TEST_F(KgePredict, NamesTheBestTailBesideTheTriples) {
   EXPECT_TRUE(out[1].right());
 }
 
-TEST_F(KgePredict, LeavesOutOtherTailsThatAreKnownToBeRight) {
+TEST_F(KgePredict, ExcludesOtherKnownAnswers) {
   io::Graph graph = graph_of(6);
-  graph.train = {{1, 0, 5}, {1, 1, 4}, {2, 0, 4}};  // the others are of another query
+  graph.train = {{1, 0, 5}, {1, 1, 4}, {2, 0, 4}};  // the others answer other queries
   graph.test = {{1, 0, 2}};
   const auto out = predict(graph, {{1, 0, 2}, {1, 0, 5}}, {0, 1, 2, 3, 4, 5}, ModelKind::distmult);
   EXPECT_EQ(out[0].predicted, "e4");
-  EXPECT_EQ(out[0].rank, 3);  // behind e4 and e3
+  EXPECT_EQ(out[0].rank, 3);  // after e4 and e3
   EXPECT_EQ(out[1].predicted, "e5") << "its own tail counts, known or not";
   EXPECT_EQ(out[1].rank, 1);
 }
 
-TEST_F(KgePredict, CountsHalfOfTheTailsWithTheScoreOfTheTruth) {
+TEST_F(KgePredict, CountsTiesWithTheTruthHalf) {
   const auto out = predict(graph_of(6), {{0, 0, 2}}, {1, 7, 3, 3, 3, 2}, ModelKind::distmult);
   EXPECT_EQ(out[0].predicted, "e1");
   EXPECT_EQ(out[0].rank, 1 + 1 + 2 / 2.0);
 }
 
-TEST_F(KgePredict, TranseScoresTheNearestBest) {
+TEST_F(KgePredict, TranseScoresTheNearestHighest) {
   const auto out = predict(graph_of(6), {{2, 0, 5}, {2, 1, 1}}, {0, 1, 2, 3, 4, 5}, ModelKind::transe);
   EXPECT_EQ(out[0].predicted, "e3");  // 2 + 1
-  EXPECT_EQ(out[0].rank, 4.5);        // behind e3, e2 and e4, beside e1
+  EXPECT_EQ(out[0].rank, 4.5);        // after e3, e2 and e4, tied with e1
   EXPECT_EQ(out[1].predicted, "e1");  // 2 - 1
   EXPECT_EQ(out[1].rank, 1);
 }
 
-TEST_F(KgePredict, LooksAtEveryEntityOfALargeTable) {
-  // More rows than are pulled at once.
+TEST_F(KgePredict, ScoresEveryEntityOfALargeTable) {
+  // More rows than one pull reads.
   std::vector<float> values(8192 + 10, 1);
   values[8191] = 2;
   values[8192] = 4;
@@ -94,7 +94,7 @@ TEST_F(KgePredict, LooksAtEveryEntityOfALargeTable) {
   EXPECT_EQ(out[1].rank, 3);
 }
 
-TEST_F(KgePredict, PredictsNothingOfNoTriples) {
+TEST_F(KgePredict, NoTriplesGiveNoPredictions) {
   EXPECT_TRUE(predict(graph_of(2), {}, {0, 1}, ModelKind::complex).empty());
 }
 

@@ -1,5 +1,4 @@
-// kge_ranking_test.cpp -- do filtered ranks agree with ten lines of brute force, ties and broken numbers
-// included?
+// kge_ranking_test.cpp -- compares filtered ranks with brute force, with ties and NaN.
 // Tests: src/train/kge/rank_metrics.cpp
 // Tests: src/train/kge/true_answers.cpp
 #include "train/kge/ranking.hpp"
@@ -80,7 +79,7 @@ double score(const World& world, std::int64_t entity, std::int64_t relation, std
   return sum;
 }
 
-/// The definition. A head is asked for by the reciprocal relation.
+/// Ranks by definition. Heads are queried by the reciprocal relation.
 Metrics brute_force(const World& world, std::span<const Triple> test, std::span<const Triple> all) {
   std::set<std::tuple<int, int, int>> facts;
   for (const auto& [h, r, t] : all) facts.insert({{h, r, t}, {t, r + int(world.relations), h}});
@@ -90,8 +89,8 @@ Metrics brute_force(const World& world, std::span<const Triple> test, std::span<
       double rank = 1;
       for (int c = 0; c < world.entities; ++c) {
         if (c == a || facts.count({e, q, c}) > 0) continue;
-        const double other = score(world, e, q, c), right = score(world, e, q, a);
-        rank += other > right ? 1 : other == right ? 0.5 : 0;
+        const double other = score(world, e, q, c), correct = score(world, e, q, a);
+        rank += other > correct ? 1 : other == correct ? 0.5 : 0;
       }
       metrics.add_rank(rank);
     }
@@ -112,14 +111,14 @@ struct Umls {
   std::int64_t entities, relations;
 };
 
-Umls read_umls(const std::filesystem::path& folder) {
+Umls read_umls(const std::filesystem::path& directory) {
   Umls umls{};
   std::map<std::string, std::int32_t> entities, relations;
   const auto id = [](auto& ids, const std::string& name) {
     return ids.try_emplace(name, static_cast<std::int32_t>(ids.size())).first->second;
   };
   for (const char* name : {"train.txt", "valid.txt", "test.txt"}) {
-    std::ifstream file(folder / name);
+    std::ifstream file(directory / name);
     for (std::string h, r, t; file >> h >> r >> t;) {
       umls.all.push_back({id(entities, h), id(relations, r), id(entities, t)});
       if (std::string(name) == "test.txt") umls.test.push_back(umls.all.back());
@@ -133,12 +132,12 @@ Umls read_umls(const std::filesystem::path& folder) {
 class KgeRankingOfUmls : public testing::TestWithParam<ModelKind> {};
 
 TEST_P(KgeRankingOfUmls, AgreesWithBruteForce) {
-  const auto folder = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "../shared/data/umls";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no data set at " << folder;
-  const Umls umls = read_umls(folder);
+  const auto directory = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "../shared/data/umls";
+  if (!std::filesystem::exists(directory)) GTEST_SKIP() << "no data set at " << directory;
+  const Umls umls = read_umls(directory);
   ASSERT_GT(umls.test.size(), 600U);
   World world = random_world(GetParam(), 22, umls.entities, umls.relations);
-  // Every fifth entity is a copy of the one before: many exact ties.
+  // Every fifth entity is a copy of the previous one: many exact ties.
   for (std::int64_t copy = 5; copy < world.entities; copy += 5) {
     std::copy_n(world.entity_rows.begin() + (copy - 1) * world.dim, world.dim,
                 world.entity_rows.begin() + copy * world.dim);
@@ -153,9 +152,9 @@ INSTANTIATE_TEST_SUITE_P(Models, KgeRankingOfUmls,
                          testing::Values(ModelKind::transe, ModelKind::distmult, ModelKind::complex),
                          [](const auto& test) { return std::string(to_string(test.param)); });
 
-TEST(KgeRanking, ScoresThatDifferByLessThanAProductsRoundingAreToldApart) {
+TEST(KgeRanking, DistinguishesScoresWithinRoundingError) {
   World world = random_world(ModelKind::distmult, 64, 300, 1);
-  // All rows are almost the same: each differs from the first in the last bits of one element.
+  // Rows are almost equal: each differs from the first in the last bits of one element.
   for (std::int64_t id = 1; id < world.entities; ++id) {
     std::copy_n(world.entity_rows.begin(), 64, world.entity_rows.begin() + id * 64);
     float& value = world.entity_rows[static_cast<std::size_t>(id * 64 + id % 64)];
@@ -165,46 +164,44 @@ TEST(KgeRanking, ScoresThatDifferByLessThanAProductsRoundingAreToldApart) {
   expect_same(rank(world, test, test, 300, 3), brute_force(world, test, test));
 }
 
-/// One-dimensional DistMult where everything can be done in the head: relation 1, entity 0 is 1, so the score
-/// of candidate c for (0, r) is its value.
+/// One-dimensional DistMult: relation 1 and entity 0 are 1, so the score of candidate c for (0, r) is its
+/// value.
 World line(std::vector<float> values) {
   const auto entities = static_cast<std::int64_t>(values.size());
   return {ModelKind::distmult, 1, entities, 1, std::move(values), {1.0F, 1.0F}};
 }
 
 double rank_of_tail(const World& world, Triple test, std::vector<Triple> known) {
-  // Heads are ranked too; a second world without the tail query would be needed to leave them out, so
-  // subtract them.
+  // Ranker also ranks the head, so its reciprocal rank is computed here and subtracted.
   known.push_back(test);
   const double both = rank(world, std::vector{test}, known, world.entities, 1).mrr_sum;
   const double head = 1 / [&] {
     double rank = 1;
     for (std::int64_t c = 0; c < world.entities; ++c) {
       if (c == test.head) continue;
-      const double other = score(world, test.tail, 1, c), right = score(world, test.tail, 1, test.head);
-      rank += std::isnan(right) || !(other <= right) ? 1 : other == right ? 0.5 : 0;
+      const double other = score(world, test.tail, 1, c), correct = score(world, test.tail, 1, test.head);
+      rank += std::isnan(correct) || !(other <= correct) ? 1 : other == correct ? 0.5 : 0;
     }
     return rank;
   }();
   return 1 / (both - head);
 }
 
-TEST(KgeRanking, TiesShareTheirMeanRank) {
+TEST(KgeRanking, TiesShareMeanRank) {
   const World world = line({1, 5, 3, 3, 3, 2});
   EXPECT_NEAR(rank_of_tail(world, {0, 0, 1}, {}), 1, 1e-9);
-  EXPECT_NEAR(rank_of_tail(world, {0, 0, 2}, {}), 3, 1e-9);  // 2, 3 and 4 without it
+  EXPECT_NEAR(rank_of_tail(world, {0, 0, 2}, {}), 3, 1e-9);  // tied with 3 and 4
   EXPECT_NEAR(rank_of_tail(world, {0, 0, 5}, {}), 5, 1e-9);
 }
 
-TEST(KgeRanking, OtherRightAnswersDoNotCount) {
+TEST(KgeRanking, ExcludesOtherKnownAnswers) {
   const World world = line({1, 5, 3, 3, 3, 2});
   EXPECT_NEAR(rank_of_tail(world, {0, 0, 2}, {{0, 0, 1}, {0, 0, 4}}), 1.5, 1e-9);
   EXPECT_NEAR(rank_of_tail(world, {0, 0, 5}, {{0, 0, 1}, {0, 0, 2}, {0, 0, 3}, {0, 0, 4}}), 1, 1e-9);
-  EXPECT_NEAR(rank_of_tail(world, {0, 0, 5}, {{2, 0, 1}, {3, 0, 2}}), 5, 1e-9)
-      << "answers of other questions";
+  EXPECT_NEAR(rank_of_tail(world, {0, 0, 5}, {{2, 0, 1}, {3, 0, 2}}), 5, 1e-9) << "answers of other queries";
 }
 
-TEST(KgeRanking, EqualRowsEverywhereRankInTheMiddle) {
+TEST(KgeRanking, EqualRowsRankInTheMiddle) {
   World world = random_world(ModelKind::complex, 16, 1500, 1);
   for (std::int64_t id = 1; id < world.entities; ++id) {
     std::copy_n(world.entity_rows.begin(), 16, world.entity_rows.begin() + id * 16);
@@ -214,7 +211,7 @@ TEST(KgeRanking, EqualRowsEverywhereRankInTheMiddle) {
   EXPECT_NEAR(metrics.mrr(), 1 / 750.5, 1e-12);
 }
 
-TEST(KgeRanking, AModelWithoutNumbersRanksLast) {
+TEST(KgeRanking, NanModelRanksLast) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<Triple> test{{0, 0, 1}};
   EXPECT_NEAR(rank(line({kNan, kNan, kNan, kNan}), test, test, 4, 1).mrr(), 1 / 4.0, 1e-12);
@@ -238,7 +235,7 @@ TEST(KgeMetrics, MergeAddsUp) {
   EXPECT_EQ(Metrics{}.mrr(), 0);
 }
 
-TEST(KgeMetrics, TailsCountOnTheirOwnToo) {
+TEST(KgeMetrics, TailsAreAlsoCountedSeparately) {
   Metrics a, b;
   a.add_ranks(std::vector<double>{1, 2, 5, 10});
   b.add_ranks(std::vector<double>{4, 1});
@@ -250,7 +247,7 @@ TEST(KgeMetrics, TailsCountOnTheirOwnToo) {
   EXPECT_EQ(Metrics{}.tails_mrr(), 0);
 }
 
-TEST(KgeMetrics, RandomGuessingHasTheMeanOfAllReciprocalRanks) {
+TEST(KgeMetrics, RandomGuessingHasMeanReciprocalRank) {
   EXPECT_EQ(mrr_of_random_guessing(0), 0);
   EXPECT_EQ(mrr_of_random_guessing(1), 1);
   EXPECT_DOUBLE_EQ(mrr_of_random_guessing(4), (1 + 1.0 / 2 + 1.0 / 3 + 1.0 / 4) / 4);
@@ -261,7 +258,7 @@ TEST(KgeMetrics, RandomGuessingHasTheMeanOfAllReciprocalRanks) {
   EXPECT_DOUBLE_EQ(mrr_of_random_guessing(50), all.mrr());
 }
 
-TEST(KgeTrueAnswers, AreSortedUniqueAndKnownFromBothSides) {
+TEST(KgeTrueAnswers, AreSortedUniqueAndBidirectional) {
   const std::vector<Triple> triples{{4, 1, 9}, {4, 1, 2}, {4, 1, 9}, {5, 1, 2}, {4, 0, 7}};
   const TrueAnswers answers(triples, /*relations=*/2);
   const auto of = [&](int entity, int relation) {

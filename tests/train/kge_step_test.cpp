@@ -1,4 +1,4 @@
-// kge_step_test.cpp -- are the rows of a plan the right ones, and its gradients those of its loss?
+// kge_step_test.cpp -- rows of a plan, and its gradients compared with finite differences of the loss.
 #include "train/kge/step.hpp"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ std::vector<float> random_rows(std::size_t size, unsigned seed) {
   return rows;
 }
 
-/// The objective by its definition, in double, one score at a time.
+/// The objective by definition, in double, one score at a time.
 class Objective {
  public:
   Objective(const Step& step, std::vector<std::int64_t> negatives)
@@ -79,8 +79,8 @@ class Objective {
   }
 
   Row row(const std::vector<double>& rows, std::span<const std::int64_t> ids, std::int64_t id) const {
-    const auto place = std::ranges::find(ids, id) - ids.begin();
-    const auto begin = rows.begin() + place * step_.options().dim;
+    const auto position = std::ranges::find(ids, id) - ids.begin();
+    const auto begin = rows.begin() + position * step_.options().dim;
     return {begin, begin + step_.options().dim};
   }
 
@@ -139,7 +139,7 @@ std::vector<std::int64_t> negatives_of(const StepOptions& options, std::uint64_t
 
 struct Case {
   ModelKind model;
-  int dim;  // odd ones end in the middle of a vector
+  int dim;  // odd sizes end in the middle of a SIMD vector
   float n3;
 };
 
@@ -165,13 +165,13 @@ TEST_P(KgeGradients, AgreeWithFiniteDifferences) {
       ASSERT_EQ(gradients.size(), values.size());
       for (std::size_t i = 0; i < values.size(); ++i) {
         constexpr double kStep = 1e-5;
-        const double kept = values[i];
+        const double original = values[i];
         const auto total = [&](double value) {
           values[i] = value;
           return objective.loss(e, r) + objective.penalty(e, r);
         };
-        const double slope = (total(kept + kStep) - total(kept - kStep)) / (2 * kStep);
-        values[i] = kept;
+        const double slope = (total(original + kStep) - total(original - kStep)) / (2 * kStep);
+        values[i] = original;
         EXPECT_NEAR(gradients[i], slope, 2e-4 * (1 + std::abs(slope)))
             << name << " " << i / dim << ", " << i % dim;
       }
@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(Models, KgeGradients,
                            return std::string(to_string(test.param.model)) + std::to_string(test.param.dim);
                          });
 
-TEST(KgeStep, AsksForTheUniqueRowsOnly) {
+TEST(KgeStep, NeedsOnlyUniqueRows) {
   Step step(small(ModelKind::distmult, 4, 0));
   step.plan(kBatch, 5, 3);
   std::set<std::int64_t> entities, relations;
@@ -203,7 +203,7 @@ TEST(KgeStep, AsksForTheUniqueRowsOnly) {
   EXPECT_THAT(step.relation_ids(), testing::ElementsAreArray(relations));
 }
 
-TEST(KgeStep, DependsOnSeedAndBatchNumberAlone) {
+TEST(KgeStep, DependsOnlyOnSeedAndBatchNumber) {
   const StepOptions options{
       .model = ModelKind::complex, .dim = 8, .negatives = 64, .entities = 1'000'000, .relations = kRelations};
   const auto ids = [&](std::uint64_t seed, std::uint64_t number, Step& step) {
@@ -213,14 +213,14 @@ TEST(KgeStep, DependsOnSeedAndBatchNumberAlone) {
   Step one(options), other(options);
   const auto first = ids(1, 10, one);
   ids(1, 11, other);
-  EXPECT_EQ(ids(1, 10, other), first) << "whatever was planned before";
+  EXPECT_EQ(ids(1, 10, other), first) << "independent of earlier plans";
   EXPECT_NE(ids(1, 11, one), first);
   EXPECT_NE(ids(2, 10, one), first);
 }
 
 TEST(KgeStep, LargeBatchIsTheSumOfItsParts) {
-  // Longer than a block of queries, so that the blocks' sums meet. The negatives are those of one batch
-  // number.
+  // Longer than a block of queries, so that sums of several blocks are combined. The negatives are those of
+  // one batch number.
   StepOptions options{.model = ModelKind::complex,
                       .dim = 32,
                       .negatives = 50,
@@ -251,18 +251,18 @@ TEST(KgeStep, LargeBatchIsTheSumOfItsParts) {
     }
     return loss.sum;
   };
-  std::vector<double> whole(entities.size()), parts(entities.size());
-  const double whole_loss = add(batch, whole);
+  std::vector<double> complete(entities.size()), parts(entities.size());
+  const double complete_loss = add(batch, complete);
   double parts_loss = 0;
   for (std::size_t first = 0; first < batch.size(); first += 70) {
     parts_loss += add(std::span(batch).subspan(first, 70), parts);
   }
-  EXPECT_NEAR(whole_loss, parts_loss, 1e-5 * parts_loss);
-  for (std::size_t i = 0; i < whole.size(); ++i) ASSERT_NEAR(whole[i], parts[i], 1e-3) << i;
+  EXPECT_NEAR(complete_loss, parts_loss, 1e-5 * parts_loss);
+  for (std::size_t i = 0; i < complete.size(); ++i) ASSERT_NEAR(complete[i], parts[i], 1e-3) << i;
 }
 
-TEST(KgeStep, RefusesOptionsThatMakeNoSense) {
-  const auto refused = [](StepOptions options) {
+TEST(KgeStep, RejectsInvalidOptions) {
+  const auto rejected = [](StepOptions options) {
     try {
       Step step(options);
     } catch (const Error& error) {
@@ -271,7 +271,7 @@ TEST(KgeStep, RefusesOptionsThatMakeNoSense) {
     return false;
   };
   const StepOptions good = small(ModelKind::complex, 4, 0.1F);
-  EXPECT_FALSE(refused(good));
+  EXPECT_FALSE(rejected(good));
   for (const auto change : {+[](StepOptions& o) { o.dim = 0; }, +[](StepOptions& o) { o.dim = 5; },
                             +[](StepOptions& o) { o.dim = -4; }, +[](StepOptions& o) { o.negatives = 0; },
                             +[](StepOptions& o) { o.n3 = -1; }, +[](StepOptions& o) { o.n3 = std::nanf(""); },
@@ -279,7 +279,7 @@ TEST(KgeStep, RefusesOptionsThatMakeNoSense) {
                             +[](StepOptions& o) { o.model = ModelKind::transe; }}) {
     StepOptions options = good;
     change(options);
-    EXPECT_TRUE(refused(options));
+    EXPECT_TRUE(rejected(options));
   }
 }
 

@@ -1,4 +1,4 @@
-// mlp_device_test.cpp -- a network on a GPU gives the host's results, and every time the same.
+// mlp_device_test.cpp -- compares a network on a GPU with one on the host; results are bitwise reproducible.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class DeviceNetworkTest : public gpu::OnGpu {
     bool operator==(const Result&) const = default;
   };
 
-  /// Examples with the same pixels for the same seed.
+  /// Adds the same examples at each call.
   template <class F>
   static void each_example(const Layers& layers, std::size_t examples, const F& add) {
     std::mt19937 random(3);
@@ -55,16 +55,16 @@ class DeviceNetworkTest : public gpu::OnGpu {
     network.clear(examples);
     each_example(network.layers(), examples,
                  [&](const auto& input, std::uint8_t label) { network.add(input, label); });
-    const auto there = to_gpu(values);
+    const auto device_values = to_gpu(values);
     const gpu::Values<float> gradient(0, values.size());
-    network.compute(there.data(), scale, l2, gradient.data());
+    network.compute(device_values.data(), scale, l2, gradient.data());
     Result result{network.take_loss(), {}};
     result.gradient = to_host(gradient);
     return result;
   }
 };
 
-TEST_F(DeviceNetworkTest, GivesTheHostsResults) {
+TEST_F(DeviceNetworkTest, MatchesHostGradients) {
   for (const auto& widths : std::vector<std::vector<std::int64_t>>{
            {5, 4}, {5, 6, 4}, {785, 7, 3, 10}, {200, 70, 130}, {3, 65, 1, 2}, {20, 30, 200}}) {
     const Layers layers(widths);
@@ -91,7 +91,7 @@ TEST_F(DeviceNetworkTest, GivesTheHostsResults) {
   }
 }
 
-TEST_F(DeviceNetworkTest, ScoresAsTheHost) {
+TEST_F(DeviceNetworkTest, MatchesHostScores) {
   for (const auto& widths : std::vector<std::vector<std::int64_t>>{{5, 4}, {785, 7, 3, 10}, {200, 70, 130}}) {
     const Layers layers(widths);
     std::mt19937 random(9);
@@ -101,7 +101,7 @@ TEST_F(DeviceNetworkTest, ScoresAsTheHost) {
     DeviceNetwork network(layers, *stream_);
     Network host(layers);
     Scores expected;
-    const auto there = to_gpu(values);
+    const auto device_values = to_gpu(values);
     for (const std::size_t examples : {70, 1, 0, 300}) {
       host.clear();
       network.clear(examples);
@@ -109,7 +109,7 @@ TEST_F(DeviceNetworkTest, ScoresAsTheHost) {
         host.add(input, label);
         network.add(input, label);
       });
-      network.score(there.data());
+      network.score(device_values.data());
       if (examples == 0) continue;
       const auto logits = host.forward(values);
       const std::size_t classes = logits.size() / examples;
@@ -120,23 +120,23 @@ TEST_F(DeviceNetworkTest, ScoresAsTheHost) {
     const Scores found = network.take_scores();
     EXPECT_EQ(found.examples, expected.examples);
     EXPECT_GT(found.correct, 0);
-    EXPECT_NEAR(found.correct, expected.correct, 1) << "but for near ties";
+    EXPECT_NEAR(found.correct, expected.correct, 1) << "except for near ties";
     EXPECT_NEAR(found.log_loss_sum, expected.log_loss_sum, 1e-5 * expected.log_loss_sum);
     EXPECT_EQ(network.take_scores().examples, 0) << "taken";
-    EXPECT_EQ(network.take_loss(), 0) << "of training alone";
+    EXPECT_EQ(network.take_loss(), 0) << "only of training";
   }
 }
 
-TEST_F(DeviceNetworkTest, TheFirstOfEqualLogitsIsTheAnswer) {
+TEST_F(DeviceNetworkTest, PredictsFirstOfEqualLogits) {
   const Layers layers({1, 3});
   DeviceNetwork network(layers, *stream_);
-  // Logits of any input are 1, 2, 2: its bias alone, in the last row.
-  const auto there = to_gpu(std::vector<float>{0, 0, 0, 1, 2, 2});
+  // Logits of any input are 1, 2, 2: only the biases, in the last row, are not 0.
+  const auto device_values = to_gpu(std::vector<float>{0, 0, 0, 1, 2, 2});
   network.clear(6);
   for (const int label : {0, 1, 1, 2, 2, 2}) {
     network.add(std::vector<std::uint8_t>{7}, static_cast<std::uint8_t>(label));
   }
-  network.score(there.data());
+  network.score(device_values.data());
   const Scores found = network.take_scores();
   EXPECT_EQ(found.examples, 6);
   EXPECT_EQ(found.correct, 2);
@@ -144,7 +144,7 @@ TEST_F(DeviceNetworkTest, TheFirstOfEqualLogitsIsTheAnswer) {
   EXPECT_NEAR(found.log_loss_sum, 6 * total + 1, 1e-6);
 }
 
-TEST_F(DeviceNetworkTest, NoExampleHasNoGradient) {
+TEST_F(DeviceNetworkTest, EmptyBatchHasZeroGradient) {
   const Layers layers({3, 2});
   DeviceNetwork network(layers, *stream_);
   const Result result = on_gpu(network, std::vector<float>(layers.size(), 1), 0, 1, 0.1);

@@ -1,4 +1,4 @@
-// plain_kge_ranking.hpp -- filtered ranks by their definition, in double, and tables to rank.
+// plain_kge_ranking.hpp -- filtered ranks by definition, in double, and tables to rank.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,8 @@ struct PlainTables {
     std::normal_distribution<float> normal(0, 0.5F);
     fill([&] { return normal(random); });
   }
-  /// Quarters, of which all sums are exact: the same scores come from every order, and many are equal.
+  /// Multiples of a quarter, whose sums are exact: scores do not depend on the order of summation, and many
+  /// are equal.
   void fill_exact(unsigned seed) {
     std::mt19937 random(seed);
     fill([&] { return static_cast<float>(static_cast<int>(random() % 5) - 2) / 4; });
@@ -65,7 +66,7 @@ struct PlainTables {
   }
 };
 
-/// Of both directions of each: first all tails, then all heads. A score that is not a number is better.
+/// Ranks of both directions of each triple: first all tails, then all heads. A NaN score counts as better.
 inline std::vector<double> plain_ranks(const PlainTables& tables, const std::vector<Triple>& test,
                                        const std::vector<Triple>& all) {
   const auto reciprocal = static_cast<std::int32_t>(tables.relation_count);
@@ -76,12 +77,12 @@ inline std::vector<double> plain_ranks(const PlainTables& tables, const std::vec
     for (const auto& [h, r, t] : test) {
       const std::int32_t entity = heads ? t : h, relation = heads ? r + reciprocal : r;
       const std::int32_t answer = heads ? h : t;
-      const double right = tables.score(entity, relation, answer);
+      const double correct = tables.score(entity, relation, answer);
       double rank = 1;
       for (std::int32_t c = 0; c < tables.count; ++c) {
         if (c == answer || facts.count({entity, relation, c}) > 0) continue;
         const double other = tables.score(entity, relation, c);
-        rank += std::isnan(right) || !(other <= right) ? 1 : other == right ? 0.5 : 0;
+        rank += std::isnan(correct) || !(other <= correct) ? 1 : other == correct ? 0.5 : 0;
       }
       ranks.push_back(rank);
     }

@@ -1,5 +1,4 @@
-// plain_kge_step.hpp -- loss and gradients of a batch by their definition: in double, one candidate at a
-// time.
+// plain_kge_step.hpp -- loss and gradients of a batch by definition: in double, one candidate at a time.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 
 namespace capstan::kge {
 
-/// Tables are whole, so that rows are found by their ids.
+/// Uses complete tables, indexed by id.
 class PlainStep {
  public:
   PlainStep(const StepOptions& options, std::vector<double> entities, std::vector<double> relations)
@@ -86,12 +85,12 @@ class PlainStep {
     for (const std::size_t candidate : candidates) {
       logits.push_back(score(query, &entities_[candidate * dim_]) + (logits.empty() ? 0 : correction));
     }
-    const double most = *std::ranges::max_element(logits);
+    const double largest = *std::ranges::max_element(logits);
     double total = 0;
-    for (const double logit : logits) total += std::exp(logit - most);
-    loss += std::log(total) + most - logits[0];
+    for (const double logit : logits) total += std::exp(logit - largest);
+    loss += std::log(total) + largest - logits[0];
     for (std::size_t c = 0; c < candidates.size(); ++c) {
-      const double by_logit = std::exp(logits[c] - most) / total - (c == 0 ? 1 : 0);
+      const double by_logit = std::exp(logits[c] - largest) / total - (c == 0 ? 1 : 0);
       const double* const row = &entities_[candidates[c] * dim_];
       double* const gradient = &entity_gradients[candidates[c] * dim_];
       const double distance = is_distance() ? std::max(-score(query, row), 1e-6) : 1;

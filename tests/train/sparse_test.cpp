@@ -1,4 +1,5 @@
-// sparse_test.cpp -- shares of files, batches, and the machine's gradients against its definition.
+// sparse_test.cpp -- shares of files, batches, and gradients of the factorization machine compared with its
+// definition.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@
 #include "support/expect_error.hpp"
 #include "train/log_loss.hpp"
 #include "train/sparse/examples.hpp"
-#include "train/sparse/machine.hpp"
+#include "train/sparse/factorization_machine.hpp"
 
 namespace capstan::train {
 namespace {
@@ -22,7 +23,7 @@ using testing::HasSubstr;
 
 const SparseFormat kLibsvm{"libsvm", 0, 20};
 
-/// Four examples; the second has no feature at all.
+/// Four examples; the second has no features.
 SparseExamples sample() {
   return {.labels = {1, 0, 0, 1},
           .offsets = {0, 3, 3, 5, 8},
@@ -32,8 +33,8 @@ SparseExamples sample() {
           .rarity = {2, 2, 2, 2}};  // 4 examples, each feature in two
 }
 
-MachineRows random_rows(const Machine& machine, const SparseExamples& batch, unsigned seed) {
-  MachineRows rows;
+FmRows random_rows(const FactorizationMachine& machine, const SparseExamples& batch, unsigned seed) {
+  FmRows rows;
   machine.resize(batch, rows);
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0, 0.6F);
@@ -42,8 +43,8 @@ MachineRows random_rows(const Machine& machine, const SparseExamples& batch, uns
   return rows;
 }
 
-/// The objective by its definition, pair by pair, in double.
-double objective(const SparseExamples& batch, const MachineOptions& options, const std::vector<double>& w,
+/// The objective by definition, pair by pair, in double.
+double objective(const SparseExamples& batch, const FmOptions& options, const std::vector<double>& w,
                  const std::vector<double>& v, double scale) {
   const auto factors = static_cast<std::size_t>(options.factors);
   double sum = 0;
@@ -67,15 +68,15 @@ double objective(const SparseExamples& batch, const MachineOptions& options, con
   return scale * (sum + static_cast<double>(batch.size()) * options.l2 / 2 * squares);
 }
 
-TEST(Machine, GradientsAreThoseOfTheDefinition) {
+TEST(FactorizationMachine, GradientsMatchDefinition) {
   const SparseExamples batch = sample();
-  for (const MachineOptions& options : {MachineOptions{0, true, 0}, MachineOptions{0, false, 0.3},
-                                        MachineOptions{3, true, 0}, MachineOptions{3, true, 0.2}}) {
-    Machine machine(options);
-    const MachineRows rows = random_rows(machine, batch, 3);
-    MachineRows gradients;
+  for (const FmOptions& options :
+       {FmOptions{0, true, 0}, FmOptions{0, false, 0.3}, FmOptions{3, true, 0}, FmOptions{3, true, 0.2}}) {
+    FactorizationMachine machine(options);
+    const FmRows rows = random_rows(machine, batch, 3);
+    FmRows gradients;
     const double scale = 0.25;
-    const MachineLoss loss = machine.gradients(batch, rows, scale, gradients);
+    const FmLoss loss = machine.gradients(batch, rows, scale, gradients);
     std::vector<double> w(rows.weights.begin(), rows.weights.end()),
         v(rows.factors.begin(), rows.factors.end());
     EXPECT_NEAR(scale * (loss.log_loss + loss.penalty), objective(batch, options, w, v, scale), 1e-12);
@@ -95,10 +96,11 @@ TEST(Machine, GradientsAreThoseOfTheDefinition) {
   }
 }
 
-TEST(Machine, WithFactorsOfZeroIsLogisticRegression) {
+TEST(FactorizationMachine, ZeroFactorsEqualLogisticRegression) {
   const SparseExamples batch = sample();
-  Machine linear({.factors = 0, .bias = true, .l2 = 0.1}), machine({.factors = 2, .bias = true, .l2 = 0.1});
-  MachineRows rows = random_rows(linear, batch, 5), more = rows, gradients, others;
+  FactorizationMachine linear({.factors = 0, .bias = true, .l2 = 0.1}),
+      machine({.factors = 2, .bias = true, .l2 = 0.1});
+  FmRows rows = random_rows(linear, batch, 5), more = rows, gradients, others;
   more.factors.assign(batch.ids.size() * 2, 0);
   std::vector<double> logits, same;
   linear.logits(batch, rows, logits);
@@ -110,7 +112,7 @@ TEST(Machine, WithFactorsOfZeroIsLogisticRegression) {
   for (const float g : others.factors) EXPECT_EQ(g, 0);
 }
 
-/// Label: do the two features that the example has belong to the same half?
+/// The label is 1 if both features of the example belong to the same half.
 SparseExamples pairs_of(std::uint32_t features) {
   SparseExamples examples;
   for (std::uint32_t id = 0; id < features; ++id) examples.ids.push_back(id);
@@ -127,8 +129,8 @@ SparseExamples pairs_of(std::uint32_t features) {
 
 /// Mean log-loss after gradient descent.
 double fit(const SparseExamples& examples, std::int64_t factors) {
-  Machine machine({.factors = factors, .bias = true, .l2 = 0});
-  MachineRows rows = random_rows(machine, examples, 1), gradients;
+  FactorizationMachine machine({.factors = factors, .bias = true, .l2 = 0});
+  FmRows rows = random_rows(machine, examples, 1), gradients;
   const double scale = 1 / static_cast<double>(examples.size());
   double loss = 0;
   for (int step = 0; step < 3000; ++step) {
@@ -139,15 +141,15 @@ double fit(const SparseExamples& examples, std::int64_t factors) {
   return loss;
 }
 
-TEST(Machine, FitsPairsThatLogisticRegressionCannot) {
+TEST(FactorizationMachine, FitsPairsThatLogisticRegressionCannot) {
   const SparseExamples examples = pairs_of(12);  // 30 of 66 are positive
   const double share = 30.0 / 66;
   const double constant = -share * std::log(share) - (1 - share) * std::log(1 - share);
-  EXPECT_NEAR(fit(examples, 0), constant, 1e-3);  // by symmetry no weights help
+  EXPECT_NEAR(fit(examples, 0), constant, 1e-3);  // by symmetry weights cannot help
   EXPECT_LT(fit(examples, 2), 0.02);
 }
 
-TEST(BatchCutter, KeepsTheRowsThatAreNeeded) {
+TEST(BatchCutter, KeepsOnlyRowsOfTheBatch) {
   const SparseExamples all = sample();
   BatchCutter cutter(all);
   SparseExamples batch;
@@ -183,7 +185,7 @@ TEST_F(ReadShare, OfLibsvmFiles) {
   const SparseFile even = read_share({a, b}, kLibsvm, 0, 2);
   EXPECT_EQ(even.rows, 10);
   EXPECT_THAT(even.examples.labels, ElementsAre(1, 1, 0));
-  EXPECT_THAT(even.examples.ids, ElementsAre(1, 3, 7, 9));  // ascending, whatever the order in the file
+  EXPECT_THAT(even.examples.ids, ElementsAre(1, 3, 7, 9));  // ascending, independent of the order in the file
   EXPECT_THAT(even.examples.slots, ElementsAre(1, 2, 2, 3, 0));
   EXPECT_THAT(even.examples.values, ElementsAre(1, 2, 0.5F, 4, 3));
   EXPECT_EQ(read_share({a}, kLibsvm, 5, 6).examples.size(), 0u);
@@ -207,14 +209,15 @@ TEST_F(ReadShare, OfCriteoFiles) {
   EXPECT_THAT(examples.offsets, ElementsAre(0, 3, 5));
   EXPECT_EQ(examples.ids[0], 0);
   EXPECT_FLOAT_EQ(examples.values[0], -std::log(4.0F));
-  ASSERT_EQ(examples.ids.size(), 3u) << "the same digits in two columns are two features, in two lines one";
+  ASSERT_EQ(examples.ids.size(), 3u)
+      << "equal digits are one feature per column, and the same one in each line";
   EXPECT_GE(examples.ids[1], 13);
   EXPECT_LT(examples.ids[2], 13 + 1024);
   EXPECT_EQ(examples.slots[1], examples.slots[3]);
   EXPECT_EQ(examples.slots[2], examples.slots[4]);
 }
 
-TEST_F(ReadShare, NamesWhatIsWrong) {
+TEST_F(ReadShare, ReportsInvalidFiles) {
   const auto file = folder_.write("w", "1 1:1\n3 1:1\n");
   const std::string name = file.string();
   expect_error(Code::invalid_argument,
@@ -225,8 +228,9 @@ TEST_F(ReadShare, NamesWhatIsWrong) {
                wide.string() + ":1: the id is 8; with 8 features the last is 7 (--format libsvm)", [&] {
                  read_share({wide}, {"libsvm", 8, 20}, 0, 1);
                });
-  expect_error(Code::invalid_argument, folder_.write("empty", "\n").string() + " has no examples",
-               [&] { read_share({folder_.path() / "empty"}, kLibsvm, 0, 1); });
+  const auto empty = folder_.write("empty", "\n");
+  EXPECT_THAT(error_of(Code::invalid_argument, [&] { read_share({empty}, kLibsvm, 0, 1); }),
+              HasSubstr(empty.string()));
   EXPECT_THROW(read_share({folder_.path() / "missing"}, kLibsvm, 0, 1), Error);
 }
 

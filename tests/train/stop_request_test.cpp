@@ -1,4 +1,4 @@
-// stop_request_test.cpp -- when a training saves and ends, by a clock and a Slurm that the test moves.
+// stop_request_test.cpp -- early stops of a training, with a simulated clock and Slurm.
 #include "train/stop_request.hpp"
 
 #include <gtest/gtest.h>
@@ -13,11 +13,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class AskedOfSlurm : public testing::Test {
+class StopAtTimeLimit : public testing::Test {
  protected:
   StopRequest request(seconds margin, bool can_save = true) {
     return StopRequest({.margin = margin}, can_save, [this] {
-      ++asked_;
+      ++queries_;
       return answer_;
     });
   }
@@ -26,91 +26,92 @@ class AskedOfSlurm : public testing::Test {
   }
 
   TimeLeft answer_{.known = true, .left = seconds(600)};
-  int asked_ = 0;
+  int queries_ = 0;
 };
 
-TEST_F(AskedOfSlurm, EndsBeforeTheMarginBegins) {
+TEST_F(StopAtTimeLimit, StopsAtTheMargin) {
   StopRequest stop = request(seconds(120));
   EXPECT_EQ(stop.reason(milliseconds(0), at(0)), "");
   EXPECT_EQ(stop.reason(milliseconds(0), at(479)), "");
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(queries_, 1);
   answer_.left = seconds(119);
   EXPECT_EQ(stop.reason(milliseconds(0), at(481)), "119 s of the job's time are left");
-  EXPECT_EQ(asked_, 2);
+  EXPECT_EQ(queries_, 2);
 }
 
-TEST_F(AskedOfSlurm, TheMarginOfAShortJobIsAQuarter) {
+TEST_F(StopAtTimeLimit, LimitsTheMarginOfShortJobsToAQuarter) {
   answer_.left = seconds(60);
-  StopRequest stop({.margin = seconds(120), .at_most_a_quarter = true}, true, [this] { return answer_; });
+  StopRequest stop({.margin = seconds(120), .limit_margin_to_quarter = true}, true,
+                   [this] { return answer_; });
   EXPECT_EQ(stop.reason(milliseconds(0), at(0)), "");
   EXPECT_EQ(stop.reason(milliseconds(0), at(44)), "");
   answer_.left = seconds(14);
   EXPECT_EQ(stop.reason(milliseconds(0), at(46)), "14 s of the job's time are left");
 }
 
-TEST_F(AskedOfSlurm, LeavesTimeForWhatComesNext) {
+TEST_F(StopAtTimeLimit, LeavesTimeUntilTheNextCheck) {
   StopRequest stop = request(seconds(120));
   EXPECT_EQ(stop.reason(seconds(300), at(0)), "");
   answer_.left = seconds(400);
   EXPECT_NE(stop.reason(seconds(300), at(200)), "");
 }
 
-TEST_F(AskedOfSlurm, HearsThatTheEndHasMoved) {
+TEST_F(StopAtTimeLimit, NoticesAnExtendedLimit) {
   StopRequest stop = request(seconds(120));
   EXPECT_EQ(stop.reason(milliseconds(0), at(0)), "");
   answer_.left = seconds(3600);
   EXPECT_EQ(stop.reason(milliseconds(0), at(590)), "");
   EXPECT_EQ(stop.reason(milliseconds(0), at(600)), "");
-  EXPECT_EQ(asked_, 2);
+  EXPECT_EQ(queries_, 2);
 }
 
-TEST_F(AskedOfSlurm, AsksAgainWhenThereWasNoAnswer) {
+TEST_F(StopAtTimeLimit, RetriesWithoutAnAnswer) {
   answer_ = {};
   StopRequest stop = request(seconds(120));
   EXPECT_EQ(stop.reason(milliseconds(0), at(0)), "");
   EXPECT_EQ(stop.reason(milliseconds(0), at(1)), "");
   EXPECT_EQ(stop.reason(milliseconds(0), at(2)), "");
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(queries_, 1);
   answer_ = {.known = true, .left = seconds(10)};
   EXPECT_NE(stop.reason(milliseconds(0), at(61)), "");
 }
 
-TEST_F(AskedOfSlurm, IsLeftAloneWhereItDoesNotMatter) {
+TEST_F(StopAtTimeLimit, DoesNotQueryUnlessNeeded) {
   StopRequest off = request(seconds(0));
   EXPECT_EQ(off.reason(milliseconds(0), at(10'000)), "");
-  StopRequest nowhere = request(seconds(120), false);
-  EXPECT_EQ(nowhere.reason(milliseconds(0), at(10'000)), "");
-  EXPECT_EQ(asked_, 0);
+  StopRequest without_directory = request(seconds(120), false);
+  EXPECT_EQ(without_directory.reason(milliseconds(0), at(10'000)), "");
+  EXPECT_EQ(queries_, 0);
   answer_ = {.known = true};
   StopRequest no_limit = request(seconds(120));
   EXPECT_EQ(no_limit.reason(milliseconds(0), at(0)), "");
   EXPECT_EQ(no_limit.reason(milliseconds(0), at(100'000)), "");
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(queries_, 1);
 }
 
-TEST(AskedByASignal, SavesWhereItCan) {
+TEST(StopAtSignal, StopsOnlyIfItCanSave) {
   const StopOptions options{.signal = SIGUSR1};
-  StopRequest::listen(options);
+  StopRequest::install_handler(options);
   StopRequest stop(options, true);
-  StopRequest nowhere(options, false);
+  StopRequest without_directory(options, false);
   StopRequest other({}, true);
   EXPECT_EQ(stop.reason(milliseconds(0)), "");
   std::raise(SIGUSR1);
   EXPECT_EQ(stop.reason(milliseconds(0)), "a signal asked for it");
-  EXPECT_EQ(nowhere.reason(milliseconds(0)), "");
+  EXPECT_EQ(without_directory.reason(milliseconds(0)), "");
   EXPECT_EQ(other.reason(milliseconds(0)), "");
 }
 
-TEST(StopOptions, AreSettings) {
+TEST(StopOptions, ReadsSettings) {
   Settings settings;
   EXPECT_EQ(StopOptions::from(settings).signal, SIGUSR1);
   EXPECT_EQ(StopOptions::from(settings).margin, seconds(120));
-  EXPECT_TRUE(StopOptions::from(settings).at_most_a_quarter);
+  EXPECT_TRUE(StopOptions::from(settings).limit_margin_to_quarter);
   settings.set_from_flag("save-signal", "USR2");
   settings.set_from_flag("save-before-limit", "0s");
   EXPECT_EQ(StopOptions::from(settings).signal, SIGUSR2);
   EXPECT_EQ(StopOptions::from(settings).margin, seconds(0));
-  EXPECT_FALSE(StopOptions::from(settings).at_most_a_quarter);
+  EXPECT_FALSE(StopOptions::from(settings).limit_margin_to_quarter);
   settings.set_from_flag("save-signal", "off");
   EXPECT_EQ(StopOptions::from(settings).signal, 0);
 }

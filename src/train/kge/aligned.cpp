@@ -15,7 +15,7 @@ float* AlignedFloats::allocate(std::size_t size) {
   bytes = (bytes + unit - 1) / unit * unit;
   void* const memory = std::aligned_alloc(unit, bytes);
   if (memory == nullptr) throw std::bad_alloc();
-  // Fewer TLB misses on random rows of a large table; a refusal costs nothing but that.
+  // Huge pages reduce TLB misses on random rows of a large table; a failure only costs speed.
   if (unit == kHugePage) static_cast<void>(::madvise(memory, bytes, MADV_HUGEPAGE));
   return static_cast<float*>(memory);
 }

@@ -1,4 +1,4 @@
-// aligned.hpp -- a float buffer that starts on a cache line and grows without keeping its contents.
+// aligned.hpp -- a resizable float buffer aligned to a cache line.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace capstan::kge {
 
 class AlignedFloats {
  public:
-  /// Contents are undefined afterwards. Allocates only when `size` exceeds every size before.
+  /// Discards the contents. Allocates only if `size` exceeds every earlier size. Throws std::bad_alloc.
   void resize(std::size_t size) {
     if (size > capacity_) {
       data_.reset();
@@ -32,7 +32,7 @@ class AlignedFloats {
     void operator()(float* data) const noexcept { std::free(data); }
   };
 
-  /// Huge pages for what is large, where the system gives them. Throws std::bad_alloc.
+  /// Requests huge pages for large buffers. Throws std::bad_alloc.
   static float* allocate(std::size_t size);
 
   std::unique_ptr<float, Free> data_;

@@ -14,19 +14,19 @@ namespace capstan::kge {
 namespace {
 
 void check(const StepOptions& options) {
-  const auto refuse = [](std::string_view name, auto value, std::string_view wanted) {
-    throw Error(Code::invalid_argument, fmt::format("{} is {}; it must be {}", name, value, wanted));
+  const auto reject = [](std::string_view name, auto value, std::string_view expected) {
+    throw Error(Code::invalid_argument, fmt::format("{} is {}, expected {}", name, value, expected));
   };
-  if (options.dim <= 0) refuse("dim", options.dim, "at least 1");
+  if (options.dim <= 0) reject("dim", options.dim, "at least 1");
   if (options.model == ModelKind::complex && options.dim % 2 != 0) {
-    refuse("dim", options.dim, "even for the model complex: a complex number is two floats");
+    reject("dim", options.dim, "an even number for the model complex: a complex number is two floats");
   }
-  if (options.negatives <= 0) refuse("negatives", options.negatives, "at least 1");
-  if (!(options.n3 >= 0)) refuse("n3", options.n3, "0 or more");
+  if (options.negatives <= 0) reject("negatives", options.negatives, "at least 1");
+  if (!(options.n3 >= 0)) reject("n3", options.n3, "at least 0");
   if (options.n3 > 0 && options.model == ModelKind::transe)
-    refuse("n3", options.n3, "0 for the model transe");
-  if (options.entities < 2) refuse("the number of entities", options.entities, "at least 2");
-  if (options.relations < 1) refuse("the number of relations", options.relations, "at least 1");
+    reject("n3", options.n3, "0 for the model transe");
+  if (options.entities < 2) reject("the number of entities", options.entities, "at least 2");
+  if (options.relations < 1) reject("the number of relations", options.relations, "at least 1");
 }
 
 }  // namespace

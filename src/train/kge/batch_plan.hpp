@@ -1,7 +1,7 @@
-// batch_plan.hpp -- which rows a batch needs, and where among them the rows of each query are.
+// batch_plan.hpp -- the rows that a batch uses, and the positions of each query's rows among them.
 //
 // Each triple is trained in both directions, (head, r) -> tail and (tail, r + relations) -> head, against
-// negatives that the whole batch shares.
+// negatives that all queries of the batch share.
 #pragma once
 
 #include <cstddef>
@@ -17,25 +17,25 @@ namespace capstan::kge {
 
 struct StepOptions {
   ModelKind model = ModelKind::complex;
-  int dim = 256;  // floats a row; even for ComplEx
+  int dim = 256;  // floats per row; even for ComplEx
   int negatives = 1024;
   float n3 = 0.1F;  // weight of sum |h|^3 + |r|^3 + |t|^3 (Lacroix et al. 2018); 0 for TransE
   std::int64_t entities = 0;
-  std::int64_t relations = 0;  // of the graph; the relation table has twice as many rows
+  std::int64_t relations = 0;  // in the graph; the relation table has twice as many rows
 };
 
 struct Loss {
-  double sum = 0;          // of cross-entropies; the penalty is not in it
-  std::int64_t count = 0;  // queries: two a triple
+  double sum = 0;          // of cross-entropies, without the penalty
+  std::int64_t count = 0;  // queries: two per triple
 };
 
-/// Keeps its buffers from batch to batch. Used by one thread at a time.
+/// Keeps its buffers between batches. Used by one thread at a time.
 class BatchPlan {
  public:
-  /// Throws Error(invalid_argument) when an option makes no sense.
+  /// Throws Error(invalid_argument) for an invalid option.
   explicit BatchPlan(const StepOptions& options);
 
-  /// Draws the negatives and collects the rows. The negatives depend on `seed` and `batch_number` alone.
+  /// Draws the negatives and collects the rows. The negatives depend only on `seed` and `batch_number`.
   /// REQUIRES: a non-empty batch with ids in range.
   void draw(std::span<const Triple> batch, std::uint64_t seed, std::uint64_t batch_number);
 
@@ -46,24 +46,24 @@ class BatchPlan {
   /// 0 before the first batch.
   std::size_t queries() const noexcept { return relation_uses_.size(); }
 
-  /// Places among the unique rows. Uses of entities are the queries' sources, which are heads and then tails,
-  /// and the negatives; uses of relations are the queries' own.
-  std::span<const std::int32_t> entity_places() const noexcept { return entity_index_.places(); }
-  std::span<const std::int32_t> relation_places() const noexcept { return relation_index_.places(); }
-  std::span<const std::int32_t> negative_places() const noexcept {
-    return entity_places().subspan(queries());
+  /// Position of each use among the unique rows. Uses of entities are the sources of the queries (heads, then
+  /// tails) and the negatives; uses of relations are those of the queries.
+  std::span<const std::int32_t> entity_positions() const noexcept { return entity_index_.positions(); }
+  std::span<const std::int32_t> relation_positions() const noexcept { return relation_index_.positions(); }
+  std::span<const std::int32_t> negative_positions() const noexcept {
+    return entity_positions().subspan(queries());
   }
 
-  // A query's entity, its answer and its relation.
+  // Positions of a query's entity, answer and relation.
   std::size_t source(std::size_t query) const noexcept {
-    return static_cast<std::size_t>(entity_places()[query]);
+    return static_cast<std::size_t>(entity_positions()[query]);
   }
   std::size_t answer(std::size_t query) const noexcept {
     const std::size_t half = queries() / 2;
     return source(query < half ? query + half : query - half);
   }
   std::size_t relation(std::size_t query) const noexcept {
-    return static_cast<std::size_t>(relation_places()[query]);
+    return static_cast<std::size_t>(relation_positions()[query]);
   }
 
   const StepOptions& options() const noexcept { return options_; }
@@ -76,8 +76,8 @@ class BatchPlan {
   RowIndex relation_index_;
 };
 
-/// Each negative's logit is raised by this, so that the sampled softmax estimates the full one:
-/// log((entities - 1) / negatives).
+/// Correction that is added to the logit of each negative, so that the sampled softmax estimates the full
+/// one: log((entities - 1) / negatives).
 float logit_correction(const StepOptions& options) noexcept;
 
 }  // namespace capstan::kge

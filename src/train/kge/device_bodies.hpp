@@ -1,5 +1,5 @@
-// device_bodies.hpp -- what threads of a GPU do in a step of kge::DeviceStep; see row_bodies.hpp and
-// blocks.cuh for how they are called.
+// device_bodies.hpp -- work of GPU threads in a step of kge::DeviceStep; see row_bodies.hpp and blocks.cuh
+// for the calling convention.
 #pragma once
 
 #include <cmath>
@@ -15,14 +15,14 @@ namespace capstan::kge {
 
 using gpu::Divider;
 
-/// Some neighbours of a row, or of both halves of a row of complex numbers.
+/// kWidth adjacent floats of a row, or of each half of a row of complex numbers.
 template <ModelKind kModel, int kWidth>
 struct Unit {
   static constexpr int kParts = kModel == ModelKind::complex ? 2 : 1;
   using Pack = gpu::Pack<float, kWidth>;
   Pack part[kParts];
 
-  /// `part_size`: floats of a part of a row.
+  /// `part_size`: floats in a part of a row.
   CAPSTAN_BOTH static Unit load(const float* row, std::uint32_t unit, std::uint32_t part_size) {
     Unit read;
     for (int p = 0; p < kParts; ++p) {
@@ -42,8 +42,8 @@ struct Unit {
   }
 };
 
-/// Rounds as make_query does on a host that multiplies and adds at once (x86-64: AVX2), so that both get the
-/// same bits.
+/// Rounds as make_query does on a host with fused multiply-add (x86-64: AVX2), so that both give the same
+/// bits.
 template <ModelKind kModel, int kWidth>
 CAPSTAN_BOTH Unit<kModel, kWidth> query_of(const Unit<kModel, kWidth>& entity,
                                            const Unit<kModel, kWidth>& relation) {
@@ -63,7 +63,8 @@ CAPSTAN_BOTH Unit<kModel, kWidth> query_of(const Unit<kModel, kWidth>& entity,
   return query;
 }
 
-/// What a query's gradient means for one of the two rows that it is made of; `other` is the other one.
+/// Adds the gradient by one of the two rows of a query, given the gradient by the query; `other` is the other
+/// row.
 template <ModelKind kModel, int kWidth>
 CAPSTAN_BOTH void add_query_gradient(Unit<kModel, kWidth>& sum, const Unit<kModel, kWidth>& gradient,
                                      const Unit<kModel, kWidth>& other) {
@@ -97,21 +98,21 @@ CAPSTAN_BOTH void add_cubic_penalty(Unit<kModel, kWidth>& sum, float factor,
   }
 }
 
-/// What all bodies of a step read and write.
+/// Inputs, outputs and scratch buffers of the bodies of a step.
 struct StepMemory {
   DeviceLists lists;
   std::uint32_t dim, part_size;  // part_size: dim, or half of it for complex numbers
-  std::uint32_t stride;          // of queries and gradients of negatives; TransE's rows have one float more
+  std::uint32_t stride;          // of queries and gradients of negatives; TransE adds a column
   std::uint32_t query_parts, negative_parts;
   const float* entities;
   const float* relations;
   float* queries;             // [queries, stride]
   float* negatives;           // [negatives, dim]
-  float* scores;              // [a block of queries, negatives], then weights
+  float* scores;              // [block of queries, negatives]; replaced by the weights
   float* query_gradients;     // [query_parts, queries, dim]
   float* negative_gradients;  // [negative_parts, negatives, stride]
   float* sums;                // [chunks, dim]
-  float* losses;              // of queries, as are the next two
+  float* losses;              // [queries], as are the next two
   float* positive_weights;
   float* weight_sums;
   float* entity_gradients;
@@ -122,17 +123,17 @@ struct StepMemory {
     return query < half ? query + half : query - half;
   }
   CAPSTAN_BOTH const float* entity_of_use(std::uint32_t use) const {
-    return entities + std::uint64_t{lists.entity_places[use]} * dim;
+    return entities + std::uint64_t{lists.entity_positions[use]} * dim;
   }
   CAPSTAN_BOTH const float* relation_of(std::uint32_t query) const {
-    return relations + std::uint64_t{lists.relation_places[query]} * dim;
+    return relations + std::uint64_t{lists.relation_positions[query]} * dim;
   }
 };
 
-/// For bodies that find nothing before they load.
+/// Result of find() in bodies whose load() needs no location.
 struct Nothing {};
 
-/// Queries, and the negatives' rows one after the other. One number a unit.
+/// Computes the queries and gathers the rows of the negatives. One number per unit.
 template <ModelKind kModel, int kWidth>
 struct QueryBody {
   using U = Unit<kModel, kWidth>;
@@ -156,13 +157,13 @@ struct QueryBody {
     }
     float* const query = memory.queries + std::uint64_t{use} * memory.stride;
     read.store(query, unit, memory.part_size);
-    // By which the product with the weights gets their sums as a column of its own.
+    // The product with the weights then yields their sums as an extra column.
     if (kModel == ModelKind::transe && unit == 0) query[memory.dim] = 1;
   }
 };
 
-/// d loss / d query from the parts of the product, the answer and, for TransE, the query itself; in the first
-/// part's place. One number a unit.
+/// Computes d loss / d query from the partial sums of the product, the answer and, for TransE, the query;
+/// stores it over the first partial sum. One number per unit.
 template <ModelKind kModel, int kWidth>
 struct QueryGradientBody {
   using U = Unit<kModel, kWidth>;
@@ -192,7 +193,8 @@ struct QueryGradientBody {
   }
 };
 
-/// sums[chunk] = what the uses of a chunk give to their row's gradient. One number a unit.
+/// sums[chunk] = sum of the contributions of the chunk's uses to the gradient of their row. One number per
+/// unit.
 template <ModelKind kModel, int kWidth>
 struct ChunkBody {
   using U = Unit<kModel, kWidth>;
@@ -237,7 +239,7 @@ struct ChunkBody {
   CAPSTAN_BOTH U gradient_of(std::uint32_t query, std::uint32_t unit) const {
     return U::load(memory.query_gradients + std::uint64_t{query} * memory.dim, unit, memory.part_size);
   }
-  /// The row is also the answer of the query in the other direction.
+  /// Adds the row's gradient as the answer of the query in the other direction.
   CAPSTAN_BOTH void add_answer(U& sum, std::uint32_t use, std::uint32_t unit) const {
     const std::uint32_t query = memory.answer_use(use);
     const float weight = memory.positive_weights[query];
@@ -259,13 +261,13 @@ struct ChunkBody {
   }
 };
 
-/// Gradients of the rows: their chunks' sums, and the penalty. One number a unit.
+/// Computes the gradients of the rows: the sums of their chunks, and the penalty. One number per unit.
 template <ModelKind kModel, int kWidth>
 struct GradientBody {
   using U = Unit<kModel, kWidth>;
   StepMemory memory;
   Divider units;
-  float entity_slope, relation_slope;  // of the penalty, for one use
+  float entity_slope, relation_slope;  // of the penalty, per use
 
   struct Chunks {
     std::uint32_t begin, end;

@@ -1,4 +1,4 @@
-// device_evaluator.cpp -- evaluation by a GPU, see evaluator.hpp.
+// device_evaluator.cpp -- evaluation on a GPU, see evaluator.hpp.
 #include <optional>
 
 #include "base/log.hpp"
@@ -16,12 +16,12 @@ class DeviceEvaluator final : public GpuEvaluator {
 
   Metrics rank(std::span<const Triple> triples, std::int64_t evaluation, const Variable<float>& entities,
                const Variable<float>& relations) override {
-    if (table_of_ != evaluation) {
-      table_of_.reset();
+    if (table_evaluation_ != evaluation) {
+      table_evaluation_.reset();
       float* const table = ranker_.make_table();
       entities.pull(stream_, 0, DeviceSpan(table, entities.rows() * entities.width()));
       ranker_.measure_table();
-      table_of_ = evaluation;
+      table_evaluation_ = evaluation;
       log::debug("GPU {} ranks {} entities of {} floats", stream_.device(), entities.rows(),
                  entities.width());
     }
@@ -33,14 +33,14 @@ class DeviceEvaluator final : public GpuEvaluator {
   }
 
   void end() override {
-    table_of_.reset();
+    table_evaluation_.reset();
     ranker_.drop_table();
   }
 
  private:
   DeviceStream stream_;
   DeviceRanker ranker_;
-  std::optional<std::int64_t> table_of_;  // the evaluation
+  std::optional<std::int64_t> table_evaluation_;  // evaluation that loaded the table
   gpu::Values<float> relation_rows_;
 };
 

@@ -1,4 +1,4 @@
-// device_models.hpp -- picks the code of a GPU's thread for a model and the width of its rows.
+// device_models.hpp -- selects the instantiation of a GPU body for a model and a row width.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ void with_model(ModelKind model, const F& f) {
   }
 }
 
-/// f(model, width, units of a row): 16 bytes at a time where rows, or their halves, are made of them.
+/// Calls f(model, width, units per row). Units are 16 bytes where the size of a row, or of its halves, is a
+/// multiple of that.
 template <class F>
 void with_unit(ModelKind model, std::uint32_t part_size, const F& f) {
   with_model(model, [&](auto tag) {

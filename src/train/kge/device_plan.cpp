@@ -1,4 +1,4 @@
-// device_plan.cpp -- lists by counting: linear in the uses.
+// device_plan.cpp -- builds the lists by a counting sort, linear in the number of uses.
 #include "train/kge/device_plan.hpp"
 
 #include <algorithm>
@@ -17,25 +17,25 @@ void DevicePlan::draw(std::span<const Triple> batch, std::uint64_t seed, std::ui
   if (copied_) copied_->wait();
   const std::size_t queries = batch_.queries();
   const std::size_t entities = batch_.entity_ids().size(), relations = batch_.relation_ids().size();
-  const std::size_t entity_uses = batch_.entity_places().size();
+  const std::size_t entity_uses = batch_.entity_positions().size();
   const std::size_t all_uses = entity_uses + queries;
-  most_words_ = 4 * all_uses + most_chunks(all_uses) + 2;  // no more rows than uses
-  if (most_words_ * sizeof(std::uint32_t) > pinned_.size()) {
+  max_words_ = 4 * all_uses + max_chunks(all_uses) + 2;  // there are at most as many rows as uses
+  if (max_words_ * sizeof(std::uint32_t) > pinned_.size()) {
     pinned_ = {};
-    pinned_ = gpu::PinnedMemory(most_words_ * sizeof(std::uint32_t));
+    pinned_ = gpu::PinnedMemory(max_words_ * sizeof(std::uint32_t));
   }
   auto* const words = reinterpret_cast<std::uint32_t*>(pinned_.data());
-  std::ranges::copy(batch_.entity_places(), words);
-  std::ranges::copy(batch_.relation_places(), words + entity_uses);
+  std::ranges::copy(batch_.entity_positions(), words);
+  std::ranges::copy(batch_.relation_positions(), words + entity_uses);
   std::uint32_t* const uses = words + all_uses;
   std::uint32_t* const charges = uses + all_uses;
 
   chunk_begins_.clear();
   row_chunks_.clear();
   shape_ = {to_u32(queries), to_u32(entity_uses - queries), to_u32(entities), to_u32(relations)};
-  add_lists(batch_.entity_places(), entities, queries, uses, charges);
+  add_lists(batch_.entity_positions(), entities, queries, uses, charges);
   shape_.entity_chunks = to_u32(chunk_begins_.size());
-  add_lists(batch_.relation_places(), relations, queries, uses + entity_uses, charges + entities);
+  add_lists(batch_.relation_positions(), relations, queries, uses + entity_uses, charges + entities);
   shape_.chunks = to_u32(chunk_begins_.size());
   for (std::size_t i = shape_.entity_chunks; i < chunk_begins_.size(); ++i) {
     chunk_begins_[i] += to_u32(entity_uses);
@@ -45,16 +45,16 @@ void DevicePlan::draw(std::span<const Triple> batch, std::uint64_t seed, std::ui
   auto* const row_chunks = charges + entities + relations;
   auto* const end = std::ranges::copy(chunk_begins_, std::ranges::copy(row_chunks_, row_chunks).out).out;
   words_ = static_cast<std::size_t>(end - words);
-  CAPSTAN_ASSERT(words_ <= most_words_);
+  CAPSTAN_ASSERT(words_ <= max_words_);
 }
 
-/// The uses below `charged` are those that the penalty counts.
-void DevicePlan::add_lists(std::span<const std::int32_t> places, std::size_t rows, std::size_t charged,
+/// The penalty counts the uses below `charged`.
+void DevicePlan::add_lists(std::span<const std::int32_t> positions, std::size_t rows, std::size_t charged,
                            std::uint32_t* uses, std::uint32_t* charges) {
   begins_.assign(rows + 1, 0);
   std::fill_n(charges, rows, 0U);
-  for (std::size_t use = 0; use < places.size(); ++use) {
-    const auto row = static_cast<std::size_t>(places[use]);
+  for (std::size_t use = 0; use < positions.size(); ++use) {
+    const auto row = static_cast<std::size_t>(positions[use]);
     ++begins_[row + 1];
     if (use < charged) ++charges[row];
   }
@@ -65,19 +65,19 @@ void DevicePlan::add_lists(std::span<const std::int32_t> places, std::size_t row
       chunk_begins_.push_back(at);
     }
   }
-  for (std::size_t use = 0; use < places.size(); ++use) {
-    uses[begins_[static_cast<std::size_t>(places[use])]++] = to_u32(use);
+  for (std::size_t use = 0; use < positions.size(); ++use) {
+    uses[begins_[static_cast<std::size_t>(positions[use])]++] = to_u32(use);
   }
 }
 
-DeviceLists DevicePlan::start_copy(const gpu::Stream& stream, std::uint32_t* there) {
-  gpu::copy(stream, there, pinned_.data(), words_ * sizeof(std::uint32_t));
+DeviceLists DevicePlan::start_copy(const gpu::Stream& stream, std::uint32_t* destination) {
+  gpu::copy(stream, destination, pinned_.data(), words_ * sizeof(std::uint32_t));
   if (!copied_) copied_.emplace(stream.device());
   copied_->record(stream);
   DeviceLists lists = shape_;
-  lists.entity_places = there;
-  lists.relation_places = lists.entity_places + lists.queries + lists.negatives;
-  lists.uses = lists.relation_places + lists.queries;
+  lists.entity_positions = destination;
+  lists.relation_positions = lists.entity_positions + lists.queries + lists.negatives;
+  lists.uses = lists.relation_positions + lists.queries;
   lists.charges = lists.uses + 2 * std::size_t{lists.queries} + lists.negatives;
   lists.row_chunks = lists.charges + lists.entities + lists.relations;
   lists.chunk_begins = lists.row_chunks + lists.entities + lists.relations + 1;

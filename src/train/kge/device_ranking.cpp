@@ -1,4 +1,4 @@
-// device_ranking.cpp -- see device_ranking.hpp: the table's room and the plan of a slice.
+// device_ranking.cpp -- see device_ranking.hpp: allocation of the table, and the plan of a slice.
 #include "train/kge/device_ranking.hpp"
 
 #include <fmt/format.h>
@@ -12,21 +12,21 @@
 namespace capstan::kge {
 namespace {
 
-/// Fewer scores at once would leave a GPU without work.
-constexpr std::size_t kLeastScores = std::size_t{1} << 16;
-/// What a table leaves free for others of the same GPU: workers, and ps that save.
-constexpr std::uint64_t kMostSpare = std::uint64_t{256} << 20;
+/// Minimum number of scores in memory; fewer would leave the GPU idle.
+constexpr std::size_t kMinScores = std::size_t{1} << 16;
+/// Upper bound of the memory that is left to other users of the GPU: workers, and ps that save.
+constexpr std::uint64_t kMaxReserve = std::uint64_t{256} << 20;
 
 }  // namespace
 
 DeviceRanker::DeviceRanker(const RankerOptions& options, const TrueAnswers& true_answers,
-                           const gpu::Stream& stream, std::size_t most_scores)
+                           const gpu::Stream& stream, std::size_t max_scores)
     : options_(options),
       dim_(static_cast<std::uint32_t>(options.dim)),
       true_answers_(&true_answers),
       stream_(stream),
-      most_scores_(most_scores) {
-  CAPSTAN_ASSERT(options.dim > 0 && options.entities > 0 && options.relations > 0 && most_scores > 0);
+      max_scores_(max_scores) {
+  CAPSTAN_ASSERT(options.dim > 0 && options.entities > 0 && options.relations > 0 && max_scores > 0);
   CAPSTAN_ASSERT(options.entities < std::int64_t{1} << 31);
 }
 
@@ -36,30 +36,31 @@ float* DeviceRanker::make_table() {
   if (has_table()) return table_.data();
   const auto entities = static_cast<std::size_t>(options_.entities);
   const gpu::Info before = gpu::info(stream_.device());
-  const std::uint64_t spare = std::min(before.bytes / 16, kMostSpare);
+  const std::uint64_t reserve = std::min(before.bytes / 16, kMaxReserve);
   const std::uint64_t table = entities * (std::uint64_t{dim_} + 1) * sizeof(float);
-  const std::uint64_t wanted = table + spare + 2 * kLeastScores * sizeof(float);
-  const auto no_room = [&](const std::string& why) {
+  const std::uint64_t needed = table + reserve + 2 * kMinScores * sizeof(float);
+  const auto out_of_memory = [&](const std::string& why) {
     return Error(Code::resource_exhausted,
-                 fmt::format("no room to rank {} entities of {} floats on GPU {} ({}): {}", entities, dim_,
+                 fmt::format("cannot rank {} entities of {} floats on GPU {} ({}): {}", entities, dim_,
                              stream_.device(), before.name, why));
   };
-  if (before.free_bytes < wanted) {
+  if (before.free_bytes < needed) {
     constexpr double kMiB = 1 << 20;
-    throw no_room(
-        fmt::format("their table and what is to stay free are {:.1f} MiB, {:.1f} of {:.1f} MiB are "
+    throw out_of_memory(
+        fmt::format("the table and the reserve for other processes need {:.1f} MiB, {:.1f} of {:.1f} MiB are "
                     "free",
-                    static_cast<double>(wanted) / kMiB, static_cast<double>(before.free_bytes) / kMiB,
+                    static_cast<double>(needed) / kMiB, static_cast<double>(before.free_bytes) / kMiB,
                     static_cast<double>(before.bytes) / kMiB));
   }
-  scores_now_ = std::min<std::size_t>(most_scores_, (before.free_bytes - table - spare) / 2 / sizeof(float));
+  score_capacity_ =
+      std::min<std::size_t>(max_scores_, (before.free_bytes - table - reserve) / 2 / sizeof(float));
   try {
     squares_ = gpu::Values<float>(stream_.device(), entities);
     largest_square_ = gpu::Values<std::uint32_t>(stream_.device(), 1);
     table_ = gpu::Values<float>(stream_.device(), entities * dim_);
-  } catch (const Error& error) {  // others have taken it meanwhile, or it is in pieces
+  } catch (const Error& error) {  // allocated by another process in the meantime, or fragmented
     drop_table();
-    if (error.code() == Code::resource_exhausted) throw no_room(error.what());
+    if (error.code() == Code::resource_exhausted) throw out_of_memory(error.what());
     throw;
   }
   return table_.data();
@@ -77,16 +78,16 @@ void DeviceRanker::plan(std::span<const Triple> slice) {
   const std::size_t size = slice.size(), queries = 2 * size;
   relation_uses_.resize(queries);
   words_.resize(3 * queries);
-  right_.clear();
-  right_begins_.clear();
+  known_.clear();
+  known_begins_.clear();
   const auto add = [&](std::size_t query, std::int32_t entity, std::int32_t relation, std::int32_t answer) {
     relation_uses_[query] = relation;
     words_[query] = static_cast<std::uint32_t>(entity);
     words_[2 * queries + query] = static_cast<std::uint32_t>(answer);
-    right_begins_.push_back(static_cast<std::uint32_t>(right_.size()));
+    known_begins_.push_back(static_cast<std::uint32_t>(known_.size()));
     const auto known = true_answers_->of(entity, relation);
     const auto mask = [&](std::int32_t id) {
-      right_.push_back({static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(id)});
+      known_.push_back({static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(id)});
     };
     for (const std::int32_t id : known) mask(id);
     if (!std::binary_search(known.begin(), known.end(), answer)) mask(answer);
@@ -98,10 +99,10 @@ void DeviceRanker::plan(std::span<const Triple> slice) {
     const auto reciprocal = static_cast<std::int32_t>(slice[i].relation + options_.relations);
     add(size + i, slice[i].tail, reciprocal, slice[i].head);
   }
-  right_begins_.push_back(static_cast<std::uint32_t>(right_.size()));
+  known_begins_.push_back(static_cast<std::uint32_t>(known_.size()));
   relation_index_.build(relation_uses_);
   for (std::size_t query = 0; query < queries; ++query) {
-    words_[queries + query] = static_cast<std::uint32_t>(relation_index_.places()[query]);
+    words_[queries + query] = static_cast<std::uint32_t>(relation_index_.positions()[query]);
   }
 }
 

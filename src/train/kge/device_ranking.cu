@@ -1,5 +1,5 @@
-// device_ranking.cu -- the kernels of device_ranking.hpp. For each block of queries and entities a product of
-// matrices, which does nearly all of the arithmetic, and two kernels; three more for a slice.
+// device_ranking.cu -- kernels of device_ranking.hpp. For each block of queries and entities: a matrix
+// product, which does nearly all of the arithmetic, and two kernels; three more kernels per slice.
 #include "train/kge/device_ranking.hpp"
 
 #include <algorithm>
@@ -18,9 +18,9 @@ namespace {
 using gpu::each;
 using gpu::each_block;
 
-constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 31;
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 31;
 
-/// Queries of a block, where a slice has so many: each row of the table is read once for them.
+/// Number of queries in a block if the slice has as many: they share one read of each row of the table.
 constexpr std::size_t kQueryBlock = 512;
 
 }  // namespace
@@ -37,23 +37,23 @@ void DeviceRanker::measure_table() {
   each_block(stream_, SquareBody{memory}, static_cast<std::uint32_t>(options_.entities));
 }
 
-/// Gives the stream the copies of the plan.
-RankMemory DeviceRanker::make_room(const float* relation_rows) {
+/// Allocates the buffers and enqueues the copies of the plan.
+RankMemory DeviceRanker::reserve_buffers(const float* relation_rows) {
   const std::size_t queries = words_.size() / 3;
-  if (std::max(queries * dim_, right_.size()) >= kMostNumbers) {
+  if (std::max(queries * dim_, known_.size()) >= kMaxElements) {
     throw Error(
         Code::invalid_argument,
-        "more floats in the queries of a slice, or more right answers, than a GPU's kernels can count");
+        "the slice is too large for the GPU kernels, expected fewer than 2^31 floats and known answers");
   }
   const int device = stream_.device();
   gpu::grow(device_words_, device, words_.size());
-  gpu::grow(device_right_, device, right_.size());
+  gpu::grow(device_known_, device, known_.size());
   gpu::grow(query_rows_, device, queries * dim_);
   gpu::grow(thresholds_, device, queries);
   gpu::grow(device_counts_, device, queries);
   counts_.resize(queries);
   gpu::copy(stream_, device_words_.data(), words_.data(), words_.size() * sizeof(std::uint32_t));
-  gpu::copy(stream_, device_right_.data(), right_.data(), right_.size() * sizeof(RightAnswer));
+  gpu::copy(stream_, device_known_.data(), known_.data(), known_.size() * sizeof(KnownAnswer));
   RankMemory memory{};
   memory.dim = dim_;
   memory.part_size = options_.model == ModelKind::complex ? dim_ / 2 : dim_;
@@ -72,17 +72,17 @@ RankMemory DeviceRanker::make_room(const float* relation_rows) {
 
 void DeviceRanker::score_blocks(const RankMemory& given) {
   const std::size_t queries = counts_.size(), entities = static_cast<std::size_t>(options_.entities);
-  const std::size_t least_rows = std::min({queries, kQueryBlock, scores_now_});
-  const std::size_t columns = std::min(entities, scores_now_ / least_rows);
-  const std::size_t rows = std::min(queries, scores_now_ / columns);
+  const std::size_t min_rows = std::min({queries, kQueryBlock, score_capacity_});
+  const std::size_t columns = std::min(entities, score_capacity_ / min_rows);
+  const std::size_t rows = std::min(queries, score_capacity_ / columns);
   gpu::grow(scores_, stream_.device(), rows * columns);
   RankMemory memory = given;
   memory.scores = scores_.data();
   for (std::size_t query = 0; query < queries; query += rows) {
     const auto count = static_cast<std::uint32_t>(std::min(rows, queries - query));
     const auto first_query = static_cast<std::uint32_t>(query);
-    const std::uint32_t right = right_begins_[query];
-    const std::uint32_t right_count = right_begins_[query + count] - right;
+    const std::uint32_t known = known_begins_[query];
+    const std::uint32_t known_count = known_begins_[query + count] - known;
     for (std::size_t entity = 0; entity < entities; entity += columns) {
       const auto first_entity = static_cast<std::uint32_t>(entity);
       const auto width = static_cast<std::uint32_t>(std::min(columns, entities - entity));
@@ -97,8 +97,8 @@ void DeviceRanker::score_blocks(const RankMemory& given) {
                               .out = memory.scores,
                               .out_stride = width});
       each<2>(stream_,
-              MaskAnswerBody{device_right_.data() + right, first_query, first_entity, width, memory.scores},
-              right_count);
+              MaskAnswerBody{device_known_.data() + known, first_query, first_entity, width, memory.scores},
+              known_count);
       with_model(options_.model, [&](auto model) {
         each_block(stream_, CountBody<decltype(model)::kKind>{memory, first_query, first_entity, width},
                    count);
@@ -110,7 +110,7 @@ void DeviceRanker::score_blocks(const RankMemory& given) {
 Metrics DeviceRanker::rank(const float* relation_rows) {
   CAPSTAN_ASSERT(has_table() && !words_.empty());
   const gpu::On on(stream_);
-  const RankMemory memory = make_room(relation_rows);
+  const RankMemory memory = reserve_buffers(relation_rows);
   const auto queries = static_cast<std::uint32_t>(counts_.size());
   with_unit(options_.model, memory.part_size, [&](auto model, auto width, Divider units) {
     constexpr ModelKind kModel = decltype(model)::kKind;

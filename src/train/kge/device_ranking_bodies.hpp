@@ -1,5 +1,5 @@
-// device_ranking_bodies.hpp -- what threads of a GPU do in kge::DeviceRanker; see row_bodies.hpp and
-// blocks.cuh for how they are called. The rule of ranks, of close calls too, is Ranker's (ranking.cpp).
+// device_ranking_bodies.hpp -- work of GPU threads in kge::DeviceRanker; see row_bodies.hpp and blocks.cuh
+// for the calling convention. Ranks, ties and close scores follow Ranker (ranking.cpp).
 #pragma once
 
 #include <bit>
@@ -15,42 +15,42 @@
 
 namespace capstan::kge {
 
-/// A right answer of a query, its own or another known one.
-struct RightAnswer {
+/// A correct answer of a query: its own or another known one.
+struct KnownAnswer {
   std::uint32_t query, entity;
 };
 
-/// How many of the other entities score more than a query's answer, and as much.
+/// Numbers of other entities that score above the answer of a query, and equal to it.
 struct RankCounts {
   std::uint32_t better, equal;
 };
 
-/// Exact of the answer, and between which scores only exact ones decide.
+/// Exact score of the answer, and the interval in which scores are recomputed exactly.
 struct Threshold {
   double answer;
   float low, high;
 };
 
-/// What the bodies of a ranking read and write.
+/// Inputs, outputs and scratch buffers of the bodies of a ranking.
 struct RankMemory {
   std::uint32_t dim, part_size;          // part_size: dim, or half of it for complex numbers
-  const float* entities;                 // [entities, dim], as is what is given by entity
-  float* squares;                        // of the rows' norms
-  std::uint32_t* largest_square;         // its bits; numbers of at least 0 are in their bits' order
+  const float* entities;                 // [entities, dim]
+  float* squares;                        // [entities], squared norms of the rows
+  std::uint32_t* largest_square;         // as bits: non-negative floats are ordered as their bits
   const float* relations;                // [relations of the plan, dim]
-  const std::uint32_t* query_entities;   // [queries], as are those by query
-  const std::uint32_t* query_relations;  // places among the relations
+  const std::uint32_t* query_entities;   // [queries], as are the arrays below
+  const std::uint32_t* query_relations;  // positions in `relations`
   const std::uint32_t* answers;
   float* queries;  // [queries, dim]
   Threshold* thresholds;
   RankCounts* counts;
-  float* scores;  // [a block of queries, a block of entities]
+  float* scores;  // [block of queries, block of entities]
 };
 
-/// What is masked counts for no rank.
+/// Score of entities that are excluded from the rank.
 inline constexpr float kMaskedScore = -std::numeric_limits<float>::infinity();
 
-/// The square of each row's norm, and the largest of all. One block a row.
+/// Computes the squared norm of each row, and the largest of all. One block per row.
 struct SquareBody {
   static constexpr std::uint32_t kThreads = 64;
   struct Shared {
@@ -80,7 +80,7 @@ struct SquareBody {
   }
 };
 
-/// One number a unit of a query.
+/// Computes the queries. One number per unit.
 template <ModelKind kModel, int kWidth>
 struct RankQueryBody {
   using U = Unit<kModel, kWidth>;
@@ -103,8 +103,8 @@ struct RankQueryBody {
   }
 };
 
-/// The host's sums in the host's order: a product of two floats is exact in double, so that it makes no
-/// difference whether it is rounded before it is added. The same bits for the same rows.
+/// Sums in the order of Ranker::exact_score, with the same bits: a product of two floats is exact in double,
+/// so fused and separate rounding agree.
 template <ModelKind kModel>
 CAPSTAN_BOTH double exact_score(const float* query, const float* row, std::uint32_t dim) {
   double product = 0, square = 0;
@@ -116,7 +116,7 @@ CAPSTAN_BOTH double exact_score(const float* query, const float* row, std::uint3
   return kModel == ModelKind::transe ? 2 * product - square : product;
 }
 
-/// Thresholds, and counts of 0. One number a query.
+/// Computes the thresholds and resets the counts. One number per query.
 template <ModelKind kModel>
 struct ThresholdBody {
   RankMemory memory;
@@ -128,11 +128,11 @@ struct ThresholdBody {
     constexpr float kLargest = std::numeric_limits<float>::max();
     const float* const answer = memory.entities + std::uint64_t{memory.answers[query]} * memory.dim;
     Threshold threshold{exact_score<kModel>(row, answer, memory.dim), -kLargest, -kLargest};
-    // An answer that is not a number: everybody is better.
+    // A NaN answer ranks last: every entity counts as better.
     if (!(threshold.answer == threshold.answer)) return threshold;
-    const double found = margin(row);
-    threshold.low = to_float(threshold.answer - found);
-    threshold.high = to_float(threshold.answer + found);
+    const double bound = margin(row);
+    threshold.low = to_float(threshold.answer - bound);
+    threshold.high = to_float(threshold.answer + bound);
     return threshold;
   }
   CAPSTAN_BOTH void store(std::uint32_t query, const float*, const Threshold& threshold) const {
@@ -141,7 +141,7 @@ struct ThresholdBody {
   }
 
  private:
-  /// The classical bound of a sum of products in any order, twice.
+  /// Twice the classical error bound of a sum of products in any order.
   CAPSTAN_BOTH double margin(const float* query) const {
     double square = 0;
     for (std::uint32_t i = 0; i < memory.dim; ++i) {
@@ -150,8 +150,8 @@ struct ThresholdBody {
     const auto largest_square = static_cast<double>(std::bit_cast<float>(*memory.largest_square));
     const double product = std::sqrt(square) * std::sqrt(largest_square);
     const double rounding = 2 * (static_cast<double>(memory.dim) + 8) * 0x1p-24;
-    const double found = rounding * (kModel == ModelKind::transe ? 2 * product + largest_square : product);
-    return found == found ? found : std::numeric_limits<double>::infinity();
+    const double bound = rounding * (kModel == ModelKind::transe ? 2 * product + largest_square : product);
+    return bound == bound ? bound : std::numeric_limits<double>::infinity();
   }
   CAPSTAN_BOTH static float to_float(double value) {
     constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
@@ -159,22 +159,23 @@ struct ThresholdBody {
   }
 };
 
-/// Masks the scores of right answers. One number an answer.
+/// Masks the scores of correct answers. One number per answer.
 struct MaskAnswerBody {
-  const RightAnswer* right;
+  const KnownAnswer* known;
   std::uint32_t first_query, first_entity, columns;
-  float* scores;  // [queries from first_query on, columns entities from first_entity on]
+  float* scores;  // [queries from first_query, columns entities from first_entity]
 
-  CAPSTAN_BOTH RightAnswer find(std::uint32_t number) const { return right[number]; }
-  CAPSTAN_BOTH float load(std::uint32_t, const RightAnswer&) const { return kMaskedScore; }
-  CAPSTAN_BOTH void store(std::uint32_t, const RightAnswer& at, float score) const {
-    const std::uint32_t column = at.entity - first_entity;  // of entities before it, more than columns
+  CAPSTAN_BOTH KnownAnswer find(std::uint32_t number) const { return known[number]; }
+  CAPSTAN_BOTH float load(std::uint32_t, const KnownAnswer&) const { return kMaskedScore; }
+  CAPSTAN_BOTH void store(std::uint32_t, const KnownAnswer& at, float score) const {
+    const std::uint32_t column =
+        at.entity - first_entity;  // wraps around below first_entity: not less than columns
     if (column < columns) scores[std::uint64_t{at.query - first_query} * columns + column] = score;
   }
 };
 
-/// Counts a block of entities for a query. One block a query; a close call is decided by the thread that
-/// meets it, about ten of 40,000.
+/// Counts a block of entities for a query. One block per query. Scores between the thresholds, about 10 of
+/// 40,000, are recomputed by the thread that reads them.
 template <ModelKind kModel>
 struct CountBody {
   static constexpr std::uint32_t kThreads = 256;

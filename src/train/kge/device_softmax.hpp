@@ -1,5 +1,5 @@
-// device_softmax.hpp -- losses of queries and weights of their candidates by blocks of a GPU's threads
-// (blocks.cuh); what kernels.hpp does on the host.
+// device_softmax.hpp -- losses of queries and weights of their candidates on a GPU (blocks.cuh), as
+// kernels.hpp computes them on the host.
 #pragma once
 
 #include <cmath>
@@ -16,29 +16,29 @@ using gpu::Larger;
 using gpu::Reduction;
 using gpu::Sum;
 
-/// One block a query: its scores, or the squares of its distances, become weights (see softmax_scores and
-/// softmax_distances in kernels.hpp). Negatives that are its answer get none.
+/// Replaces the scores of a query, or its squared distances, by weights (see softmax_scores and
+/// softmax_distances in kernels.hpp). Negatives that equal the answer get weight 0. One block per query.
 template <ModelKind kModel>
 struct SoftmaxBody {
   static constexpr std::uint32_t kThreads = 256;
   static constexpr bool kIsDistance = kModel == ModelKind::transe;
-  /// Far below any real score, and its exponential is exactly 0.
+  /// Below any real score; its exponential is exactly 0.
   static constexpr float kMasked = -1e30F;
-  /// Distances below are rounding errors.
+  /// Smaller distances are rounding errors.
   static constexpr float kSmallest = 1e-6F;
 
   struct Shared {
     Reduction<float, kThreads> reduction;
   };
   struct Mine {
-    float positive;  // the answer's score or distance
-    float most;      // of the logits
-    float sum;       // of the negatives' exponentials
-    float weights;   // their sum
+    float positive;   // the answer's score or distance
+    float max_logit;  // over the candidates
+    float sum;        // of the exponentials of the negatives
+    float weights;    // sum of the negatives' weights
   };
 
   StepMemory memory;
-  std::uint32_t first;  // query of the block of scores
+  std::uint32_t first;  // first query of the block of scores
   float correction;
 
   template <class B>
@@ -50,25 +50,25 @@ struct SoftmaxBody {
 
     block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
       mine.positive = positive_part(thread, query, memory.entity_of_use(answer_use));
-      mine.most = find_logits(thread, scores, memory.lists.entity_places[answer_use]);
+      mine.max_logit = compute_logits(thread, scores, memory.lists.entity_positions[answer_use]);
     });
     Floats::template run<Sum, Mine, Shared>(block, &Mine::positive);
-    Floats::template run<Larger, Mine, Shared>(block, &Mine::most);
+    Floats::template run<Larger, Mine, Shared>(block, &Mine::max_logit);
     block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
       if constexpr (kIsDistance) mine.positive = Larger::of(std::sqrt(mine.positive), kSmallest);
-      mine.most = Larger::of(logit(mine.positive), mine.most + correction);
+      mine.max_logit = Larger::of(logit(mine.positive), mine.max_logit + correction);
       mine.sum = 0;
       for (std::uint32_t j = thread; j < count; j += kThreads) {
         const float score = scores[j];
         const float weight =
-            std::exp(score * (kIsDistance ? kTransETemperature : 1.0F) + correction - mine.most);
-        scores[j] = kIsDistance ? weight / score : weight;  // the score is the distance below 0
+            std::exp(score * (kIsDistance ? kTransETemperature : 1.0F) + correction - mine.max_logit);
+        scores[j] = kIsDistance ? weight / score : weight;  // the score is the negative distance
         mine.sum += weight;
       }
     });
     Floats::template run<Sum, Mine, Shared>(block, &Mine::sum);
     block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      const float total = mine.sum + std::exp(logit(mine.positive) - mine.most);
+      const float total = mine.sum + std::exp(logit(mine.positive) - mine.max_logit);
       const float factor = kIsDistance ? -kTransETemperature / total : 1 / total;
       mine.weights = 0;
       for (std::uint32_t j = thread; j < count; j += kThreads) {
@@ -86,7 +86,7 @@ struct SoftmaxBody {
   CAPSTAN_BOTH static float logit(float positive) {
     return kIsDistance ? -kTransETemperature * positive : positive;
   }
-  /// Of the answer's score, or of the square of its distance.
+  /// Partial sum of the answer's score, or of its squared distance.
   CAPSTAN_BOTH float positive_part(std::uint32_t thread, std::uint32_t query, const float* answer) const {
     const float* const row = memory.queries + std::uint64_t{query} * memory.stride;
     float sum = 0;
@@ -96,24 +96,25 @@ struct SoftmaxBody {
     }
     return sum;
   }
-  /// Squares of distances become distances below 0, and masks are put. The largest logit, uncorrected.
-  CAPSTAN_BOTH float find_logits(std::uint32_t thread, float* scores, std::uint32_t answer) const {
-    const std::uint32_t* const places = memory.lists.entity_places + memory.lists.queries;
-    float most = kMasked;
+  /// Replaces squared distances by negative distances, and masks negatives that equal the answer. Returns the
+  /// largest logit, uncorrected.
+  CAPSTAN_BOTH float compute_logits(std::uint32_t thread, float* scores, std::uint32_t answer) const {
+    const std::uint32_t* const positions = memory.lists.entity_positions + memory.lists.queries;
+    float max_logit = kMasked;
     for (std::uint32_t j = thread; j < memory.lists.negatives; j += kThreads) {
       float score = scores[j];
       if constexpr (kIsDistance) score = -std::sqrt(Larger::of(score, kSmallest * kSmallest));
-      if (places[j] == answer) score = kMasked;
+      if (positions[j] == answer) score = kMasked;
       scores[j] = score;
-      most = Larger::of(most, kIsDistance ? kTransETemperature * score : score);
+      max_logit = Larger::of(max_logit, kIsDistance ? kTransETemperature * score : score);
     }
-    return most;
+    return max_logit;
   }
   CAPSTAN_BOTH void finish(std::uint32_t query, const Mine& mine) const {
-    const float total = mine.sum + std::exp(logit(mine.positive) - mine.most);
+    const float total = mine.sum + std::exp(logit(mine.positive) - mine.max_logit);
     const float share = mine.sum / total;  // of the negatives
     const float weight = kIsDistance ? -share * kTransETemperature / mine.positive : -share;
-    memory.losses[query] = std::log(total) + mine.most - logit(mine.positive);
+    memory.losses[query] = std::log(total) + mine.max_logit - logit(mine.positive);
     memory.positive_weights[query] = weight;
     if constexpr (kIsDistance) memory.weight_sums[query] = mine.weights + weight;
   }

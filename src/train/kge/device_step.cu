@@ -1,5 +1,5 @@
-// device_step.cu -- see device_step.hpp. Nine kernels and a copy for a batch; three products of matrices do
-// nearly all of the arithmetic.
+// device_step.cu -- see device_step.hpp. A batch takes nine kernels and a copy; three of the kernels, matrix
+// products, do nearly all of the arithmetic.
 #include "train/kge/device_step.hpp"
 
 #include "base/assert.hpp"
@@ -19,61 +19,62 @@ using gpu::each_block;
 using gpu::Gemm;
 using gpu::Transposed;
 
-constexpr std::uint64_t kMostFloats = std::uint64_t{1} << 31;
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 31;
 
-std::uint32_t block_of_queries(const StepMemory& memory, std::size_t most_scores) {
-  const std::size_t most = most_scores / memory.lists.negatives;
-  return static_cast<std::uint32_t>(most == 0                     ? 1
-                                    : most < memory.lists.queries ? most
-                                                                  : memory.lists.queries);
+std::uint32_t block_of_queries(const StepMemory& memory, std::size_t max_scores) {
+  const std::size_t limit = max_scores / memory.lists.negatives;
+  return static_cast<std::uint32_t>(limit == 0                     ? 1
+                                    : limit < memory.lists.queries ? limit
+                                                                   : memory.lists.queries);
 }
 
 }  // namespace
 
-DeviceStep::DeviceStep(const StepOptions& options, const gpu::Stream& stream, std::size_t most_scores)
+DeviceStep::DeviceStep(const StepOptions& options, const gpu::Stream& stream, std::size_t max_scores)
     : options_(BatchPlan(options).options()),
       stream_(stream),
-      most_scores_(most_scores),
+      max_scores_(max_scores),
       loss_(stream.device(), 1) {
   gpu::fill_with_zeros(stream_, loss_.data(), sizeof(double));
 }
 
-StepMemory DeviceStep::make_room(DevicePlan& plan, const DeviceRows& rows) {
-  gpu::grow(words_, stream_.device(), plan.most_words());
+StepMemory DeviceStep::reserve_buffers(DevicePlan& plan, const DeviceRows& rows) {
+  gpu::grow(words_, stream_.device(), plan.max_words());
   StepMemory memory{};
   memory.lists = plan.start_copy(stream_, words_.data());
   const DeviceLists& lists = memory.lists;
   memory.dim = static_cast<std::uint32_t>(options_.dim);
   memory.part_size = options_.model == ModelKind::complex ? memory.dim / 2 : memory.dim;
   memory.stride = options_.model == ModelKind::transe ? memory.dim + 4 : memory.dim;
-  const std::uint64_t most_rows =
+  const std::uint64_t total_rows =
       std::uint64_t{lists.queries} + lists.negatives + lists.chunks + lists.entities + lists.relations;
-  if (most_rows * memory.dim >= kMostFloats) {
+  if (total_rows * memory.dim >= kMaxElements) {
     throw Error(Code::invalid_argument,
-                "a batch of more floats than a GPU's kernels can count: use a smaller --batch or fewer "
+                "the batch is too large for the GPU kernels, expected fewer than 2^31 floats: use a smaller "
+                "--batch or fewer "
                 "--negatives");
   }
-  const std::uint32_t block = block_of_queries(memory, most_scores_);
+  const std::uint32_t block = block_of_queries(memory, max_scores_);
   memory.query_parts = gpu::gemm_parts(block, memory.dim, lists.negatives);
   memory.negative_parts = gpu::gemm_parts(lists.negatives, memory.stride, block);
 
   const std::size_t queries = lists.queries, negatives = lists.negatives, dim = memory.dim;
-  gpu::grow(queries_rows_, stream_.device(), queries * memory.stride);
+  gpu::grow(query_rows_, stream_.device(), queries * memory.stride);
   gpu::grow(negatives_, stream_.device(), negatives * dim);
   gpu::grow(scores_, stream_.device(), block * negatives);
   gpu::grow(query_gradients_, stream_.device(), memory.query_parts * queries * dim);
   gpu::grow(negative_gradients_, stream_.device(), memory.negative_parts * negatives * memory.stride);
-  gpu::grow(sums_, stream_.device(), most_chunks(2 * queries + negatives) * dim);
-  gpu::grow(of_queries_, stream_.device(), 3 * queries);
+  gpu::grow(sums_, stream_.device(), max_chunks(2 * queries + negatives) * dim);
+  gpu::grow(per_query_, stream_.device(), 3 * queries);
   memory.entities = rows.entities;
   memory.relations = rows.relations;
-  memory.queries = queries_rows_.data();
+  memory.queries = query_rows_.data();
   memory.negatives = negatives_.data();
   memory.scores = scores_.data();
   memory.query_gradients = query_gradients_.data();
   memory.negative_gradients = negative_gradients_.data();
   memory.sums = sums_.data();
-  memory.losses = of_queries_.data();
+  memory.losses = per_query_.data();
   memory.positive_weights = memory.losses + queries;
   memory.weight_sums = memory.positive_weights + queries;
   memory.entity_gradients = rows.entity_gradients;
@@ -84,17 +85,17 @@ StepMemory DeviceStep::make_room(DevicePlan& plan, const DeviceRows& rows) {
 void DeviceStep::compute(DevicePlan& plan, const DeviceRows& rows) {
   CAPSTAN_ASSERT(plan.batch().queries() > 0);
   const gpu::On on(stream_);
-  const StepMemory memory = make_room(plan, rows);
+  const StepMemory memory = reserve_buffers(plan, rows);
   const DeviceLists& lists = memory.lists;
   with_unit(options_.model, memory.part_size, [&](auto model, auto width, const Divider& units) {
     constexpr auto kModel = decltype(model)::kKind;
     constexpr int kWidth = decltype(width)::kWidth;
     each<2>(stream_, QueryBody<kModel, kWidth>{memory, units},
             (lists.queries + lists.negatives) * units.divisor());
-    find_gradients(memory);
+    compute_gradients(memory);
     each<1>(stream_, QueryGradientBody<kModel, kWidth>{memory, units}, lists.queries * units.divisor());
     each<1>(stream_, ChunkBody<kModel, kWidth>{memory, units}, lists.chunks * units.divisor());
-    const float slope = 3 * options_.n3;  // of n3 * |z|^3, without |z| * z; a triple's entities count twice
+    const float slope = 3 * options_.n3;  // of n3 * |z|^3, without |z| * z; entities of a triple count twice
     each<1>(stream_, GradientBody<kModel, kWidth>{memory, units, 2 * slope, slope},
             (lists.entities + lists.relations) * units.divisor());
   });
@@ -102,12 +103,12 @@ void DeviceStep::compute(DevicePlan& plan, const DeviceRows& rows) {
   queries_ += lists.queries;
 }
 
-/// Weights of the candidates, and with them the products for the gradients of queries and negatives.
-void DeviceStep::find_gradients(const StepMemory& memory) {
+/// Computes the weights of the candidates, and the products for the gradients of queries and negatives.
+void DeviceStep::compute_gradients(const StepMemory& memory) {
   const std::uint32_t queries = memory.lists.queries, negatives = memory.lists.negatives;
   const std::uint32_t dim = memory.dim, stride = memory.stride;
   const bool is_distance = options_.model == ModelKind::transe;
-  const std::uint32_t block = block_of_queries(memory, most_scores_);
+  const std::uint32_t block = block_of_queries(memory, max_scores_);
   for (std::uint32_t first = 0; first < queries; first += block) {
     const std::uint32_t count = queries - first < block ? queries - first : block;
     const float* const rows = memory.queries + std::uint64_t{first} * stride;

@@ -1,11 +1,11 @@
-// device_step.hpp -- kge::Step by a GPU: loss and sparse gradients of a batch from rows in its memory.
+// device_step.hpp -- kge::Step on a GPU: loss and sparse gradients of a batch from rows in its memory.
 //
 //   plan.draw(batch, seed, number);                 // DevicePlan, on the host
-//   rows of plan.batch().entity_ids() and relation_ids() into the GPU's memory
-//   step.compute(plan, rows);                       // gives the work to the stream
-//   what the stream does from now on finds the gradients
+//   // copy the rows of plan.batch().entity_ids() and relation_ids() to the GPU's memory
+//   step.compute(plan, rows);                       // enqueues the work; later work on the stream
+//                                                   // sees the gradients
 //
-// The mathematics are Step's, in float; every run gives the same bits.
+// The mathematics are those of Step, in float; results are bitwise reproducible.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace capstan::kge {
 
-/// Rows of a plan's ids, in their order and `dim` floats each, and room for their gradients. In the GPU's
-/// memory, each as an allocation gives it or a multiple of 16 bytes behind that.
+/// Rows of a plan's ids, in their order, `dim` floats each, and buffers for their gradients. In the GPU's
+/// memory, aligned to 16 bytes.
 struct DeviceRows {
   const float* entities = nullptr;
   const float* relations = nullptr;
@@ -27,37 +27,37 @@ struct DeviceRows {
 
 struct StepMemory;
 
-/// Used by one thread at a time, which waits nowhere but in take_loss() and where memory grows. Gradients are
-/// of the sum over the batch, not of the mean.
+/// Used by one thread at a time. Blocks in take_loss() and where memory grows. Gradients are of the sum over
+/// the batch, not of the mean.
 class DeviceStep {
  public:
-  /// Scores that are in memory at once: 256 MiB of them.
-  static constexpr std::size_t kMostScores = std::size_t{1} << 26;
+  /// Maximum number of scores in memory: 256 MiB of them.
+  static constexpr std::size_t kMaxScores = std::size_t{1} << 26;
 
-  /// The stream outlives it. Throws Error: invalid_argument when an option makes no sense;
-  /// resource_exhausted.
-  DeviceStep(const StepOptions& options, const gpu::Stream& stream, std::size_t most_scores = kMostScores);
+  /// `stream` must outlive it. Throws Error: invalid_argument for an invalid option; resource_exhausted.
+  DeviceStep(const StepOptions& options, const gpu::Stream& stream, std::size_t max_scores = kMaxScores);
 
-  /// REQUIRES: the plan has the same options and has drawn a batch. Throws Error: resource_exhausted when the
-  /// GPU has no room, invalid_argument for batches that its kernels cannot count.
+  /// Enqueues the computation of the gradients. REQUIRES: the plan has the same options and has drawn a
+  /// batch. Throws Error: resource_exhausted if the GPU's memory does not suffice; invalid_argument for a
+  /// batch too large for the kernels.
   void compute(DevicePlan& plan, const DeviceRows& rows);
 
-  /// Waits. Of all batches that were computed since it was last called.
+  /// Blocks. Returns the loss of all batches since the previous call.
   Loss take_loss();
 
   const StepOptions& options() const noexcept { return options_; }
 
  private:
-  StepMemory make_room(DevicePlan& plan, const DeviceRows& rows);
-  void find_gradients(const StepMemory& memory);
+  StepMemory reserve_buffers(DevicePlan& plan, const DeviceRows& rows);
+  void compute_gradients(const StepMemory& memory);
 
   StepOptions options_;
   const gpu::Stream& stream_;
-  std::size_t most_scores_;
+  std::size_t max_scores_;
   std::int64_t queries_ = 0;  // since the last take_loss
   gpu::Values<std::uint32_t> words_;
-  gpu::Values<float> queries_rows_, negatives_, scores_, query_gradients_, negative_gradients_, sums_,
-      of_queries_;
+  gpu::Values<float> query_rows_, negatives_, scores_, query_gradients_, negative_gradients_, sums_,
+      per_query_;
   gpu::Values<double> loss_;
 };
 

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "train/assigned_gpu.hpp"
 #include "train/kge/known_graph.hpp"
-#include "train/own_gpu.hpp"
 
 namespace capstan::kge {
 namespace {
 
-/// Rows of the entity table that are ranked at a time: some MB, whatever the size of the table.
+/// Rows of the entity table that are ranked at a time; bounds the buffer to some MB.
 constexpr std::uint64_t kBlockRows = 8192;
 
 }  // namespace
@@ -23,19 +23,19 @@ Evaluator::Evaluator(TrueAnswers answers, const RankerOptions& options, std::opt
 
 Metrics Evaluator::rank(std::span<const Triple> triples, std::int64_t evaluation,
                         const Variable<float>& entities, const Variable<float>& relations) {
-  if (gpu_ && without_gpu_ != evaluation) {
+  if (gpu_ && cpu_evaluation_ != evaluation) {
     try {
       return gpu_->rank(triples, evaluation, entities, relations);
     } catch (const Error& error) {
       if (error.code() != Code::resource_exhausted) throw;
       gpu_->end();
-      without_gpu_ = evaluation;
+      cpu_evaluation_ = evaluation;
       if (!std::exchange(warned_, true)) {
-        log::warn("{}; the host's cores evaluate instead", error.what());
+        log::warn("{}; evaluating on the CPU instead", error.what());
       }
     }
   }
-  return rank_here(triples, entities, relations);
+  return rank_on_host(triples, entities, relations);
 }
 
 bool Evaluator::end() {
@@ -43,8 +43,8 @@ bool Evaluator::end() {
   return gpu_ != nullptr;
 }
 
-Metrics Evaluator::rank_here(std::span<const Triple> triples, const Variable<float>& entities,
-                             const Variable<float>& relations) {
+Metrics Evaluator::rank_on_host(std::span<const Triple> triples, const Variable<float>& entities,
+                                const Variable<float>& relations) {
   ranker_.plan(triples);
   ranker_.begin(entities.lookup(ranker_.entity_ids()).values,
                 relations.lookup(ranker_.relation_ids()).values);
@@ -57,7 +57,7 @@ Metrics Evaluator::rank_here(std::span<const Triple> triples, const Variable<flo
 }
 
 std::unique_ptr<Evaluator> make_evaluator(std::string data, RankerOptions options, bool on_gpu) {
-  const std::optional<int> device = on_gpu ? std::optional(train::own_gpu()) : std::nullopt;
+  const std::optional<int> device = on_gpu ? std::optional(train::assigned_gpu()) : std::nullopt;
   return std::make_unique<Evaluator>(known_answers(load_graph(data)), options, device);
 }
 

@@ -1,4 +1,4 @@
-// evaluator.hpp -- what ranks held-out triples on a worker: its cores, or a GPU.
+// evaluator.hpp -- ranking of held-out triples on a worker, on its CPU cores or a GPU.
 #pragma once
 
 #include <cstdint>
@@ -15,46 +15,46 @@
 
 namespace capstan::kge {
 
-/// By a GPU: the table of the entities is pulled into its memory once for an evaluation.
+/// Ranks on a GPU. Pulls the entity table into its memory once per evaluation.
 class GpuEvaluator {
  public:
   virtual ~GpuEvaluator() = default;
-  /// Throws Error: resource_exhausted when the GPU has no room.
+  /// Throws Error(resource_exhausted) if the GPU's memory does not suffice.
   virtual Metrics rank(std::span<const Triple> triples, std::int64_t evaluation,
                        const Variable<float>& entities, const Variable<float>& relations) = 0;
-  /// Gives the table's memory back.
+  /// Frees the table.
   virtual void end() = 0;
 };
 std::unique_ptr<GpuEvaluator> make_gpu_evaluator(const RankerOptions& options, const TrueAnswers& answers,
                                                  int device);
 
-/// A worker's filter and ranker. Keeps its buffers; used by one thread at a time.
+/// Filter and ranker of a worker. Keeps its buffers between calls; used by one thread at a time.
 class Evaluator {
  public:
-  /// With `device`, by that GPU of this process.
+  /// With `device`, ranks on that GPU of this process.
   Evaluator(TrueAnswers answers, const RankerOptions& options, std::optional<int> device);
 
-  /// Slices of one evaluation have the same number: nothing is pushed to the variables meanwhile. Where the
-  /// GPU has no room the host's cores rank, which is a warning, once.
+  /// Ranks a slice. All slices of an evaluation pass the same number, and no push is applied between them. If
+  /// the GPU's memory does not suffice, the CPU ranks instead, with one warning.
   Metrics rank(std::span<const Triple> triples, std::int64_t evaluation, const Variable<float>& entities,
                const Variable<float>& relations);
-  /// After an evaluation: gives back what it has taken of a GPU's memory; false without a GPU.
+  /// Ends an evaluation: frees its memory on the GPU. Returns false without a GPU.
   bool end();
 
  private:
-  Metrics rank_here(std::span<const Triple> triples, const Variable<float>& entities,
-                    const Variable<float>& relations);
+  Metrics rank_on_host(std::span<const Triple> triples, const Variable<float>& entities,
+                       const Variable<float>& relations);
 
   TrueAnswers answers_;
   Ranker ranker_;
   std::vector<float> block_;
   std::unique_ptr<GpuEvaluator> gpu_;
-  std::optional<std::int64_t> without_gpu_;  // the evaluation that it had no room for
+  std::optional<std::int64_t> cpu_evaluation_;  // the evaluation for which the GPU's memory did not suffice
   bool warned_ = false;
 };
 
-/// On a worker; the graph is read there. Throws Error, failed_precondition with the reason where `on_gpu`
-/// finds no GPU.
+/// Called on a worker, where it reads the graph. Throws Error(failed_precondition), with the reason, if
+/// `on_gpu` is set and there is no GPU.
 std::unique_ptr<Evaluator> make_evaluator(std::string data, RankerOptions options, bool on_gpu);
 
 }  // namespace capstan::kge

@@ -9,7 +9,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "train/kge/kernels.cpp"
-#include <hwy/foreach_target.h>  // before the two below, or nothing is compiled twice
+#include <hwy/foreach_target.h>  // must precede the two below to compile this file once per target
 
 #include <hwy/highway.h>
 
@@ -22,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Vectors = hn::ScalableTag<float>;
 using OneLane = hn::CappedTag<float, 1>;
 
-/// Calls body(tag, offset) for whole vectors, then for single elements.
+/// Calls body(tag, offset) for full vectors, then for single elements.
 template <class Body>
 HWY_INLINE void for_each_part(std::size_t size, const Body& body) {
   const Vectors vectors;
@@ -181,7 +181,7 @@ SoftmaxResult SoftmaxScores(float* HWY_RESTRICT scores, std::size_t size, float 
 SoftmaxResult SoftmaxDistances(float* HWY_RESTRICT products, std::size_t size,
                                const float* HWY_RESTRICT norms, float query_norm, float positive,
                                float correction, float* HWY_RESTRICT column_sums) {
-  constexpr float kSmallest = 1e-6F;  // distances below are rounding errors of the expanded square
+  constexpr float kSmallest = 1e-6F;  // smaller distances are rounding errors of the expanded square
   for_each_part(size, [=](auto d, std::size_t i) HWY_ATTR {
     const auto norm = hn::Add(hn::Set(d, query_norm), hn::LoadU(d, norms + i));
     const auto square = hn::NegMulAdd(hn::Set(d, 2.0F), hn::LoadU(d, products + i), norm);

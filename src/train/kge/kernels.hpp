@@ -1,6 +1,6 @@
-// kernels.hpp -- the vector arithmetic around the matrix products, compiled for several instruction sets.
+// kernels.hpp -- vector arithmetic around the matrix products, compiled for several instruction sets.
 //
-// The best one is chosen at run time. Pointers need no alignment, and no two arguments may overlap.
+// The best one is selected at run time. Pointers need no alignment; arguments must not overlap.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace capstan::kge {
 
-/// Factor of the TransE distance in its logit: distances between trained rows are of the order of one, and a
-/// softmax over them must be able to become sharp.
+/// Factor of the TransE distance in its logit. Distances between trained rows are of the order of one, and
+/// the factor must let a softmax over them become sharp.
 inline constexpr float kTransETemperature = 1.0F;
 
 /// query = f(entity, relation), `dim` floats each.
 void make_query(ModelKind kind, const float* entity, const float* relation, float* query, std::size_t dim);
 
-/// Adds to both gradients what `query_gradient` means for them.
+/// Adds the gradients by the two rows of a query, given the gradient by the query.
 void add_query_gradients(ModelKind kind, const float* entity, const float* relation,
                          const float* query_gradient, float* entity_gradient, float* relation_gradient,
                          std::size_t dim);
@@ -31,10 +31,11 @@ void add_scaled(float factor, const float* x, float* y, std::size_t size);
 /// |z|^3.
 void add_cubic_penalty(ModelKind kind, float factor, const float* row, float* gradient, std::size_t dim);
 
-/// What a query contributes beside the weights of its negatives.
+/// Results of a query beside the weights of its negatives.
 struct SoftmaxResult {
   float loss;             // cross-entropy
-  float positive_weight;  // of the answer, below 0: d loss / d score, or its like for distances (see below)
+  float positive_weight;  // of the answer, negative: d loss / d score, or its equivalent for distances (see
+                          // below)
   float weight_sum;       // over the answer and the negatives
 };
 
@@ -49,8 +50,7 @@ SoftmaxResult softmax_scores(float* scores, std::size_t size, float positive, fl
 SoftmaxResult softmax_distances(float* products, std::size_t size, const float* norms, float query_norm,
                                 float positive, float correction, float* column_sums);
 
-/// How many scores are not <= `high` and how many are not < `low`; a score that is not a number is in both
-/// counts.
+/// Numbers of scores that are not <= `high` and not < `low`; NaN counts in both.
 struct ScoreCounts {
   std::size_t above_high;
   std::size_t from_low;

@@ -1,4 +1,4 @@
-// known_graph.hpp -- the graph that a run is about, as it lies in files.
+// known_graph.hpp -- loads the graph of a run, and its known answers.
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace capstan::kge {
 
-/// "wordnet", or a folder with train.txt, valid.txt and test.txt. Throws what the readers throw.
+/// Reads `data`: "wordnet", or a directory with train.txt, valid.txt and test.txt. Throws the errors of the
+/// readers.
 io::Graph load_graph(const std::string& data);
 std::vector<Triple> to_triples(const std::vector<io::GraphTriple>& triples);
-/// From all triples of a graph: what counts as right when answers are filtered.
+/// Answers in all triples of the graph, train, valid and test, which filtered ranking excludes.
 TrueAnswers known_answers(const io::Graph& graph);
 
 }  // namespace capstan::kge

@@ -33,13 +33,13 @@ std::vector<RelationSample> sample_relations(std::span<const Triple> valid, std:
   std::vector<RelationSample> samples;
   for (auto& [relation, triples] : by_relation) samples.push_back({relation, std::move(triples)});
   std::ranges::stable_sort(samples, std::greater{}, [](const auto& sample) { return sample.triples.size(); });
-  if (samples.size() > kMostComparedRelations) samples.resize(kMostComparedRelations);
-  while (samples.size() > 1 && samples.back().triples.size() < kFewestTriplesOfRelation &&
-         samples.front().triples.size() >= kFewestTriplesOfRelation) {
+  if (samples.size() > kMaxComparedRelations) samples.resize(kMaxComparedRelations);
+  while (samples.size() > 1 && samples.back().triples.size() < kMinTriplesPerRelation &&
+         samples.front().triples.size() >= kMinTriplesPerRelation) {
     samples.pop_back();
   }
   for (auto& [relation, triples] : samples) {
-    draw(triples, kMostTriplesOfRelation, train::CounterRng(~seed, static_cast<std::uint64_t>(relation) + 1));
+    draw(triples, kMaxTriplesPerRelation, train::CounterRng(~seed, static_cast<std::uint64_t>(relation) + 1));
   }
   return samples;
 }

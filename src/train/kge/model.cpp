@@ -17,9 +17,9 @@ struct Entry {
   ModelDefaults defaults;
 };
 
-// In the order of the enumeration. Chosen on WN18RR for the MRR after about a minute on two cores: TransE
-// gains more from epochs than from negatives; DistMult, whose rows hold half as much as ComplEx's, wants
-// longer rows and a weaker penalty.
+// In the order of the enumeration. Tuned on WN18RR for the MRR after about one minute on two cores: TransE
+// gains more from epochs than from negatives; DistMult, whose rows hold half the information of ComplEx's,
+// needs longer rows and a weaker penalty.
 constexpr std::array<Entry, 3> kModels{{
     {.kind = ModelKind::transe,
      .name = "transe",
@@ -51,9 +51,9 @@ constexpr std::array<Entry, 3> kModels{{
 }};
 
 const Entry& entry(ModelKind kind) noexcept {
-  const auto place = static_cast<std::size_t>(kind);
-  CAPSTAN_ASSERT(place < kModels.size());
-  return kModels[place];
+  const auto index = static_cast<std::size_t>(kind);
+  CAPSTAN_ASSERT(index < kModels.size());
+  return kModels[index];
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ ModelKind parse_model(std::string_view name) {
     if (model.name == name) return model.kind;
   }
   throw Error(Code::invalid_argument,
-              fmt::format("no model is called \"{}\"; there are transe, distmult and complex", name));
+              fmt::format("unknown model \"{}\", expected transe, distmult or complex", name));
 }
 
 const ModelDefaults& defaults_of(ModelKind kind) noexcept { return entry(kind).defaults; }

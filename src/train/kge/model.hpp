@@ -1,8 +1,7 @@
-// model.hpp -- the scoring functions that knowledge-graph embeddings are trained for, and their default
-// settings.
+// model.hpp -- scoring functions of knowledge-graph embeddings, and their default settings.
 //
-// Every model turns an entity row and a relation row into a query vector; the score of a candidate entity is
-// a function of the query and the candidate's row alone, so that many candidates are scored by one matrix
+// Every model combines an entity row and a relation row into a query vector; the score of a candidate entity
+// depends only on the query and the candidate's row, so that many candidates are scored by one matrix
 // product.
 //
 //   transe    query = h + r         score = -kTransETemperature * |query - c|
@@ -28,13 +27,13 @@ enum class ModelKind : std::uint8_t {
 /// "transe", "distmult", "complex".
 std::string_view to_string(ModelKind kind) noexcept;
 
-/// Throws Error(invalid_argument) that lists the names when `name` is none of them.
+/// Throws Error(invalid_argument), which lists the names, for an unknown name.
 ModelKind parse_model(std::string_view name);
 
-/// What trains a model well without tuning; the measurements are in docs/performance.md.
+/// Defaults that train a model well without tuning; docs/performance.md has the measurements.
 struct ModelDefaults {
-  int dim;        // floats a row
-  int negatives;  // drawn once for a batch and shared by its triples
+  int dim;        // floats per row
+  int negatives;  // drawn once per batch and shared by its triples
   int batch;      // triples
   int epochs;
   float learning_rate;   // of Adagrad with initial accumulator 0

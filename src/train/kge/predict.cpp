@@ -1,4 +1,4 @@
-// predict.cpp -- scores every entity for a handful of queries.
+// predict.cpp -- scores every entity for a few queries.
 #include "train/kge/predict.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace capstan::kge {
 namespace {
 
-constexpr std::uint64_t kRowsAtOnce = 8192;
+constexpr std::uint64_t kBlockRows = 8192;
 
 struct Guess {
   Triple triple;
@@ -28,7 +28,7 @@ float score(ModelKind model, const float* query, const float* row, std::size_t d
   return model == ModelKind::transe ? -squared_distance(query, row, dim) : dot(query, row, dim);
 }
 
-void consider(Guess& guess, std::int32_t entity, float s) {
+void update(Guess& guess, std::int32_t entity, float s) {
   const bool truth = entity == guess.triple.tail;
   if (!truth && std::binary_search(guess.known.begin(), guess.known.end(), entity)) return;
   if (s > guess.best_score) {
@@ -61,14 +61,14 @@ std::vector<Prediction> predict_tails(const io::Graph& graph, const std::vector<
     guesses.push_back(std::move(guess));
   }
   std::vector<float> block;
-  for (std::uint64_t first = 0; first < entities.rows(); first += kRowsAtOnce) {
-    const std::uint64_t rows = std::min(kRowsAtOnce, entities.rows() - first);
+  for (std::uint64_t first = 0; first < entities.rows(); first += kBlockRows) {
+    const std::uint64_t rows = std::min(kBlockRows, entities.rows() - first);
     block.resize(rows * dim);
     entities.pull(first, block);
     for (Guess& guess : guesses) {
       for (std::uint64_t i = 0; i < rows; ++i) {
-        consider(guess, static_cast<std::int32_t>(first + i),
-                 score(model, guess.query.data(), &block[i * dim], dim));
+        update(guess, static_cast<std::int32_t>(first + i),
+               score(model, guess.query.data(), &block[i * dim], dim));
       }
     }
   }

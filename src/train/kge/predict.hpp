@@ -1,4 +1,4 @@
-// predict.hpp -- predicted tails of held-out triples, in words.
+// predict.hpp -- predicted tails of held-out triples, by name.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace capstan::kge {
 
-/// For each triple, the best-scored tail that is not known to be right already, beside the triple's own. One
-/// pass over the entity table, block by block.
+/// For each triple, returns the best-scored tail that is not a known answer, and the triple's own tail. Reads
+/// the entity table once, block by block.
 std::vector<Prediction> predict_tails(const io::Graph& graph, const std::vector<Triple>& triples,
                                       const Variable<float>& entities, const Variable<float>& relations,
                                       ModelKind model);

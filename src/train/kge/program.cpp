@@ -1,4 +1,4 @@
-// program.cpp -- hands slices out, collects losses and ranks, saves.
+// program.cpp -- schedules slices, collects losses and ranks, saves checkpoints.
 #include "train/kge/program.hpp"
 
 #include <fmt/format.h>
@@ -24,12 +24,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Held-out triples ranked by one closure: enough work against one pass over the entity table; on a GPU,
-/// against what a call costs.
+/// Held-out triples ranked by one closure. Amortizes a pass over the entity table or, on a GPU, the cost of a
+/// call.
 constexpr std::size_t kRankSlice = 128;
 constexpr std::size_t kRankSliceOnGpu = 1024;
 
-/// Relations that predictions are drawn from: enough to show different ones, and only the best.
+/// Number of relations that predictions are drawn from: enough for variety, and only the best.
 constexpr std::size_t kPredictedRelations = 3;
 
 double seconds_since(Clock::time_point begin) {
@@ -40,18 +40,18 @@ void check_unseen(const io::Graph& graph, bool refuse, const ProgramHooks& hooks
   const io::Unseen& unseen = graph.unseen;
   if (unseen.entities + unseen.relations == 0) return;
   const std::string text = fmt::format(
-      "{} held-out triples have one of {} entities or {} relations that train.txt does not have, first {}",
+      "{} held-out triples have one of {} entities or {} relations that are not in train.txt, first {}",
       unseen.triples, unseen.entities, unseen.relations,
       unseen.entity_example.empty() ? unseen.relation_example : unseen.entity_example);
-  if (refuse) throw Error(Code::invalid_argument, text + "; leave them out, or use --unseen keep");
-  hooks.say("note: " + text +
-            "; they stay untrained and count in the evaluation (--unseen error refuses them)");
+  if (refuse) throw Error(Code::invalid_argument, text + "; remove them, or use --unseen keep");
+  hooks.log("note: " + text +
+            "; they stay untrained and count in the evaluation (--unseen error rejects them)");
 }
 
-/// What a checkpoint says about itself beside its arrays.
+/// User state of a checkpoint.
 struct State {
-  int epoch = 0;           // epochs done
-  std::int64_t begun = 0;  // triples of the next epoch, in its order, that are done as well
+  int epoch = 0;           // complete epochs
+  std::int64_t begun = 0;  // trained triples of the next epoch, in its order
   std::string model;
   int dim = 0;
   std::int64_t entities = 0;
@@ -75,8 +75,8 @@ struct State {
   }
 };
 
-/// Scalars of short epochs: more often nobody looks.
-constexpr std::chrono::milliseconds kTellEvery{100};
+/// Minimum interval between scalars; short epochs would otherwise flood the log.
+constexpr std::chrono::milliseconds kScalarInterval{100};
 
 class Program {
  public:
@@ -93,10 +93,11 @@ class Program {
       checkpoints_.emplace(strategy_, CheckpointOptions{options_.checkpoint_dir, options_.max_to_keep,
                                                         options_.settings_json});
       if (const auto newest = checkpoints_->latest(); newest && !options_.resume) {
-        throw Error(Code::failed_precondition, fmt::format("{} holds checkpoints of an earlier run, up to "
-                                                           "step {}: go on from them with --resume, or give "
-                                                           "another --checkpoint-dir",
-                                                           options_.checkpoint_dir, *newest));
+        throw Error(Code::failed_precondition,
+                    fmt::format("{} holds checkpoints of an earlier run, up to "
+                                "step {}, expected none; resume from them with --resume, or set "
+                                "another --checkpoint-dir",
+                                options_.checkpoint_dir, *newest));
       }
     }
     const auto entities = static_cast<std::int64_t>(graph_.entities.size());
@@ -127,10 +128,10 @@ class Program {
     const State from = options_.resume ? resume() : State{};
     const int done = from.epoch;
     report_.first_epoch = done + 1;
-    skipped_ = report_.train * done + from.begun;
-    hooks_.progress({done + 1, options_.epochs, skipped_, report_.train * options_.epochs,
+    resumed_triples_ = report_.train * done + from.begun;
+    hooks_.progress({done + 1, options_.epochs, resumed_triples_, report_.train * options_.epochs,
                      std::numeric_limits<double>::quiet_NaN()});
-    train_from_ = Clock::now();
+    training_since_ = Clock::now();
     for (int epoch = done + 1; epoch <= options_.epochs; ++epoch) {
       const std::int64_t up_to = schedule_epoch(epoch, epoch == done + 1 ? from.begun : 0);
       if (!report_.stopped.empty()) {
@@ -144,19 +145,19 @@ class Program {
       if (last || save || evaluate) {
         collect(0);
         coordinator_->join();
-        report_.seconds += seconds_since(train_from_);
+        report_.seconds += seconds_since(training_since_);
         if (evaluate) evaluate_valid(epoch);
-        // The next epoch goes on meanwhile.
+        // The next epoch runs while the checkpoint is written.
         if (save) checkpoint(epoch, state(epoch), {.background = !last});
-        train_from_ = Clock::now();
+        training_since_ = Clock::now();
       }
     }
     const auto begin = Clock::now();
     report_.result = rank(to_triples(graph_.test));
-    coordinator_->scalar("test/mrr", report_.result.mrr(), seen());
+    coordinator_->scalar("test/mrr", report_.result.mrr(), triples_seen());
     if (options_.predictions > 0) predict();
     report_.evaluation_seconds += seconds_since(begin);
-    report_.workers_lost = std::max(0, workers_ - coordinator_->workers());  // some may have joined
+    report_.workers_lost = std::max(0, workers_ - coordinator_->workers());  // some may have joined late
     return std::move(report_);
   }
 
@@ -170,55 +171,53 @@ class Program {
             report_.relations};
   }
 
-  /// What is done already.
+  /// Restores the latest checkpoint; returns its state, or an empty one if there is none.
   State resume() {
     const auto step = checkpoints_->restore_latest([this](const std::string& user_state,
                                                           const std::string& where) {
       const State saved = State::from_json(user_state, where);
-      const State mine = state(0);
-      const auto differs = [&](const char* what, const auto& there, const auto& here) {
-        if (there == here) return;
-        throw Error(Code::failed_precondition, fmt::format("{} was saved with {} {}, this run has {}; give "
+      const State current = state(0);
+      const auto differs = [&](const char* name, const auto& saved_value, const auto& value) {
+        if (saved_value == value) return;
+        throw Error(Code::failed_precondition, fmt::format("{} was saved with {} {}, this run has {}; use "
                                                            "the same options, or another --checkpoint-dir",
-                                                           where, what, there, here));
+                                                           where, name, saved_value, value));
       };
-      differs("--model", saved.model, mine.model);
-      differs("--dim", saved.dim, mine.dim);
-      differs("a number of entities of", saved.entities, mine.entities);
-      differs("a number of relations of", saved.relations, mine.relations);
+      differs("--model", saved.model, current.model);
+      differs("--dim", saved.dim, current.dim);
+      differs("a number of entities of", saved.entities, current.entities);
+      differs("a number of relations of", saved.relations, current.relations);
     });
     if (!step) {
-      hooks_.say("no checkpoint in " + options_.checkpoint_dir + " yet: starting from the beginning");
+      hooks_.log("no checkpoint in " + options_.checkpoint_dir + ": starting from the beginning");
       return {};
     }
     report_.resumed_from = checkpoints_->restored_from().string();
     State saved = State::from_json(checkpoints_->user_state(), report_.resumed_from);
-    saved.begun =
-        std::clamp<std::int64_t>(saved.begun, 0, report_.train - 1);  // of another train.txt, it might be
+    saved.begun = std::clamp<std::int64_t>(saved.begun, 0, report_.train - 1);  // train.txt may have changed
     const std::string begun = saved.begun > 0 ? fmt::format(" and {} triples", saved.begun) : "";
-    hooks_.say(fmt::format("resumed from {} after epoch {}{}", report_.resumed_from, saved.epoch, begun));
+    hooks_.log(fmt::format("resumed from {} after epoch {}{}", report_.resumed_from, saved.epoch, begun));
     return saved;
   }
 
-  /// The order of an epoch depends on the seed and the epoch's number alone, so a resumed run sees the same.
+  /// The order depends only on the seed and the epoch, so a resumed run repeats it.
   std::vector<Triple> shuffled(int epoch) const {
     std::vector<Triple> triples = to_triples(graph_.train);
-    // Complemented, to be no batch's stream of negatives.
+    // Complemented, so that the stream differs from those of the negatives.
     const train::CounterRng random(~options_.seed, static_cast<std::uint64_t>(epoch));
     for (std::size_t i = triples.size() - 1; i > 0; --i)
       std::swap(triples[i], triples[random.below(i + 1, i)]);
     return triples;
   }
 
-  /// From a triple of the epoch on, to its end or until the training has to stop (report_.stopped). Up to
-  /// which triple.
+  /// Schedules the triples of an epoch from index `from` to its end, or until the training has to stop
+  /// (report_.stopped). Returns the end of the scheduled triples.
   std::int64_t schedule_epoch(int epoch, std::int64_t from) {
     const std::vector<Triple> triples = shuffled(epoch);
     const auto batch = static_cast<std::size_t>(options_.batch);
     const std::size_t slice = batch * static_cast<std::size_t>(options_.slice_batches);
     const std::size_t batches = (triples.size() + batch - 1) / batch;
-    // Enough for every worker to have its next ones at hand; not so much that an epoch's triples pile up
-    // here.
+    // Enough slices that no worker runs idle, few enough that the triples of an epoch do not pile up here.
     const auto window = static_cast<std::size_t>(4 * std::max(1, coordinator_->workers()));
     for (auto first = static_cast<std::size_t>(from); first < triples.size(); first += slice) {
       const std::size_t end = std::min(first + slice, triples.size());
@@ -236,18 +235,18 @@ class Program {
     return report_.train;
   }
 
-  /// Saves what is done of an epoch, up to a triple of it. Ended whole, it is one more that is done; the
-  /// checkpoint of a part has the number of the epoch, whose own will replace it.
+  /// Saves an epoch up to triple `up_to`. A complete epoch is saved as such; a checkpoint of an incomplete
+  /// one has its number as the step, and is replaced when the epoch completes.
   void stop(int epoch, std::int64_t up_to) {
     collect(0);
     coordinator_->join();
-    report_.seconds += seconds_since(train_from_);
+    report_.seconds += seconds_since(training_since_);
     checkpoint(epoch, up_to == report_.train ? state(epoch) : state(epoch - 1, up_to), {});
   }
 
-  /// One that an error of another slice cancelled is that error: it says what is wrong, and the exit code
-  /// with it.
-  SliceResult result_of(const RemoteValue<SliceResult>& value) {
+  /// Fetches a result. If the slice was cancelled because another one failed, join() rethrows that error,
+  /// which determines the message and the exit code.
+  SliceResult fetch_result(const RemoteValue<SliceResult>& value) {
     try {
       return value.fetch();
     } catch (const Error& error) {
@@ -256,20 +255,20 @@ class Program {
     }
   }
 
-  /// Triples, over all epochs.
-  std::int64_t seen() const { return skipped_ + report_.triples; }
+  /// Trained triples over all epochs.
+  std::int64_t triples_seen() const { return resumed_triples_ + report_.triples; }
 
-  void tell(int epoch, double loss) {
-    told_ = Clock::now();
-    coordinator_->scalar("epoch", epoch, seen());
-    coordinator_->scalar("loss", loss, seen());
+  void report_scalars(int epoch, double loss) {
+    scalars_reported_ = Clock::now();
+    coordinator_->scalar("epoch", epoch, triples_seen());
+    coordinator_->scalar("loss", loss, triples_seen());
   }
 
-  /// Takes in results until `left` slices are outstanding.
+  /// Collects results until at most `left` slices are outstanding.
   void collect(std::size_t left) {
     while (running_.size() > left) {
       const auto [epoch, value] = running_.front();
-      const SliceResult result = result_of(value);
+      const SliceResult result = fetch_result(value);
       running_.pop_front();
       report_.triples += result.triples;
       if (report_.epochs.empty() || report_.epochs.back().epoch != epoch) {
@@ -282,10 +281,11 @@ class Program {
       queries_ += result.queries;
       EpochReport& now = report_.epochs.back();
       now.loss = loss_sum_ / static_cast<double>(queries_);
-      now.seconds = report_.seconds + seconds_since(train_from_);
+      now.seconds = report_.seconds + seconds_since(training_since_);
       const double loss = result.loss_sum / static_cast<double>(result.queries);
-      if (running_.empty() || Clock::now() >= told_ + kTellEvery) tell(epoch, loss);
-      hooks_.progress({epoch, options_.epochs, seen(), report_.train * options_.epochs, loss});
+      if (running_.empty() || Clock::now() >= scalars_reported_ + kScalarInterval)
+        report_scalars(epoch, loss);
+      hooks_.progress({epoch, options_.epochs, triples_seen(), report_.train * options_.epochs, loss});
     }
   }
 
@@ -302,7 +302,7 @@ class Program {
     return total;
   }
 
-  /// One evaluation; the metrics of each slice.
+  /// Runs one evaluation; returns the metrics of each slice.
   std::vector<Metrics> rank_slices(std::vector<std::vector<Triple>> slices) {
     ++evaluations_;
     std::vector<RemoteValue<Metrics>> parts;
@@ -317,8 +317,8 @@ class Program {
     return metrics;
   }
 
-  /// Predicts tails of test triples. Validation triples tell which relations to take them from: choosing by
-  /// test triples would show the model's luck.
+  /// Predicts tails of test triples. The relations are selected by validation triples; selection by test
+  /// triples would bias the predictions.
   void predict() {
     const std::vector<Triple> test = to_triples(graph_.test);
     std::vector<RelationMetrics> compared;
@@ -346,15 +346,15 @@ class Program {
     now.valid = rank(to_triples(graph_.valid));
     now.evaluated = true;
     report_.evaluation_seconds += seconds_since(begin);
-    coordinator_->scalar("valid/mrr", now.valid.mrr(), seen());
-    coordinator_->scalar("valid/hits10", now.valid.hits10(), seen());
-    hooks_.say(fmt::format("epoch {}: valid MRR {:.4f}, Hits@10 {:.4f}", epoch, now.valid.mrr(),
+    coordinator_->scalar("valid/mrr", now.valid.mrr(), triples_seen());
+    coordinator_->scalar("valid/hits10", now.valid.hits10(), triples_seen());
+    hooks_.log(fmt::format("epoch {}: valid MRR {:.4f}, Hits@10 {:.4f}", epoch, now.valid.mrr(),
                            now.valid.hits10()));
   }
 
-  void checkpoint(int epoch, const State& told, const SaveOptions& options) {
+  void checkpoint(int epoch, const State& saved_state, const SaveOptions& options) {
     const auto begin = Clock::now();
-    report_.checkpoint = checkpoints_->save(epoch, told.to_json(), options).string();
+    report_.checkpoint = checkpoints_->save(epoch, saved_state.to_json(), options).string();
     report_.checkpoint_seconds += seconds_since(begin);
   }
 
@@ -365,8 +365,7 @@ class Program {
 
   ProgramOptions options_;
   const ProgramHooks& hooks_;
-  // First, because its end tells the other ranks that the job is over, also when the data turns out to be
-  // bad.
+  // First, because its destructor ends the job on the other ranks, also if reading the data throws.
   ParameterServerStrategy strategy_;
   ParameterServerStrategy::Scope scope_;
   train::StopRequest stop_;
@@ -378,9 +377,9 @@ class Program {
   std::optional<PerWorker<std::unique_ptr<Trainer>>> trainer_;
   std::optional<PerWorker<std::unique_ptr<Evaluator>>> evaluator_;
   std::deque<Running> running_;
-  Clock::time_point train_from_;
-  std::int64_t skipped_ = 0;  // triples that an earlier run has done
-  Clock::time_point told_;    // the last scalars
+  Clock::time_point training_since_;
+  std::int64_t resumed_triples_ = 0;    // triples trained by an earlier run
+  Clock::time_point scalars_reported_;  // time of the last scalars
   double loss_sum_ = 0;
   std::int64_t queries_ = 0;
   std::int64_t evaluations_ = 0;
@@ -391,8 +390,8 @@ class Program {
 }  // namespace
 
 Report run_program(const Cluster& cluster, const ProgramOptions& options, const ProgramHooks& hooks) {
-  const ProgramOptions now = after_recovery(cluster, options);
-  return Program(cluster, now, hooks).run();
+  const ProgramOptions resolved = after_recovery(cluster, options);
+  return Program(cluster, resolved, hooks).run();
 }
 
 std::string to_string(const Prediction& p) {

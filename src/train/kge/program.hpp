@@ -42,12 +42,12 @@ struct ProgramOptions {
   train::StopOptions stop;
   std::string settings_json = "{}";
 
-  /// Fills what was left to the model from its defaults. Throws Error(invalid_argument) for values that do
-  /// not go together: an odd dim with ComplEx, --resume without --checkpoint-dir.
+  /// Fills unset settings with the model's defaults. Throws Error(invalid_argument) for incompatible values:
+  /// an odd dim with ComplEx, --resume without --checkpoint-dir.
   static ProgramOptions from(const Settings& settings);
 };
 
-/// One epoch's end.
+/// State at the end of an epoch.
 struct EpochReport {
   int epoch = 0;  // from 1
   double loss = 0;
@@ -67,7 +67,7 @@ struct Prediction {
 
 struct LearnedRelation {
   std::string name;
-  double tails_mrr = 0;  // of the validation triples that it was compared by
+  double tails_mrr = 0;  // over the validation triples compared
 };
 
 struct Report {
@@ -76,22 +76,22 @@ struct Report {
   std::int64_t train = 0;
   std::int64_t valid = 0;
   std::int64_t test = 0;
-  int first_epoch = 1;  // above 1 in a run that was resumed
+  int first_epoch = 1;  // above 1 in a resumed run
   std::int64_t triples = 0;
-  double seconds = 0;  // of training alone
+  double seconds = 0;  // of training only
   double evaluation_seconds = 0;
   double checkpoint_seconds = 0;
   std::vector<EpochReport> epochs;
   Metrics result;
-  double random_mrr = 0;  // to expect of random guessing
+  double random_mrr = 0;  // expected of random guessing
   std::vector<Prediction> predictions;
-  /// The relations that predictions were drawn from, best first; empty where there was nothing to compare
-  /// relations by, and any triple could be drawn.
+  /// Relations that predictions were drawn from, best first. Empty if there were no validation triples to
+  /// compare by; predictions then come from any relation.
   std::vector<LearnedRelation> predicted_relations;
   int compared_relations = 0;
-  std::string checkpoint;    // the last one, empty when none was asked for
-  std::string resumed_from;  // empty when not resumed
-  std::string stopped;       // why it was saved and ended before its time; then there are no results
+  std::string checkpoint;    // the last one; empty if none was requested
+  std::string resumed_from;  // empty if not resumed
+  std::string stopped;  // reason of an early stop; empty for a complete run. An early stop has no results
   int workers_lost = 0;
 
   double triples_per_second() const { return seconds > 0 ? static_cast<double>(triples) / seconds : 0; }
@@ -102,20 +102,20 @@ struct TrainProgress {
   int epochs = 0;
   std::int64_t done = 0;
   std::int64_t total = 0;
-  double loss = 0;  // a query, over the last slices
+  double loss = 0;  // per query, over the last slice
 };
 
 struct ProgramHooks {
   std::function<void(const TrainProgress&)> progress = [](const TrainProgress&) {};
-  std::function<void(const std::string&)> say = [](const std::string&) {};
+  std::function<void(const std::string&)> log = [](const std::string&) {};
 };
 
-/// Trains, evaluates and saves. On the coordinator. Throws Error.
+/// Trains, evaluates and saves checkpoints. Runs on the coordinator. Throws Error.
 Report run_program(const Cluster& cluster, const ProgramOptions& options, const ProgramHooks& hooks);
 
 /// "whale.n.02 -- hypernym --> baleen_whale.n.01   right"
 std::string to_string(const Prediction& prediction);
-/// Says how the triples of the report's predictions were chosen.
+/// Describes how the triples of the report's predictions were selected.
 std::string predictions_header(const Report& report);
 
 }  // namespace capstan::kge

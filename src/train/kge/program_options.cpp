@@ -1,4 +1,4 @@
-// program_options.cpp -- settings to options, with the model's own defaults.
+// program_options.cpp -- conversion of settings to options, with the defaults of the model.
 #include "base/settings.hpp"
 #include "train/kge/program.hpp"
 #include "train/optimizer_choice.hpp"
@@ -10,13 +10,13 @@ ProgramOptions ProgramOptions::from(const Settings& settings) {
   o.data = settings.text("data");
   o.model = parse_model(settings.text("model"));
   const ModelDefaults& defaults = defaults_of(o.model);
-  const auto whole = [&](const char* name, int own) {
-    return settings.given(name) ? static_cast<int>(settings.integer(name)) : own;
+  const auto integer_or = [&](const char* name, int fallback) {
+    return settings.given(name) ? static_cast<int>(settings.integer(name)) : fallback;
   };
-  o.dim = whole("dim", defaults.dim);
-  o.negatives = whole("negatives", defaults.negatives);
-  o.batch = whole("batch", defaults.batch);
-  o.epochs = whole("epochs", defaults.epochs);
+  o.dim = integer_or("dim", defaults.dim);
+  o.negatives = integer_or("negatives", defaults.negatives);
+  o.batch = integer_or("batch", defaults.batch);
+  o.epochs = integer_or("epochs", defaults.epochs);
   o.slice_batches = static_cast<int>(settings.integer("slice-batches"));
   o.on_gpu = settings.text("device") == "cuda";
   o.looks_ahead = settings.flag("look-ahead");
@@ -35,15 +35,18 @@ ProgramOptions ProgramOptions::from(const Settings& settings) {
   o.settings_json = settings.to_json();
 
   if (o.model == ModelKind::complex && o.dim % 2 != 0) {
-    throw Error(Code::invalid_argument, "--dim " + std::to_string(o.dim) +
-                                            ": ComplEx needs an even number, real and imaginary halves");
+    throw Error(Code::invalid_argument,
+                "--dim " + std::to_string(o.dim) +
+                    ": expected an even number for ComplEx: a row is real and imaginary halves");
   }
   if (o.model == ModelKind::transe && o.n3 != 0) {
-    throw Error(Code::invalid_argument, "--n3 is for complex and distmult; transe has no N3 penalty");
+    throw Error(Code::invalid_argument,
+                "--n3: expected --model complex or distmult, found transe, which has no N3 penalty");
   }
   if (o.resume && o.checkpoint_dir.empty()) {
-    throw Error(Code::invalid_argument,
-                "--resume needs --checkpoint-dir, where the checkpoint to go on from lies");
+    throw Error(
+        Code::invalid_argument,
+        "--resume: --checkpoint-dir is not set, expected the directory of the checkpoint to resume from");
   }
   return o;
 }

@@ -1,4 +1,4 @@
-// rank_metrics.hpp -- what ranks of right answers say of a model, and what a ranker has to know of it.
+// rank_metrics.hpp -- quality of a model by the ranks of correct answers, and the options of a ranker.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace capstan::kge {
 
-/// Sums, so that slices ranked anywhere can be merged.
+/// Sums over queries, so that slices ranked on different workers can be merged.
 struct Metrics {
   double mrr_sum = 0;
   double hits1_sum = 0;
   double hits3_sum = 0;
   double hits10_sum = 0;
-  std::int64_t count = 0;  // queries: two a triple
+  std::int64_t count = 0;  // queries: two per triple
   double tails_mrr_sum = 0;
-  std::int64_t tails_count = 0;  // queries for tails, which are in `count` too
+  std::int64_t tails_count = 0;  // queries for tails, also included in `count`
 
   void add_rank(double rank) noexcept;
-  /// Of the tails of some triples, then of their heads.
+  /// Adds the ranks of the tails of some triples, then of their heads.
   void add_ranks(std::span<const double> tails_and_heads) noexcept;
   void merge(const Metrics& other) noexcept;
 
@@ -32,14 +32,14 @@ struct Metrics {
   double hits10() const noexcept { return count == 0 ? 0 : hits10_sum / static_cast<double>(count); }
 };
 
-/// The MRR to expect of a model that orders the entities at random: the mean of 1/rank over all ranks.
+/// Expected MRR of a model that orders the entities at random: the mean of 1/rank over all ranks.
 double mrr_of_random_guessing(std::int64_t entities) noexcept;
 
 struct RankerOptions {
   ModelKind model = ModelKind::complex;
   int dim = 256;
   std::int64_t entities = 0;
-  std::int64_t relations = 0;  // of the graph; the relation table has twice as many rows
+  std::int64_t relations = 0;  // in the graph; the relation table has twice as many rows
 };
 
 }  // namespace capstan::kge

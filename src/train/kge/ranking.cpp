@@ -1,8 +1,8 @@
 // ranking.cpp -- see ranking.hpp.
 //
-// A matrix product may round the scores of two identical rows differently, depending on where they stand in
-// the block. So it only decides what is beyond its rounding error; close calls are decided by a sum in double
-// that is the same for the same row. They are few: about ten of 40,000 candidates.
+// A matrix product may round the scores of two identical rows differently, depending on their position in the
+// block. So it decides only scores beyond its rounding error; closer ones, about 10 of 40,000 candidates, are
+// recomputed by a sum in double that is the same for the same row.
 #include "train/kge/ranking.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace capstan::kge {
 namespace {
 
-constexpr std::size_t kQueryBlock = 256;  // 256 x 1,024 scores are 1 MiB: the second-level cache of a core
+constexpr std::size_t kQueryBlock = 256;  // 256 x 1,024 scores take 1 MiB: the L2 cache of a core
 constexpr std::size_t kRowBlock = 1024;
 
 constexpr float kLowest = std::numeric_limits<float>::lowest();
@@ -61,20 +61,20 @@ void Ranker::begin(std::span<const float> entity_rows, std::span<const float> re
   CAPSTAN_ASSERT(relation_rows.size() == relation_ids().size() * dim_);
   const std::size_t size = queries_.size() / 2;
   const auto entity_row = [&](std::size_t use) {
-    return entity_rows.data() + static_cast<std::size_t>(entity_index_.places()[use]) * dim_;
+    return entity_rows.data() + static_cast<std::size_t>(entity_index_.positions()[use]) * dim_;
   };
   query_rows_.resize(queries_.size() * dim_);
   for (std::size_t i = 0; i < queries_.size(); ++i) {
     float* query = query_rows_.data() + i * dim_;
     const float* relation =
-        relation_rows.data() + static_cast<std::size_t>(relation_index_.places()[i]) * dim_;
+        relation_rows.data() + static_cast<std::size_t>(relation_index_.positions()[i]) * dim_;
     make_query(options_.model, entity_row(i), relation, query, dim_);
     queries_[i].answer_score = exact_score(query, entity_row(i < size ? i + size : i - size));
     queries_[i].norm = std::sqrt(dot(query, query, dim_));
     queries_[i].better = 0;
     queries_[i].equal = 0;
   }
-  seen_ = 0;
+  entities_seen_ = 0;
 }
 
 void Ranker::add_block(std::int64_t first_id, std::span<const float> rows) {
@@ -85,10 +85,11 @@ void Ranker::add_block(std::int64_t first_id, std::span<const float> rows) {
     add_chunk(first_id + static_cast<std::int64_t>(row), rows.data() + row * dim_,
               std::min(kRowBlock, total - row));
   }
-  seen_ += static_cast<std::int64_t>(total);
+  entities_seen_ += static_cast<std::int64_t>(total);
 }
 
-/// Ranks by q . c, or for TransE by 2 q . c - |c|^2 = |q|^2 - distance^2, which orders as the distance does.
+/// Ranks by q . c, or for TransE by 2 q . c - |c|^2 = |q|^2 - distance^2, which has the order of the negative
+/// distance.
 void Ranker::add_chunk(std::int64_t first_id, const float* rows, std::size_t count) {
   const bool distances = options_.model == ModelKind::transe;
   float largest_square = 0;
@@ -126,9 +127,9 @@ void Ranker::count_chunk(Query& query, const float* query_row, float* scores, st
     exclude(*id);
   }
 
-  float low = kLowest, high = kLowest;  // an answer that is not a number: everybody is better
+  float low = kLowest, high = kLowest;  // a NaN answer ranks last: every entity counts as better
   if (!std::isnan(query.answer_score)) {
-    // The classical bound of a sum of products in any order, twice.
+    // Twice the classical error bound of a sum of products in any order.
     const double rounding = 2 * static_cast<double>(dim_ + 8) * 0x1p-24;
     const double product = double{query.norm} * largest_norm;
     const double margin =
@@ -149,7 +150,7 @@ void Ranker::count_chunk(Query& query, const float* query_row, float* scores, st
   }
 }
 
-/// Never inlined: two copies might be compiled to different roundings, and equal rows would not tie.
+/// Not inlined: two copies could be compiled to different roundings, and equal rows would not tie.
 [[gnu::noinline]] double Ranker::exact_score(const float* query, const float* row) const noexcept {
   double product = 0, square = 0;
   for (std::size_t i = 0; i < dim_; ++i) {
@@ -160,7 +161,7 @@ void Ranker::count_chunk(Query& query, const float* query_row, float* scores, st
 }
 
 Metrics Ranker::finish() {
-  CAPSTAN_ASSERT(seen_ == options_.entities);
+  CAPSTAN_ASSERT(entities_seen_ == options_.entities);
   std::vector<double> ranks;
   ranks.reserve(queries_.size());
   for (const Query& query : queries_) {

@@ -1,11 +1,13 @@
-// ranking.hpp -- filtered ranks of the right answers among all entities, as link prediction is judged.
+// ranking.hpp -- filtered ranks of the correct answers among all entities, the metric of link prediction.
 //
-// The entity table passes by block by block, so no rank ever needs all of it:
+// The entity table is processed block by block, so no rank needs all of it in memory:
 //
 //   Ranker ranker(options, true_answers);
-//   ranker.plan(slice);                                    // some test triples; both directions of each are
-//   ranked look up ranker.entity_ids() and ranker.relation_ids(); ranker.begin(entity_rows, relation_rows);
-//   for each block of the table: ranker.add_block(first_id, rows);
+//   ranker.plan(slice);                          // some test triples; each is ranked in both directions
+//   // look up ranker.entity_ids() and ranker.relation_ids()
+//   ranker.begin(entity_rows, relation_rows);
+//   // for each block of the table:
+//   ranker.add_block(first_id, rows);
 //   total.merge(ranker.finish());
 #pragma once
 
@@ -21,9 +23,9 @@
 
 namespace capstan::kge {
 
-/// The rank of an answer is 1 + (better) + (equal) / 2, counted over the other entities without those that
-/// are known to be right as well. A score that is not a number counts as better than the answer's, and a
-/// model full of them ranks last. Used by one thread at a time.
+/// The rank of an answer is 1 + (better) + (equal) / 2, counted over the other entities except known answers.
+/// A NaN score counts as better than the answer's, so a model full of NaN ranks last. Used by one thread at a
+/// time.
 class Ranker {
  public:
   /// `true_answers` must outlive the ranker.
@@ -38,18 +40,18 @@ class Ranker {
   /// The rows are in the order of the ids, `dim` floats each.
   void begin(std::span<const float> entity_rows, std::span<const float> relation_rows);
 
-  /// Rows of the entities first_id, first_id + 1, ... Each entity must be given exactly once, in any order of
-  /// blocks. Blocks of a thousand rows or more are the fastest.
+  /// Adds the rows of the entities first_id, first_id + 1, ... Each entity must be added exactly once; blocks
+  /// may come in any order. Blocks of 1,000 rows or more are fastest.
   void add_block(std::int64_t first_id, std::span<const float> rows);
 
-  /// REQUIRES: every entity has been seen since `begin`.
+  /// REQUIRES: every entity was added since begin().
   Metrics finish();
 
  private:
-  /// One query and what is known of its rank so far.
+  /// A query and the counts of its rank.
   struct Query {
     std::int32_t answer;
-    std::span<const std::int32_t> known;  // right answers, sorted; `answer` is among them or not
+    std::span<const std::int32_t> known;  // known answers, sorted; may include `answer`
     double answer_score = 0;
     float norm = 0;
     std::int64_t better = 0;
@@ -69,11 +71,11 @@ class Ranker {
   std::vector<std::int64_t> entity_uses_;
   std::vector<std::int64_t> relation_uses_;
   std::vector<Query> queries_;
-  std::int64_t seen_ = 0;  // entities since `begin`
+  std::int64_t entities_seen_ = 0;  // entities added since begin()
 
   AlignedFloats query_rows_;
   AlignedFloats scores_;
-  AlignedFloats norms_;  // negative squares of the norms of a chunk; TransE alone
+  AlignedFloats norms_;  // negated squared norms of the rows of a chunk; TransE only
 };
 
 }  // namespace capstan::kge

@@ -1,4 +1,4 @@
-// row_index.cpp -- radix sort: ten times faster than std::sort on the few thousand ids of a batch.
+// row_index.cpp -- radix sort: 10 times as fast as std::sort on the few thousand ids of a batch.
 #include "train/kge/row_index.hpp"
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 namespace capstan::kge {
 namespace {
 
-constexpr int kDigitBits = 11;  // 2,048 counters fit the first-level cache beside the data
+constexpr int kDigitBits = 11;  // 2,048 counters fit into the L1 cache beside the data
 constexpr std::uint64_t kDigitMask = (1U << kDigitBits) - 1;
 
-/// Stable, by the upper half of each word.
+/// Sorts stably by the upper half of each word.
 void sort_by_id(std::vector<std::uint64_t>& order, std::vector<std::uint64_t>& scratch,
                 std::uint64_t largest) {
   for (int shift = 32; shift < 32 + static_cast<int>(std::bit_width(largest)); shift += kDigitBits) {
@@ -32,7 +32,7 @@ void sort_by_id(std::vector<std::uint64_t>& order, std::vector<std::uint64_t>& s
 void RowIndex::build(std::span<const std::int64_t> uses) {
   order_.resize(uses.size());
   scratch_.resize(uses.size());
-  places_.resize(uses.size());
+  positions_.resize(uses.size());
   ids_.clear();
 
   std::uint64_t largest = 0;
@@ -47,7 +47,7 @@ void RowIndex::build(std::span<const std::int64_t> uses) {
   for (const std::uint64_t word : order_) {
     const auto id = static_cast<std::int64_t>(word >> 32);
     if (ids_.empty() || ids_.back() != id) ids_.push_back(id);
-    places_[word & 0xffffffffU] = static_cast<std::int32_t>(ids_.size() - 1);
+    positions_[word & 0xffffffffU] = static_cast<std::int32_t>(ids_.size() - 1);
   }
 }
 

@@ -1,4 +1,4 @@
-// row_index.hpp -- the sorted unique ids of a batch, and for each use of an id its place among them.
+// row_index.hpp -- the sorted unique ids of a batch, and the position of each use among them.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace capstan::kge {
 
-/// Keeps its buffers between batches.
+/// Keeps its buffers between batches. Used by one thread at a time.
 class RowIndex {
  public:
   /// REQUIRES: ids are in 0 .. 2^32 - 1 and fewer than 2^32.
@@ -16,14 +16,14 @@ class RowIndex {
   /// Sorted and unique.
   std::span<const std::int64_t> ids() const noexcept { return ids_; }
 
-  /// For the i-th use given to `build`, where its id stands in `ids()`.
-  std::span<const std::int32_t> places() const noexcept { return places_; }
+  /// By index of the use given to build(): position of its id in ids().
+  std::span<const std::int32_t> positions() const noexcept { return positions_; }
 
  private:
-  std::vector<std::uint64_t> order_;  // id in the upper half, use in the lower
+  std::vector<std::uint64_t> order_;  // id in the upper half, index of the use in the lower
   std::vector<std::uint64_t> scratch_;
   std::vector<std::int64_t> ids_;
-  std::vector<std::int32_t> places_;
+  std::vector<std::int32_t> positions_;
 };
 
 }  // namespace capstan::kge

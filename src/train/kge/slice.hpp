@@ -1,5 +1,5 @@
-// slice.hpp -- what runs on the workers: training a slice of an epoch, ranking a slice of the held-out
-// triples.
+// slice.hpp -- closures of `capstan train kge` on the workers: train a slice of an epoch, rank a slice of the
+// held-out triples.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace capstan::kge {
 SliceResult train_slice(PerWorker<std::unique_ptr<Trainer>> trainer, Slice slice, Variable<float> entities,
                         Variable<float> relations);
 
-/// `evaluation` is another number for each time that the held-out triples are ranked, see Evaluator.
+/// `evaluation` numbers the evaluations, see Evaluator.
 Metrics rank_slice(PerWorker<std::unique_ptr<Evaluator>> evaluator, std::int64_t evaluation,
                    std::vector<Triple> triples, Variable<float> entities, Variable<float> relations);
-/// Gives back the memory that an evaluation has taken; false where there was none to take.
+/// Frees the GPU memory of an evaluation; returns false without a GPU.
 bool end_evaluation(PerWorker<std::unique_ptr<Evaluator>> evaluator);
 
 }  // namespace capstan::kge

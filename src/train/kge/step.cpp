@@ -1,4 +1,4 @@
-// step.cpp -- see step.hpp. Three matrix products a block of queries take nine tenths of the time.
+// step.cpp -- see step.hpp. Three matrix products per block of queries take 90% of the time.
 #include "train/kge/step.hpp"
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 namespace capstan::kge {
 namespace {
 
-/// 256 queries x 1,024 negatives are 1 MiB of scores: the second-level cache of a core.
+/// 256 queries x 1,024 negatives are 1 MiB of scores: the L2 cache of a core.
 constexpr std::size_t kBlock = 256;
 
-/// Far below any real score, and its exponential is exactly 0.
+/// Below any real score; its exponential is exactly 0.
 constexpr float kMasked = -1e30F;
 
 }  // namespace
@@ -40,8 +40,8 @@ void Step::plan(std::span<const Triple> batch, std::uint64_t seed, std::uint64_t
   first_negative_.assign(entity_ids().size(), -1);
   next_negative_.resize(negative_count_);
   for (std::size_t j = 0; j < negative_count_; ++j) {
-    const auto place = static_cast<std::size_t>(plan_.negative_places()[j]);
-    next_negative_[j] = std::exchange(first_negative_[place], static_cast<std::int32_t>(j));
+    const auto position = static_cast<std::size_t>(plan_.negative_positions()[j]);
+    next_negative_[j] = std::exchange(first_negative_[position], static_cast<std::int32_t>(j));
   }
 }
 
@@ -70,9 +70,9 @@ Loss Step::compute(std::span<const float> entity_rows, std::span<const float> re
 }
 
 void Step::gather_negatives(Rows rows) {
-  const auto places = plan_.negative_places();
+  const auto positions = plan_.negative_positions();
   for (std::size_t j = 0; j < negative_count_; ++j) {
-    const float* row = rows.entities + static_cast<std::size_t>(places[j]) * dim_;
+    const float* row = rows.entities + static_cast<std::size_t>(positions[j]) * dim_;
     std::copy_n(row, dim_, negatives_.data() + j * dim_);
     if (model_ == ModelKind::transe) negative_norms_.data()[j] = dot(row, row, dim_);
   }
@@ -86,7 +86,7 @@ void Step::make_queries(Rows rows, std::size_t first, std::size_t count) {
   }
 }
 
-/// Turns a block of queries into the weights of its negatives and answers; returns the sum of the losses.
+/// Computes the weights of the negatives and answers of a block of queries; returns the sum of the losses.
 double Step::weigh_candidates(Rows rows, std::size_t first, std::size_t count) {
   train::multiply(train::Transposed::no, train::Transposed::yes, count, negative_count_, dim_, 1,
                   queries_.data(), dim_, negatives_.data(), dim_, 0, scores_.data(), negative_count_);
@@ -121,8 +121,7 @@ void Step::multiply_gradients(std::size_t first, std::size_t count) {
                   negative_gradients_.data(), dim_);
 }
 
-/// The gradients of the answers, and through the queries those of the entities and relations they were made
-/// of.
+/// Adds the gradients of the answers and, through the queries, of their entities and relations.
 void Step::add_query_side(Rows rows, std::size_t first, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const SoftmaxResult& softmax = softmax_[i];
@@ -145,9 +144,9 @@ void Step::add_query_side(Rows rows, std::size_t first, std::size_t count) {
 }
 
 void Step::add_negative_side() {
-  const auto places = plan_.negative_places();
+  const auto positions = plan_.negative_positions();
   for (std::size_t j = 0; j < negative_count_; ++j) {
-    float* gradient = entity_gradients_.data() + static_cast<std::size_t>(places[j]) * dim_;
+    float* gradient = entity_gradients_.data() + static_cast<std::size_t>(positions[j]) * dim_;
     add_scaled(1, negative_gradients_.data() + j * dim_, gradient, dim_);
     if (model_ == ModelKind::transe) {
       add_scaled(-negative_weights_.data()[j], negatives_.data() + j * dim_, gradient, dim_);
@@ -155,22 +154,22 @@ void Step::add_negative_side() {
   }
 }
 
-/// Every query is charged for its three rows, so a triple's entities count twice.
+/// Every query counts its three rows, so a triple's entities count twice.
 void Step::add_penalty(Rows rows) {
-  const auto add = [&](std::span<const std::int32_t> places, std::size_t unique, float per_use,
+  const auto add = [&](std::span<const std::int32_t> positions, std::size_t unique, float per_use,
                        const float* from, float* gradients) {
     use_counts_.assign(unique, 0);
-    for (const std::int32_t place : places) ++use_counts_[static_cast<std::size_t>(place)];
-    for (std::size_t place = 0; place < unique; ++place) {
-      if (use_counts_[place] == 0) continue;
-      const float factor = per_use * static_cast<float>(use_counts_[place]);
-      add_cubic_penalty(model_, factor, from + place * dim_, gradients + place * dim_, dim_);
+    for (const std::int32_t position : positions) ++use_counts_[static_cast<std::size_t>(position)];
+    for (std::size_t position = 0; position < unique; ++position) {
+      if (use_counts_[position] == 0) continue;
+      const float factor = per_use * static_cast<float>(use_counts_[position]);
+      add_cubic_penalty(model_, factor, from + position * dim_, gradients + position * dim_, dim_);
     }
   };
   const float slope = 3 * options().n3;  // of n3 * |z|^3, without |z| * z
-  add(plan_.entity_places().first(plan_.queries()), entity_ids().size(), 2 * slope, rows.entities,
+  add(plan_.entity_positions().first(plan_.queries()), entity_ids().size(), 2 * slope, rows.entities,
       entity_gradients_.data());
-  add(plan_.relation_places(), relation_ids().size(), slope, rows.relations, relation_gradients_.data());
+  add(plan_.relation_positions(), relation_ids().size(), slope, rows.relations, relation_gradients_.data());
 }
 
 }  // namespace capstan::kge

@@ -1,14 +1,15 @@
-// step.hpp -- one training step: which rows a batch needs, and the loss and sparse gradients from those rows.
+// step.hpp -- one training step: the rows that a batch uses, and the loss and sparse gradients from those
+// rows.
 //
-//   step.plan(batch, seed, number);                              // no parameters needed yet
-//   look up step.entity_ids() and step.relation_ids();
+//   step.plan(batch, seed, number);                              // needs no parameters yet
+//   // look up step.entity_ids() and step.relation_ids()
 //   Loss loss = step.compute(entity_rows, relation_rows);
-//   push step.entity_gradients() and step.relation_gradients();  // rows in the order of the ids
+//   // push step.entity_gradients() and step.relation_gradients(): rows in the order of the ids
 //
 // Each triple is trained in both directions, (head, r) -> tail and (tail, r + relations) -> head, with
-// softmax cross-entropy over the answer and negatives that the whole batch shares. Each negative's logit is
-// raised by log((entities - 1) / negatives), so that the sampled softmax estimates the full one. A negative
-// that happens to be the answer is left out for that query.
+// softmax cross-entropy over the answer and negatives that all queries of the batch share. The logit of each
+// negative is raised by log((entities - 1) / negatives), so that the sampled softmax estimates the full one.
+// A negative that equals the answer is excluded for that query.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +25,15 @@
 
 namespace capstan::kge {
 
-/// Holds its buffers from batch to batch, so that a step of the largest batch seen so far allocates nothing.
-/// Used by one thread at a time. Gradients are of the sum over the batch, not of the mean.
+/// Keeps its buffers: a step that is no larger than an earlier one does not allocate. Used by one thread at a
+/// time. Gradients are of the sum over the batch, not of the mean.
 class Step {
  public:
-  /// Throws Error(invalid_argument) when an option makes no sense.
+  /// Throws Error(invalid_argument) for an invalid option.
   explicit Step(const StepOptions& options);
 
-  /// Draws the negatives and collects the rows that `compute` needs. The negatives depend on `seed` and
-  /// `batch_number` alone. REQUIRES: a non-empty batch with ids in range.
+  /// Draws the negatives and collects the rows that compute() needs. The negatives depend only on `seed` and
+  /// `batch_number`. REQUIRES: a non-empty batch with ids in range.
   void plan(std::span<const Triple> batch, std::uint64_t seed, std::uint64_t batch_number);
 
   /// Sorted and unique; valid until the next `plan`.
@@ -67,12 +68,12 @@ class Step {
   std::size_t dim_;
   std::size_t negative_count_;
 
-  // The negatives that are the same entity, as lists: the first for a place among the unique rows, then the
-  // next.
+  // Linked lists of the negatives that are the same entity: the first by position among the unique rows, then
+  // the next.
   std::vector<std::int32_t> first_negative_;
   std::vector<std::int32_t> next_negative_;
 
-  // One block of queries at a time, so that its scores stay in the cache.
+  // Buffers of one block of queries, so that its scores stay in the cache.
   AlignedFloats queries_;
   AlignedFloats query_gradients_;
   AlignedFloats scores_;
@@ -80,7 +81,7 @@ class Step {
 
   AlignedFloats negatives_;
   AlignedFloats negative_gradients_;
-  AlignedFloats negative_norms_;  // TransE alone, like the sums of the weights over all queries
+  AlignedFloats negative_norms_;  // TransE only, as the next: sums of the weights over all queries
   AlignedFloats negative_weights_;
   AlignedFloats entity_gradients_;
   AlignedFloats relation_gradients_;

@@ -1,11 +1,11 @@
-// trainer.cpp -- training by a worker's cores, and which of the two it is to be.
+// trainer.cpp -- training on CPU cores, and the choice between CPU and GPU.
 #include "train/kge/trainer.hpp"
 
 #include <algorithm>
 #include <span>
 
+#include "train/assigned_gpu.hpp"
 #include "train/kge/step.hpp"
-#include "train/own_gpu.hpp"
 
 namespace capstan::kge {
 namespace {
@@ -47,7 +47,7 @@ class HostTrainer final : public Trainer {
 
 std::unique_ptr<Trainer> make_trainer(TrainerOptions options) {
   if (!options.on_gpu) return std::make_unique<HostTrainer>(options.step);
-  return make_device_trainer(options, train::own_gpu());
+  return make_device_trainer(options, train::assigned_gpu());
 }
 
 }  // namespace capstan::kge

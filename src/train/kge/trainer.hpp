@@ -1,4 +1,4 @@
-// trainer.hpp -- what trains on a worker: its cores, or a GPU.
+// trainer.hpp -- training on a worker, on its CPU cores or a GPU.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Slice {
   std::vector<Triple> triples;
   std::int32_t batch = 0;         // triples in a batch; the last may have fewer
   std::uint64_t seed = 0;         // of the negatives
-  std::uint64_t first_batch = 0;  // number of the first batch since the beginning of training
+  std::uint64_t first_batch = 0;  // number of the first batch since the start of training
 };
 
 struct SliceResult {
@@ -28,23 +28,24 @@ struct SliceResult {
 struct TrainerOptions {
   StepOptions step;
   bool on_gpu = false;
-  /// On a GPU: the rows of a batch are looked up while the one before it is computed, and lack its gradients.
+  /// On a GPU: look up the rows of a batch while the previous one is computed; the rows then lack its
+  /// gradients.
   bool looks_ahead = false;
 };
 
-/// Keeps its buffers from slice to slice. Used by one thread at a time.
+/// Keeps its buffers between slices. Used by one thread at a time.
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  /// For each batch: looks up the rows it needs and no others, pushes their gradients.
+  /// For each batch: looks up only the rows that it uses, and pushes their gradients.
   virtual SliceResult train(const Slice& slice, const Variable<float>& entities,
                             const Variable<float>& relations) = 0;
 };
 
-/// On a worker. Throws Error: invalid_argument for options that make no sense, failed_precondition with the
-/// reason where there is no GPU.
+/// Called on a worker. Throws Error: invalid_argument for an invalid option; failed_precondition, with the
+/// reason, without a GPU.
 std::unique_ptr<Trainer> make_trainer(TrainerOptions options);
-/// By this GPU.
+/// Trains on GPU `device` of this process.
 std::unique_ptr<Trainer> make_device_trainer(const TrainerOptions& options, int device);
 
 }  // namespace capstan::kge

@@ -38,8 +38,8 @@ std::span<const std::int32_t> TrueAnswers::of(std::int32_t entity, std::int32_t 
   const std::uint64_t key = key_of(entity, relation);
   const auto found = std::ranges::lower_bound(keys_, key);
   if (found == keys_.end() || *found != key) return {};
-  const auto place = static_cast<std::size_t>(found - keys_.begin());
-  return std::span(answers_).subspan(offsets_[place], offsets_[place + 1] - offsets_[place]);
+  const auto index = static_cast<std::size_t>(found - keys_.begin());
+  return std::span(answers_).subspan(offsets_[index], offsets_[index + 1] - offsets_[index]);
 }
 
 }  // namespace capstan::kge

@@ -1,4 +1,4 @@
-// true_answers.hpp -- for a query (entity, relation), all entities that are known to answer it.
+// true_answers.hpp -- all known answers of a query (entity, relation).
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace capstan::kge {
 
 /// Built once from every known triple (train, valid and test), in both directions: the tails of (head, r)
-/// and, under r + relations, the heads of (tail, r). Sorted keys with offsets into one array: 16 bytes a key,
-/// 4 an answer. Read-only afterwards, so any number of threads may share it.
+/// and, under r + relations, the heads of (tail, r). Sorted keys with offsets into one array: 16 bytes per
+/// key, 4 per answer. Immutable afterwards, so threads may share it.
 class TrueAnswers {
  public:
   TrueAnswers() = default;
   TrueAnswers(std::span<const Triple> triples, std::int64_t relations);
 
-  /// Sorted and unique; empty when nothing is known. `relation` counts reciprocal relations too.
+  /// Sorted and unique; empty if no answer is known. `relation` includes reciprocal relations.
   std::span<const std::int32_t> of(std::int32_t entity, std::int32_t relation) const noexcept;
 
  private:

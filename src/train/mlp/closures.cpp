@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "train/assigned_gpu.hpp"
 #include "train/epoch.hpp"
-#include "train/own_gpu.hpp"
 
 namespace capstan::train {
 namespace {
 
-constexpr std::int64_t kImagesAtOnce = 1024;  // images
+constexpr std::int64_t kEvaluationBatch = 1024;  // images
 
 void pull_all(const Layers& shapes, const std::vector<Variable<float>>& layers, std::vector<float>& values) {
   values.resize(shapes.size());
@@ -24,18 +24,18 @@ void pull_all(const Layers& shapes, const std::vector<Variable<float>>& layers, 
   for (Pending& read : reads) read.wait();
 }
 
-DeviceSpan<float> of_layer(const GpuNetwork& gpu, const DeviceArray<float>& all, std::size_t layer) {
+DeviceSpan<float> layer_span(const GpuNetwork& gpu, const DeviceArray<float>& all, std::size_t layer) {
   const Layers& shapes = gpu.network.layers();
   return all.span().subspan(shapes.begin(layer), shapes.begin(layer + 1) - shapes.begin(layer));
 }
 
 void pull_all(const GpuNetwork& gpu, const std::vector<Variable<float>>& layers) {
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    layers[layer].pull(gpu.stream, 0, of_layer(gpu, gpu.values, layer));
+    layers[layer].pull(gpu.stream, 0, layer_span(gpu, gpu.values, layer));
   }
 }
 
-/// What one replica makes of its part of a batch.
+/// Loss and gradient of a replica's part of a batch.
 struct Part {
   double log_loss = 0;
   std::vector<float> gradient = {};
@@ -60,9 +60,9 @@ Part compute(Network& network, const Images& images, std::span<const std::uint32
 
 }  // namespace
 
-const Images& ImageShelf::share(bool test, std::int64_t share, std::int64_t shares) {
-  const auto [at, fresh] = files_.try_emplace({test, share});
-  if (fresh) {
+const Images& ImageWorkerState::share(bool test, std::int64_t share, std::int64_t shares) {
+  const auto [at, inserted] = files_.try_emplace({test, share});
+  if (inserted) {
     const auto& images = test ? input_.test_images : input_.images;
     const auto& labels = test ? input_.test_labels : input_.labels;
     try {
@@ -76,41 +76,42 @@ const Images& ImageShelf::share(bool test, std::int64_t share, std::int64_t shar
   return at->second;
 }
 
-std::vector<Network>& ImageShelf::networks(const std::vector<std::int64_t>& widths) {
+std::vector<Network>& ImageWorkerState::networks(const std::vector<std::int64_t>& widths) {
   const auto replicas = static_cast<std::size_t>(get_replicas().num_replicas_in_sync());
   while (networks_.size() < replicas) networks_.emplace_back(Layers(widths));
   return networks_;
 }
 
 GpuNetwork::GpuNetwork(const Layers& layers)
-    : stream(own_gpu()),
+    : stream(assigned_gpu()),
       network(layers, stream.implementation()),
       values(stream.device(), layers.size()),
       gradient(stream.device(), layers.size()) {}
 
-GpuNetwork* ImageShelf::gpu(const std::vector<std::int64_t>& widths) {
+GpuNetwork* ImageWorkerState::gpu(const std::vector<std::int64_t>& widths) {
   if (input_.on_gpu && !gpu_) gpu_ = std::make_unique<GpuNetwork>(Layers(widths));
   return gpu_.get();
 }
 
-ImageShelf make_image_shelf(ImageInput input) { return ImageShelf(std::move(input)); }
+ImageWorkerState make_image_worker_state(ImageInput input) { return ImageWorkerState(std::move(input)); }
 
-DataSizes load_images(PerWorker<ImageShelf> shelf, Shares shares) {
+DataSizes load_images(PerWorker<ImageWorkerState> state, Shares shares) {
   DataSizes sizes;
-  for (const std::int64_t share : shares.mine) {
-    const Images& train = shelf->share(false, share, shares.all);
+  for (const std::int64_t share : shares.assigned) {
+    const Images& train = state->share(false, share, shares.count);
     sizes = {train.total, 0, train.pixels, train.classes};
-    if (!shelf->has_test()) continue;
-    const Images& test = shelf->share(true, share, shares.all);
+    if (!state->has_test()) continue;
+    const Images& test = state->share(true, share, shares.count);
     sizes.test = test.total;
     if (test.pixels != train.pixels) {
       throw Error(Code::invalid_argument, "the images of --test have " + std::to_string(test.pixels) +
-                                              " pixels, those of --data " + std::to_string(train.pixels));
+                                              " pixels, expected " + std::to_string(train.pixels) +
+                                              " as in --data");
     }
     if (test.classes > train.classes) {
       throw Error(Code::invalid_argument, "--test-labels has the label " + std::to_string(test.classes - 1) +
-                                              "; the largest of --labels is " +
-                                              std::to_string(train.classes - 1));
+                                              ", expected at most " + std::to_string(train.classes - 1) +
+                                              ", the largest of --labels");
     }
   }
   return sizes;
@@ -118,23 +119,23 @@ DataSizes load_images(PerWorker<ImageShelf> shelf, Shares shares) {
 
 namespace {
 
-TrainResult train_on_gpu(ImageShelf& shelf, GpuNetwork& gpu, const TrainOrder& order,
+TrainResult train_on_gpu(ImageWorkerState& state, GpuNetwork& gpu, const TrainTask& task,
                          const UpdateGroup& group, const std::vector<Variable<float>>& layers) {
   const Layers& shapes = gpu.network.layers();
   TrainResult result;
-  (void)gpu.network.take_loss();  // of an epoch that an error ended
-  run_epoch(order, group, [&](std::int64_t share, std::span<const std::uint32_t> which, double scale) {
-    const Images& images = shelf.share(false, share, order.shares.all);
+  (void)gpu.network.take_loss();  // discards the loss of an epoch that failed
+  run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> which, double scale) {
+    const Images& images = state.share(false, share, task.shares.count);
     pull_all(gpu, layers);
     gpu.network.clear(which.size());
     for (const std::uint32_t i : which) gpu.network.add(images.image(i), images.labels[i]);
-    gpu.network.compute(gpu.values.data(), scale, shelf.l2(), gpu.gradient.data());
+    gpu.network.compute(gpu.values.data(), scale, state.l2(), gpu.gradient.data());
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      layers[layer].push_dense(gpu.stream, of_layer(gpu, gpu.gradient, layer));
+      layers[layer].push_dense(gpu.stream, layer_span(gpu, gpu.gradient, layer));
     }
-    if (shelf.l2() > 0) {
+    if (state.l2() > 0) {
       const std::vector<float> values = to_host(gpu.stream, gpu.values.span());
-      result.penalty += shelf.l2() / 2 * shapes.squares(values) * static_cast<double>(which.size());
+      result.penalty += state.l2() / 2 * shapes.squares(values) * static_cast<double>(which.size());
     }
     result.examples += static_cast<std::int64_t>(which.size());
   });
@@ -144,22 +145,22 @@ TrainResult train_on_gpu(ImageShelf& shelf, GpuNetwork& gpu, const TrainOrder& o
 
 }  // namespace
 
-TrainResult train_images(PerWorker<ImageShelf> shelf, TrainOrder order, UpdateGroup group,
+TrainResult train_images(PerWorker<ImageWorkerState> state, TrainTask task, UpdateGroup group,
                          std::vector<std::int64_t> widths, std::vector<Variable<float>> layers) {
-  if (GpuNetwork* gpu = shelf->gpu(widths)) return train_on_gpu(*shelf, *gpu, order, group, layers);
-  std::vector<Network>& networks = shelf->networks(widths);
+  if (GpuNetwork* gpu = state->gpu(widths)) return train_on_gpu(*state, *gpu, task, group, layers);
+  std::vector<Network>& networks = state->networks(widths);
   const Layers shapes(widths);
   Replicas replicas = get_replicas();
   const auto parts = static_cast<std::size_t>(replicas.num_replicas_in_sync());
-  const double l2 = shelf->l2();
+  const double l2 = state->l2();
   TrainResult result;
-  run_epoch(order, group, [&](std::int64_t share, std::span<const std::uint32_t> which, double scale) {
-    const Images& images = shelf->share(false, share, order.shares.all);
-    pull_all(shapes, layers, shelf->values);
+  run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> which, double scale) {
+    const Images& images = state->share(false, share, task.shares.count);
+    pull_all(shapes, layers, state->values);
     const auto computed = replicas.run([&](ReplicaContext& replica) {
       const auto number = static_cast<std::size_t>(replica.replica_id_in_sync_group());
       const std::size_t first = which.size() * number / parts, end = which.size() * (number + 1) / parts;
-      return compute(networks[number], images, which.subspan(first, end - first), shelf->values, scale, l2);
+      return compute(networks[number], images, which.subspan(first, end - first), state->values, scale, l2);
     });
     const Part sum = replicas.reduce(ReduceOp::SUM, computed);
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
@@ -167,7 +168,7 @@ TrainResult train_images(PerWorker<ImageShelf> shelf, TrainOrder order, UpdateGr
       layers[layer].push_dense(std::span(sum.gradient).subspan(shapes.begin(layer), size));
     }
     result.log_loss += sum.log_loss;
-    if (l2 > 0) result.penalty += l2 / 2 * shapes.squares(shelf->values) * static_cast<double>(which.size());
+    if (l2 > 0) result.penalty += l2 / 2 * shapes.squares(state->values) * static_cast<double>(which.size());
     result.examples += static_cast<std::int64_t>(which.size());
   });
   return result;
@@ -175,15 +176,15 @@ TrainResult train_images(PerWorker<ImageShelf> shelf, TrainOrder order, UpdateGr
 
 namespace {
 
-Scores evaluate_on_gpu(const Images& images, GpuNetwork& gpu, const EvaluateOrder& order,
+Scores evaluate_on_gpu(const Images& images, GpuNetwork& gpu, const EvaluateTask& task,
                        const std::vector<Variable<float>>& layers) {
-  (void)gpu.network.take_scores();  // of an evaluation that an error ended
+  (void)gpu.network.take_scores();  // discards the scores of an evaluation that failed
   pull_all(gpu, layers);
-  for (std::int64_t first = 0; first < order.count; first += kImagesAtOnce) {
-    const std::int64_t end = std::min(order.count, first + kImagesAtOnce);
+  for (std::int64_t first = 0; first < task.count; first += kEvaluationBatch) {
+    const std::int64_t end = std::min(task.count, first + kEvaluationBatch);
     gpu.network.clear(static_cast<std::size_t>(end - first));
     for (std::int64_t i = first; i < end; ++i) {
-      const auto at = static_cast<std::size_t>(order.first + i);
+      const auto at = static_cast<std::size_t>(task.first + i);
       gpu.network.add(images.image(at), images.labels[at]);
     }
     gpu.network.score(gpu.values.data());
@@ -193,32 +194,32 @@ Scores evaluate_on_gpu(const Images& images, GpuNetwork& gpu, const EvaluateOrde
 
 }  // namespace
 
-Scores evaluate_images(PerWorker<ImageShelf> shelf, EvaluateOrder order, std::vector<std::int64_t> widths,
+Scores evaluate_images(PerWorker<ImageWorkerState> state, EvaluateTask task, std::vector<std::int64_t> widths,
                        std::vector<Variable<float>> layers) {
-  const Images& images = shelf->share(order.test, order.share, order.shares);
-  if (GpuNetwork* gpu = shelf->gpu(widths)) {
+  const Images& images = state->share(task.test, task.share, task.shares);
+  if (GpuNetwork* gpu = state->gpu(widths)) {
     try {
-      return evaluate_on_gpu(images, *gpu, order, layers);
+      return evaluate_on_gpu(images, *gpu, task, layers);
     } catch (const Error& error) {
       if (error.code() != Code::resource_exhausted) throw;
-      if (!std::exchange(shelf->warned, true)) {
-        log::warn("no room to evaluate {} images at once: {}; the host's cores evaluate instead",
-                  kImagesAtOnce, error.what());
+      if (!std::exchange(state->evaluation_warned, true)) {
+        log::warn("cannot evaluate batches of {} images on the GPU: {}; evaluating on the CPU instead",
+                  kEvaluationBatch, error.what());
       }
     }
   }
-  Network& network = shelf->networks(widths).front();
-  pull_all(network.layers(), layers, shelf->values);
+  Network& network = state->networks(widths).front();
+  pull_all(network.layers(), layers, state->values);
   const auto classes = static_cast<std::size_t>(widths.back());
   Scores scores;
-  for (std::int64_t first = 0; first < order.count; first += kImagesAtOnce) {
+  for (std::int64_t first = 0; first < task.count; first += kEvaluationBatch) {
     network.clear();
-    const std::int64_t end = std::min(order.count, first + kImagesAtOnce);
+    const std::int64_t end = std::min(task.count, first + kEvaluationBatch);
     for (std::int64_t i = first; i < end; ++i) {
-      const auto at = static_cast<std::size_t>(order.first + i);
+      const auto at = static_cast<std::size_t>(task.first + i);
       network.add(images.image(at), images.labels[at]);
     }
-    const std::span<const float> logits = network.forward(shelf->values);
+    const std::span<const float> logits = network.forward(state->values);
     for (std::size_t i = 0; i < network.batch(); ++i) {
       scores.add(logits.subspan(i * classes, classes), network.labels()[i]);
     }

@@ -1,4 +1,4 @@
-// closures.hpp -- what runs on the workers of `capstan train mlp`.
+// closures.hpp -- closures of `capstan train mlp` on the workers.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "train/mlp/device_network.hpp"
 #include "train/mlp/images.hpp"
 #include "train/mlp/network.hpp"
-#include "train/orders.hpp"
+#include "train/tasks.hpp"
 
 namespace capstan::train {
 
@@ -24,7 +24,7 @@ struct ImageInput {
   bool on_gpu = false;
 };
 
-/// A GPU's network, with the values of all layers and their gradient in its memory.
+/// A network on a GPU, with the values of all layers and their gradient in its memory.
 struct GpuNetwork {
   explicit GpuNetwork(const Layers& layers);
   DeviceStream stream;
@@ -32,22 +32,23 @@ struct GpuNetwork {
   DeviceArray<float> values, gradient;
 };
 
-/// A worker's shares of the data, in memory since they were first asked for, and a network for each replica.
-class ImageShelf {
+/// A worker's shares of the data, loaded on first use, and a network for each replica. Used by one thread at
+/// a time.
+class ImageWorkerState {
  public:
-  explicit ImageShelf(ImageInput input) : input_(std::move(input)) {}
+  explicit ImageWorkerState(ImageInput input) : input_(std::move(input)) {}
   const Images& share(bool test, std::int64_t share, std::int64_t shares);
   bool has_test() const { return !input_.test_images.empty(); }
   double l2() const { return input_.l2; }
-  /// One for each replica of this worker.
+  /// One network for each replica of this worker.
   std::vector<Network>& networks(const std::vector<std::int64_t>& widths);
 
-  /// Null where cores are to compute. Throws Error: failed_precondition where there is no GPU;
-  /// resource_exhausted.
+  /// Returns the network of the GPU, or null if the worker computes on the CPU. Throws Error:
+  /// failed_precondition without a GPU; resource_exhausted.
   GpuNetwork* gpu(const std::vector<std::int64_t>& widths);
 
   std::vector<float> values;
-  bool warned = false;  // that a GPU has no room to evaluate
+  bool evaluation_warned = false;  // that the GPU's memory does not suffice to evaluate
 
  private:
   ImageInput input_;
@@ -55,16 +56,17 @@ class ImageShelf {
   std::vector<Network> networks_;
   std::unique_ptr<GpuNetwork> gpu_;
 };
-ImageShelf make_image_shelf(ImageInput input);
+ImageWorkerState make_image_worker_state(ImageInput input);
 
-/// Reads the shares, so that bad input is found before training.
-DataSizes load_images(PerWorker<ImageShelf> shelf, Shares shares);
-/// For each batch: reads all layers, cuts the batch over the replicas, or has a GPU compute it, and pushes
-/// the sum of the gradients.
-TrainResult train_images(PerWorker<ImageShelf> shelf, TrainOrder order, UpdateGroup group,
+/// Reads the shares, so that invalid input is reported before training starts.
+DataSizes load_images(PerWorker<ImageWorkerState> state, Shares shares);
+/// For each batch: pulls all layers, computes the gradient on the replicas, each with a part of the batch, or
+/// on the GPU, and pushes the sum.
+TrainResult train_images(PerWorker<ImageWorkerState> state, TrainTask task, UpdateGroup group,
                          std::vector<std::int64_t> widths, std::vector<Variable<float>> layers);
-/// By the GPU where there is one, or by cores where it has no room, which is a warning, once.
-Scores evaluate_images(PerWorker<ImageShelf> shelf, EvaluateOrder order, std::vector<std::int64_t> widths,
+/// Evaluates on the GPU if there is one. If its memory does not suffice, evaluates on the CPU, with one
+/// warning per worker.
+Scores evaluate_images(PerWorker<ImageWorkerState> state, EvaluateTask task, std::vector<std::int64_t> widths,
                        std::vector<Variable<float>> layers);
 
 }  // namespace capstan::train

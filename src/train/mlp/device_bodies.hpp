@@ -1,5 +1,5 @@
-// device_bodies.hpp -- what threads of a GPU do around a network's products of matrices; see row_bodies.hpp
-// and blocks.cuh for how they are called.
+// device_bodies.hpp -- element-wise work of GPU threads around a network's matrix products; see
+// row_bodies.hpp and blocks.cuh for the calling convention.
 #pragma once
 
 #include <cmath>
@@ -13,88 +13,88 @@ namespace capstan::train {
 
 using gpu::Divider;
 
-/// For bodies that find nothing before they load.
-struct NothingFound {};
+/// Result of find() in bodies whose load() needs no location.
+struct NoLocation {};
 
-/// Parts of a product of matrices, one after the other.
-struct Parts {
+/// Partial sums of a matrix product: `count` matrices, `stride` floats apart.
+struct PartialSums {
   const float* first;
   std::uint32_t count;
-  std::uint64_t apart;
+  std::uint64_t stride;
 
   CAPSTAN_BOTH float sum(std::uint64_t at) const {
     float total = first[at];
-    for (std::uint32_t part = 1; part < count; ++part) total += first[part * apart + at];
+    for (std::uint32_t part = 1; part < count; ++part) total += first[part * stride + at];
     return total;
   }
 };
 
-/// Bytes become numbers, with a 1 at the end of each row. One number for each of them.
+/// Converts input bytes to floats in [0, 1], with a 1 at the end of each row. One number per element.
 struct InputBody {
   const std::uint8_t* bytes;
   float* rows;
   Divider columns;  // with the 1
 
-  CAPSTAN_BOTH NothingFound find(std::uint32_t) const { return {}; }
-  CAPSTAN_BOTH float load(std::uint32_t number, NothingFound) const {
+  CAPSTAN_BOTH NoLocation find(std::uint32_t) const { return {}; }
+  CAPSTAN_BOTH float load(std::uint32_t number, NoLocation) const {
     const auto [example, column] = columns(number);
     const std::uint32_t width = columns.divisor() - 1;
     return column == width ? 1.0F
                            : static_cast<float>(bytes[std::uint64_t{example} * width + column]) / 255.0F;
   }
-  CAPSTAN_BOTH void store(std::uint32_t number, NothingFound, float value) const { rows[number] = value; }
+  CAPSTAN_BOTH void store(std::uint32_t number, NoLocation, float value) const { rows[number] = value; }
 };
 
-/// Results of a layer through ReLU, with a 1 at the end of each row.
+/// Applies ReLU to the results of a layer, with a 1 at the end of each row. One number per element.
 struct ReluBody {
-  Parts results;
+  PartialSums results;
   float* rows;
   Divider columns;  // with the 1
 
-  CAPSTAN_BOTH NothingFound find(std::uint32_t) const { return {}; }
-  CAPSTAN_BOTH float load(std::uint32_t number, NothingFound) const {
+  CAPSTAN_BOTH NoLocation find(std::uint32_t) const { return {}; }
+  CAPSTAN_BOTH float load(std::uint32_t number, NoLocation) const {
     const auto [example, column] = columns(number);
     const std::uint32_t width = columns.divisor() - 1;
     if (column == width) return 1.0F;
     const float result = results.sum(std::uint64_t{example} * width + column);
     return result < 0 ? 0 : result;
   }
-  CAPSTAN_BOTH void store(std::uint32_t number, NothingFound, float value) const { rows[number] = value; }
+  CAPSTAN_BOTH void store(std::uint32_t number, NoLocation, float value) const { rows[number] = value; }
 };
 
-/// Slopes of what a layer is given, where its input was above 0.
+/// Derivatives of the loss by a layer's inputs: 0 where the input was not above 0. One number per element.
 struct MaskBody {
-  Parts results;
+  PartialSums results;
   const float* active;  // rows that end in 1
   float* slopes;
   Divider columns;  // without the 1
 
-  CAPSTAN_BOTH NothingFound find(std::uint32_t) const { return {}; }
-  CAPSTAN_BOTH float load(std::uint32_t number, NothingFound) const {
+  CAPSTAN_BOTH NoLocation find(std::uint32_t) const { return {}; }
+  CAPSTAN_BOTH float load(std::uint32_t number, NoLocation) const {
     const auto [example, column] = columns(number);
     const float input = active[std::uint64_t{example} * (columns.divisor() + 1) + column];
     return input > 0 ? results.sum(number) : 0;
   }
-  CAPSTAN_BOTH void store(std::uint32_t number, NothingFound, float slope) const { slopes[number] = slope; }
+  CAPSTAN_BOTH void store(std::uint32_t number, NoLocation, float slope) const { slopes[number] = slope; }
 };
 
-/// gradient += decay * values
+/// gradient += decay * values. One number per element.
 struct DecayBody {
   const float* values;
   float* gradient;
   float decay;
 
-  CAPSTAN_BOTH NothingFound find(std::uint32_t) const { return {}; }
-  CAPSTAN_BOTH float load(std::uint32_t number, NothingFound) const {
+  CAPSTAN_BOTH NoLocation find(std::uint32_t) const { return {}; }
+  CAPSTAN_BOTH float load(std::uint32_t number, NoLocation) const {
     return gradient[number] + decay * values[number];
   }
-  CAPSTAN_BOTH void store(std::uint32_t number, NothingFound, float sum) const { gradient[number] = sum; }
+  CAPSTAN_BOTH void store(std::uint32_t number, NoLocation, float sum) const { gradient[number] = sum; }
 };
 
-/// What Scores::add makes of an example: its loss, in double, and 1 where the first of its largest logits is
-/// that of its label. One number an example.
+/// Scores an example as Scores::add does: its loss, computed in double, and 1 if the first of its largest
+/// logits is that of its label. One number per example.
 struct ScoreBody {
-  Parts logits;
+  PartialSums logits;
   std::uint32_t classes;
   const std::uint8_t* labels;
   float* losses;
@@ -107,13 +107,13 @@ struct ScoreBody {
   CAPSTAN_BOTH Score load(std::uint32_t example, std::uint32_t label) const {
     const std::uint64_t row = std::uint64_t{example} * classes;
     std::uint32_t largest = 0;
-    float most = logits.sum(row);
+    float max_logit = logits.sum(row);
     for (std::uint32_t c = 1; c < classes; ++c) {
       const float logit = logits.sum(row + c);
-      if (most < logit) largest = c;
-      if (most < logit) most = logit;
+      if (max_logit < logit) largest = c;
+      if (max_logit < logit) max_logit = logit;
     }
-    const auto base = static_cast<double>(most);
+    const auto base = static_cast<double>(max_logit);
     double total = 0;
     for (std::uint32_t c = 0; c < classes; ++c) {
       total += std::exp(static_cast<double>(logits.sum(row + c)) - base);
@@ -127,7 +127,8 @@ struct ScoreBody {
   }
 };
 
-/// One block an example: its loss, and the slopes of its logits, scale * (probability - [label]).
+/// Computes the loss of an example and the derivatives by its logits, scale * (probability - [label]). One
+/// block per example.
 struct SlopesBody {
   static constexpr std::uint32_t kThreads = 64;
   using Floats = gpu::Reduction<float, kThreads>;
@@ -135,10 +136,10 @@ struct SlopesBody {
     Floats reduction;
   };
   struct Mine {
-    float most, total;
+    float max_logit, total;
   };
 
-  Parts logits;
+  PartialSums logits;
   std::uint32_t classes;
   const std::uint8_t* labels;
   float scale;
@@ -150,25 +151,25 @@ struct SlopesBody {
     const std::uint64_t row = std::uint64_t{example} * classes;
     const std::uint32_t label = labels[example];
     block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      mine.most = logits.sum(row);
+      mine.max_logit = logits.sum(row);
       for (std::uint32_t c = thread; c < classes; c += kThreads) {
         slopes[row + c] = logits.sum(row + c);
-        mine.most = gpu::Larger::of(mine.most, slopes[row + c]);
+        mine.max_logit = gpu::Larger::of(mine.max_logit, slopes[row + c]);
       }
     });
-    Floats::template run<gpu::Larger, Mine, Shared>(block, &Mine::most);
+    Floats::template run<gpu::Larger, Mine, Shared>(block, &Mine::max_logit);
     block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
       mine.total = 0;
       for (std::uint32_t c = thread; c < classes; c += kThreads) {
-        mine.total += std::exp(slopes[row + c] - mine.most);
+        mine.total += std::exp(slopes[row + c] - mine.max_logit);
       }
     });
     Floats::template run<gpu::Sum, Mine, Shared>(block, &Mine::total);
     block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
       for (std::uint32_t c = thread; c < classes; c += kThreads) {
         const float logit = slopes[row + c];
-        if (c == label) losses[example] = std::log(mine.total) + mine.most - logit;
-        const float probability = std::exp(logit - mine.most) / mine.total;
+        if (c == label) losses[example] = std::log(mine.total) + mine.max_logit - logit;
+        const float probability = std::exp(logit - mine.max_logit) / mine.total;
         slopes[row + c] = scale * (c == label ? probability - 1 : probability);
       }
     });

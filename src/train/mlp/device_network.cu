@@ -1,5 +1,5 @@
-// device_network.cu -- see device_network.hpp. Three products of matrices a layer, and a kernel after each
-// that adds up their parts.
+// device_network.cu -- see device_network.hpp. Up to three matrix products per layer, each followed by a
+// kernel that adds up the partial sums.
 #include "train/mlp/device_network.hpp"
 
 #include <algorithm>
@@ -19,9 +19,9 @@ namespace {
 using gpu::each;
 using gpu::Transposed;
 
-constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 31;
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 31;
 
-/// Places in the sums.
+/// Indices in sums_.
 constexpr std::size_t kLoss = 0, kScoredLoss = 1, kCorrect = 2, kSums = 3;
 
 }  // namespace
@@ -52,15 +52,15 @@ void DeviceNetwork::add(std::span<const std::uint8_t> input, std::uint8_t label)
   ++added_;
 }
 
-void DeviceNetwork::make_room() {
+void DeviceNetwork::reserve_buffers() {
   std::size_t widest = 0, partial = 0;
   for (std::size_t layer = 0; layer < layers_.count(); ++layer) {
     const std::uint64_t in = width(layer) + std::uint64_t{1}, out = width(layer + 1) + std::uint64_t{1};
-    if (std::max({examples_ * in, examples_ * out, in * out}) >= kMostNumbers) {
-      throw Error(
-          Code::invalid_argument,
-          "a batch or a layer of more floats than a GPU's kernels can count: use a smaller --batch or "
-          "narrower --hidden layers");
+    if (std::max({examples_ * in, examples_ * out, in * out}) >= kMaxElements) {
+      throw Error(Code::invalid_argument,
+                  "a batch or layer is too large for the GPU kernels, expected fewer than 2^31 floats: use a "
+                  "smaller --batch or "
+                  "narrower --hidden layers");
     }
   }
   for (std::size_t layer = 0; layer < layers_.count(); ++layer) {
@@ -81,14 +81,14 @@ void DeviceNetwork::compute(const float* values, double scale, double l2, float*
   CAPSTAN_ASSERT(added_ == examples_);
   if (examples_ == 0) return gpu::fill_with_zeros(stream_, gradient, layers_.size() * sizeof(float));
   const gpu::On on(stream_);
-  start_batch();
+  copy_batch();
   forward(values);
   backward(values, scale, l2, gradient);
 }
 
-/// Copies it to the GPU.
-void DeviceNetwork::start_batch() {
-  make_room();
+/// Starts the copy of the batch to the GPU.
+void DeviceNetwork::copy_batch() {
+  reserve_buffers();
   gpu::copy(stream_, batch_.data(), pinned_.data(), examples_ * (width(0) + std::size_t{1}));
   if (!copied_) copied_.emplace(stream_.device());
   copied_->record(stream_);
@@ -98,7 +98,7 @@ void DeviceNetwork::score(const float* values) {
   CAPSTAN_ASSERT(added_ == examples_);
   if (examples_ == 0) return;
   const gpu::On on(stream_);
-  start_batch();
+  copy_batch();
   gpu::grow(correct_, stream_.device(), examples_);
   forward(values);
   const std::uint32_t classes = width(layers_.count());
@@ -123,7 +123,7 @@ Scores DeviceNetwork::take_scores() {
   return {std::exchange(scored_, 0), static_cast<std::int64_t>(sums[1]), sums[0]};
 }
 
-/// Leaves the parts of the logits.
+/// Leaves the partial sums of the logits in partial_.
 void DeviceNetwork::forward(const float* values) {
   each<2>(stream_, InputBody{batch_.data(), activations_[0].data(), Divider(width(0) + 1)},
           examples_ * (width(0) + 1));

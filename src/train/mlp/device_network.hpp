@@ -1,4 +1,4 @@
-// device_network.hpp -- Network by a GPU: loss and gradient of a batch from values in its memory.
+// device_network.hpp -- Network on a GPU: loss and gradient of a batch from values in its memory.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,37 @@
 
 namespace capstan::train {
 
-/// Computes in float; every run gives the same bits. Used by one thread at a time, which waits only for the
-/// copy of an earlier batch, in take_loss(), and where memory grows.
+/// Computes in float; results are bitwise reproducible. Used by one thread at a time, which blocks only for
+/// the copy of the previous batch, in take_loss() and take_scores(), and where memory grows.
 class DeviceNetwork {
  public:
-  /// The stream outlives it. Throws Error(resource_exhausted).
+  /// `stream` must outlive the network. Throws Error(resource_exhausted).
   DeviceNetwork(Layers layers, const gpu::Stream& stream);
   const Layers& layers() const noexcept { return layers_; }
 
-  /// Makes room for a batch, and adds an input to it: bytes are divided by 255.
+  /// Starts a batch of `examples` inputs.
   void clear(std::size_t examples);
+  /// Adds an input; its bytes are divided by 255.
   void add(std::span<const std::uint8_t> input, std::uint8_t label);
 
-  /// Gives the stream the work that leaves in `gradient` that of scale * (sum of the examples' losses + batch
-  /// * l2 / 2 |weights|^2). Both are arrays of all layers in the GPU's memory, see Layers::begin. REQUIRES:
-  /// the batch has as many examples as clear() has made room for. Throws Error(resource_exhausted).
+  /// Enqueues on the stream the computation of the gradient of scale * (sum of the examples' losses + batch *
+  /// l2 / 2 |weights|^2). Both arguments are arrays of all layers in the GPU's memory, see Layers::begin.
+  /// REQUIRES: as many calls of add() as clear() announced. Throws Error: resource_exhausted;
+  /// invalid_argument for a batch or layer of 2^31 floats or more.
   void compute(const float* values, double scale, double l2, float* gradient);
 
-  /// Waits. The sum of the examples' losses, without the penalty, since it was last called.
+  /// Blocks. Returns the sum of the examples' losses, without the penalty, since the previous call.
   double take_loss();
 
-  /// Gives the stream the work that scores the batch. REQUIRES and throws as compute() does.
+  /// Enqueues the scoring of the batch. REQUIRES and throws as compute() does.
   void score(const float* values);
-  /// Waits. Of what was scored since it was last called; no logits are among them.
+  /// Blocks. Returns the scores since the previous call, without logits.
   Scores take_scores();
 
  private:
   std::uint32_t width(std::size_t layer) const { return static_cast<std::uint32_t>(layers_.widths()[layer]); }
-  void make_room();
-  void start_batch();
+  void reserve_buffers();
+  void copy_batch();
   void forward(const float* values);
   void backward(const float* values, double scale, double l2, float* gradient);
 
@@ -51,13 +53,13 @@ class DeviceNetwork {
   gpu::PinnedMemory pinned_;  // the inputs' bytes, then the labels
   std::optional<gpu::Event> copied_;
   gpu::Values<std::uint8_t> batch_;
-  std::vector<gpu::Values<float>> activations_;  // of each layer's inputs, a row an example, which ends in 1
-  gpu::Values<float> partial_;                   // parts of a product of matrices
-  gpu::Values<float> slopes_;                    // of a layer's results
-  gpu::Values<float> losses_;                    // of examples
-  std::uint32_t parts_ = 1;                      // of the logits
-  gpu::Values<float> correct_;                   // 1 for each example that is
-  gpu::Values<double> sums_;  // of losses; of losses of what is scored; of what is correct of it
+  std::vector<gpu::Values<float>> activations_;  // inputs of each layer: a row per example, which ends in 1
+  gpu::Values<float> partial_;                   // partial sums of a matrix product
+  gpu::Values<float> slopes_;                    // derivatives by a layer's results
+  gpu::Values<float> losses_;                    // by example
+  std::uint32_t parts_ = 1;                      // of the partial sums of the logits
+  gpu::Values<float> correct_;                   // by example: 1 if correct, else 0
+  gpu::Values<double> sums_;  // training loss, loss of scored examples, number of correct ones
   std::int64_t scored_ = 0;
 };
 

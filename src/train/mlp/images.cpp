@@ -1,4 +1,4 @@
-// images.cpp -- images and labels side by side.
+// images.cpp -- reads image and label files in parallel.
 #include "train/mlp/images.hpp"
 
 #include <fmt/format.h>
@@ -14,16 +14,16 @@ namespace {
 
 using Item = std::optional<Array<std::uint8_t>>;
 
-/// Both files of a pair must end together.
-[[noreturn]] void refuse_lengths(const std::filesystem::path& images, const std::filesystem::path& labels,
-                                 std::int64_t both, Iterator<Array<std::uint8_t>>& longer,
-                                 bool images_longer) {
-  std::int64_t more = 1;
-  while (longer.try_next()) ++more;
+/// Throws for a pair of files of which one ends first.
+[[noreturn]] void throw_length_mismatch(const std::filesystem::path& images,
+                                        const std::filesystem::path& labels, std::int64_t both,
+                                        Iterator<Array<std::uint8_t>>& longer, bool images_longer) {
+  std::int64_t excess = 1;
+  while (longer.try_next()) ++excess;
   throw Error(
       Code::invalid_argument,
       fmt::format("{} has {} images and {} has {} labels: expected one label for each image", images.string(),
-                  both + (images_longer ? more : 0), labels.string(), both + (images_longer ? 0 : more)));
+                  both + (images_longer ? excess : 0), labels.string(), both + (images_longer ? 0 : excess)));
 }
 
 void read_pair(const std::filesystem::path& image_file, const std::filesystem::path& label_file,
@@ -34,18 +34,18 @@ void read_pair(const std::filesystem::path& image_file, const std::filesystem::p
     const Item image = images.try_next(), label = labels.try_next();
     if (!image && !label) return;
     if (!image || !label)
-      refuse_lengths(image_file, label_file, number, image ? images : labels, image.has_value());
+      throw_length_mismatch(image_file, label_file, number, image ? images : labels, image.has_value());
     if (label->size() != 1) {
       throw Error(
           Code::invalid_argument,
-          fmt::format("{}: an item has {} values; expected labels of one value (are images and labels "
-                      "exchanged?)",
+          fmt::format("{}: an item has {} values, expected labels of one value (are images and labels "
+                      "swapped?)",
                       label_file.string(), label->size()));
     }
     const auto pixels = static_cast<std::int64_t>(image->size());
     if (out.pixels == 0) out.pixels = pixels;
     if (pixels != out.pixels) {
-      throw Error(Code::invalid_argument, fmt::format("{}: an image has {} pixels; those before it have {}",
+      throw Error(Code::invalid_argument, fmt::format("{}: an image has {} pixels, expected {} as before",
                                                       image_file.string(), pixels, out.pixels));
     }
     out.classes = std::max<std::int64_t>(out.classes, label->values[0] + 1);
@@ -65,10 +65,11 @@ Images read_images(const ImageFiles& files, std::int64_t share, std::int64_t sha
     }
   } catch (const Error& error) {
     if (error.code() != Code::data_loss) throw;
-    throw Error(Code::invalid_argument, error.what());  // bad input, and no damaged checkpoint
+    throw Error(Code::invalid_argument, error.what());  // invalid input, not a damaged checkpoint
   }
   if (out.total == 0) {
-    throw Error(Code::invalid_argument, files.images.front().string() + " has no images");
+    throw Error(Code::invalid_argument,
+                files.images.front().string() + " has no images, expected at least one");
   }
   return out;
 }

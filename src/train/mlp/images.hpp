@@ -10,14 +10,14 @@ namespace capstan::train {
 
 struct ImageFiles {
   std::vector<std::filesystem::path> images;
-  std::vector<std::filesystem::path> labels;  // one for each file of images
+  std::vector<std::filesystem::path> labels;  // one for each element of `images`
 };
 
 struct Images {
-  std::int64_t pixels = 0;           // of an image
-  std::int64_t total = 0;            // of all shares
-  std::int64_t classes = 0;          // the largest label of all shares, and 1
-  std::vector<std::uint8_t> values;  // of the share, image by image
+  std::int64_t pixels = 0;           // per image
+  std::int64_t total = 0;            // images of all shares
+  std::int64_t classes = 0;          // largest label of all shares, plus 1
+  std::vector<std::uint8_t> values;  // pixels of the share's images, one after the other
   std::vector<std::uint8_t> labels;
 
   std::size_t size() const noexcept { return labels.size(); }
@@ -27,8 +27,8 @@ struct Images {
   }
 };
 
-/// Share `share` of `shares` (shares.hpp). Throws Error: not_found, invalid_argument naming the file for what
-/// is no IDX file of bytes, numbers of images and labels that differ, images of different sizes.
+/// Reads share `share` of `shares` (shares.hpp). Throws Error: not_found; invalid_argument, with the file,
+/// for a file that is not IDX bytes, different numbers of images and labels, or images of different sizes.
 Images read_images(const ImageFiles& files, std::int64_t share, std::int64_t shares);
 
 }  // namespace capstan::train

@@ -1,4 +1,4 @@
-// model.cpp -- mlp on the coordinator: a variable a layer.
+// model.cpp -- mlp on the coordinator: a variable per layer.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,11 +14,11 @@ class ImageModel final : public Model {
       : options_(options),
         coordinator_(coordinator),
         group_("model", synchronization_of(options)),
-        shelf_(coordinator.create_per_worker_resource<&make_image_shelf>(ImageInput{
+        worker_state_(coordinator.create_per_worker_resource<&make_image_worker_state>(ImageInput{
             options.data, options.labels, options.test, options.test_labels, options.l2, options.on_gpu})) {}
 
   RemoteValue<DataSizes> load(int worker, const Shares& shares) override {
-    return coordinator_.schedule_on<&load_images>(worker, shelf_, shares);
+    return coordinator_.schedule_on<&load_images>(worker, worker_state_, shares);
   }
   void create(const DataSizes& sizes) override {
     widths_ = options_.hidden;
@@ -31,13 +31,13 @@ class ImageModel final : public Model {
     }
   }
   RemoteValue<void> prepare(int, const Shares&) override {
-    throw Error(Code::internal, "mlp has nothing to prepare");
+    throw Error(Code::internal, "prepare() called for mlp, expected no call: needs_preparation() is false");
   }
-  RemoteValue<TrainResult> train(int worker, const TrainOrder& order) override {
-    return coordinator_.schedule_on<&train_images>(worker, shelf_, order, group_, widths_, layers_);
+  RemoteValue<TrainResult> train(int worker, const TrainTask& task) override {
+    return coordinator_.schedule_on<&train_images>(worker, worker_state_, task, group_, widths_, layers_);
   }
-  RemoteValue<Scores> evaluate(int worker, const EvaluateOrder& order) override {
-    return coordinator_.schedule_on<&evaluate_images>(worker, shelf_, order, widths_, layers_);
+  RemoteValue<Scores> evaluate(int worker, const EvaluateTask& task) override {
+    return coordinator_.schedule_on<&evaluate_images>(worker, worker_state_, task, widths_, layers_);
   }
   double penalty() const override {
     if (options_.l2 == 0) return 0;
@@ -57,7 +57,7 @@ class ImageModel final : public Model {
   ModelOptions options_;
   ClusterCoordinator& coordinator_;
   UpdateGroup group_;
-  PerWorker<ImageShelf> shelf_;
+  PerWorker<ImageWorkerState> worker_state_;
   std::vector<std::int64_t> widths_;
   std::vector<Variable<float>> layers_;
 };

@@ -11,18 +11,18 @@
 namespace capstan::train {
 namespace {
 
-/// In (0, 1].
+/// Uniform in (0, 1].
 double uniform(const CounterRng& random, std::uint64_t index) {
   return static_cast<double>((random.bits(index) >> 11) + 1) * 0x1p-53;
 }
 
-/// Box and Muller, 1958.
+/// Standard normal (Box and Muller, 1958).
 float normal(const CounterRng& random, std::uint64_t index) {
   const double radius = std::sqrt(-2 * std::log(uniform(random, 2 * index)));
   return static_cast<float>(radius * std::cos(2 * std::numbers::pi * uniform(random, 2 * index + 1)));
 }
 
-/// Logits become probability - [answer], times scale.
+/// Replaces the logits by scale * (probability - [answer]).
 void softmax_slopes(std::span<float> row, std::size_t answer, double scale) {
   const double largest = static_cast<double>(*std::max_element(row.begin(), row.end()));
   double total = 0;
@@ -117,15 +117,15 @@ void Network::backward(std::span<const float> values, double scale, double l2, s
              slopes_.data(), out, 1, into, out);
     for (std::int64_t i = 0; decay > 0 && i < (in - 1) * out; ++i) into[i] += decay * matrix[i];
     if (layer == 0) return;
-    below_.resize(examples * static_cast<std::size_t>(in - 1));
+    input_slopes_.resize(examples * static_cast<std::size_t>(in - 1));
     multiply(Transposed::no, Transposed::yes, count, in - 1, out, 1, slopes_.data(), out, matrix, out, 0,
-             below_.data(), in - 1);
+             input_slopes_.data(), in - 1);
     for (std::size_t i = 0; i < examples; ++i) {
       const float* active = activations_[layer].data() + i * static_cast<std::size_t>(in);
-      float* row = below_.data() + i * static_cast<std::size_t>(in - 1);
+      float* row = input_slopes_.data() + i * static_cast<std::size_t>(in - 1);
       for (std::int64_t j = 0; j + 1 < in; ++j) row[j] = active[j] > 0 ? row[j] : 0;
     }
-    std::swap(slopes_, below_);
+    std::swap(slopes_, input_slopes_);
   }
 }
 

@@ -9,7 +9,8 @@
 
 namespace capstan::train {
 
-/// Layer l maps widths[l] values to widths[l + 1]: a matrix of one row an input, and a last row of biases.
+/// Shapes of the layers. Layer l maps widths[l] values to widths[l + 1]: a matrix of one row per input, and a
+/// last row of biases.
 class Layers {
  public:
   explicit Layers(std::vector<std::int64_t> widths);
@@ -17,11 +18,11 @@ class Layers {
   std::size_t count() const noexcept { return widths_.size() - 1; }
   const std::vector<std::int64_t>& widths() const noexcept { return widths_; }
   Shape shape(std::size_t layer) const { return {widths_[layer] + 1, widths_[layer + 1]}; }
-  /// Where a layer's matrix is in one array of all of them.
+  /// Offset of a layer's matrix in one array of all layers.
   std::size_t begin(std::size_t layer) const { return begins_[layer]; }
   std::size_t size() const noexcept { return begins_.back(); }
 
-  /// Weights are normal with variance 2 / inputs (He et al., ICCV 2015), biases 0.
+  /// Initial weights are normal with variance 2 / inputs (He et al., ICCV 2015), biases 0.
   Array<float> initial_values(std::size_t layer, std::uint64_t seed) const;
   /// Sum of the squares of the weights, without biases.
   double squares(std::span<const float> values) const;
@@ -31,31 +32,35 @@ class Layers {
   std::vector<std::size_t> begins_;
 };
 
-/// Computes with such layers; a thread's own. Values and gradients are one array each, see Layers::begin.
+/// Computes with such layers on the CPU. Used by one thread at a time. Values and gradients are one array
+/// each, see Layers::begin.
 class Network {
  public:
   explicit Network(Layers layers);
   const Layers& layers() const noexcept { return layers_; }
 
-  /// Makes room for a batch, and adds an input to it: bytes are divided by 255.
+  /// Starts an empty batch.
   void clear();
+  /// Adds an input; its bytes are divided by 255.
   void add(std::span<const std::uint8_t> input, std::uint8_t label);
   std::size_t batch() const noexcept { return labels_.size(); }
   std::span<const std::uint8_t> labels() const noexcept { return labels_; }
 
-  /// Logits of the batch, a row an example.
+  /// Computes the logits of the batch, a row per example; valid until the next call.
   std::span<const float> forward(std::span<const float> values);
-  /// After forward: adds the gradient of scale * (sum of the examples' losses + batch * l2 / 2 |weights|^2).
+  /// Adds the gradient of scale * (sum of the examples' losses + batch * l2 / 2 |weights|^2) to `gradient`.
+  /// REQUIRES: forward() with the same values.
   void backward(std::span<const float> values, double scale, double l2, std::span<float> gradient);
 
  private:
   std::size_t inputs(std::size_t layer) const {
-    return static_cast<std::size_t>(layers_.widths()[layer]) + 1;  // with the 1 that biases are multiplied by
+    return static_cast<std::size_t>(layers_.widths()[layer]) +
+           1;  // includes the 1 that multiplies the biases
   }
 
   Layers layers_;
-  std::vector<std::vector<float>> activations_;  // of each layer's inputs, a row an example
-  std::vector<float> logits_, slopes_, below_;
+  std::vector<std::vector<float>> activations_;  // inputs of each layer, a row per example
+  std::vector<float> logits_, slopes_, input_slopes_;
   std::vector<std::uint8_t> labels_;
 };
 

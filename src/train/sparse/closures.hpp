@@ -1,4 +1,4 @@
-// closures.hpp -- what runs on the workers of `capstan train lr` and `fm`.
+// closures.hpp -- closures of `capstan train lr` and `fm` on the workers.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 #include "capstan/capstan.hpp"
 #include "train/metrics.hpp"
-#include "train/orders.hpp"
 #include "train/sparse/examples.hpp"
-#include "train/sparse/machine.hpp"
+#include "train/sparse/factorization_machine.hpp"
+#include "train/tasks.hpp"
 
 namespace capstan::train {
 
@@ -19,19 +19,19 @@ struct SparseInput {
   std::vector<std::string> train;
   std::vector<std::string> test;
   SparseFormat format;
-  MachineOptions machine;
+  FmOptions machine;
 };
 
-/// A worker's shares of the data, in memory since they were first asked for, and its buffers.
-class SparseShelf {
+/// A worker's shares of the data, loaded on first use, and its buffers. Used by one thread at a time.
+class SparseWorkerState {
  public:
-  explicit SparseShelf(SparseInput input) : machine(input.machine), input_(std::move(input)) {}
+  explicit SparseWorkerState(SparseInput input) : machine(input.machine), input_(std::move(input)) {}
   SparseFile& share(bool test, std::int64_t share, std::int64_t shares);
   bool has_test() const { return !input_.test.empty(); }
 
-  Machine machine;
+  FactorizationMachine machine;
   SparseExamples batch;
-  MachineRows rows, gradients;
+  FmRows rows, gradients;
   std::vector<std::int64_t> weight_ids;
   std::vector<double> logits;
 
@@ -39,19 +39,19 @@ class SparseShelf {
   SparseInput input_;
   std::map<std::pair<bool, std::int64_t>, SparseFile> files_;
 };
-SparseShelf make_sparse_shelf(SparseInput input);
+SparseWorkerState make_sparse_worker_state(SparseInput input);
 
-/// Reads the shares, so that bad input is found before training.
-DataSizes load_sparse(PerWorker<SparseShelf> shelf, Shares shares);
-/// Adds how often the shares have each row.
-void count_sparse(PerWorker<SparseShelf> shelf, Shares shares, Variable<std::int32_t> occurrences);
-/// For each batch: looks up the rows that it has and no others, pushes their gradients. The last row of
-/// weights is the bias, if there is one. Of `factors` and `occurrences` there is one or none: logistic
-/// regression has no factors, and without a penalty nobody counts.
-TrainResult train_sparse(PerWorker<SparseShelf> shelf, TrainOrder order, UpdateGroup group,
+/// Reads the shares, so that invalid input is reported before training starts.
+DataSizes load_sparse(PerWorker<SparseWorkerState> state, Shares shares);
+/// Adds the number of occurrences of each row in the shares to `occurrences`.
+void count_sparse(PerWorker<SparseWorkerState> state, Shares shares, Variable<std::int32_t> occurrences);
+/// For each batch: looks up only the rows that it uses, and pushes their gradients. The last row of `weights`
+/// is the bias, if there is one. `factors` has one element for fm and none for lr; `occurrences` has one with
+/// an L2 penalty, else none.
+TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, UpdateGroup group,
                          Variable<float> weights, std::vector<Variable<float>> factors,
                          std::vector<Variable<std::int32_t>> occurrences);
-Scores evaluate_sparse(PerWorker<SparseShelf> shelf, EvaluateOrder order, Variable<float> weights,
+Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, Variable<float> weights,
                        std::vector<Variable<float>> factors);
 
 }  // namespace capstan::train

@@ -1,4 +1,4 @@
-// examples.cpp -- from libsvm and Criteo text to slots.
+// examples.cpp -- conversion of libsvm and Criteo text to slots.
 #include "train/sparse/examples.hpp"
 
 #include <fmt/format.h>
@@ -17,14 +17,14 @@ namespace capstan::train {
 namespace {
 
 constexpr std::int64_t kIntegers = CriteoExample::kIntegers;
-constexpr std::int64_t kReadAtOnce = 4096;
+constexpr std::int64_t kReadBatch = 4096;
 
-/// Takes the examples of one share; rows have slots in the order in which they are seen, until the end.
+/// Collects the examples of one share. Slots are numbered by first occurrence, and by row after finish().
 class ShareBuilder {
  public:
   ShareBuilder(std::int64_t share, std::int64_t shares) : share_(share), shares_(shares) {}
 
-  /// False for an example of another share.
+  /// Starts an example; returns false if it belongs to another share.
   bool begin(float label) {
     if (file_.total++ % shares_ != share_) return false;
     file_.examples.labels.push_back(label > 0 ? 1 : 0);
@@ -32,8 +32,8 @@ class ShareBuilder {
   }
   void feature(std::int64_t row, float value) {
     SparseExamples& examples = file_.examples;
-    const auto [at, fresh] = slots_.emplace(row, static_cast<std::uint32_t>(examples.ids.size()));
-    if (fresh) examples.ids.push_back(row);
+    const auto [at, inserted] = slots_.emplace(row, static_cast<std::uint32_t>(examples.ids.size()));
+    if (inserted) examples.ids.push_back(row);
     examples.slots.push_back(at->second);
     examples.values.push_back(value);
   }
@@ -44,11 +44,11 @@ class ShareBuilder {
     SparseExamples& examples = file_.examples;
     std::vector<std::int64_t> sorted = examples.ids;
     std::sort(sorted.begin(), sorted.end());
-    std::vector<std::uint32_t> moved(sorted.size());
+    std::vector<std::uint32_t> new_slots(sorted.size());
     for (std::size_t slot = 0; slot < sorted.size(); ++slot) {
-      moved[slots_.at(sorted[slot])] = static_cast<std::uint32_t>(slot);
+      new_slots[slots_.at(sorted[slot])] = static_cast<std::uint32_t>(slot);
     }
-    for (std::uint32_t& slot : examples.slots) slot = moved[slot];
+    for (std::uint32_t& slot : examples.slots) slot = new_slots[slot];
     examples.ids = std::move(sorted);
     return std::move(file_);
   }
@@ -62,7 +62,7 @@ class ShareBuilder {
 void read_libsvm(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
                  ShareBuilder& builder) {
   const LibsvmOptions options{.first_id = 0, .features = format.features, .two_classes = true};
-  for (const SparseBatch& batch : libsvm_batches(files, kReadAtOnce, options)) {
+  for (const SparseBatch& batch : libsvm_batches(files, kReadBatch, options)) {
     for (std::size_t i = 0; i < batch.labels.size(); ++i) {
       const auto first = static_cast<std::size_t>(batch.offsets[i]);
       const auto end = static_cast<std::size_t>(batch.offsets[i + 1]);
@@ -107,12 +107,12 @@ SparseFile read_share(const std::vector<std::filesystem::path>& files, const Spa
     (format.format == "criteo" ? read_criteo : read_libsvm)(files, format, builder);
   } catch (const Error& error) {
     if (error.code() != Code::invalid_argument && error.code() != Code::data_loss) throw;
-    // A file that ends early is bad input here, and no damaged checkpoint.
+    // A truncated file is invalid input here, not a damaged checkpoint.
     throw Error(Code::invalid_argument, fmt::format("{} (--format {})", error.what(), format.format));
   }
   SparseFile file = builder.finish();
   if (file.total == 0) {
-    throw Error(Code::invalid_argument, files.front().string() + " has no examples");
+    throw Error(Code::invalid_argument, files.front().string() + " has no examples, expected at least one");
   }
   return file;
 }
@@ -130,8 +130,8 @@ void BatchCutter::cut(std::span<const std::uint32_t> which, SparseExamples& batc
   batch.values.clear();
   batch.ids.clear();
   batch.rarity.clear();
-  const bool weighed = !from_->rarity.empty();
-  std::vector<std::uint32_t> taken;
+  const bool has_rarity = !from_->rarity.empty();
+  std::vector<std::uint32_t> used_slots;
   for (const std::uint32_t example : which) {
     batch.labels.push_back(from_->labels[example]);
     for (std::uint64_t k = from_->offsets[example]; k < from_->offsets[example + 1]; ++k) {
@@ -139,15 +139,15 @@ void BatchCutter::cut(std::span<const std::uint32_t> which, SparseExamples& batc
       if (slot_of_[slot] == kNone) {
         slot_of_[slot] = static_cast<std::uint32_t>(batch.ids.size());
         batch.ids.push_back(from_->ids[slot]);
-        if (weighed) batch.rarity.push_back(from_->rarity[slot]);
-        taken.push_back(slot);
+        if (has_rarity) batch.rarity.push_back(from_->rarity[slot]);
+        used_slots.push_back(slot);
       }
       batch.slots.push_back(slot_of_[slot]);
       batch.values.push_back(from_->values[k]);
     }
     batch.offsets.push_back(batch.slots.size());
   }
-  for (const std::uint32_t slot : taken) slot_of_[slot] = kNone;
+  for (const std::uint32_t slot : used_slots) slot_of_[slot] = kNone;
 }
 
 }  // namespace capstan::train

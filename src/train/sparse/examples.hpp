@@ -1,4 +1,4 @@
-// examples.hpp -- examples of few features out of many: a share of the files, and batches cut from it.
+// examples.hpp -- sparse examples: a share of the input files, and batches cut from it.
 #pragma once
 
 #include <cstdint>
@@ -16,50 +16,54 @@ struct SparseExamples {
   std::vector<std::uint64_t> offsets = {0};
   std::vector<std::uint32_t> slots = {};
   std::vector<float> values = {};
-  std::vector<std::int64_t> ids = {};  // rows of the table, each once; of a whole share they ascend
-  /// By slot: examples in the training data for each time that the feature occurs there. What a penalty on a
-  /// row is weighed with, so that it counts once over all examples. May be empty.
+  std::vector<std::int64_t> ids = {};  // unique rows of the table; ascending in a complete share
+  /// By slot: number of training examples divided by the number of occurrences of the feature. Weight of the
+  /// L2 penalty on a row at each occurrence, so that it counts once over all examples. Empty without a
+  /// penalty.
   std::vector<float> rarity = {};
 
   std::size_t size() const noexcept { return labels.size(); }
 };
 
-/// What the files are, and which rows of the table their features have.
+/// Format of the input files, and mapping of their features to rows of the table.
 struct SparseFormat {
   std::string format = {};     // "libsvm" or "criteo"
-  std::int64_t features = 0;   // rows that libsvm ids may have, from 0; 0: any
-  std::int64_t hash_bits = 0;  // criteo: 2^hash_bits rows for categories, behind 13 for the integers
+  std::int64_t features = 0;   // bound of libsvm ids, which start at 0; 0: no bound
+  std::int64_t hash_bits = 0;  // criteo: 13 rows of integers, then 2^hash_bits of categories
 
-  /// Rows of the table where the files do not say: of criteo, or of `features`; else 0.
+  /// Number of rows of the table as the format fixes it: for criteo, or by `features`; 0 if it depends on the
+  /// files.
   std::int64_t rows() const;
 };
 
 struct SparseFile {
   SparseExamples examples;  // of the share
   std::int64_t total = 0;   // examples of all shares
-  std::int64_t rows = 0;    // the largest row of all shares, and 1
+  std::int64_t rows = 0;    // largest row of all shares, plus 1
 };
 
-/// Share `share` of `shares` of the files (shares.hpp). A libsvm id is its row. An integer of Criteo is a
-/// feature of value sign(x) log(1 + |x|) in row 0 to 12, a category of value 1 in a row by its hash; what is
-/// missing is no feature. Throws Error: not_found, invalid_argument "file:line: ...".
+/// Reads share `share` of `shares` of the files (shares.hpp). A libsvm id is its row. An integer of Criteo is
+/// a feature of value sign(x) log(1 + |x|) in row 0 to 12, a category is a feature of value 1 in a row
+/// selected by its hash; missing values are no features. Throws Error: not_found, invalid_argument
+/// "file:line: ...".
 SparseFile read_share(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
                       std::int64_t share, std::int64_t shares);
 
-/// How often each slot occurs.
+/// Number of occurrences of each slot.
 std::vector<std::int32_t> occurrences(const SparseExamples& examples);
 
-/// Cuts batches, and keeps what that needs from batch to batch.
+/// Cuts batches from `from`, which must outlive it. Keeps its buffers between batches; used by one thread at
+/// a time.
 class BatchCutter {
  public:
   explicit BatchCutter(const SparseExamples& from) : from_(&from), slot_of_(from.ids.size(), kNone) {}
-  /// The examples `which`, with only the rows that they have.
+  /// Sets `batch` to the examples `which`, with only the rows that they use.
   void cut(std::span<const std::uint32_t> which, SparseExamples& batch);
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   const SparseExamples* from_;
-  std::vector<std::uint32_t> slot_of_;  // in the batch
+  std::vector<std::uint32_t> slot_of_;  // slot in the batch by slot in `from`
 };
 
 }  // namespace capstan::train

@@ -1,4 +1,4 @@
-// model.cpp -- lr and fm on the coordinator: a table of weights, one of factors.
+// model.cpp -- lr and fm on the coordinator: a table of weights and, for fm, a table of factors.
 #include <algorithm>
 #include <optional>
 
@@ -8,8 +8,8 @@
 namespace capstan::train {
 namespace {
 
-/// Small enough that the pairs of an example hardly move its first logit, large enough to leave 0, where
-/// every factor's gradient is 0.
+/// Small enough that the pairs of an example hardly change its first logit, large enough to leave 0, where
+/// the gradient of every factor is 0.
 constexpr double kFactorStddev = 0.05;
 constexpr std::uint64_t kBlockRows = 65536;
 
@@ -30,14 +30,14 @@ class SparseModel final : public Model {
       : options_(options),
         coordinator_(coordinator),
         group_("model", synchronization_of(options)),
-        shelf_(coordinator.create_per_worker_resource<&make_sparse_shelf>(
+        worker_state_(coordinator.create_per_worker_resource<&make_sparse_worker_state>(
             SparseInput{options.data,
                         options.test,
                         options.format,
                         {.factors = options.factors, .bias = options.bias, .l2 = options.l2}})) {}
 
   RemoteValue<DataSizes> load(int worker, const Shares& shares) override {
-    return coordinator_.schedule_on<&load_sparse>(worker, shelf_, shares);
+    return coordinator_.schedule_on<&load_sparse>(worker, worker_state_, shares);
   }
   void create(const DataSizes& sizes) override {
     rows_ = options_.format.rows() > 0 ? options_.format.rows() : std::max<std::int64_t>(sizes.width, 1);
@@ -54,14 +54,14 @@ class SparseModel final : public Model {
   }
   bool needs_preparation() const override { return !occurrences_.empty(); }
   RemoteValue<void> prepare(int worker, const Shares& shares) override {
-    return coordinator_.schedule_on<&count_sparse>(worker, shelf_, shares, occurrences_.front());
+    return coordinator_.schedule_on<&count_sparse>(worker, worker_state_, shares, occurrences_.front());
   }
-  RemoteValue<TrainResult> train(int worker, const TrainOrder& order) override {
-    return coordinator_.schedule_on<&train_sparse>(worker, shelf_, order, group_, *weights_, factors_,
+  RemoteValue<TrainResult> train(int worker, const TrainTask& task) override {
+    return coordinator_.schedule_on<&train_sparse>(worker, worker_state_, task, group_, *weights_, factors_,
                                                    occurrences_);
   }
-  RemoteValue<Scores> evaluate(int worker, const EvaluateOrder& order) override {
-    return coordinator_.schedule_on<&evaluate_sparse>(worker, shelf_, order, *weights_, factors_);
+  RemoteValue<Scores> evaluate(int worker, const EvaluateTask& task) override {
+    return coordinator_.schedule_on<&evaluate_sparse>(worker, worker_state_, task, *weights_, factors_);
   }
   double penalty() const override {
     if (options_.l2 == 0) return 0;
@@ -82,7 +82,7 @@ class SparseModel final : public Model {
   ModelOptions options_;
   ClusterCoordinator& coordinator_;
   UpdateGroup group_;
-  PerWorker<SparseShelf> shelf_;
+  PerWorker<SparseWorkerState> worker_state_;
   std::int64_t rows_ = 0;
   std::optional<Variable<float>> weights_;
   std::vector<Variable<float>> factors_;

@@ -1,5 +1,5 @@
-// machine.cpp -- sums in double: a batch may be the whole data.
-#include "train/sparse/machine.hpp"
+// factorization_machine.cpp -- sums are in double, since a batch may be the complete data.
+#include "train/sparse/factorization_machine.hpp"
 
 #include <algorithm>
 
@@ -15,12 +15,12 @@ void round_to(const std::vector<double>& from, std::vector<float>& to) {
 
 }  // namespace
 
-void Machine::resize(const SparseExamples& batch, MachineRows& rows) const {
+void FactorizationMachine::resize(const SparseExamples& batch, FmRows& rows) const {
   rows.weights.resize(batch.ids.size() + (options_.bias ? 1 : 0));
   rows.factors.resize(batch.ids.size() * static_cast<std::size_t>(options_.factors));
 }
 
-double Machine::logit(const SparseExamples& batch, const MachineRows& rows, std::size_t example) {
+double FactorizationMachine::logit(const SparseExamples& batch, const FmRows& rows, std::size_t example) {
   const auto factors = static_cast<std::size_t>(options_.factors);
   const std::uint64_t first = batch.offsets[example], end = batch.offsets[example + 1];
   double logit = options_.bias ? static_cast<double>(rows.weights.back()) : 0;
@@ -44,17 +44,17 @@ double Machine::logit(const SparseExamples& batch, const MachineRows& rows, std:
   return logit + pairs / 2;
 }
 
-void Machine::logits(const SparseExamples& batch, const MachineRows& rows, std::vector<double>& out) {
+void FactorizationMachine::logits(const SparseExamples& batch, const FmRows& rows, std::vector<double>& out) {
   out.resize(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) out[i] = logit(batch, rows, i);
 }
 
-MachineLoss Machine::gradients(const SparseExamples& batch, const MachineRows& rows, double scale,
-                               MachineRows& gradients) {
+FmLoss FactorizationMachine::gradients(const SparseExamples& batch, const FmRows& rows, double scale,
+                                       FmRows& gradients) {
   const auto factors = static_cast<std::size_t>(options_.factors);
   weight_gradients_.assign(rows.weights.size(), 0);
   factor_gradients_.assign(rows.factors.size(), 0);
-  MachineLoss loss;
+  FmLoss loss;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const bool positive = batch.labels[i] != 0;
     const double z = logit(batch, rows, i);

@@ -1,4 +1,4 @@
-// orders.hpp -- what the coordinator of lr, fm and mlp asks of a worker, and what comes back.
+// tasks.hpp -- arguments and results of the closures of lr, fm and mlp.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace capstan::train {
 
-/// How far workers may run apart: docs/consistency.md.
+/// How far workers may drift apart: docs/consistency.md.
 enum class Mode : std::uint8_t { asynchronous, stale_synchronous, synchronous };
 
-/// Which examples a worker has: shares.hpp.
+/// Shares of the examples that a worker processes: shares.hpp.
 struct Shares {
-  std::vector<std::int64_t> mine = {};
-  std::int64_t all = 1;
+  std::vector<std::int64_t> assigned = {};
+  std::int64_t count = 1;
 };
 
 struct DataSizes {
@@ -22,8 +22,8 @@ struct DataSizes {
   std::int64_t classes = 2;
 };
 
-/// One epoch of some shares.
-struct TrainOrder {
+/// One epoch over the worker's shares.
+struct TrainTask {
   Shares shares;
   std::int64_t total = 0;  // examples of all shares
   std::int64_t epoch = 0;  // from 1
@@ -32,16 +32,16 @@ struct TrainOrder {
   Mode mode = Mode::asynchronous;
 };
 
-/// Sums over the examples.
+/// Sums over the examples of a task.
 struct TrainResult {
   double log_loss = 0;
   double penalty = 0;
   std::int64_t examples = 0;
 };
 
-/// Examples `first` to `first + count - 1` of a share.
-struct EvaluateOrder {
-  bool test = true;  // of the held-out data
+/// Scoring of the examples `first` to `first + count - 1` of a share.
+struct EvaluateTask {
+  bool test = true;  // true: held-out data; false: training data
   std::int64_t share = 0;
   std::int64_t shares = 1;
   std::int64_t first = 0;

@@ -1,5 +1,5 @@
-// own_gpu.cpp -- see own_gpu.hpp.
-#include "train/own_gpu.hpp"
+// assigned_gpu.cpp -- see assigned_gpu.hpp.
+#include "train/assigned_gpu.hpp"
 
 #include <string>
 
@@ -9,13 +9,13 @@
 
 namespace capstan::train {
 
-int own_gpu() {
+int assigned_gpu() {
   try {
     return cluster::own_gpus(strategy::Context::current().runtime(), 1).front();
   } catch (const Error& error) {
     throw Error(error.code(),
                 std::string(error.what()) +
-                    "; --device cpu trains without one, and --gpu-stand-ins 1 tries this program");
+                    "; use --device cpu to train without a GPU, or --gpu-stand-ins 1 to test this program");
   }
 }
 

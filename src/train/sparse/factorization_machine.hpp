@@ -1,0 +1,57 @@
+// factorization_machine.hpp -- logistic regression and the factorization machine (Rendle, ICDM 2010): logits
+// and gradients.
+//
+//   logit(x) = bias + sum_i w_i x_i + sum_{i<j} <v_i, v_j> x_i x_j
+//
+// over the features i of the example; without factors it is logistic regression. The double sum is half
+// of the sum over factors of (sum_i v_if x_i)^2 - sum_i (v_if x_i)^2.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "train/sparse/examples.hpp"
+
+namespace capstan::train {
+
+struct FmOptions {
+  std::int64_t factors = 0;
+  bool bias = true;
+  double l2 = 0;  // penalty is l2 / 2 (|w|^2 + |v|^2), without the bias
+};
+
+/// Values or gradients of a batch's rows, in the order of its ids.
+struct FmRows {
+  std::vector<float> weights = {};  // one per id, then the bias if there is one
+  std::vector<float> factors = {};  // options.factors per id
+};
+
+struct FmLoss {
+  double log_loss = 0;  // sum over the examples
+  double penalty = 0;   // sum of the examples' parts of the penalty
+};
+
+class FactorizationMachine {
+ public:
+  explicit FactorizationMachine(const FmOptions& options) : options_(options) {}
+  const FmOptions& options() const noexcept { return options_; }
+
+  /// Resizes `rows` for the batch.
+  void resize(const SparseExamples& batch, FmRows& rows) const;
+  /// Computes one logit per example.
+  void logits(const SparseExamples& batch, const FmRows& rows, std::vector<double>& out);
+  /// Computes the gradient of scale * (sum of log-losses + penalties). REQUIRES with l2: the batch has
+  /// rarities. Each occurrence of a feature penalizes its row, weighted by its rarity; over all training
+  /// examples that is l2 / 2 |row|^2 per example.
+  FmLoss gradients(const SparseExamples& batch, const FmRows& rows, double scale, FmRows& gradients);
+
+ private:
+  double logit(const SparseExamples& batch, const FmRows& rows, std::size_t example);
+
+  FmOptions options_;
+  std::vector<double> sums_;  // by factor, of the current example: sum_i v_if x_i
+  std::vector<double> weight_gradients_, factor_gradients_;
+};
+
+}  // namespace capstan::train
