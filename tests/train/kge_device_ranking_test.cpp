@@ -17,7 +17,7 @@
 namespace capstan::kge {
 namespace {
 
-constexpr ModelKind kModels[] = {ModelKind::transe, ModelKind::distmult, ModelKind::complex};
+constexpr ModelKind kAllModels[] = {ModelKind::transe, ModelKind::distmult, ModelKind::complex};
 
 class KgeDeviceRanking : public gpu::OnGpu {
  protected:
@@ -63,7 +63,7 @@ class KgeDeviceRanking : public gpu::OnGpu {
 };
 
 TEST_F(KgeDeviceRanking, AgreesWithTheDefinitionInBlocksOfAnySize) {
-  for (const ModelKind model : kModels) {
+  for (const ModelKind model : kAllModels) {
     for (const int dim : {22, 64, 2}) {
       SCOPED_TRACE(std::string(to_string(model)) + std::to_string(dim));
       const std::vector<Triple> all = random_triples(300, 150, 3, 4);
@@ -80,7 +80,7 @@ TEST_F(KgeDeviceRanking, AgreesWithTheDefinitionInBlocksOfAnySize) {
 }
 
 TEST_F(KgeDeviceRanking, AgreesExactlyWithManyEqualScores) {
-  for (const ModelKind model : kModels) {
+  for (const ModelKind model : kAllModels) {
     SCOPED_TRACE(to_string(model));
     const std::vector<Triple> all = random_triples(2000, 300, 2, 6);
     const std::vector<Triple> test(all.begin(), all.begin() + 60);
@@ -94,7 +94,7 @@ TEST_F(KgeDeviceRanking, AgreesExactlyWithManyEqualScores) {
 }
 
 TEST_F(KgeDeviceRanking, DistinguishesRowsThatDifferInLastBits) {
-  for (const ModelKind model : kModels) {
+  for (const ModelKind model : kAllModels) {
     PlainTables tables(model, 64, 300, 1);
     tables.fill_normal(8);
     for (std::size_t id = 1; id < 300; ++id) {
@@ -147,7 +147,7 @@ TEST_F(KgeDeviceRanking, NanScoresCountAsBetter) {
 }
 
 TEST_F(KgeDeviceRanking, EqualRowsRankInTheMiddle) {
-  for (const ModelKind model : kModels) {
+  for (const ModelKind model : kAllModels) {
     PlainTables tables(model, 16, 1500, 1);
     tables.fill_normal(9);
     for (std::ptrdiff_t id = 1; id < 1500; ++id) {

@@ -19,7 +19,7 @@ using gpu::each_block;
 using gpu::Gemm;
 using gpu::Transposed;
 
-constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 31;
+constexpr std::uint64_t kMaxBatchElements = std::uint64_t{1} << 31;
 
 std::uint32_t block_of_queries(const StepMemory& memory, std::size_t max_scores) {
   const std::size_t limit = max_scores / memory.lists.negatives;
@@ -48,7 +48,7 @@ StepMemory DeviceStep::reserve_buffers(DevicePlan& plan, const DeviceRows& rows)
   memory.stride = options_.model == ModelKind::transe ? memory.dim + 4 : memory.dim;
   const std::uint64_t total_rows =
       std::uint64_t{lists.queries} + lists.negatives + lists.chunks + lists.entities + lists.relations;
-  if (total_rows * memory.dim >= kMaxElements) {
+  if (total_rows * memory.dim >= kMaxBatchElements) {
     throw Error(Code::invalid_argument,
                 "the batch is too large for the GPU kernels, expected fewer than 2^31 floats: use a smaller "
                 "--batch or fewer "

@@ -11,7 +11,7 @@
 namespace capstan::kge {
 namespace {
 
-constexpr std::uint64_t kBlockRows = 8192;
+constexpr std::uint64_t kScoredBlockRows = 8192;
 
 struct Guess {
   Triple triple;
@@ -61,8 +61,8 @@ std::vector<Prediction> predict_tails(const io::Graph& graph, const std::vector<
     guesses.push_back(std::move(guess));
   }
   std::vector<float> block;
-  for (std::uint64_t first = 0; first < entities.rows(); first += kBlockRows) {
-    const std::uint64_t rows = std::min(kBlockRows, entities.rows() - first);
+  for (std::uint64_t first = 0; first < entities.rows(); first += kScoredBlockRows) {
+    const std::uint64_t rows = std::min(kScoredBlockRows, entities.rows() - first);
     block.resize(rows * dim);
     entities.pull(first, block);
     for (Guess& guess : guesses) {

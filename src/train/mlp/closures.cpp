@@ -12,7 +12,7 @@
 namespace capstan::train {
 namespace {
 
-constexpr std::int64_t kEvaluationBatch = 1024;  // images
+constexpr std::int64_t kEvaluationImages = 1024;
 
 void pull_all(const Layers& shapes, const std::vector<Variable<float>>& layers, std::vector<float>& values) {
   values.resize(shapes.size());
@@ -180,8 +180,8 @@ Scores evaluate_on_gpu(const Images& images, GpuNetwork& gpu, const EvaluateTask
                        const std::vector<Variable<float>>& layers) {
   (void)gpu.network.take_scores();  // discards the scores of an evaluation that failed
   pull_all(gpu, layers);
-  for (std::int64_t first = 0; first < task.count; first += kEvaluationBatch) {
-    const std::int64_t end = std::min(task.count, first + kEvaluationBatch);
+  for (std::int64_t first = 0; first < task.count; first += kEvaluationImages) {
+    const std::int64_t end = std::min(task.count, first + kEvaluationImages);
     gpu.network.clear(static_cast<std::size_t>(end - first));
     for (std::int64_t i = first; i < end; ++i) {
       const auto at = static_cast<std::size_t>(task.first + i);
@@ -204,7 +204,7 @@ Scores evaluate_images(PerWorker<ImageWorkerState> state, EvaluateTask task, std
       if (error.code() != Code::resource_exhausted) throw;
       if (!std::exchange(state->evaluation_warned, true)) {
         log::warn("cannot evaluate batches of {} images on the GPU: {}; evaluating on the CPU instead",
-                  kEvaluationBatch, error.what());
+                  kEvaluationImages, error.what());
       }
     }
   }
@@ -212,9 +212,9 @@ Scores evaluate_images(PerWorker<ImageWorkerState> state, EvaluateTask task, std
   pull_all(network.layers(), layers, state->values);
   const auto classes = static_cast<std::size_t>(widths.back());
   Scores scores;
-  for (std::int64_t first = 0; first < task.count; first += kEvaluationBatch) {
+  for (std::int64_t first = 0; first < task.count; first += kEvaluationImages) {
     network.clear();
-    const std::int64_t end = std::min(task.count, first + kEvaluationBatch);
+    const std::int64_t end = std::min(task.count, first + kEvaluationImages);
     for (std::int64_t i = first; i < end; ++i) {
       const auto at = static_cast<std::size_t>(task.first + i);
       network.add(images.image(at), images.labels[at]);

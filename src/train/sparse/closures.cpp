@@ -10,7 +10,7 @@
 namespace capstan::train {
 namespace {
 
-constexpr std::size_t kEvaluationBatch = 4096;  // examples
+constexpr std::size_t kEvaluationExamples = 4096;
 
 /// Sets the ids of the batch's rows of `weights`; the bias is the last one.
 void set_weight_ids(SparseWorkerState& state, const SparseExamples& batch, const Variable<float>& weights) {
@@ -121,8 +121,8 @@ Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, Va
   std::iota(which.begin(), which.end(), static_cast<std::uint32_t>(task.first));
   const std::span<const std::uint32_t> all(which);
   Scores scores;
-  for (std::size_t first = 0; first < all.size(); first += kEvaluationBatch) {
-    cutter.cut(all.subspan(first, std::min(kEvaluationBatch, all.size() - first)), state->batch);
+  for (std::size_t first = 0; first < all.size(); first += kEvaluationExamples) {
+    cutter.cut(all.subspan(first, std::min(kEvaluationExamples, all.size() - first)), state->batch);
     look_up(*state, state->batch, weights, factors);
     state->machine.logits(state->batch, state->rows, state->logits);
     for (std::size_t i = 0; i < state->batch.size(); ++i) {
