@@ -1,4 +1,4 @@
-// append_file.cpp -- O_APPEND, and a warning where others throw.
+// append_file.cpp -- O_APPEND writes; errors become one warning.
 #include "io/append_file.hpp"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ bool AppendFile::write(std::string_view bytes) {
       warn_once("write", errno);
       return false;
     }
-    torn_ = true;  // until all of it is there
+    torn_ = true;  // until all bytes are written
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   torn_ = false;
@@ -42,29 +42,29 @@ bool AppendFile::append(std::string_view bytes, std::string_view separator) {
   return (!torn_ || write(separator)) && write(bytes);
 }
 
-void AppendFile::warn_once(std::string_view what, int error) {
+void AppendFile::warn_once(std::string_view operation, int error) {
   if (std::exchange(warned_, true)) return;
-  log::warn("{}: {}: {}; the job goes on, and the file lacks what belongs there meanwhile", path_.string(),
-            what, std::strerror(error));
+  log::warn("cannot {} {}: {}; the job continues, output to this file is lost until a write succeeds",
+            operation, path_.string(), std::strerror(error));
 }
 
 bool replace_text(const std::filesystem::path& path, std::string_view text, bool& warned) {
   const std::string temporary = fmt::format("{}.tmp-{}", path.string(), ::getpid());
-  (void)::unlink(temporary.c_str());  // of an earlier process with this number, or planted
+  (void)::unlink(temporary.c_str());  // left by an earlier process with this pid, or planted
   const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  bool whole = static_cast<bool>(file);
-  while (whole && !text.empty()) {
+  bool complete = static_cast<bool>(file);
+  while (complete && !text.empty()) {
     const ssize_t written = ::write(file.get(), text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    whole = written >= 0;
-    if (whole) text.remove_prefix(static_cast<std::size_t>(written));
+    complete = written >= 0;
+    if (complete) text.remove_prefix(static_cast<std::size_t>(written));
   }
-  whole = whole && ::rename(temporary.c_str(), path.c_str()) == 0;
-  if (whole) return true;
+  complete = complete && ::rename(temporary.c_str(), path.c_str()) == 0;
+  if (complete) return true;
   const int error = errno;
   (void)::unlink(temporary.c_str());
   if (!std::exchange(warned, true))
-    log::warn("{}: it cannot be written: {}; the job goes on", path.string(), std::strerror(error));
+    log::warn("cannot write {}: {}; the job continues", path.string(), std::strerror(error));
   return false;
 }
 

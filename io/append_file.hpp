@@ -1,4 +1,4 @@
-// append_file.hpp -- a file that grows at its end and is never the end of a job.
+// append_file.hpp -- best-effort appends to a file: a failure is logged and never ends the job.
 #pragma once
 
 #include <filesystem>
@@ -8,23 +8,24 @@
 
 namespace capstan::io {
 
-/// Nothing is kept back: what `append` has taken is the system's. Made, with the folder above it, by the
-/// first append; a file that another user could have planted is not opened (open_to_append). One that cannot
-/// be written is one warning, which names the file, and is tried again by the next append. One thread.
+/// Unbuffered appends to one file. The first append creates the file and its parent directory; it refuses a
+/// file that another user could have planted (open_to_append). A failure logs one warning that names the
+/// file; the next append retries. One thread.
 class AppendFile {
  public:
   explicit AppendFile(std::filesystem::path path) : path_(std::move(path)) {}
 
-  /// False when some of it is missing; `bytes` that follow a piece that was cut off begin with `separator`.
+  /// Returns false unless all bytes were written. After a partial write, the next append starts with
+  /// `separator`.
   bool append(std::string_view bytes, std::string_view separator = "\n");
   const std::filesystem::path& path() const noexcept { return path_; }
-  /// It ends with a piece that was cut off.
+  /// Returns true if the file ends with a partial write.
   bool torn() const noexcept { return torn_; }
 
  private:
   bool open();
   bool write(std::string_view bytes);
-  void warn_once(std::string_view what, int error);
+  void warn_once(std::string_view operation, int error);
 
   std::filesystem::path path_;
   FileDescriptor file_;
@@ -32,8 +33,8 @@ class AppendFile {
   bool warned_ = false;
 };
 
-/// Replaces `path` so that a reader sees the old text or the new one whole. False when it cannot; `warned`
-/// keeps that to one warning.
+/// Replaces `path` by rename: readers see either the old text or the complete new text. Not durable. Returns
+/// false on failure, and logs the first one: sets `warned`.
 bool replace_text(const std::filesystem::path& path, std::string_view text, bool& warned);
 
 }  // namespace capstan::io

@@ -1,4 +1,4 @@
-// bytes_done.hpp -- how long work on files says how far it is.
+// bytes_done.hpp -- progress callback of long file operations.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace capstan::io {
 
-/// Told, piece by piece, how many more bytes are done. May be empty.
+/// Called after each chunk with its number of bytes (not the total so far). May be empty.
 using BytesDone = std::function<void(std::uint64_t bytes)>;
 
 }  // namespace capstan::io

@@ -1,4 +1,4 @@
-// checksum.hpp -- XXH3-64 of bytes that come in pieces.
+// checksum.hpp -- incremental XXH3-64.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class Checksum {
   Checksum();
 
   void add(const void* data, std::size_t bytes);
-  /// Of all bytes so far, as 16 lower-case hex digits: the number, most significant digit first.
+  /// Returns the hash of all bytes added so far: 16 lower-case hex digits, most significant digit first.
   std::string hex() const;
 
  private:

@@ -1,4 +1,4 @@
-// direct_writer.cpp -- whole blocks from memory at a block; what is left over waits for the next bytes.
+// direct_writer.cpp -- O_DIRECT writes of complete blocks; the remainder stays buffered until `end`.
 #include "io/direct_writer.hpp"
 
 #include <fcntl.h>
@@ -14,10 +14,10 @@
 namespace capstan::io {
 namespace {
 
-constexpr std::uint64_t kXfsMagic = 0x58465342;  // of linux/magic.h since Linux 5.19
+constexpr std::uint64_t kXfsMagic = 0x58465342;  // in linux/magic.h since Linux 5.19
 
-/// A file system of servers may be slower without the cache, which gathers what goes to them (not measured);
-/// one in memory has nothing else.
+/// Excludes network file systems, which may be slower without write-back caching (not measured), and tmpfs,
+/// which is the page cache.
 bool is_on_a_local_disk(int file) {
   struct statfs status {};
   if (::fstatfs(file, &status) != 0) return false;
@@ -25,7 +25,7 @@ bool is_on_a_local_disk(int file) {
   return type == EXT4_SUPER_MAGIC || type == kXfsMagic || type == OVERLAYFS_SUPER_MAGIC;
 }
 
-constexpr std::size_t whole_blocks(std::size_t bytes) {
+constexpr std::size_t round_down_to_blocks(std::size_t bytes) {
   return bytes / DirectWriter::kBlockBytes * DirectWriter::kBlockBytes;
 }
 
@@ -34,7 +34,7 @@ constexpr std::size_t whole_blocks(std::size_t bytes) {
 DirectWriter::DirectWriter(const std::filesystem::path& path) : path_(path), file_(path) {}
 
 bool DirectWriter::can_write_directly() {
-  if (!std::exchange(tried_, true)) {
+  if (!std::exchange(direct_open_tried_, true)) {
     FileDescriptor file(::open(path_.c_str(), O_WRONLY | O_DIRECT | O_NOFOLLOW | O_CLOEXEC));
     if (file && is_on_a_local_disk(file.get())) direct_ = std::move(file);
   }
@@ -43,24 +43,25 @@ bool DirectWriter::can_write_directly() {
 
 void DirectWriter::begin(std::uint64_t offset, std::uint64_t bytes) {
   offset_ = offset;
-  directly_ = bytes >= kManyBytes && offset % kBlockBytes == 0 && can_write_directly();
+  directly_ = bytes >= kMinDirectBytes && offset % kBlockBytes == 0 && can_write_directly();
 }
 
-std::byte* DirectWriter::room(std::size_t bytes) {
+std::byte* DirectWriter::staging_buffer(std::size_t bytes) {
   if (filled_ + bytes > buffer_bytes_) {
-    const std::size_t more = whole_blocks(filled_ + bytes + 2 * kBlockBytes);
-    std::unique_ptr<std::byte[], Free> larger(static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, more)));
+    const std::size_t capacity = round_down_to_blocks(filled_ + bytes + 2 * kBlockBytes);
+    std::unique_ptr<std::byte[], Free> larger(
+        static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, capacity)));
     if (!larger) throw std::bad_alloc();
     if (filled_ > 0) std::memcpy(larger.get(), buffer_.get(), filled_);
     buffer_ = std::move(larger);
-    buffer_bytes_ = more;
+    buffer_bytes_ = capacity;
   }
   return buffer_.get() + filled_;
 }
 
 void DirectWriter::add(std::size_t bytes) {
   filled_ += bytes;
-  write(directly_ ? whole_blocks(filled_) : filled_);
+  write(directly_ ? round_down_to_blocks(filled_) : filled_);
 }
 
 void DirectWriter::end() {
@@ -77,8 +78,8 @@ void DirectWriter::write(std::size_t bytes) {
   if (filled_ > 0) std::memmove(buffer_.get(), buffer_.get() + bytes, filled_);
 }
 
-/// How many of so many bytes have been written. When some have not, the rest of the file goes through the
-/// page cache, which takes any bytes, or says why not: the disk may be full.
+/// Returns the number of bytes written. After a short write or EINVAL, the rest of the file goes through the
+/// page cache, where a full disk is reported.
 std::size_t DirectWriter::write_directly(std::size_t bytes) {
   std::size_t done = 0;
   while (done < bytes) {

@@ -16,9 +16,9 @@
 namespace capstan::io {
 namespace {
 
-/// A ps that has not been told yet that a save was given up creates one file for each of its shards.
+/// A ps that is not yet notified of an aborted save may still create its file while this removes the tree.
 constexpr int kMaxTries = 1000;
-constexpr std::chrono::milliseconds kBetweenTries(1);
+constexpr std::chrono::milliseconds kRetryInterval(1);
 
 FileDescriptor open_below(int directory, const char* name, const std::filesystem::path& path) {
   const int fd = ::openat(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -36,7 +36,7 @@ FileDescriptor open_below(int directory, const char* name, const std::filesystem
 
 bool is_dots(std::string_view name) { return name == "." || name == ".."; }
 
-/// Returns false while the directory is not empty.
+/// Returns false if the directory is not empty again, so that the caller retries.
 bool remove_tree(const FileDescriptor& directory, const std::string& name,
                  const std::filesystem::path& path) {
   const int fd = ::openat(directory.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -62,11 +62,11 @@ FileDescriptor open_directory(const FileDescriptor& directory, const std::string
 
 void check_writers(const FileDescriptor& directory, const std::filesystem::path& path, Writers writers) {
   struct stat status {};
-  if (::fstat(directory.get(), &status) != 0) throw file_failed("look at", path, errno);
+  if (::fstat(directory.get(), &status) != 0) throw file_failed("stat", path, errno);
   const bool root_is_fine = writers == Writers::sticky_too && status.st_uid == 0;
   if (status.st_uid != ::geteuid() && !root_is_fine) {
     throw Error(Code::permission_denied,
-                fmt::format("{} belongs to user {}, expected user {}{}; choose a directory of your own",
+                fmt::format("{} belongs to user {}, expected user {}{}; choose a directory of this user",
                             path.string(), status.st_uid, ::geteuid(),
                             writers == Writers::sticky_too ? " or root" : ""));
   }
@@ -74,7 +74,7 @@ void check_writers(const FileDescriptor& directory, const std::filesystem::path&
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !sticky_is_fine) {
     throw Error(Code::permission_denied,
                 fmt::format("{} has mode {:04o}, which lets other users replace its files; "
-                            "run chmod go-w on it, or choose a directory of your own",
+                            "run chmod go-w on it, or choose a directory of this user",
                             path.string(), status.st_mode & 07777U));
   }
 }
@@ -104,7 +104,7 @@ void remove_at(const FileDescriptor& directory, const std::string& name, const s
   if (!is_directory) throw file_failed("remove", path, failed);
   for (int i = 0; i < kMaxTries; ++i) {
     if (remove_tree(directory, name, path)) return;
-    std::this_thread::sleep_for(kBetweenTries);
+    std::this_thread::sleep_for(kRetryInterval);
   }
   throw file_failed("remove", path, ENOTEMPTY);
 }

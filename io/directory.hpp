@@ -9,29 +9,28 @@
 
 namespace capstan::io {
 
-/// Opens `path` without following a link in its last component. Throws Error: not_found, invalid_argument
-/// (not a directory), permission_denied (a link, or no access).
+/// Opens `path` (O_PATH) without following a link in its last component. Throws Error: not_found,
+/// invalid_argument (not a directory), permission_denied (a link, or no access).
 FileDescriptor open_directory(const std::filesystem::path& path);
-/// The same for the entry `name` of `directory`; `path` is its path in errors.
+/// Opens the entry `name` of `directory` in the same way; errors name `path`.
 FileDescriptor open_directory(const FileDescriptor& directory, const std::string& name,
                               const std::filesystem::path& path);
 
-/// Whose writes a directory may have seen.
+/// The users that may have write access to a directory.
 enum class Writers {
-  this_user,   // it belongs to this user, and neither its group nor others may write
-  sticky_too,  // it may belong to root as well, and others may add entries but not rename or remove ours
+  this_user,   // owned by this user, not writable by group or others
+  sticky_too,  // also owned by root, or sticky: others may add entries but not rename or remove ours
 };
 
-/// Checks that no other user can replace an entry of this process in `directory`. Throws
-/// Error(permission_denied) that says what is wrong.
+/// Throws Error(permission_denied) if another user could replace an entry of this process in `directory`.
 void check_writers(const FileDescriptor& directory, const std::filesystem::path& path, Writers writers);
 
-/// Names of all entries but "." and "..".
+/// Returns the names of all entries except "." and "..".
 std::vector<std::string> names_in(const FileDescriptor& directory, const std::filesystem::path& path);
 
 /// Removes the entry `name` of `directory` and everything below it, including entries that other processes
-/// add meanwhile. Never follows a link: a link itself is removed. Does nothing when there is no such entry.
-/// `path` is its path in errors.
+/// add meanwhile. Does not follow links: removes the link itself. Does nothing if there is no such entry.
+/// Errors name `path`.
 void remove_at(const FileDescriptor& directory, const std::string& name, const std::filesystem::path& path);
 
 }  // namespace capstan::io

@@ -1,4 +1,4 @@
-// directory_lock.cpp -- flock, and a line about the holder.
+// directory_lock.cpp -- flock, and a line that names the holder.
 #include "io/directory_lock.hpp"
 
 #include <fcntl.h>
@@ -24,17 +24,18 @@
 namespace capstan::io {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks{50};
+constexpr std::chrono::milliseconds kPollInterval{50};
 
-using FileNumber = std::pair<dev_t, ino_t>;
+using FileId = std::pair<dev_t, ino_t>;
 
-/// flock knows nothing of processes: two descriptors of one process would keep each other out.
-struct OfThisProcess {
+/// flock locks belong to open file descriptions, not processes: two descriptors of one process would exclude
+/// each other.
+struct ProcessLocks {
   std::mutex mutex;
-  std::map<FileNumber, std::weak_ptr<const DirectoryLock>> locks;
+  std::map<FileId, std::weak_ptr<const DirectoryLock>> locks;
 };
-OfThisProcess& of_this_process() {
-  static OfThisProcess all;
+ProcessLocks& process_locks() {
+  static ProcessLocks all;
   return all;
 }
 
@@ -44,13 +45,14 @@ FileDescriptor open_lock_file(const std::filesystem::path& file) {
   return fd;
 }
 
-/// The holder writes its name into the file, so it must be no other file under a second name.
-FileNumber number_of(const FileDescriptor& file, const std::filesystem::path& path) {
+/// Rejects a hard link: the holder writes to the file, which must not be another file under a second name.
+FileId id_of(const FileDescriptor& file, const std::filesystem::path& path) {
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) throw file_failed("look at", path, errno);
+  if (::fstat(file.get(), &status) != 0) throw file_failed("stat", path, errno);
   if (!S_ISREG(status.st_mode) || status.st_nlink > 1) {
-    throw Error(Code::permission_denied, fmt::format("{} has {} names, expected a file with one; remove it",
-                                                     path.string(), status.st_nlink));
+    throw Error(Code::permission_denied,
+                fmt::format("{} has {} hard links, expected a regular file with one; remove it",
+                            path.string(), status.st_nlink));
   }
   return {status.st_dev, status.st_ino};
 }
@@ -67,10 +69,10 @@ std::string holder(const FileDescriptor& file) {
   const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
   std::string line(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
   line = line.substr(0, line.find('\n'));
-  return line.empty() ? "a process that has not said which" : line;
+  return line.empty() ? "an unknown process" : line;
 }
 
-/// False where another one has it. Throws where the file system cannot say.
+/// Returns false if another process holds the lock. Returns true with a warning if flock fails.
 bool try_lock(const FileDescriptor& file, const std::filesystem::path& path) {
   int failed = 0;
   do {
@@ -78,8 +80,8 @@ bool try_lock(const FileDescriptor& file, const std::filesystem::path& path) {
   } while (failed == EINTR);
   if (failed == EWOULDBLOCK) return false;
   if (failed != 0) {
-    log::warn("{} cannot be locked ({}): see to it that no other job writes checkpoints there", path.string(),
-              file_failed("flock", path, failed).what());
+    log::warn("{}; make sure that no other job writes checkpoints there",
+              file_failed("lock", path, failed).what());
   }
   return true;
 }
@@ -94,8 +96,8 @@ struct DirectoryLock::Held {
 DirectoryLock::DirectoryLock(std::unique_ptr<Held> held) : held_(std::move(held)) {}
 
 DirectoryLock::~DirectoryLock() {
-  // Still locked: nobody reads an empty line of a holder that is there.
-  if (::ftruncate(held_->file.get(), 0) != 0) log::debug("{}: cannot be emptied", held_->path.string());
+  // While still locked: the next holder's line must not be truncated.
+  if (::ftruncate(held_->file.get(), 0) != 0) log::debug("cannot truncate {}", held_->path.string());
 }
 
 bool DirectoryLock::is_current() const {
@@ -109,29 +111,29 @@ void DirectoryLock::require_current() const {
   if (is_current()) return;
   throw Error(
       Code::failed_precondition,
-      fmt::format("{} was removed or replaced while a checkpoint was written there, expected the folder "
-                  "that this process has locked; nothing was published: save again",
+      fmt::format("{} was removed or replaced while a checkpoint was written there, expected the directory "
+                  "that this process locked; nothing was published: save again",
                   held_->path.parent_path().string()));
 }
 
-std::shared_ptr<const DirectoryLock> DirectoryLock::take(const std::filesystem::path& folder,
+std::shared_ptr<const DirectoryLock> DirectoryLock::take(const std::filesystem::path& directory,
                                                          std::chrono::milliseconds timeout) {
-  const auto path = folder / kFile;
+  const auto path = directory / kFile;
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  OfThisProcess& all = of_this_process();
+  ProcessLocks& all = process_locks();
   const std::lock_guard guard(all.mutex);
   FileDescriptor file = open_lock_file(path);
-  std::weak_ptr<const DirectoryLock>& mine = all.locks[number_of(file, path)];
-  if (auto shared = mine.lock()) return shared;
+  std::weak_ptr<const DirectoryLock>& entry = all.locks[id_of(file, path)];
+  if (auto shared = entry.lock()) return shared;
   while (!try_lock(file, path)) {
     if (std::chrono::steady_clock::now() >= deadline) {
       throw Error(
           Code::failed_precondition,
           fmt::format(
-              "another job writes checkpoints to {}: {}; wait until it has ended, or give another folder",
-              folder.string(), holder(file)));
+              "another job writes checkpoints to {}: {}; wait until it exits, or choose another directory",
+              directory.string(), holder(file)));
     }
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kPollInterval);
   }
   const std::string line = this_process();
   if (::ftruncate(file.get(), 0) != 0 ||
@@ -140,7 +142,7 @@ std::shared_ptr<const DirectoryLock> DirectoryLock::take(const std::filesystem::
   }
   std::shared_ptr<const DirectoryLock> lock(
       new DirectoryLock(std::make_unique<Held>(Held{path, std::move(file)})));
-  mine = lock;
+  entry = lock;
   return lock;
 }
 

@@ -1,4 +1,4 @@
-// directory_lock.hpp -- one job at a time writes into a folder.
+// directory_lock.hpp -- one job at a time writes to a directory.
 #pragma once
 
 #include <chrono>
@@ -7,23 +7,24 @@
 
 namespace capstan::io {
 
-/// What keeps other processes out of a folder while it lives: flock on the file "lock" in it, which says who
-/// holds it. The kernel lets go when the process ends, however it ends. All of one process share one.
+/// Exclusive lock on a directory, held until destruction: flock on the file "lock" in it, whose text names
+/// the holder. The kernel releases the lock when the process exits, however it exits. Within a process, all
+/// callers share one lock per directory.
 class DirectoryLock {
  public:
   static constexpr const char* kFile = "lock";
 
-  /// The folder must be there. Waits so long for another job that is about to end. Throws
-  /// Error(failed_precondition) that says who holds it, on which host and since when. Where the file system
-  /// knows no locks there is none, and the log says so.
-  static std::shared_ptr<const DirectoryLock> take(const std::filesystem::path& folder,
+  /// Locks an existing directory; waits up to `timeout` for a job that is about to end. Throws
+  /// Error(failed_precondition) that names the holder, its host and its start time. If the file system does
+  /// not support locks, logs a warning and returns a lock that excludes no other process.
+  static std::shared_ptr<const DirectoryLock> take(const std::filesystem::path& directory,
                                                    std::chrono::milliseconds timeout);
   ~DirectoryLock();
 
-  /// Returns false once the folder was removed, or another one was put in its place: another job may have
-  /// locked that one. Any thread.
+  /// Returns false if the directory was removed or replaced: another job may have locked the replacement. Any
+  /// thread.
   bool is_current() const;
-  /// Throws Error(failed_precondition) that names the folder unless `is_current`.
+  /// Throws Error(failed_precondition) that names the directory unless `is_current`.
   void require_current() const;
 
   DirectoryLock(const DirectoryLock&) = delete;

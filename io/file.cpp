@@ -18,17 +18,17 @@
 namespace capstan::io {
 namespace {
 
-/// So much is given to the disk at a time.
-constexpr std::uint64_t kTellBytes = std::uint64_t{8} << 20;
+/// Write-back is requested in chunks of this size.
+constexpr std::uint64_t kWritebackBytes = std::uint64_t{8} << 20;
 
 /// Never writes through a link, which another user may have planted.
-FileDescriptor open_file(const std::filesystem::path& path, int flags, std::string_view what) {
-  const int safe = (flags & O_ACCMODE) == O_RDONLY ? 0 : O_NOFOLLOW;
+FileDescriptor open_file(const std::filesystem::path& path, int flags, std::string_view operation) {
+  const int no_follow = (flags & O_ACCMODE) == O_RDONLY ? 0 : O_NOFOLLOW;
   int fd;
   do {
-    fd = ::open(path.c_str(), flags | safe | O_CLOEXEC, 0666);
+    fd = ::open(path.c_str(), flags | no_follow | O_CLOEXEC, 0666);
   } while (fd < 0 && errno == EINTR);
-  if (fd < 0) throw file_failed(what, path, errno);
+  if (fd < 0) throw file_failed(operation, path, errno);
   return FileDescriptor(fd);
 }
 
@@ -50,7 +50,7 @@ Code code_of_errno(int error) noexcept {
     case EACCES:
     case EPERM:
     case EROFS:
-    case ELOOP:  // of O_NOFOLLOW: a link where a file was expected
+    case ELOOP:  // O_NOFOLLOW found a link
       return Code::permission_denied;
     case ENOSPC:
     case EDQUOT:
@@ -64,10 +64,11 @@ Code code_of_errno(int error) noexcept {
   }
 }
 
-Error file_failed(std::string_view what, const std::filesystem::path& path, int error, Where where) {
-  return Error(code_of_errno(error),
-               fmt::format("cannot {} {}: {}", what, path.string(), std::generic_category().message(error)),
-               where);
+Error file_failed(std::string_view operation, const std::filesystem::path& path, int error, Where where) {
+  return Error(
+      code_of_errno(error),
+      fmt::format("cannot {} {}: {}", operation, path.string(), std::generic_category().message(error)),
+      where);
 }
 
 FileDescriptor open_to_read(const std::filesystem::path& path) { return open_file(path, O_RDONLY, "open"); }
@@ -78,7 +79,7 @@ void read_at(const FileDescriptor& file, const std::filesystem::path& path, std:
   while (bytes > 0) {
     const ssize_t got = ::pread(file.get(), to, std::min(bytes, kMaxCallBytes), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && (errno == EIO || errno == ESTALE)) {  // a bad sector; NFS: deleted by another host
+    if (got < 0 && (errno == EIO || errno == ESTALE)) {  // bad sector; NFS: deleted by another host
       throw Error(Code::data_loss, file_failed("read", path, errno).what());
     }
     if (got < 0) throw file_failed("read", path, errno);
@@ -93,7 +94,7 @@ FileWriter::FileWriter(const std::filesystem::path& path)
     : path_(path), file_(open_file(path, O_WRONLY, "open")) {}
 
 void FileWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
-  if (offset != written_) begun_ = offset;
+  if (offset != written_) writeback_begin_ = offset;
   while (!bytes.empty()) {
     const ssize_t put = ::pwrite(file_.get(), bytes.data(), std::min(bytes.size(), kMaxCallBytes),
                                  static_cast<off_t>(offset));
@@ -103,11 +104,11 @@ void FileWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes
     offset += static_cast<std::uint64_t>(put);
   }
   written_ = offset;
-  if (written_ - begun_ < kTellBytes) return;
-  // A hint: fsync says what could not be written.
-  (void)::sync_file_range(file_.get(), static_cast<off_t>(begun_), static_cast<off_t>(written_ - begun_),
-                          SYNC_FILE_RANGE_WRITE);
-  begun_ = written_;
+  if (written_ - writeback_begin_ < kWritebackBytes) return;
+  // A hint: fsync reports failed writes.
+  (void)::sync_file_range(file_.get(), static_cast<off_t>(writeback_begin_),
+                          static_cast<off_t>(written_ - writeback_begin_), SYNC_FILE_RANGE_WRITE);
+  writeback_begin_ = written_;
 }
 
 void FileWriter::sync() { sync_descriptor(file_, path_); }
@@ -177,7 +178,7 @@ void remove_path(const std::filesystem::path& path) {
   remove_at(FileDescriptor(directory), named.filename(), named);
 }
 
-std::filesystem::path full_name(const std::filesystem::path& path) {
+std::filesystem::path canonical_path(const std::filesystem::path& path) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(path);
   auto name = std::filesystem::weakly_canonical(absolute, error);

@@ -1,4 +1,4 @@
-// model.cpp -- a mapped file, and the index that says where each variable lies in it.
+// model.cpp -- a mapped file, and the index with the offset of each variable.
 #include "capstan/model.hpp"
 
 #include <fmt/format.h>
@@ -19,14 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A whole file, or nothing where it cannot be mapped.
+/// Read-only mapping of a complete file; data() is null if the file cannot be mapped.
 class Mapping {
  public:
   Mapping(const io::FileDescriptor& file, std::uint64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {
     void* at = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file.get(), 0);
     if (at == MAP_FAILED) return;
     data_ = static_cast<const char*>(at);
-    // Rows that nobody asked for would push rows that were out of memory.
+    // Read-ahead of rows that are not looked up would evict rows that are.
     (void)::madvise(at, bytes_, MADV_RANDOM);
   }
   ~Mapping() {
@@ -89,7 +89,8 @@ bool Model::is_one(const fs::path& file) noexcept { return io::looks_like_model(
 void Model::verify() const {
   const io::PartReport& contents = impl_->index.contents;
   if (io::metadata_checksum(impl_->path, contents) != contents.metadata_xxh3) {
-    throw Error(Code::data_loss, impl_->path.string() + " is damaged: its HDF5 metadata differ");
+    throw Error(Code::data_loss,
+                impl_->path.string() + " is damaged: the checksum of its HDF5 metadata differs");
   }
   io::check_part_data(impl_->path, contents);
 }
@@ -116,7 +117,8 @@ Shape Model::shape_of_rows(const std::string& variable, DType dtype, std::int64_
   Shape shape(array.shape.begin(), array.shape.end());
   if (first < 0 || rows < 0 || first > shape.at(0) || rows > shape.at(0) - first) {
     throw Error(Code::out_of_range,
-                fmt::format("{} rows from {} of \"{}\", which has {}", rows, first, variable, shape.at(0)));
+                fmt::format("cannot read {} rows from row {} of \"{}\", which has {} rows", rows, first,
+                            variable, shape.at(0)));
   }
   shape.at(0) = rows;
   return shape;
@@ -133,14 +135,14 @@ void Model::check_room(const Shape& shape, std::size_t room) {
   const std::int64_t elements = elements_of(shape);
   if (static_cast<std::size_t>(elements) == room) return;
   throw Error(Code::invalid_argument,
-              fmt::format("a lookup of shape {} has {} elements; there is room for {}", to_string(shape),
-                          elements, room));
+              fmt::format("a lookup of shape {} has {} elements, expected an output of that size; it has {}",
+                          to_string(shape), elements, room));
 }
 
 void Model::read_bytes(const std::string& variable, std::int64_t first, std::int64_t rows, void* out) const {
   const io::DatasetReport& array = impl_->variable(variable);
   const std::uint64_t row = io::row_bytes(array.shape, array.dtype);
-  // Not from the mapping, which is advised against reading ahead.
+  // Not from the mapping, for which read-ahead is off (MADV_RANDOM).
   io::read_at(impl_->file, impl_->path, array.offset + static_cast<std::uint64_t>(first) * row, out,
               static_cast<std::size_t>(static_cast<std::uint64_t>(rows) * row));
 }
@@ -151,7 +153,7 @@ void Model::lookup_bytes(const std::string& variable, std::span<const std::int64
   for (const std::int64_t id : ids) {
     if (id >= 0 && static_cast<std::uint64_t>(id) < array.shape[0]) continue;
     throw Error(Code::out_of_range,
-                fmt::format("id {} of \"{}\", which has {} rows", id, variable, array.shape[0]));
+                fmt::format("id {} is out of range: \"{}\" has {} rows", id, variable, array.shape[0]));
   }
   const char* const mapped = impl_->mapping.data();
   auto* to = static_cast<char*>(out);

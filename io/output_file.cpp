@@ -1,4 +1,4 @@
-// output_file.cpp -- written under another name, synced, renamed.
+// output_file.cpp -- write to a temporary file, fsync, rename.
 #include "io/output_file.hpp"
 
 #include <fmt/format.h>
@@ -16,16 +16,16 @@ namespace {
 namespace fs = std::filesystem;
 
 void check_free(const fs::path& path, bool replace) {
-  std::error_code error;  // what cannot be looked at cannot be created either, which says why
+  std::error_code error;  // ignored: creating the file fails for the same reason
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) {
     throw Error(Code::invalid_argument,
-                fmt::format("{} is a folder; give the name of a file", path.string()));
+                fmt::format("{} is a directory, expected the name of a file", path.string()));
   }
   if (!replace && fs::exists(status)) {
     throw Error(
         Code::already_exists,
-        fmt::format("{} is there already; give another name, or --force to replace it", path.string()));
+        fmt::format("{} already exists; choose another name, or pass --force to replace it", path.string()));
   }
 }
 
@@ -59,7 +59,7 @@ void OutputFile::write_at(std::uint64_t offset, std::string_view bytes) {
 
 void OutputFile::publish() {
   file_.sync();
-  check_free(path_, replace_);  // somebody else may have been faster
+  check_free(path_, replace_);  // another process may have created it meanwhile
   rename_path(temporary_, path_);
   published_ = true;
   sync_path(path_.has_parent_path() ? path_.parent_path() : ".");

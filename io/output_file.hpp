@@ -1,4 +1,4 @@
-// output_file.hpp -- a file that has its name once it is whole and on disk, and is not there at all before.
+// output_file.hpp -- a file that appears under its name only when it is complete and durable.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@ namespace capstan::io {
 /// One thread at a time.
 class OutputFile {
  public:
-  /// Creates `<path>.tmp-<pid>` beside it. Throws Error: already_exists when `path` is there and `replace` is
-  /// not set, not_found (no such folder), permission_denied.
+  /// Creates `<path>.tmp-<pid>`. Throws Error: already_exists if `path` exists and `replace` is false,
+  /// not_found (no such directory), invalid_argument (a directory), permission_denied.
   OutputFile(std::filesystem::path path, bool replace);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
-  /// Removes what was not published.
+  /// Removes the temporary file unless it was published.
   ~OutputFile();
 
   const std::filesystem::path& path() const noexcept { return path_; }
-  /// Where it is until `publish`, for a library that wants to write it by name.
+  /// Path of the file until `publish`, for libraries that write by name.
   const std::filesystem::path& temporary() const noexcept { return temporary_; }
 
-  /// Behind what was appended so far. Throws Error resource_exhausted when the disk is full; so does
-  /// write_at.
+  /// Writes behind the bytes appended so far. This and write_at throw Error(resource_exhausted) if the disk
+  /// is full.
   void append(std::string_view bytes);
   std::uint64_t appended() const noexcept { return appended_; }
   void write_at(std::uint64_t offset, std::string_view bytes);
 
-  /// Makes it durable, then gives it its name.
+  /// Makes the file durable, then renames it to `path`. Throws Error(already_exists) as the constructor does.
   void publish();
 
  private:

@@ -1,4 +1,4 @@
-// byte_stream.cpp -- read(2) in large pieces, and zlib behind it when the file is compressed.
+// byte_stream.cpp -- large pread(2) calls, decompressed with zlib.
 #include "io/data/byte_stream.hpp"
 
 #include <fcntl.h>
@@ -18,20 +18,20 @@ struct ByteStream::Inflater {
 
   Inflater(const std::filesystem::path& path, Compression compression)
       : format(compression), input(kInputBytes) {
-    constexpr int kGzip = 16;  // added to the window's bits: a gzip header, not zlib's
+    constexpr int kGzip = 16;  // added to windowBits: gzip instead of zlib format
     if (inflateInit2(&stream, MAX_WBITS + (format == Compression::gzip ? kGzip : 0)) != Z_OK) {
       throw call_failed("inflateInit2", path.string(), Where::here(), Code::resource_exhausted);
     }
   }
-  ~Inflater() { (void)inflateEnd(&stream); }  // fails for a stream that was never made only
+  ~Inflater() { (void)inflateEnd(&stream); }  // fails only for an invalid stream
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
   const char* name() const { return format == Compression::gzip ? "gzip" : "zlib"; }
 
-  /// Zeros behind a member, which tapes and some tools add. True when they were all the input.
+  /// Skips zeros after a member, which tapes and some tools add. Returns true if no input is left.
   bool skip_padding() {
-    while (behind_member && stream.avail_in > 0 && *stream.next_in == 0) {
+    while (after_member && stream.avail_in > 0 && *stream.next_in == 0) {
       ++stream.next_in;
       --stream.avail_in;
     }
@@ -41,13 +41,13 @@ struct ByteStream::Inflater {
   Compression format;
   z_stream stream{};
   std::vector<char> input;
-  bool behind_member = false;
+  bool after_member = false;
   bool in_member = false;  // between the header of a member and its end
 };
 
 ByteStream::ByteStream(std::filesystem::path path, Compression compression)
     : path_(std::move(path)), file_(open_to_read(path_)) {
-  ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);  // a hint: whether it was taken does not matter
+  ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);  // a hint; failure is harmless
   if (compression == Compression::detect) {
     std::array<unsigned char, 2> magic{};
     const bool is_gzip = read_file(reinterpret_cast<char*>(magic.data()), magic.size()) == magic.size() &&
@@ -88,8 +88,8 @@ std::size_t ByteStream::read(char* out, std::size_t bytes) {
       stream.next_in = reinterpret_cast<Bytef*>(inflater_->input.data());
       if (stream.avail_in == 0) {
         if (!inflater_->in_member) break;
-        throw Error(Code::data_loss,
-                    fmt::format("{} ends in the middle of its {} data", path_.string(), inflater_->name()));
+        throw Error(Code::data_loss, fmt::format("{} is truncated: it ends within its {} data",
+                                                 path_.string(), inflater_->name()));
       }
     }
     if (!inflater_->in_member && inflater_->skip_padding()) continue;
@@ -97,11 +97,11 @@ std::size_t ByteStream::read(char* out, std::size_t bytes) {
     const int answer = inflate(&stream, Z_NO_FLUSH);
     if (answer == Z_STREAM_END) {  // another member may follow
       inflater_->in_member = false;
-      inflater_->behind_member = true;
-      (void)inflateReset(&stream);  // keeps what is left of the input
+      inflater_->after_member = true;
+      (void)inflateReset(&stream);  // keeps the remaining input
     } else if (answer != Z_OK && answer != Z_BUF_ERROR) {
       throw Error(Code::data_loss,
-                  fmt::format("{}: damaged {} data behind byte {}: {}", path_.string(), inflater_->name(),
+                  fmt::format("{}: damaged {} data after byte {}: {}", path_.string(), inflater_->name(),
                               offset_, stream.msg != nullptr ? stream.msg : "no reason given"));
     }
   }

@@ -1,4 +1,4 @@
-// byte_stream.hpp -- the bytes of one file in order, unpacked when it is compressed.
+// byte_stream.hpp -- sequential bytes of one file, decompressed if it is compressed.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,27 @@
 
 namespace capstan::io {
 
-/// How a file is compressed; `detect`: gzip where it begins as gzip does, else not at all.
+/// Compression of a file; `detect`: gzip if the file starts with its magic, else none.
 enum class Compression : std::uint8_t { detect, none, gzip, zlib };
 
+/// One thread at a time.
 class ByteStream {
  public:
-  /// Throws Error(not_found) and the like.
+  /// Throws Error, such as not_found.
   explicit ByteStream(std::filesystem::path path, Compression compression = Compression::detect);
   ~ByteStream();
   ByteStream(ByteStream&&) noexcept;
   ByteStream& operator=(ByteStream&&) = delete;
 
-  /// Up to `bytes` bytes; 0 at the end only. Throws Error(data_loss) for a compressed file that is damaged or
-  /// cut.
+  /// Reads up to `bytes` bytes; returns 0 only at the end. Throws Error(data_loss) if a compressed file is
+  /// damaged or truncated.
   std::size_t read(char* out, std::size_t bytes);
-  /// Exactly so many, or Error(data_loss).
+  /// Reads exactly `bytes` bytes. Throws Error(data_loss) if the file ends before.
   void read_exactly(char* out, std::size_t bytes);
-  /// Bytes given so far, unpacked.
+  /// Offset in the decompressed data.
   std::uint64_t offset() const noexcept { return offset_; }
-  /// In a compressed file all before `offset` is unpacked again.
+  /// Sets the offset in the decompressed data. In a compressed file, decompresses everything before `offset`,
+  /// from the start for a backward seek.
   void seek(std::uint64_t offset);
   const std::filesystem::path& path() const noexcept { return path_; }
   bool is_compressed() const noexcept { return inflater_ != nullptr; }
@@ -39,7 +41,7 @@ class ByteStream {
 
   std::filesystem::path path_;
   FileDescriptor file_;
-  std::uint64_t file_offset_ = 0;  // in the file as it is
+  std::uint64_t file_offset_ = 0;  // in the file itself
   std::uint64_t offset_ = 0;
   std::unique_ptr<Inflater> inflater_;
 };

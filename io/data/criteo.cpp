@@ -1,4 +1,4 @@
-// criteo.cpp -- click logs: label, 13 integers and 26 categories between tabs, each of which may be missing.
+// criteo.cpp -- click logs: a label and tab-separated 13 integers and 26 categories, which may be empty.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,12 +21,12 @@ struct CriteoParser {
     } while (line.empty());
     CriteoExample example;
     const std::size_t wanted = CriteoExample::kIntegers + CriteoExample::kCategories + (has_label ? 1 : 0);
-    std::size_t field = has_label ? 0 : 1;  // as if the label were there
+    std::size_t field = has_label ? 0 : 1;  // field 0 is the label
     for (std::size_t found = 1;; ++found, ++field) {
       const auto tab = line.find('\t');
       if (found > wanted || (tab == line.npos && found < wanted)) {
         const auto more = static_cast<std::size_t>(std::count(line.begin(), line.end(), '\t'));
-        reader.refuse(fmt::format("expected {} fields between tabs, found {}", wanted, found + more));
+        reader.refuse(fmt::format("expected {} tab-separated fields, found {}", wanted, found + more));
       }
       take(line.substr(0, tab), field, example, reader);
       if (tab == line.npos) return example;
@@ -49,14 +49,15 @@ struct CriteoParser {
     if (field <= CriteoExample::kIntegers) {
       const std::size_t i = field - 1;
       if (io::parse_integer(text.data(), end, example.integers[i]) != end) {
-        reader.refuse(fmt::format("expected a whole number as integer {}, found {}", i + 1, printable(text)));
+        reader.refuse(
+            fmt::format("expected an integer in integer field {}, found {}", i + 1, printable(text)));
       }
       example.integers_present |= std::uint32_t{1} << i;
     } else {
       const std::size_t i = field - 1 - CriteoExample::kIntegers;
       const auto [behind, error] = std::from_chars(text.data(), end, example.categories[i], 16);
       if (error != std::errc() || behind != end) {
-        reader.refuse(fmt::format("expected up to 8 hexadecimal digits as category {}, found {}", i + 1,
+        reader.refuse(fmt::format("expected up to 8 hexadecimal digits in category field {}, found {}", i + 1,
                                   printable(text)));
       }
       example.categories_present |= std::uint32_t{1} << i;

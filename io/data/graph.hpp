@@ -1,4 +1,4 @@
-// graph.hpp -- a knowledge graph in memory: names, and triples of their numbers.
+// graph.hpp -- a knowledge graph in memory: names, and triples of their indexes.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ struct GraphTriple {
   friend bool operator==(const GraphTriple&, const GraphTriple&) = default;
 };
 
-/// What valid and test mention and train does not: nothing can be learnt about it.
+/// Entities and relations in valid and test that do not occur in train, so that they cannot be learned.
 struct Unseen {
   std::size_t entities = 0;
   std::size_t relations = 0;
-  std::size_t triples = 0;     // of valid and test that have such an entity or relation
-  std::string entity_example;  // "test.txt:17: entity \"02314\""; empty when there is none
+  std::size_t triples = 0;     // in valid and test, with such an entity or relation
+  std::string entity_example;  // "test.txt:17: entity \"02314\""; empty if there is none
   std::string relation_example;
 };
 

@@ -1,4 +1,4 @@
-// hdf5_rows.cpp -- rows of HDF5 datasets, read in blocks and given one at a time.
+// hdf5_rows.cpp -- dataset of the rows of HDF5 datasets, read in blocks.
 #include <algorithm>
 
 #include "capstan/readers.hpp"

@@ -1,4 +1,4 @@
-// input.cpp -- sharding rewrites a pipeline: it walks down to the sources, and rebuilds what is above them.
+// input.cpp -- sharding rewrites a pipeline: it replaces the sources and rebuilds the operators above them.
 #include "capstan/input.hpp"
 
 #include <fmt/format.h>
@@ -22,32 +22,32 @@ OperatorPointer with_every_nth_file(const OperatorPointer& source, Share share) 
   if (index < files.size() && files.size() < count) {
     throw Error(
         Code::invalid_argument,
-        fmt::format("there are {} files for {} pipelines, so some would have none: use fewer workers, "
-                    "AutoShardPolicy::data or AutoShardPolicy::off",
-                    files.size(), count));
+        fmt::format(
+            "cannot shard by file: {} files for {} pipelines, expected at least one per pipeline; use "
+            "fewer workers, AutoShardPolicy::data or AutoShardPolicy::off",
+            files.size(), count));
   }
   Paths mine;
   for (std::size_t i = index; i < files.size(); i += count) mine.push_back(files[i]);
   return source->with_files(std::move(mine));
 }
 
-/// `opened`: an interleave above makes datasets of the elements.
+/// `opened`: an interleave above opens the elements as datasets.
 OperatorPointer by_file(const OperatorPointer& node, Share share, bool opened) {
   const Kind kind = node->kind();
   if (kind == Kind::files || (kind == Kind::file_names && opened)) return with_every_nth_file(node, share);
   std::vector<OperatorPointer> inputs = node->inputs();
   if (inputs.empty() || kind == Kind::transform) {
     throw Error(Code::not_found,
-                fmt::format("the pipeline cannot be sharded by file: it has '{}' where a reader of files "
-                            "was expected",
+                fmt::format("cannot shard the pipeline by file: found '{}', expected a reader of files",
                             to_string(kind)));
   }
   for (OperatorPointer& input : inputs) input = by_file(input, share, opened || kind == Kind::interleave);
   return node->with_inputs(inputs);
 }
 
-/// Every rebatch becomes one that cuts each batch into `pieces`: a shard of the elements then is a shard of
-/// the data.
+/// Replaces every rebatch by one that splits each batch into `pieces`, so that a shard of the elements is a
+/// shard of the data.
 OperatorPointer with_pieces(const OperatorPointer& node, std::int64_t pieces) {
   std::vector<OperatorPointer> inputs = node->inputs();
   for (OperatorPointer& input : inputs) input = with_pieces(input, pieces);
@@ -99,30 +99,30 @@ OperatorPointer auto_sharded(const OperatorPointer& root, AutoShardPolicy policy
         if (error.code() != Code::not_found) throw;
         OperatorPointer sharded = by_data(root, share, pieces);
         log::warn(
-            "auto_shard: {}; every pipeline reads all data and keeps every {}-th element "
-            "(AutoShardPolicy::data). "
-            "Read files by a reader, or set the policy to data or off",
+            "auto_shard: {}; every pipeline reads all data and keeps one of every {} elements "
+            "(AutoShardPolicy::data). Use a reader of files, or set the policy to data or off",
             error.what(), share.count);
         return sharded;
       }
   }
   throw Error(Code::invalid_argument,
-              fmt::format("auto_shard: there is no policy {}", static_cast<int>(policy)));
+              fmt::format("auto_shard: the policy is {}, expected a value of AutoShardPolicy",
+                          static_cast<int>(policy)));
 }
 
 void check(const InputOptions& options) {
   require_at_least(options.per_replica_buffer_size, 0, "InputOptions::per_replica_buffer_size");
   if (!options.place_dataset_on_device) return;
   if (!options.fetch_to_device) {
-    throw Error(
-        Code::invalid_argument,
-        "InputOptions::place_dataset_on_device is true and fetch_to_device is false; a dataset on the "
-        "device needs both to be true");
+    throw Error(Code::invalid_argument,
+                "InputOptions::place_dataset_on_device is true and fetch_to_device is false, expected both "
+                "to be true for a dataset on the device");
   }
   if (options.replication_mode == InputReplicationMode::per_worker) {
-    throw Error(Code::unimplemented,
-                "InputOptions::place_dataset_on_device needs InputReplicationMode::per_replica: one pipeline "
-                "cannot be on several devices");
+    throw Error(
+        Code::unimplemented,
+        "InputOptions::place_dataset_on_device is true with InputReplicationMode::per_worker, expected "
+        "per_replica: one pipeline cannot be on several devices");
   }
 }
 

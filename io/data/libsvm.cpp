@@ -1,4 +1,4 @@
-// libsvm.cpp -- `label id:value id:value ...`, one example at a time or as whole batches.
+// libsvm.cpp -- `label id:value id:value ...`, as single examples or as batches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,13 +14,14 @@ namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-/// Calls label(value) once and feature(id, value) for each; false for a line without an example.
+/// Calls label(value) once and feature(id, value) for each feature. Returns false for a blank or comment
+/// line.
 template <class Label, class Feature>
 inline bool parse_line(std::string_view line, const LibsvmOptions& options, const io::LineReader& reader,
                        const Label& label, const Feature& feature) {
   const char* at = line.data();
   const char* const end = at + line.size();
-  const auto word = [&](const char* from) {  // for messages
+  const auto word = [&](const char* from) {  // for error messages
     const char* to = from;
     while (to != end && !is_blank(*to)) ++to;
     return printable({from, static_cast<std::size_t>(to - from)});
@@ -96,7 +97,7 @@ struct BatchSettings {
   LibsvmOptions options;
 };
 
-/// Files in turn; a batch goes on in the next file.
+/// Reads the files in turn; a batch may span files.
 class BatchCursor final : public data::Cursor<SparseBatch> {
  public:
   BatchCursor(data::Paths files, BatchSettings settings) : files_(std::move(files)), settings_(settings) {}
@@ -104,7 +105,7 @@ class BatchCursor final : public data::Cursor<SparseBatch> {
   std::optional<SparseBatch> next() override {
     SparseBatch batch;
     const auto wanted = static_cast<std::size_t>(settings_.size);
-    // As much as the last batch held, and a little more.
+    // An eighth more than the last batch held.
     batch.labels.reserve(std::min<std::size_t>(wanted, 65536));
     batch.offsets.reserve(std::min<std::size_t>(wanted, 65536) + 1);
     batch.ids.reserve(features_ + features_ / 8);
@@ -151,8 +152,9 @@ class BatchCursor final : public data::Cursor<SparseBatch> {
     if (!capstan::read<bool>(in)) return;
     if (at_ >= files_.size()) {
       throw Error(Code::invalid_argument,
-                  fmt::format("this position is in file {} of {}: the files are not the same", at_ + 1,
-                              files_.size()));
+                  fmt::format("the position is in file {}, expected at most {}; restore it with the list of "
+                              "files with which it was saved",
+                              at_ + 1, files_.size()));
     }
     reader_.emplace(files_[at_]);
     reader_->read_position(in);

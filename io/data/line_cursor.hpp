@@ -1,4 +1,4 @@
-// line_cursor.hpp -- a dataset of what a function makes of lines.
+// line_cursor.hpp -- datasets of elements parsed from lines.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace capstan::io {
 
-/// `Parser` is copied for each file; its `std::optional<T> next(LineReader&)` reads one element. A parser
-/// with state also needs write_state and read_state, or stored positions restore it wrongly.
+/// Copies `Parser` for each file; its `std::optional<T> next(LineReader&)` reads one element. A stateful
+/// parser also needs write_state and read_state to be checkpointable.
 template <class T, class Parser>
 class LineCursor final : public data::Cursor<T> {
  public:
@@ -37,7 +37,7 @@ class LineCursor final : public data::Cursor<T> {
   Parser fresh_, parser_;
 };
 
-/// `make`(files, options...) is the reader that calls this.
+/// `make` is the calling reader, with the signature make(files, options...).
 template <auto make, class T, class Parser, class... Options>
 Dataset<T> line_dataset(data::Paths files, Parser parser, const Options&... options) {
   return Dataset<T>(detail::reader_with_recipe<make>(

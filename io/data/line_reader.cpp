@@ -1,4 +1,4 @@
-// line_reader.cpp -- lines are views into a buffer that is refilled when it holds no whole line.
+// line_reader.cpp -- lines are views into a buffer, which is refilled when it holds no complete line.
 #include "io/data/line_reader.hpp"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 namespace capstan::io {
 namespace {
 
-constexpr std::size_t kBufferBytes = 256 * 1024;  // fits in the second-level cache: read, parsed, forgotten
+constexpr std::size_t kBufferBytes = 256 * 1024;  // stays in the L2 cache between read and parse
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 }  // namespace
@@ -21,7 +21,7 @@ bool LineReader::next(std::string_view& line) {
   while (true) {
     newline = static_cast<const char*>(std::memchr(buffer_.data() + searched, '\n', end_ - searched));
     if (newline != nullptr || ended_) break;
-    searched = end_ - begin_;  // fill() moves what is left to the front
+    searched = end_ - begin_;  // fill() moves the unread bytes to the front
     if (!fill()) ended_ = true;
   }
   if (newline == nullptr && begin_ == end_) return false;
@@ -31,7 +31,7 @@ bool LineReader::next(std::string_view& line) {
   line = {first, static_cast<std::size_t>(last - first)};
   if (line_++ == 0 && from_ == 0 && line.starts_with(kByteOrderMark)) {
     line.remove_prefix(kByteOrderMark.size());
-    if (line.empty() && newline == nullptr) return false;  // there is nothing else in the file
+    if (line.empty() && newline == nullptr) return false;  // the file has only the mark
   }
   carriage_return_ = line.ends_with('\r');
   if (carriage_return_) line.remove_suffix(1);
@@ -48,23 +48,22 @@ bool LineReader::fill() {
   return got > 0;
 }
 
-std::string LineReader::place() const {
+std::string LineReader::location() const {
   if (from_ == 0) return fmt::format("{}:{}", stream_.path().string(), line_);
   return fmt::format("{}: line {} from byte {}", stream_.path().string(), line_, from_);
 }
 
 void LineReader::skip_to(std::uint64_t offset) {
   if (stream_.is_compressed()) {
-    throw Error(
-        Code::invalid_argument,
-        stream_.path().string() + ": a gzip file cannot be read from its middle: let it be one split");
+    throw Error(Code::invalid_argument,
+                stream_.path().string() + ": a gzip file cannot be split; read it as one split");
   }
   seek(offset, 0);
   from_ = offset;
 }
 
-void LineReader::refuse(const std::string& what) const {
-  throw Error(Code::invalid_argument, fmt::format("{}: {}", place(), what));
+void LineReader::refuse(const std::string& fault) const {
+  throw Error(Code::invalid_argument, fmt::format("{}: {}", location(), fault));
 }
 
 void LineReader::write_position(Writer& out) const {

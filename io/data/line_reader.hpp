@@ -1,4 +1,4 @@
-// line_reader.hpp -- a text file line by line, with the place of each for error messages.
+// line_reader.hpp -- reads a text file line by line; locations for error messages.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,26 @@
 
 namespace capstan::io {
 
-/// Lines end with LF or CRLF, the last may end with the file. A byte order mark is passed over.
+/// Lines end with LF or CRLF, the last also with the file. Skips a byte order mark. One thread at a time.
 class LineReader {
  public:
   explicit LineReader(const std::filesystem::path& path);
 
-  /// False at the end. `line` is valid until the next call.
+  /// Returns false at the end. `line` is valid until the next call.
   bool next(std::string_view& line);
   void rewind() { seek(0, 0); }
-  /// Where the next line begins, in bytes.
+  /// Byte offset of the next line.
   std::uint64_t offset() const noexcept { return stream_.offset() - (end_ - begin_); }
-  /// The next line begins there. Lines are counted from there on, and place() says so. Throws
-  /// Error(invalid_argument) for a gzip file.
+  /// Continues at byte `offset`; location() counts lines from there. Throws Error(invalid_argument) for a
+  /// gzip file.
   void skip_to(std::uint64_t offset);
 
-  /// "\n" or "\r\n", of the line that was given last.
+  /// "\n" or "\r\n": the end of the last line read.
   std::string_view line_end() const noexcept { return carriage_return_ ? "\r\n" : "\n"; }
-  /// "folder/train.txt:17", of the line that was given last.
-  std::string place() const;
-  /// Error(invalid_argument) "place: what".
-  [[noreturn]] void refuse(const std::string& what) const;
+  /// Location of the last line read: "data/train.txt:17".
+  std::string location() const;
+  /// Throws Error(invalid_argument) "<location>: <fault>".
+  [[noreturn]] void refuse(const std::string& fault) const;
 
   void write_position(Writer& out) const;
   void read_position(Reader& in);
@@ -41,9 +41,9 @@ class LineReader {
 
   ByteStream stream_;
   std::vector<char> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  // what was read and not given yet
+  std::size_t begin_ = 0, end_ = 0;  // unread bytes of the buffer
   std::uint64_t line_ = 0;
-  std::uint64_t from_ = 0;  // the byte from which lines are counted
+  std::uint64_t from_ = 0;  // byte offset from which lines are counted
   bool ended_ = false;
   bool carriage_return_ = false;
 };

@@ -1,5 +1,4 @@
-// numbers.hpp -- numbers in text: the usual short ones by a few operations, all others by the standard
-// library.
+// numbers.hpp -- parses numbers: a fast path for short ones, std::from_chars for all others.
 #pragma once
 
 #include <array>
@@ -10,7 +9,8 @@
 
 namespace capstan::io {
 
-/// Each returns the first character behind the number, or null when there is none that fits.
+/// These functions return the first character after the number, or null if there is no number or it is out of
+/// range.
 
 inline const char* parse_integer(const char* at, const char* end, std::int64_t& value) {
   std::uint64_t number = 0;
@@ -27,7 +27,7 @@ inline const char* parse_integer(const char* at, const char* end, std::int64_t& 
   return error == std::errc() ? behind : nullptr;
 }
 
-/// Any number that a double can hold, rounded to float; one too small for a float is 0.
+/// Accepts also a leading '+' and values below the range of float, which become denormal or 0.
 inline const char* parse_float_slowly(const char* at, const char* end, float& value) {
   if (at != end && *at == '+') {
     ++at;
@@ -42,9 +42,9 @@ inline const char* parse_float_slowly(const char* at, const char* end, float& va
   return behind;
 }
 
-/// Correctly rounded, as from_chars does. Digits that make a number below 2^53, divided by a power of ten
-/// that a double holds exactly, are one rounding away from a double; that double rounds to the right float
-/// unless it lies in the middle between two.
+/// Correctly rounded, as from_chars is. Digits that form an integer below 2^53, divided by a power of ten
+/// that is exact in a double, give a correctly rounded double. That rounds to the correct float unless it
+/// lies halfway between two floats.
 inline const char* parse_float(const char* at, const char* end, float& value) {
   static constexpr std::array<double, 23> kPowers{1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -73,9 +73,9 @@ inline const char* parse_float(const char* at, const char* end, float& value) {
     return parse_float_slowly(first, end, value);
   }
   const double exact = static_cast<double>(number) / kPowers[fraction];
-  constexpr std::uint64_t kBelowFloat = (std::uint64_t{1} << 29) - 1, kMiddle = std::uint64_t{1} << 28;
-  const bool in_the_middle = (std::bit_cast<std::uint64_t>(exact) & kBelowFloat) == kMiddle;
-  if (in_the_middle && fraction != 0) return parse_float_slowly(first, end, value);
+  constexpr std::uint64_t kBelowFloat = (std::uint64_t{1} << 29) - 1, kHalfway = std::uint64_t{1} << 28;
+  const bool is_halfway = (std::bit_cast<std::uint64_t>(exact) & kBelowFloat) == kHalfway;
+  if (is_halfway && fraction != 0) return parse_float_slowly(first, end, value);
   value = static_cast<float>(negative ? -exact : exact);
   return at;
 }

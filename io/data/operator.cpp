@@ -1,4 +1,4 @@
-// operator.cpp -- what operators of all types of element have in common, and list_files.
+// operator.cpp -- the type-independent part of dataset operators, and list_files.
 #include "capstan/data/operator.hpp"
 
 #include "capstan/dataset.hpp"
@@ -21,11 +21,10 @@ Operator::~Operator() = default;
 void Operator::describe(Writer& out) const {
   if (recipe_.function == nullptr) {
     throw Error(Code::invalid_argument,
-                "cannot send this dataset to workers: its operator '" + std::string(to_string(kind())) +
-                    "' has a function with captures, or elements that cannot be serialized, or was made by "
+                "cannot send the dataset to workers: its operator '" + std::string(to_string(kind())) +
+                    "' has a function with captures or elements that cannot be serialized, or was created by "
                     "auto_shard or another library, expected data and function objects without captures; "
-                    "name a function that makes the dataset on each worker, "
-                    "create_per_worker_dataset<&f>(arguments...)");
+                    "create the dataset on each worker with create_per_worker_dataset<&f>(arguments...)");
   }
   capstan::write(out, *recipe_.function);
   for (const auto& input : inputs()) input->describe(out);

@@ -1,4 +1,4 @@
-// pair_split.cpp -- a split by hash, and its repair.
+// pair_split.cpp -- splits by hash, then moves pairs with entities that train lacks.
 #include "io/data/pair_split.hpp"
 
 #include <fmt/format.h>
@@ -36,8 +36,8 @@ void check_shares(double valid, double test) {
   if (valid >= 0 && test >= 0 && valid + test < 1) return;
   throw Error(
       Code::invalid_argument,
-      fmt::format("shares of {} for valid and {} for test; both are 0 or more, and together less than 1",
-                  valid, test));
+      fmt::format("the shares are {} for valid and {} for test, expected 0 or more, and a sum below 1", valid,
+                  test));
 }
 
 void split_by_pair(std::span<const GraphTriple> triples, const SplitShares& shares, Graph& graph) {

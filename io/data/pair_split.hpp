@@ -1,4 +1,4 @@
-// pair_split.hpp -- cuts triples into train, valid and test so that no held-out one has its inverse in train.
+// pair_split.hpp -- splits triples so that no held-out triple has its inverse in train.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,14 @@ struct SplitShares {
   std::uint64_t seed = 0;
 };
 
-/// Throws Error invalid_argument for a share that is negative or not a number, or two that leave nothing for
-/// train.
+/// Throws Error(invalid_argument) if a share is negative or NaN, or if the sum is 1 or more.
 void check_shares(double valid, double test);
 
-/// Fills the three lists of `graph`, which has its entities, in the order of `triples`. Where a triple goes
-/// is decided by XXH3 of its two entities' numbers, the smaller first, so all triples between the same two go
-/// together. Then every held-out pair with an end that has no triple in train goes to train, in order of the
-/// triples, so that every entity that has a triple has one in train. So held-out shares come out a little
-/// smaller than asked for.
+/// Fills the three lists of `graph`, in the order of `triples`. XXH3 of the indexes of a triple's entities,
+/// the smaller first, selects the list, so that all triples between two entities are in one list. Then, in
+/// the order of the triples, each held-out pair with an entity that has no triple in train moves to train, so
+/// that every entity with a triple has one in train. The held-out shares are therefore slightly smaller than
+/// requested. REQUIRES: `graph` has its entities.
 void split_by_pair(std::span<const GraphTriple> triples, const SplitShares& shares, Graph& graph);
 
 }  // namespace capstan::io

@@ -1,4 +1,4 @@
-// records.cpp -- binary files of items of one size: plain records, and IDX with its header.
+// records.cpp -- binary files of fixed-size items: plain records, and IDX.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kBlockBytes = 256 * 1024;
 
-/// Items of `item_bytes` bytes from `first` on, read in blocks. `count` is how many there must be; -1 when
-/// the file's end says so, and then `footer` bytes follow.
+/// Reads items of `item_bytes` bytes from offset `first` on, in blocks. `count` is the number of items; -1:
+/// the items extend to the end of the file, except for `footer` bytes.
 class ItemReader {
  public:
   explicit ItemReader(const std::filesystem::path& path) : stream_(path) {}
@@ -29,7 +29,7 @@ class ItemReader {
     buffer_.resize(kBlockBytes);
     seek(0);
   }
-  /// Null at the end; valid until the next call.
+  /// Returns null at the end; valid until the next call.
   const char* next() {
     if (count_ >= 0 && at_ == static_cast<std::uint64_t>(count_)) {
       if (!checked_end_) require_end();
@@ -47,12 +47,11 @@ class ItemReader {
     }
     if (count_ < 0 && left == footer_) return nullptr;
     if (count_ >= 0) {
-      throw Error(Code::data_loss,
-                  fmt::format("{}: ends in item {} of {}", stream_.path().string(), at_ + 1, count_));
+      throw Error(Code::data_loss, fmt::format("{}: the file ends within item {} of {}",
+                                               stream_.path().string(), at_ + 1, count_));
     }
-    throw Error(Code::data_loss,
-                fmt::format("{}: {} bytes are left behind {} records of {} bytes; expected {}",
-                            stream_.path().string(), left, at_, item_bytes_, footer_));
+    throw Error(Code::data_loss, fmt::format("{}: {} bytes follow {} records of {} bytes, expected {}",
+                                             stream_.path().string(), left, at_, item_bytes_, footer_));
   }
   std::uint64_t at() const { return at_; }
   void seek(std::uint64_t item) {
@@ -66,15 +65,15 @@ class ItemReader {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
-    if (end_ == buffer_.size()) buffer_.resize(2 * end_);  // with what is there, not with what a header says
+    if (end_ == buffer_.size()) buffer_.resize(2 * end_);  // bounded by the file, not by a header
     const std::size_t got = stream_.read(buffer_.data() + end_, buffer_.size() - end_);
     end_ += got;
     return got > 0;
   }
   void require_end() {
     if (end_ != begin_ || fill()) {
-      throw Error(Code::data_loss,
-                  fmt::format("{}: bytes are left behind its {} items", stream_.path().string(), count_));
+      throw Error(Code::data_loss, fmt::format("{}: data follows the {} items, expected the end of the file",
+                                               stream_.path().string(), count_));
     }
     checked_end_ = true;
   }
@@ -85,11 +84,11 @@ class ItemReader {
   std::int64_t count_ = -1;
   bool checked_end_ = false;
   std::vector<char> buffer_;
-  std::size_t room_ = 0;  // what the buffer may grow to
+  std::size_t room_ = 0;  // unused
   std::size_t begin_ = 0, end_ = 0;
 };
 
-/// Of one file. `Make` turns the bytes of an item into a T; made from a reader, it reads the file's header.
+/// Cursor of one file. `Make` converts the bytes of an item to a T; its constructor reads the file's header.
 template <class T, class Make>
 class ItemCursor final : public data::Cursor<T> {
  public:
@@ -116,8 +115,8 @@ class RecordOf {
   RecordOf(ItemReader& reader, std::int64_t bytes, RecordOptions options)
       : bytes_(static_cast<std::size_t>(bytes)) {
     const auto header = static_cast<std::size_t>(options.header_bytes);
-    std::vector<char> passed(header);
-    reader.stream().read_exactly(passed.data(), header);
+    std::vector<char> skipped(header);
+    reader.stream().read_exactly(skipped.data(), header);
     reader.begin(header, bytes_, -1, static_cast<std::size_t>(options.footer_bytes));
   }
   std::vector<std::byte> operator()(const char* item) const {
@@ -129,7 +128,7 @@ class RecordOf {
   std::size_t bytes_;
 };
 
-/// A type of IDX: the byte that says so, and its name here.
+/// An IDX element type: its code in the file, and its C++ name.
 struct IdxType {
   unsigned char code;
   const char* name;
@@ -157,7 +156,7 @@ std::string idx_name(unsigned char code) {
   return fmt::format("the unknown type {:#04x}", code);
 }
 
-/// Bytes of a big-endian number as this machine's.
+/// Converts a big-endian number to the byte order of this machine.
 template <class T>
 T from_big_endian(const char* bytes) {
   std::array<char, sizeof(T)> in_order;
@@ -177,11 +176,12 @@ class IdxItem {
     const auto code = static_cast<unsigned char>(magic[2]);
     const auto rank = static_cast<unsigned char>(magic[3]);
     if (magic[0] != 0 || magic[1] != 0 || rank == 0) {
-      throw Error(Code::data_loss, name + ": is no IDX file: it does not begin with 0, 0, a type and a rank");
+      throw Error(Code::data_loss,
+                  name + ": not an IDX file, expected 0, 0, a type and a rank of 1 or more at its start");
     }
     if (code != kIdxType<T>.code) {
-      throw Error(Code::invalid_argument,
-                  fmt::format("{}: holds {}, but {} was asked for", name, idx_name(code), kIdxType<T>.name));
+      throw Error(Code::invalid_argument, fmt::format("{}: the elements are {}, expected {}", name,
+                                                      idx_name(code), kIdxType<T>.name));
     }
     std::int64_t items = 0;
     for (unsigned axis = 0; axis < rank; ++axis) {
@@ -214,7 +214,7 @@ class IdxItem {
     }
   }
   Shape shape_;
-  std::size_t count_ = 0;  // elements of an item
+  std::size_t count_ = 0;  // elements per item
 };
 
 }  // namespace

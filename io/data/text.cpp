@@ -1,4 +1,4 @@
-// text.cpp -- lines as they are, and records of fields between separators.
+// text.cpp -- lines of text, and records of separated fields.
 #include <fmt/format.h>
 
 #include "base/printable.hpp"
@@ -17,29 +17,29 @@ struct LineParser {
   }
 };
 
-/// The lines that begin in bytes [begin, end) of a file: a line that begins before belongs to who has its
-/// first byte.
+/// Reads the lines that begin in bytes [begin, end) of a file: a line belongs to the split with its first
+/// byte.
 class SplitCursor final : public data::Cursor<std::string> {
  public:
   explicit SplitCursor(const DataSplit& split)
       : split_(split),
-        whole_(split.begin == 0 &&
-               static_cast<std::uint64_t>(split.end) == std::filesystem::file_size(split.file)),
+        is_entire_file_(split.begin == 0 &&
+                        static_cast<std::uint64_t>(split.end) == std::filesystem::file_size(split.file)),
         reader_(split.file) {
     rewind();
   }
   std::optional<std::string> next() override {
     std::string_view line;
-    if (!whole_ && reader_.offset() >= static_cast<std::uint64_t>(split_.end)) return std::nullopt;
+    if (!is_entire_file_ && reader_.offset() >= static_cast<std::uint64_t>(split_.end)) return std::nullopt;
     if (!reader_.next(line)) return std::nullopt;
     return std::string(line);
   }
   void rewind() override {
     reader_.rewind();
-    if (whole_) return;
+    if (is_entire_file_) return;
     if (split_.begin == 0) return reader_.skip_to(0);
     reader_.skip_to(static_cast<std::uint64_t>(split_.begin) - 1);
-    std::string_view rest;  // of the line before, or its end alone
+    std::string_view rest;  // the rest of the line before: at least its end
     (void)reader_.next(rest);
   }
 
@@ -48,7 +48,7 @@ class SplitCursor final : public data::Cursor<std::string> {
   void write_state(Writer& out) const override { reader_.write_position(out); }
   void read_state(Reader& in) override { reader_.read_position(in); }
   DataSplit split_;
-  bool whole_;  // a gzip file can be nothing else
+  bool is_entire_file_;  // always, for a gzip file
   io::LineReader reader_;
 };
 
@@ -100,9 +100,9 @@ class SeparatedParser {
     }
   }
 
-  /// A field in quotes, which may go on over further lines. Leaves `line` at the separator or at the end.
+  /// Reads a quoted field, which may span lines. Leaves `line` at the separator or at the end.
   std::string take_quoted(std::string_view& line, io::LineReader& reader) const {
-    const std::string begin = reader.place();
+    const std::string begin = reader.location();
     std::string field;
     line.remove_prefix(1);
     while (true) {
@@ -111,14 +111,14 @@ class SeparatedParser {
       if (end == line.npos) {
         field += reader.line_end();
         if (!reader.next(line)) {
-          throw Error(Code::invalid_argument, begin + ": a quoted field does not end");
+          throw Error(Code::invalid_argument, begin + ": the file ends within a quoted field");
         }
         continue;
       }
       line.remove_prefix(end + 1);
       if (line.empty() || line[0] == options_.separator) return field;
       if (line[0] != options_.quote) {
-        reader.refuse(fmt::format("expected {} or the end of the line behind a quoted field, found {}",
+        reader.refuse(fmt::format("expected {} or the end of the line after a quoted field, found {}",
                                   printable({&options_.separator, 1}), printable(line)));
       }
       field += options_.quote;
@@ -134,13 +134,14 @@ class SeparatedParser {
 }  // namespace
 
 Dataset<std::string> text_lines(data::Paths files) {
-  constexpr Dataset<std::string> (*kMake)(data::Paths) = &text_lines;  // of the two overloads
+  constexpr Dataset<std::string> (*kMake)(data::Paths) = &text_lines;  // selects an overload
   return io::line_dataset<kMake, std::string>(std::move(files), LineParser());
 }
 
 Dataset<std::string> text_lines(const DataSplit& split) {
   if (split.file.empty()) {
-    throw Error(Code::invalid_argument, "text_lines: this split has no file; it is of numbered examples");
+    throw Error(Code::invalid_argument,
+                "text_lines: the split is a range of examples, expected a range of bytes of a file");
   }
   constexpr Dataset<std::string> (*kMake)(const DataSplit&) = &text_lines;
   return Dataset<std::string>(detail::with_recipe<kMake>(
@@ -153,7 +154,8 @@ Dataset<std::string> text_lines(const DataSplit& split) {
 Dataset<std::vector<std::string>> separated(data::Paths files, SeparatedOptions options) {
   data::require_at_least(options.columns, 0, "separated: the number of columns");
   if (options.separator == options.quote || options.separator == '\n') {
-    throw Error(Code::invalid_argument, "separated: the separator is the quote or a line end");
+    throw Error(Code::invalid_argument,
+                "separated: the separator is the quote or a line end, expected another character");
   }
   return io::line_dataset<&separated, std::vector<std::string>>(std::move(files), SeparatedParser(options),
                                                                 options);

@@ -1,4 +1,4 @@
-// tf_record.cpp -- TFRecord files, read through a buffer and written through zlib.
+// tf_record.cpp -- buffered reads and writes of TFRecord files.
 #include "capstan/readers.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ using Record = std::vector<std::byte>;
 constexpr std::size_t kBufferBytes = 256 * 1024;
 constexpr std::size_t kLengthBytes = sizeof(std::uint64_t);
 constexpr std::size_t kChecksumBytes = sizeof(std::uint32_t);
-using Head = std::array<char, kLengthBytes + kChecksumBytes>;
+using Header = std::array<char, kLengthBytes + kChecksumBytes>;
 
 template <class T>
 T number_at(const char* bytes) {
@@ -34,11 +34,12 @@ T number_at(const char* bytes) {
 
 std::uint32_t checksum_of(std::string_view bytes) { return io::masked(io::crc32c(bytes)); }
 
-bool has_checksum(const Head& head) {
+bool has_checksum(const Header& head) {
   return number_at<std::uint32_t>(head.data() + kLengthBytes) == checksum_of({head.data(), kLengthBytes});
 }
 
-/// A file whose first record's length happens to begin as gzip does is not gzip: its checksum fits.
+/// For `automatic`: if the first record's length has a valid checksum, the file is uncompressed even if it
+/// starts with gzip's magic.
 io::Compression compression_of(const std::filesystem::path& path, TFRecordCompression given) {
   switch (given) {
     case TFRecordCompression::none:
@@ -51,7 +52,7 @@ io::Compression compression_of(const std::filesystem::path& path, TFRecordCompre
       break;
   }
   io::ByteStream plain(path, io::Compression::none);
-  Head head{};
+  Header head{};
   std::size_t got = 0;
   while (got < head.size()) {
     const std::size_t more = plain.read(head.data() + got, head.size() - got);
@@ -61,7 +62,7 @@ io::Compression compression_of(const std::filesystem::path& path, TFRecordCompre
   return got == head.size() && has_checksum(head) ? io::Compression::none : io::Compression::detect;
 }
 
-/// Of one file.
+/// Cursor of one file.
 class RecordCursor final : public data::Cursor<Record> {
  public:
   RecordCursor(const std::filesystem::path& path, TFRecordCompression compression)
@@ -72,7 +73,7 @@ class RecordCursor final : public data::Cursor<Record> {
     try {
       return next_record(start);
     } catch (const Error&) {
-      if (!found_end_) seek(start);  // what follows cannot be found, so the next call fails alike
+      if (!found_end_) seek(start);  // the next record's offset is unknown: the next call fails again
       throw;
     }
   }
@@ -81,10 +82,10 @@ class RecordCursor final : public data::Cursor<Record> {
  private:
   std::optional<Record> next_record(std::uint64_t start) {
     found_end_ = false;
-    Head head{};
+    Header head{};
     const std::size_t got = read(head.data(), head.size());
     if (got == 0) return std::nullopt;
-    if (got < head.size()) ends_early(start, "head", got, head.size());
+    if (got < head.size()) ends_early(start, "header", got, head.size());
     if (!has_checksum(head)) {
       damaged(start, fmt::format("the length {}", number_at<std::uint64_t>(head.data())),
               number_at<std::uint32_t>(head.data() + kLengthBytes), checksum_of({head.data(), kLengthBytes}));
@@ -103,7 +104,7 @@ class RecordCursor final : public data::Cursor<Record> {
     return record;
   }
 
-  /// Grows with what the file has, not with what a length asks for.
+  /// Allocates in steps as the file is read, so that a wrong length cannot exhaust memory.
   Record read_bytes(std::uint64_t start, std::uint64_t length) {
     Record record;
     while (record.size() < length) {
@@ -115,7 +116,7 @@ class RecordCursor final : public data::Cursor<Record> {
     return record;
   }
 
-  /// `bytes` bytes, or fewer at the end of the file.
+  /// Reads `bytes` bytes, or fewer at the end of the file.
   std::size_t read(char* out, std::size_t bytes) {
     std::size_t done = 0;
     while (done < bytes) {
@@ -141,10 +142,11 @@ class RecordCursor final : public data::Cursor<Record> {
   }
   [[noreturn]] void damaged(std::uint64_t start, const std::string& what, std::uint32_t stored,
                             std::uint32_t computed) const {
-    throw Error(Code::data_loss,
-                fmt::format("{}: the record at byte {} is damaged, or this is no TFRecord file: {} with the "
-                            "checksum {:#010x}, expected {:#010x}",
-                            stream_.path().string(), start, what, stored, computed));
+    throw Error(
+        Code::data_loss,
+        fmt::format("{}: the record at byte {} is damaged, or the file is not a TFRecord file: {} with "
+                    "the checksum {:#010x}, expected {:#010x}",
+                    stream_.path().string(), start, what, stored, computed));
   }
 
   std::uint64_t offset() const { return stream_.offset() - (end_ - begin_); }
@@ -159,8 +161,8 @@ class RecordCursor final : public data::Cursor<Record> {
 
   io::ByteStream stream_;
   std::vector<char> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  // what was read and not given yet
-  bool found_end_ = false;           // of the record that was read last
+  std::size_t begin_ = 0, end_ = 0;  // unread bytes of the buffer
+  bool found_end_ = false;           // the end of the last record is known
 };
 
 }  // namespace
@@ -172,14 +174,14 @@ Dataset<std::vector<std::byte>> tf_records(data::Paths files, TFRecordCompressio
   return Dataset<Record>(detail::reader_with_recipe<&tf_records>(std::move(node), compression));
 }
 
-/// Records are collected, and go through zlib where that is asked for, a buffer at a time.
+/// Buffers records and compresses them, if requested, one buffer at a time.
 class TFRecordWriter::Output {
  public:
   Output(std::filesystem::path path, TFRecordWriterOptions options)
       : file_(std::move(path), options.replace),
         packs_(options.compression == TFRecordCompression::gzip ||
                options.compression == TFRecordCompression::zlib) {
-    constexpr int kGzip = 16;  // added to the window's bits: a gzip header, not zlib's
+    constexpr int kGzip = 16;  // added to windowBits: gzip instead of zlib format
     constexpr int kMemory = 8;
     const int window = MAX_WBITS + (options.compression == TFRecordCompression::gzip ? kGzip : 0);
     if (packs_ && deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window, kMemory,
@@ -188,7 +190,7 @@ class TFRecordWriter::Output {
     }
   }
   ~Output() {
-    if (packs_) (void)deflateEnd(&stream_);  // Z_DATA_ERROR: what was not finished is dropped
+    if (packs_) (void)deflateEnd(&stream_);  // Z_DATA_ERROR: unfinished data is discarded
   }
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
@@ -196,7 +198,7 @@ class TFRecordWriter::Output {
   void write(std::string_view record) {
     if (closed_) {
       throw Error(Code::failed_precondition,
-                  file_.path().string() + ": a record is written after the file was closed");
+                  "cannot write a record: " + file_.path().string() + " is closed");
     }
     pending_ += io::record_of(record);
     if (pending_.size() >= kBufferBytes) flush(Z_NO_FLUSH);
@@ -219,7 +221,7 @@ class TFRecordWriter::Output {
     std::string_view left = pending_;
     bool ended = false;
     while (!ended) {
-      const std::string_view some = left.substr(0, std::size_t{1} << 30);  // zlib counts in 32 bits
+      const std::string_view some = left.substr(0, std::size_t{1} << 30);  // zlib's sizes have 32 bits
       const bool is_last = some.size() == left.size();
       stream_.next_in =
           reinterpret_cast<Bytef*>(const_cast<char*>(some.data()));  // zlib does not write there

@@ -1,4 +1,4 @@
-// triples.cpp -- three files read whole; names are views into them until the graph is complete.
+// triples.cpp -- reads three files into memory; names are views into them until the graph is complete.
 #include "io/data/triples.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Gives numbers to names in order of first appearance. The names' bytes must outlive it.
+/// Maps names to indexes in order of first occurrence. REQUIRES: the names' bytes outlive it.
 class Numbering {
  public:
   std::int32_t number_of(std::string_view name) {
@@ -46,7 +46,7 @@ class TripleFile {
     if (std::string_view(text_).starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
   }
 
-  /// False at the end of the file.
+  /// Returns false at the end of the file.
   bool next(std::array<std::string_view, 3>& fields) {
     const std::string_view rest = std::string_view(text_).substr(at_);
     if (rest.empty()) return false;
@@ -59,12 +59,12 @@ class TripleFile {
     return true;
   }
 
-  std::string place() const { return fmt::format("{}:{}", name_, line_); }
+  std::string location() const { return fmt::format("{}:{}", name_, line_); }
 
  private:
   void split(std::string_view line, std::array<std::string_view, 3>& fields) const {
     if (line.find('\0') != std::string_view::npos) {
-      throw Error(Code::invalid_argument, fmt::format("{}: a NUL byte; this is no text file", place()));
+      throw Error(Code::invalid_argument, fmt::format("{}: found a NUL byte, expected text", location()));
     }
     std::size_t count = 0;
     for (std::size_t from = 0;;) {
@@ -76,14 +76,14 @@ class TripleFile {
     }
     if (count != fields.size()) {
       throw Error(Code::invalid_argument,
-                  fmt::format("{}: expected head<TAB>relation<TAB>tail, found {} field{}: {}", place(), count,
-                              count == 1 ? "" : "s", printable(line)));
+                  fmt::format("{}: expected head<TAB>relation<TAB>tail, found {} field{}: {}", location(),
+                              count, count == 1 ? "" : "s", printable(line)));
     }
     static constexpr std::array<const char*, 3> kNames{"head", "relation", "tail"};
     for (std::size_t i = 0; i < fields.size(); ++i) {
       if (fields[i].empty()) {
         throw Error(Code::invalid_argument,
-                    fmt::format("{}: the {} is empty: {}", place(), kNames[i], printable(line)));
+                    fmt::format("{}: the {} is empty: {}", location(), kNames[i], printable(line)));
       }
     }
   }
@@ -94,14 +94,13 @@ class TripleFile {
   std::size_t line_ = 0;
 };
 
-/// Counts what train had not numbered, and keeps where the first was.
+/// Counts entities and relations that are not in train, and records the location of the first of each.
 class UnseenCounter {
  public:
   UnseenCounter(std::size_t entities_of_train, std::size_t relations_of_train)
       : entities_(entities_of_train), relations_(relations_of_train) {}
 
-  void look_at(const GraphTriple& triple, const std::array<std::string_view, 3>& names,
-               const TripleFile& file) {
+  void add(const GraphTriple& triple, const std::array<std::string_view, 3>& names, const TripleFile& file) {
     bool any = note(triple.head, entities_, "entity", names[0], file, unseen_.entity_example);
     any |= note(triple.tail, entities_, "entity", names[2], file, unseen_.entity_example);
     any |= note(triple.relation, relations_, "relation", names[1], file, unseen_.relation_example);
@@ -118,7 +117,7 @@ class UnseenCounter {
   static bool note(std::int32_t number, std::size_t of_train, const char* kind, std::string_view name,
                    const TripleFile& file, std::string& example) {
     if (static_cast<std::size_t>(number) < of_train) return false;
-    if (example.empty()) example = fmt::format("{}: {} {}", file.place(), kind, printable(name));
+    if (example.empty()) example = fmt::format("{}: {} {}", file.location(), kind, printable(name));
     return true;
   }
 
@@ -138,8 +137,9 @@ void check_count(const Numbering& entities) {
 Graph read_graph(const fs::path& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) {
-    throw Error(Code::not_found, fmt::format("no folder {}; it should hold train.txt, valid.txt and test.txt",
-                                             directory.string()));
+    throw Error(Code::not_found,
+                fmt::format("no directory {}, expected one with train.txt, valid.txt and test.txt",
+                            directory.string()));
   }
   Graph graph;
   std::array<TripleFile, 3> files{TripleFile(directory, "train.txt"), TripleFile(directory, "valid.txt"),
@@ -153,7 +153,7 @@ Graph read_graph(const fs::path& directory) {
       const std::int32_t head = entities.number_of(names[0]);
       const GraphTriple triple{head, relations.number_of(names[1]), entities.number_of(names[2])};
       splits[i]->push_back(triple);
-      if (i > 0) unseen.look_at(triple, names, files[i]);
+      if (i > 0) unseen.add(triple, names, files[i]);
     }
     if (i == 0) unseen = UnseenCounter(entities.size(), relations.size());
     check_count(entities);

@@ -29,7 +29,7 @@ struct Pointer {
   std::string_view symbol;
   std::string_view name;
 };
-// wninput(5WN), "Pointers". `\` links words, never synsets, and means another thing for adverbs; it is listed
+// wninput(5WN), "Pointers". `\` links words, never synsets, and has another meaning for adverbs; it is listed
 // so that it is not an unknown symbol.
 constexpr std::array<Pointer, 26> kPointers{{{"!", "antonym"},
                                              {"@", "hypernym"},
@@ -58,10 +58,10 @@ constexpr std::array<Pointer, 26> kPointers{{{"!", "antonym"},
                                              {"<", "participle_of_verb"},
                                              {"\\", "pertainym"}}};
 
-/// 's' is an adjective satellite: a synset of data.adj like any other.
+/// Maps 's', an adjective satellite in data.adj, to 'a'.
 char plain_letter(char letter) { return letter == 's' ? 'a' : letter; }
 
-/// The same for one synset from wherever it is pointed at: part of speech and byte offset in its file.
+/// Unique key of a synset: part of speech and byte offset in its file.
 std::uint64_t synset_key(char letter, std::uint64_t offset) {
   return offset << 8 | static_cast<unsigned char>(plain_letter(letter));
 }
@@ -93,7 +93,7 @@ class Fields {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value, base);
     if (error != std::errc{} || end != field.data() + field.size()) {
-      throw fault(fmt::format("\"{}\" is no {}", field, what));
+      throw fault(fmt::format("found \"{}\", expected a {}", field, what));
     }
     return value;
   }
@@ -101,13 +101,13 @@ class Fields {
   char letter() {
     const auto field = word("part of speech");
     if (field.size() != 1 || std::string_view("nvars").find(field[0]) == std::string_view::npos) {
-      throw fault(fmt::format("\"{}\" is no part of speech", field));
+      throw fault(fmt::format("found \"{}\", expected a part of speech", field));
     }
     return field[0];
   }
 
   Error fault(std::string_view text) const {
-    return Error(Code::data_loss, fmt::format("{}:{}: not a synset of WordNet: {}", file_, number_, text));
+    return Error(Code::data_loss, fmt::format("{}:{}: invalid WordNet synset: {}", file_, number_, text));
   }
 
  private:
@@ -126,7 +126,7 @@ class Reader {
       ++number;
       const auto newline = text.find('\n', at);
       if (newline == std::string_view::npos) {
-        throw Fields({}, kFiles[file].file, number).fault("the file ends in the middle of a line");
+        throw Fields({}, kFiles[file].file, number).fault("the file ends within the line");
       }
       const auto line = text.substr(at, newline - at);
       if (!line.starts_with("  ")) add_synset(file, number, at, line);  // the licence is indented
@@ -137,19 +137,19 @@ class Reader {
     }
   }
 
-  /// Call once, after the last file.
+  /// Call once, after the last file. REQUIRES: `triples` is empty.
   Graph take_graph(std::vector<GraphTriple>& triples) {
     Graph graph;
     std::unordered_map<std::string_view, std::int32_t> relations;
     triples.reserve(edges_.size());
     for (const Edge& edge : edges_) {
-      const Fields place({}, kFiles[edge.file].file, edge.line);
+      const Fields source({}, kFiles[edge.file].file, edge.line);
       const auto target = numbers_.find(edge.target);
       if (target == numbers_.end())
-        throw place.fault(fmt::format("a pointer to byte {}, where no synset is", edge.target >> 8));
+        throw source.fault(fmt::format("a pointer to byte {}, expected a synset there", edge.target >> 8));
       const auto [relation, is_new] =
           relations.try_emplace(edge.symbol, static_cast<std::int32_t>(graph.relations.size()));
-      if (is_new) graph.relations.push_back(relation_name(edge.symbol, place));
+      if (is_new) graph.relations.push_back(relation_name(edge.symbol, source));
       triples.push_back({edge.head, relation->second, target->second});
     }
     graph.entities = std::move(names_);
@@ -160,12 +160,12 @@ class Reader {
   void add_synset(std::size_t file, std::size_t number, std::size_t at, std::string_view line) {
     Fields fields(line, kFiles[file].file, number);
     if (fields.number("byte offset", 10) != at)
-      throw fields.fault(fmt::format("it says another byte offset than {}", at));
+      throw fields.fault(fmt::format("its byte offset differs, expected {}", at));
     fields.word("lexicographer file");
     if (plain_letter(fields.letter()) != kFiles[file].letter)
-      throw fields.fault("its part of speech is not this file's");
+      throw fields.fault("its part of speech differs from that of the file");
     const auto words = fields.number("word count", 16);
-    if (words == 0) throw fields.fault("it has no words");
+    if (words == 0) throw fields.fault("its word count is 0");
     const auto first_word = fields.word("word");
     fields.word("lexical id");
     for (std::uint64_t i = 1; i < words; ++i) {
@@ -186,22 +186,22 @@ class Reader {
     }
   }
 
-  /// "whale.n.01"; adjectives may carry a marker of where they stand, as in "galore(ip)".
+  /// Returns a name such as "whale.n.01". Strips the syntactic marker of adjectives, as in "galore(ip)".
   std::string name_synset(std::string_view word, char letter) {
     const auto plain = word.substr(0, word.find('('));
     const std::string stem = fmt::format("{}.{}", plain, letter);
     return fmt::format("{}.{:02}", stem, ++senses_[stem]);
   }
 
-  static std::string relation_name(std::string_view symbol, const Fields& place) {
+  static std::string relation_name(std::string_view symbol, const Fields& source) {
     for (const Pointer& pointer : kPointers) {
       if (pointer.symbol == symbol) return std::string(pointer.name);
     }
-    throw place.fault(fmt::format("unknown pointer symbol \"{}\"", symbol));
+    throw source.fault(fmt::format("unknown pointer symbol \"{}\"", symbol));
   }
 
   std::vector<std::string> names_;
-  std::unordered_map<std::uint64_t, std::int32_t> numbers_;  // of synset keys
+  std::unordered_map<std::uint64_t, std::int32_t> numbers_;  // entity indexes by synset key
   std::unordered_map<std::string, int> senses_;
   std::vector<Edge> edges_;
 };
@@ -212,8 +212,8 @@ std::string read_data_file(const fs::path& file) {
   } catch (const Error& error) {
     if (error.code() != Code::not_found) throw;
     throw Error(Code::not_found,
-                fmt::format("no WordNet in {}: {} is missing; install the Debian package wordnet-base or "
-                            "give --data DIR",
+                fmt::format("no WordNet in {}: {} is missing; install the Debian package wordnet-base, or "
+                            "pass --data DIR",
                             file.parent_path().string(), file.filename().string()));
   }
 }

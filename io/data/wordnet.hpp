@@ -8,26 +8,25 @@
 
 namespace capstan::io {
 
-/// How many of the edges are held out, and which.
+/// Shares of the edges that are held out, and the seed that selects them.
 struct WordnetSplit {
   double valid = 0.02;
   double test = 0.02;
   std::uint64_t seed = 0;
 };
 
-inline constexpr const char* kWordnetFolder = "/usr/share/wordnet";
+inline constexpr const char* kWordnetDirectory = "/usr/share/wordnet";
 
 /// Reads data.noun, data.verb, data.adj and data.adv (format: wndb(5WN)). Entities are all synsets, named
-/// "whale.n.01": first word, part of speech (n, v, a, r), running number among the synsets of the file that
-/// begin with this word. Triples are the pointers from synset to synset, named in words ("hypernym",
-/// "part_meronym"; wninput(5WN)).
+/// "whale.n.01": first word, part of speech (n, v, a, r), and a serial number among the synsets of the file
+/// with that first word. Triples are the pointers between synsets, with relation names such as "hypernym" and
+/// "part_meronym" (wninput(5WN)).
 ///
-/// All triples between the same two synsets, whichever way they point, fall into the same split, so no
-/// held-out one has its inverse in train. Held-out ones are moved to train when one of their ends would have
-/// no triple there, so every entity that has a triple has one in train; `unseen` is zero.
+/// Splits the triples with split_by_pair: no held-out triple has its inverse in train, and every entity with
+/// a triple has one in train; `unseen` is zero.
 ///
-/// Throws Error: not_found (with the package to install), data_loss with file and line, invalid_argument for
-/// shares that are negative or leave nothing to train on.
-Graph read_wordnet(const std::filesystem::path& dict = kWordnetFolder, const WordnetSplit& split = {});
+/// Throws Error: not_found (names the package to install), data_loss with file and line, invalid_argument as
+/// check_shares does.
+Graph read_wordnet(const std::filesystem::path& dict = kWordnetDirectory, const WordnetSplit& split = {});
 
 }  // namespace capstan::io

@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::uint32_t kReversedPolynomial = 0x82f63b78U;
 constexpr std::size_t kSlices = 8;
 
-/// kTables[k][b]: what byte b does to the checksum when k more bytes follow it.
+/// kTables[k][b]: contribution of byte b to the checksum if k more bytes follow it.
 constexpr std::array<std::array<std::uint32_t, 256>, kSlices> kTables = [] {
   std::array<std::array<std::uint32_t, 256>, kSlices> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

@@ -1,4 +1,4 @@
-// crc32c.hpp -- CRC-32C (Castagnoli), as TFRecord files have it.
+// crc32c.hpp -- CRC-32C (Castagnoli) and its masked form in TFRecord files.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace capstan::io {
 
 std::uint32_t crc32c(std::string_view bytes) noexcept;
-/// TFRecord's: a checksum of data that has checksums in it is no longer one.
+/// TFRecord's mask: the CRC of data that contains CRCs detects fewer errors.
 constexpr std::uint32_t masked(std::uint32_t crc) noexcept {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }

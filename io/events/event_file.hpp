@@ -1,7 +1,7 @@
-// event_file.hpp -- scalars for TensorBoard: a TFRecord file of Event messages, written by hand.
+// event_file.hpp -- scalars for TensorBoard: a TFRecord file of Event messages, encoded without protobuf.
 //
 // A record is its length (uint64), the masked CRC-32C of those eight bytes, the message, and the masked
-// CRC-32C of that; all numbers little-endian.
+// CRC-32C of the message; all numbers are little-endian.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@
 
 namespace capstan::io {
 
-/// A message `Event` of tensorflow/core/util/event.proto with one value. `time` is in seconds since 1970.
+/// Encodes an `Event` message (tensorflow/core/util/event.proto) with one value. `time` is in seconds since
+/// the epoch.
 std::string scalar_event(std::string_view tag, double value, std::int64_t step, double time);
-/// The first one of a file: it says which version of the format follows.
+/// Encodes the first event of a file, which holds the format version.
 std::string version_event(double time);
-/// A message as a record.
+/// Frames a message as a TFRecord record.
 std::string record_of(std::string_view message);
 
-/// DIR/events.out.tfevents.<time>.<host>.<pid>, made by the first scalar. One that cannot be written is one
-/// warning. One thread.
+/// The file DIRECTORY/events.out.tfevents.<time>.<host>.<pid>, created when the first scalar is flushed.
+/// Write failures log one warning. One thread.
 class EventFile {
  public:
-  EventFile(const std::filesystem::path& folder, std::string_view host, double time);
+  EventFile(const std::filesystem::path& directory, std::string_view host, double time);
 
-  /// In the file after `flush`.
+  /// Buffers a scalar; writes the buffer once it holds 64 KiB.
   void scalar(std::string_view tag, double value, std::int64_t step, double time);
   void flush();
   const std::filesystem::path& path() const noexcept { return file_.path(); }
@@ -34,8 +35,8 @@ class EventFile {
  private:
   AppendFile file_;
   double time_;
-  std::string records_;  // not in the file yet
-  bool begun_ = false;
+  std::string records_;  // not yet written to the file
+  bool has_version_ = false;
 };
 
 }  // namespace capstan::io

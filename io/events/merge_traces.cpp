@@ -1,4 +1,4 @@
-// merge_traces.cpp -- each line's time is made one of the coordinator's clock.
+// merge_traces.cpp -- converts the time of each line to the coordinator's clock.
 #include "io/events/merge_traces.hpp"
 
 #include <fmt/format.h>
@@ -26,10 +26,10 @@ constexpr std::string_view kTime = "{\"ts\":";
 constexpr std::string_view kRank = ",\"pid\":";
 constexpr std::string_view kClocks = "clocks.json";
 
-std::vector<fs::path> traces_in(const fs::path& folder) {
+std::vector<fs::path> traces_in(const fs::path& directory) {
   std::vector<fs::path> paths;
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
+  for (const auto& entry : fs::directory_iterator(directory, none)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with("rank-") && name.ends_with(".json")) paths.push_back(entry.path());
   }
@@ -40,11 +40,12 @@ std::vector<fs::path> traces_in(const fs::path& folder) {
 struct Line {
   double time;  // microseconds
   int rank;
-  std::string_view rest;                                                 // from ,"pid" on
-  bool named() const { return rest.find("\"ph\":\"M\"") != rest.npos; }  // no event, and of no time
+  std::string_view rest;  // from ,"pid" on
+  /// Returns true for a metadata record, such as a process name, which has no time.
+  bool is_metadata() const { return rest.find("\"ph\":\"M\"") != rest.npos; }
 };
 
-/// Nothing of a line that was cut off.
+/// Returns nothing for a truncated line.
 std::optional<Line> parse(std::string_view text) {
   Line line{};
   if (!text.starts_with(kTime) || !text.ends_with("}}")) return std::nullopt;
@@ -68,20 +69,20 @@ void for_each_line(const fs::path& path, const Use& use) {
 
 }  // namespace
 
-void write_clocks(const fs::path& folder, const std::map<int, ClockOffset>& clocks) {
+void write_clocks(const fs::path& directory, const std::map<int, ClockOffset>& clocks) {
   json all = json::object();
   for (const auto& [rank, clock] : clocks)
     all[std::to_string(rank)] = {{"ahead_ns", clock.ahead}, {"error_ns", clock.error}};
-  OutputFile file(folder / kClocks, true);
+  OutputFile file(directory / kClocks, true);
   file.append(all.dump(2) + "\n");
   file.publish();
 }
 
-std::map<int, ClockOffset> read_clocks(const fs::path& folder) {
+std::map<int, ClockOffset> read_clocks(const fs::path& directory) {
   std::map<int, ClockOffset> clocks;
   std::error_code none;
-  if (!fs::exists(folder / kClocks, none)) return clocks;
-  const json all = try_parse_json(read_whole_file(folder / kClocks));
+  if (!fs::exists(directory / kClocks, none)) return clocks;
+  const json all = try_parse_json(read_whole_file(directory / kClocks));
   if (!all.is_object()) return clocks;
   for (const auto& [rank, clock] : all.items())
     clocks[std::stoi(rank)] = {clock.value("ahead_ns", std::int64_t{0}),
@@ -89,22 +90,22 @@ std::map<int, ClockOffset> read_clocks(const fs::path& folder) {
   return clocks;
 }
 
-std::uint64_t bytes_of_traces(const fs::path& folder) {
+std::uint64_t bytes_of_traces(const fs::path& directory) {
   std::uint64_t bytes = 0;
   std::error_code none;
-  for (const fs::path& path : traces_in(folder)) bytes += fs::file_size(path, none);
+  for (const fs::path& path : traces_in(directory)) bytes += fs::file_size(path, none);
   return bytes;
 }
 
 MergedTrace merge_traces(const fs::path& run_dir) {
-  const fs::path folder = run_dir / "trace";
-  const std::vector<fs::path> paths = traces_in(folder);
+  const fs::path directory = run_dir / "trace";
+  const std::vector<fs::path> paths = traces_in(directory);
   if (paths.empty()) {
     throw Error(Code::not_found,
-                fmt::format("{} has no traces; a job writes them there with --run-dir {} --trace",
-                            folder.string(), run_dir.string()));
+                fmt::format("no traces in {}; run the job with --run-dir {} --trace to record them",
+                            directory.string(), run_dir.string()));
   }
-  const auto clocks = read_clocks(folder);
+  const auto clocks = read_clocks(directory);
   const auto time_of = [&](const Line& line) {
     const auto clock = clocks.find(line.rank);
     return line.time - (clock == clocks.end() ? 0 : static_cast<double>(clock->second.ahead) * 1e-3);
@@ -112,7 +113,7 @@ MergedTrace merge_traces(const fs::path& run_dir) {
   double first = std::numeric_limits<double>::max();
   for (const fs::path& path : paths)
     for_each_line(path, [&](const Line& line) {
-      if (!line.named()) first = std::min(first, time_of(line));
+      if (!line.is_metadata()) first = std::min(first, time_of(line));
     });
 
   MergedTrace merged{run_dir / "trace.json", 0, static_cast<int>(paths.size())};
@@ -121,10 +122,10 @@ MergedTrace merge_traces(const fs::path& run_dir) {
   bool any = false;
   for (const fs::path& path : paths) {
     for_each_line(path, [&](const Line& line) {
-      const double time = line.named() ? 0 : time_of(line) - first;
+      const double time = line.is_metadata() ? 0 : time_of(line) - first;
       text += fmt::format("{}{}{:.3f}{}", any ? ",\n" : "", kTime, time, line.rest);
       any = true;
-      if (!line.named()) ++merged.events;
+      if (!line.is_metadata()) ++merged.events;
       if (text.size() < (1 << 20)) return;
       file.append(text);
       text.clear();

@@ -1,4 +1,4 @@
-// merge_traces.hpp -- one timeline of the traces of all ranks, by one clock.
+// merge_traces.hpp -- merges the traces of all ranks into one timeline on the coordinator's clock.
 #pragma once
 
 #include <cstdint>
@@ -7,25 +7,26 @@
 
 namespace capstan::io {
 
-/// Nanoseconds that a rank's clock is ahead of the coordinator's, and how far that may be wrong.
+/// Offset of a rank's clock from the coordinator's, in nanoseconds.
 struct ClockOffset {
   std::int64_t ahead = 0;
-  std::int64_t error = 0;
+  std::int64_t error = 0;  // bound on the error of `ahead`
 };
 
-/// RUN_DIR/trace/clocks.json. Throws Error when it cannot be written; nothing where it is not there.
-void write_clocks(const std::filesystem::path& folder, const std::map<int, ClockOffset>& clocks);
-std::map<int, ClockOffset> read_clocks(const std::filesystem::path& folder);
+/// Writes clocks.json to `directory`, which is RUN_DIR/trace. Throws Error if it cannot be written.
+void write_clocks(const std::filesystem::path& directory, const std::map<int, ClockOffset>& clocks);
+/// Reads clocks.json, by rank; empty if it is missing or not an object.
+std::map<int, ClockOffset> read_clocks(const std::filesystem::path& directory);
 
-std::uint64_t bytes_of_traces(const std::filesystem::path& folder);
+std::uint64_t bytes_of_traces(const std::filesystem::path& directory);
 
 struct MergedTrace {
   std::filesystem::path path;
   std::uint64_t events = 0;
   int ranks = 0;
 };
-/// Writes RUN_DIR/trace.json from the rank-*.json of RUN_DIR/trace, with the time of the first event as 0.
-/// Lines that are cut off are left out. Throws Error: not_found when there are none.
+/// Merges RUN_DIR/trace/rank-*.json into RUN_DIR/trace.json; the first event has time 0. Skips truncated
+/// lines. Throws Error(not_found) if there are no traces.
 MergedTrace merge_traces(const std::filesystem::path& run_dir);
 
 }  // namespace capstan::io

@@ -1,4 +1,4 @@
-// trace_file.cpp -- the events, as text.
+// trace_file.cpp -- formats events as lines of JSON.
 #include "io/events/trace_file.hpp"
 
 #include <fmt/format.h>
@@ -11,12 +11,12 @@
 namespace capstan::io {
 namespace {
 
-constexpr std::uint64_t kMostEvents = 2'000'000;
+constexpr std::uint64_t kMaxEvents = 2'000'000;
 constexpr std::size_t kFlushLinesBytes = 64 * 1024;
 constexpr std::chrono::seconds kFlushEvery{1};
 
-/// In the order in which threads first trace something.
-int this_thread() {
+/// Number of the calling thread, in order of first use.
+int thread_number() {
   static std::atomic<int> next{0};
   thread_local const int number = next++;
   return number;
@@ -39,12 +39,12 @@ std::string text_of(TraceFile::Arguments arguments) {
 
 TraceFile::TraceFile(std::filesystem::path path, int rank, std::string_view process)
     : file_(std::move(path)), rank_(rank) {
-  const auto name = [&](std::string_view what, const std::string& arguments) {
+  const auto add_metadata = [&](std::string_view name, const std::string& arguments) {
     lines_ += fmt::format("{{\"ts\":0,\"pid\":{},\"tid\":0,\"ph\":\"M\",\"name\":\"{}\",\"args\":{{{}}}}}\n",
-                          rank, what, arguments);
+                          rank, name, arguments);
   };
-  name("process_name", "\"name\":" + json_text(process));
-  name("process_sort_index", fmt::format("\"sort_index\":{}", rank));
+  add_metadata("process_name", "\"name\":" + json_text(process));
+  add_metadata("process_sort_index", fmt::format("\"sort_index\":{}", rank));
 }
 
 void TraceFile::span(std::string_view category, std::string_view name, Clock::time_point begin,
@@ -60,13 +60,13 @@ void TraceFile::instant(std::string_view category, std::string_view name, Argume
 
 void TraceFile::add(Clock::time_point at, std::string_view rest) {
   const std::string line = fmt::format("{{\"ts\":{:.3f},\"pid\":{},\"tid\":{},{}",
-                                       microseconds(at.time_since_epoch()), rank_, this_thread(), rest);
+                                       microseconds(at.time_since_epoch()), rank_, thread_number(), rest);
   const std::lock_guard lock(mutex_);
-  if (events_ == kMostEvents) {
-    log::warn("{}: {} events are all that are traced of a process; the rest is dropped",
-              file_.path().string(), kMostEvents);
+  if (events_ == kMaxEvents) {
+    log::warn("{}: trace limit of {} events reached; later events are dropped", file_.path().string(),
+              kMaxEvents);
   }
-  if (++events_ > kMostEvents) return;
+  if (++events_ > kMaxEvents) return;
   lines_ += line;
   const auto now = Clock::now();
   if (lines_.size() < kFlushLinesBytes && now < flushed_ + kFlushEvery) return;

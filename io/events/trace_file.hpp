@@ -1,7 +1,7 @@
-// trace_file.hpp -- what one process did when, in the JSON that chrome://tracing and ui.perfetto.dev read.
+// trace_file.hpp -- trace events of one process, in the JSON of chrome://tracing and ui.perfetto.dev.
 //
-// A line is an event: {"ts":<microseconds of this host's steady clock>,"pid":<rank>,"tid":<thread>,...}.
-// merge_traces() makes one timeline of the files of all ranks.
+// Each line is an event: {"ts":<microseconds of this host's steady clock>,"pid":<rank>,"tid":<thread>,...}.
+// merge_traces() merges the files of all ranks into one timeline.
 #pragma once
 
 #include <chrono>
@@ -17,23 +17,23 @@
 
 namespace capstan::io {
 
-/// Any thread. Lines are kept back for a second, or 64 KiB; a process that is killed loses those. After so
-/// many events that the file has some hundred megabytes the rest is dropped, and said to be.
+/// Any thread. Buffers lines for up to a second or 64 KiB; a process that is killed loses them. Drops events
+/// after the first 2 million (some hundred megabytes) and logs one warning.
 class TraceFile {
  public:
   using Clock = std::chrono::steady_clock;
   using Arguments = std::initializer_list<std::pair<std::string_view, std::int64_t>>;
 
-  /// `process`: its name in the timeline, "worker 1 (rank 2 on node17)".
+  /// `process`: name of the process in the timeline, such as "worker 1 (rank 2 on node17)".
   TraceFile(std::filesystem::path path, int rank, std::string_view process);
   ~TraceFile() { flush(); }
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  /// Something that took from `begin` until `end`, on the calling thread.
+  /// Records an operation of the calling thread that ran from `begin` to `end`.
   void span(std::string_view category, std::string_view name, Clock::time_point begin, Clock::time_point end,
             Arguments arguments = {});
-  /// Something that happened just now.
+  /// Records an event at the current time.
   void instant(std::string_view category, std::string_view name, Arguments arguments = {});
   void flush();
 

@@ -1,7 +1,7 @@
-// export.hpp -- arrays of a checkpoint as one file that other programs read.
+// export.hpp -- writes arrays of a checkpoint to one file for other programs.
 //
-// All stream: a few MiB are in memory at once. All compare checksums on the way and throw Error data_loss; a
-// full disk is resource_exhausted. The caller publishes the file.
+// All functions stream: a few MiB are in memory at once. They verify checksums as they read and throw
+// Error(data_loss) on a mismatch, Error(resource_exhausted) on a full disk. The caller publishes the file.
 #pragma once
 
 #include <vector>
@@ -13,21 +13,22 @@
 
 namespace capstan::io {
 
-/// HDF5 with whole contiguous datasets at the paths of a checkpoint, and the index that capstan::Model reads.
+/// Writes HDF5 with one contiguous dataset per array, at the paths of a checkpoint, and the index that
+/// capstan::Model reads.
 void export_model(const CheckpointReader& from, const std::vector<ArrayInfo>& arrays, OutputFile& to,
                   const BytesDone& done);
 
-/// numpy's format of one array. bfloat16, which numpy has not, becomes float32.
+/// Writes one array as .npy. bfloat16, which numpy lacks, becomes float32.
 void export_npy(const CheckpointReader& from, const ArrayInfo& array, OutputFile& to, const BytesDone& done);
 
-/// numpy's archive of arrays: values by the name of the variable, slots as "<variable>/slots/<slot>". As
-/// above.
+/// Writes an .npz archive: values under the variable's name, slots as "<variable>/slots/<slot>". bfloat16
+/// becomes float32.
 void export_npz(const CheckpointReader& from, const std::vector<ArrayInfo>& arrays, OutputFile& to,
                 const BytesDone& done);
 
-/// The HDF5 weights of Keras 2, which Keras 3 reads too: a layer for each first component of the variables'
-/// names. In a layer, weights have Keras's order where their names are Keras's, and else the order of
-/// `arrays`; values only. bfloat16 becomes float32.
+/// Writes Keras 2 HDF5 weights, which Keras 3 also reads; values only. The first component of a variable's
+/// name is its layer. Within a layer, weights with Keras's names come first, in Keras's order, then the
+/// others in the order of `arrays`. bfloat16 becomes float32.
 void export_keras(const CheckpointReader& from, const std::vector<ArrayInfo>& arrays, OutputFile& to,
                   const BytesDone& done);
 

@@ -1,4 +1,4 @@
-// keras.cpp -- groups for layers, datasets for weights, and the attributes that give their order.
+// keras.cpp -- a group per layer, a dataset per weight, and the attributes that define their order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,11 +14,10 @@
 namespace capstan::io {
 namespace {
 
-/// Keras splits lists of names above this, as they must fit an HDF5 object header.
-constexpr std::size_t kMostAttributeBytes = 64'512;
+/// Keras splits lists of names above this size, because an attribute must fit into an HDF5 object header.
+constexpr std::size_t kMaxAttributeBytes = 64'512;
 
-/// As Keras's layers make them. A layer takes its weights in this order, whatever they are called in the
-/// file.
+/// Order in which Keras's layers create their weights. A layer loads weights by position, not by name.
 constexpr std::array<std::string_view, 12> kKerasOrder{"embeddings",
                                                        "kernel",
                                                        "depthwise_kernel",
@@ -42,13 +41,14 @@ std::string_view layer_of(const ArrayInfo& array) {
   return name.substr(0, name.find('/'));
 }
 
-std::size_t place_of(const ArrayInfo* array) {
+/// Position in kKerasOrder; its size for other names.
+std::size_t keras_position(const ArrayInfo* array) {
   const std::string_view name = array->variable;
   const auto found = std::find(kKerasOrder.begin(), kKerasOrder.end(), name.substr(name.rfind('/') + 1));
   return static_cast<std::size_t>(found - kKerasOrder.begin());
 }
 
-/// In the order of the arrays.
+/// Layers in the order of their first array.
 std::vector<Layer> layers_of(const std::vector<ArrayInfo>& arrays) {
   std::vector<Layer> layers;
   for (const ArrayInfo& array : arrays) {
@@ -61,27 +61,28 @@ std::vector<Layer> layers_of(const std::vector<ArrayInfo>& arrays) {
     }
   }
   for (Layer& layer : layers) {
-    std::stable_sort(layer.weights.begin(), layer.weights.end(),
-                     [](const ArrayInfo* a, const ArrayInfo* b) { return place_of(a) < place_of(b); });
+    std::stable_sort(layer.weights.begin(), layer.weights.end(), [](const ArrayInfo* a, const ArrayInfo* b) {
+      return keras_position(a) < keras_position(b);
+    });
   }
   return layers;
 }
 
-/// "w" is "w:0"; the number is that of an output of TensorFlow, and Keras's files have it.
+/// Keras's files append the index of a TensorFlow output: "w" is "w:0".
 std::string weight_name(const ArrayInfo& array) { return array.variable + ":0"; }
 
 void add_names(std::vector<Hdf5Attribute>& to, const std::string& object, const std::string& name,
                const std::vector<std::string>& names) {
   std::size_t longest = 1;
   for (const std::string& text : names) longest = std::max(longest, text.size());
-  const std::size_t at_once = kMostAttributeBytes / longest;
-  if (names.size() <= at_once) {
+  const std::size_t chunk_names = kMaxAttributeBytes / longest;
+  if (names.size() <= chunk_names) {
     to.push_back({object, name, names});
     return;
   }
-  for (std::size_t first = 0, chunk = 0; first < names.size(); first += at_once, ++chunk) {
+  for (std::size_t first = 0, chunk = 0; first < names.size(); first += chunk_names, ++chunk) {
     const auto begin = names.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto end = names.begin() + static_cast<std::ptrdiff_t>(std::min(first + at_once, names.size()));
+    const auto end = names.begin() + static_cast<std::ptrdiff_t>(std::min(first + chunk_names, names.size()));
     to.push_back({object, fmt::format("{}{}", name, chunk), std::vector<std::string>(begin, end)});
   }
 }
@@ -93,7 +94,7 @@ void export_keras(const CheckpointReader& from, const std::vector<ArrayInfo>& ar
   const std::vector<Layer> layers = layers_of(arrays);
   std::vector<Hdf5Attribute> attributes{
       {"/", "backend", std::string("tensorflow")},
-      // Without a version, or with 1, Keras converts what Keras 1 had otherwise.
+      // Without a version, or with version 1, Keras converts weights from the layout of Keras 1.
       {"/", "keras_version", std::string("2.0.0")}};
   std::vector<Hdf5Dataset> datasets;
   std::vector<const ArrayInfo*> in_order;

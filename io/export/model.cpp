@@ -1,4 +1,4 @@
-// model.cpp -- laid out by HDF5, filled by plain writes, with the index behind it.
+// model.cpp -- HDF5 creates the layout, plain writes fill it, and the index follows.
 #include "io/checksum.hpp"
 #include "io/export/export.hpp"
 #include "io/hdf5/hdf5_layout.hpp"

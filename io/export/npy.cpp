@@ -1,4 +1,4 @@
-// npy.cpp -- a magic number, a length, and a dictionary in Python's notation.
+// npy.cpp -- a magic number, a length, and a Python dictionary literal.
 #include "io/export/npy.hpp"
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ Error refused(const std::filesystem::path& file, Code code, std::string_view fau
   return Error(code, fmt::format("{}: {}", file.string(), fault));
 }
 
-/// What stands behind 'key': in the dictionary; "" when it is not there.
+/// Returns the text that follows 'key': in the dictionary; "" if the key is missing.
 std::string_view value_of(std::string_view dictionary, std::string_view key) {
   const std::string quoted = fmt::format("'{}':", key);
   const auto at = dictionary.find(quoted);
@@ -54,7 +54,7 @@ std::string_view value_of(std::string_view dictionary, std::string_view key) {
   return begin == std::string_view::npos ? std::string_view() : dictionary.substr(begin);
 }
 
-/// "(3, 4), ..." as numbers; nothing when it is no such list.
+/// Parses "(3, 4), ..."; returns false if the text is not a tuple of numbers.
 bool parse_shape(std::string_view text, std::vector<std::uint64_t>& shape) {
   const auto end = text.find(')');
   if (!text.starts_with('(') || end == std::string_view::npos) return false;
@@ -79,10 +79,10 @@ DType dtype_of_descr(const std::filesystem::path& file, std::string_view value) 
   throw refused(
       file, Code::invalid_argument,
       fmt::format(
-          "has elements of {}; a variable's are little-endian float16, float32, float64, int32, int64 or "
-          "bool: use numpy's astype",
+          "elements are {}, expected little-endian float16, float32, float64, int32, int64 or bool; convert "
+          "them with numpy's astype",
           value.starts_with('\'') && end != std::string_view::npos ? value.substr(0, end + 1)
-                                                                   : "more than one kind"));
+                                                                   : "structured"));
 }
 
 NpyHead parse_dictionary(const std::filesystem::path& file, std::string_view dictionary) {
@@ -90,12 +90,12 @@ NpyHead parse_dictionary(const std::filesystem::path& file, std::string_view dic
   const std::string_view order = value_of(dictionary, "fortran_order");
   if (!parse_shape(value_of(dictionary, "shape"), head.shape) ||
       !(order.starts_with("True") || order.starts_with("False")) || value_of(dictionary, "descr").empty()) {
-    throw refused(file, Code::data_loss, fmt::format("has a damaged head: {}", dictionary));
+    throw refused(file, Code::data_loss, fmt::format("damaged .npy header: {}", dictionary));
   }
   head.dtype = dtype_of_descr(file, value_of(dictionary, "descr"));
   if (order.starts_with("True") && head.shape.size() > 1) {
     throw refused(file, Code::invalid_argument,
-                  "has its columns first; save numpy.ascontiguousarray(array) instead");
+                  "the array is column-major, expected row-major; save numpy.ascontiguousarray(array)");
   }
   return head;
 }
@@ -107,7 +107,7 @@ DType numpy_dtype(DType dtype) noexcept { return dtype == DType::bfloat16 ? DTyp
 std::string npy_head(DType dtype, const std::vector<std::uint64_t>& shape) {
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
                                  descr_of(dtype), fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
-  // Version 1 with a length of 16 bits: 32 sizes of 20 digits fit.
+  // Version 1 has a 16-bit length: 32 dimensions of 20 digits fit.
   const std::size_t bytes = kMagic.size() + 4 + text.size() + 1;
   text += std::string((kAlignment - bytes % kAlignment) % kAlignment, ' ') + "\n";
   std::string head(kMagic);
@@ -121,17 +121,16 @@ NpyHead read_npy_head(const std::filesystem::path& path) {
   std::array<unsigned char, 12> start{};
   if (bytes >= start.size()) read_at(file, path, 0, start.data(), start.size());
   if (std::string_view(reinterpret_cast<const char*>(start.data()), kMagic.size()) != kMagic) {
-    throw refused(path, Code::data_loss, "is no .npy file");
+    throw refused(path, Code::data_loss, "not a .npy file");
   }
   const unsigned version = start[6];
   if (version < 1 || version > 3) {
-    throw refused(path, Code::data_loss,
-                  fmt::format("is of version {} of numpy's format; 1 to 3 are known", version));
+    throw refused(path, Code::data_loss, fmt::format(".npy format version {}, expected 1 to 3", version));
   }
   const std::uint64_t before = version == 1 ? 10 : 12;
   std::uint64_t length = start[8] | std::uint64_t{start[9]} << 8;
   if (version > 1) length |= std::uint64_t{start[10]} << 16 | std::uint64_t{start[11]} << 24;
-  if (length > bytes - before) throw refused(path, Code::data_loss, "ends within its head");
+  if (length > bytes - before) throw refused(path, Code::data_loss, "the file ends within its .npy header");
   std::string dictionary(static_cast<std::size_t>(length), '\0');
   read_at(file, path, before, dictionary.data(), dictionary.size());
   NpyHead head = parse_dictionary(path, dictionary);
@@ -141,8 +140,8 @@ NpyHead read_npy_head(const std::filesystem::path& path) {
   check_shape(path.string(), shape, head.dtype);
   if (const std::uint64_t needed = shape[0] * row_bytes(shape, head.dtype); needed != bytes - head.offset) {
     throw refused(path, Code::data_loss,
-                  fmt::format("has {} bytes of elements; shape ({}) has {}", bytes - head.offset,
-                              fmt::join(head.shape, ", "), needed));
+                  fmt::format("{} bytes of elements, expected {} for shape ({})", bytes - head.offset, needed,
+                              fmt::join(head.shape, ", ")));
   }
   return head;
 }

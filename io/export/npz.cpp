@@ -1,4 +1,4 @@
-// npz.cpp -- a zip of .npy files.
+// npz.cpp -- a ZIP archive of .npy files.
 #include <fmt/format.h>
 
 #include "io/export/export.hpp"

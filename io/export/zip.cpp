@@ -1,5 +1,5 @@
-// zip.cpp -- PKWARE's APPNOTE.TXT 6.3, of which this is the part for members without compression. Every
-// member has the 64-bit fields: one way for all sizes, as numpy writes it.
+// zip.cpp -- the part of PKWARE's APPNOTE.TXT 6.3 for uncompressed members. Every member has the ZIP64
+// fields, whatever its size, as numpy writes them.
 #include "io/export/zip.hpp"
 
 #include <zlib.h>
@@ -15,14 +15,15 @@ namespace {
 constexpr std::uint32_t kLocalHead = 0x04034b50, kCentralHead = 0x02014b50, kEnd64 = 0x06064b50,
                         kEnd64Locator = 0x07064b50, kEnd = 0x06054b50;
 constexpr std::uint16_t kVersion = 45;           // ZIP64
-constexpr std::uint16_t kMadeOnUnix = 3 << 8;    // so that the mode below counts
-constexpr std::uint32_t kMode = 0100644U << 16;  // a file, rw-r--r--
+constexpr std::uint16_t kMadeOnUnix = 3 << 8;    // makes kMode effective
+constexpr std::uint32_t kMode = 0100644U << 16;  // a regular file, rw-r--r--
 constexpr std::uint16_t kUtf8 = 1 << 11;
 constexpr std::uint16_t kStored = 0;
-constexpr std::uint16_t kTime = 0;  // midnight of the first day that a zip knows: 1 January 1980, so that
-constexpr std::uint16_t kDate = (1 << 5) | 1;  // the same arrays make the same file
+// Constant, 1 January 1980 (the ZIP epoch), so that the same arrays give the same file.
+constexpr std::uint16_t kTime = 0;
+constexpr std::uint16_t kDate = (1 << 5) | 1;
 constexpr std::uint16_t kExtra64 = 1;
-constexpr std::uint32_t kIn64 = 0xffffffff;  // look in the 64-bit field
+constexpr std::uint32_t kIn64 = 0xffffffff;  // the value is in the ZIP64 field
 constexpr std::uint64_t kCrcInHead = 14;
 
 /// Little-endian, without padding.
@@ -58,9 +59,9 @@ void ZipWriter::write(std::string_view bytes) {
   Member& member = members_.back();
   written_ += bytes.size();
   to_.append(bytes);
-  constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // zlib counts in 32 bits
+  constexpr std::size_t kMaxCrcBytes = std::size_t{1} << 30;  // zlib's sizes have 32 bits
   while (!bytes.empty()) {
-    const std::size_t now = std::min(bytes.size(), kMostAtOnce);
+    const std::size_t now = std::min(bytes.size(), kMaxCrcBytes);
     member.crc = static_cast<std::uint32_t>(
         ::crc32(member.crc, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(now)));
     bytes.remove_prefix(now);

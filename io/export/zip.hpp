@@ -1,4 +1,4 @@
-// zip.hpp -- an archive whose members are stored as they are, each of any size (ZIP64).
+// zip.hpp -- ZIP64 archives of uncompressed members of any size.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@
 
 namespace capstan::io {
 
-/// Writes members one after the other; the archive is whole after `finish`. One thread at a time.
+/// Writes members one after the other; the archive is complete after `finish`. One thread at a time.
 class ZipWriter {
  public:
   explicit ZipWriter(OutputFile& to) : to_(to) {}
 
-  /// Begins a member of exactly `bytes` bytes, which `write` then brings. `name` is UTF-8 of at most 64 KiB.
+  /// Begins a member of exactly `bytes` bytes, which calls of `write` supply. `name` is UTF-8, less than
+  /// 64 KiB.
   void begin(const std::string& name, std::uint64_t bytes);
   void write(std::string_view bytes);
-  /// Once all of the member is written.
+  /// REQUIRES: all bytes of the member are written.
   void end();
   void finish();
 
@@ -26,12 +27,12 @@ class ZipWriter {
   struct Member {
     std::string name;
     std::uint64_t bytes;
-    std::uint64_t offset;  // of its head
+    std::uint64_t offset;  // of its local header
     std::uint32_t crc;
   };
   OutputFile& to_;
   std::vector<Member> members_;
-  std::uint64_t written_ = 0;  // of the last member
+  std::uint64_t written_ = 0;  // bytes of the last member
 };
 
 }  // namespace capstan::io

@@ -1,4 +1,4 @@
-// array_stream.cpp -- one dataset after the other, by the offsets of the manifest.
+// array_stream.cpp -- reads one dataset after the other at the offsets in the manifest.
 #include "io/hdf5/array_stream.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::uint64_t bytes_of(std::span<const ArrayInfo> arrays) noexcept {
   return bytes;
 }
 
-/// Of an increment: rows of the base, and over them those that changed.
+/// Merges the rows of the base with the changed rows of an increment.
 struct ArrayStream::Patched {
   struct Changes {
     std::filesystem::path file;
@@ -41,7 +41,7 @@ struct ArrayStream::Patched {
   };
 
   Patched(const CheckpointReader& from, const ArrayInfo& array)
-      : bytes_a_row(row_bytes(array.shape, array.dtype)), rows(array.shape.at(0)) {
+      : bytes_per_row(row_bytes(array.shape, array.dtype)), rows(array.shape.at(0)) {
     if (from.base_has(array.variable, array.which)) base = std::make_unique<ArrayStream>(*from.base(), array);
     for (const PartReport& part : from.parts()) {
       for (const DatasetReport& dataset : part.datasets) {
@@ -52,7 +52,7 @@ struct ArrayStream::Patched {
   }
 
   std::size_t read(std::span<char> out) {
-    if (bytes_a_row == 0) return 0;
+    if (bytes_per_row == 0) return 0;
     std::size_t filled = 0;
     while (filled < out.size()) {
       const std::span<char> rest = out.subspan(filled);
@@ -60,11 +60,11 @@ struct ArrayStream::Patched {
       if (bytes > 0) {
         std::memcpy(rest.data(), buffer.data() + used, bytes);
         used += bytes;
-      } else if (rest.size() >= bytes_a_row) {
+      } else if (rest.size() >= bytes_per_row) {
         bytes = fill(rest);
         if (bytes == 0) break;
       } else {
-        buffer.resize(bytes_a_row);
+        buffer.resize(bytes_per_row);
         buffer.resize(fill(buffer));
         used = 0;
         if (buffer.empty()) break;
@@ -74,11 +74,11 @@ struct ArrayStream::Patched {
     return filled;
   }
 
-  /// The next whole rows; returns how many bytes they are, 0 at the end. REQUIRES: room for one.
+  /// Reads as many complete rows as fit; returns their size in bytes, 0 at the end. REQUIRES: one row fits.
   std::size_t fill(std::span<char> to) {
     if (next == 0) verify();
-    const std::uint64_t count = std::min<std::uint64_t>(rows - next, to.size() / bytes_a_row);
-    const std::span<char> out = to.first(count * bytes_a_row);
+    const std::uint64_t count = std::min<std::uint64_t>(rows - next, to.size() / bytes_per_row);
+    const std::span<char> out = to.first(count * bytes_per_row);
     if (base) (void)base->read(out);
     for (const Changes& changed : changes) {
       const std::uint64_t begin = std::max(next, changed.rows.first_row);
@@ -86,7 +86,7 @@ struct ArrayStream::Patched {
       if (begin >= end) continue;
       apply_changed_rows(open_to_read(changed.file), changed.file,
                          changed_rows(changed.numbers, changed.rows), begin, end - begin,
-                         reinterpret_cast<std::byte*>(out.data()) + (begin - next) * bytes_a_row);
+                         reinterpret_cast<std::byte*>(out.data()) + (begin - next) * bytes_per_row);
     }
     next += count;
     return out.size();
@@ -102,13 +102,13 @@ struct ArrayStream::Patched {
     }
   }
 
-  std::unique_ptr<ArrayStream> base = {};  // null when it has no such array
+  std::unique_ptr<ArrayStream> base = {};  // null if the base lacks the array
   std::vector<Changes> changes = {};
-  std::uint64_t bytes_a_row;
+  std::uint64_t bytes_per_row;
   std::uint64_t rows;
-  std::vector<char> buffer = {};  // a row, for who asks for less than one
-  std::size_t used = 0;           // of the buffer
-  std::uint64_t next = 0;         // the first row behind it
+  std::vector<char> buffer = {};  // one row, for reads of less than a row
+  std::size_t used = 0;           // bytes consumed of the buffer
+  std::uint64_t next = 0;         // next row to read
 };
 
 ArrayStream::ArrayStream(const CheckpointReader& from, const ArrayInfo& array) : array_(array) {

@@ -1,5 +1,4 @@
-// array_stream.hpp -- the bytes of one array of a checkpoint from its first row to its last, read from the
-// parts as they are.
+// array_stream.hpp -- sequential read of one array of a checkpoint, from its first row to its last.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@
 
 namespace capstan::io {
 
-/// How much of an array is in memory at once: large enough for a disk, small enough for a cache.
+/// Chunk size: large enough for efficient disk reads, small enough for a cache.
 inline constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 
 /// A variable's values, or one of its slots.
@@ -32,16 +31,17 @@ struct ArrayInfo {
   std::uint64_t bytes() const noexcept;
 };
 
-/// By name; the slots of a variable behind its values.
+/// Returns all arrays, in the order of `variables`; the slots of a variable follow its values.
 std::vector<ArrayInfo> arrays_of(std::span<const VariableInfo> variables, bool with_slots);
 
 std::uint64_t bytes_of(std::span<const ArrayInfo> arrays) noexcept;
 
-/// One thread at a time; no file stays open between two reads, so there may be one for each array. Compares
-/// checksums on the way: who has read an array to its end has verified it.
+/// Verifies checksums as it reads: reading an array to its end verifies it. Keeps no file open between reads,
+/// so that a stream per array is possible. One thread at a time.
 class ArrayStream {
  public:
-  /// Of an increment the rows of its base with those that changed in their places. Keeps nothing of `from`.
+  /// For an increment, streams the rows of its base with the changed rows applied. Keeps no reference to
+  /// `from`.
   ArrayStream(const CheckpointReader& from, const ArrayInfo& array);
 
   ArrayStream(ArrayStream&&) noexcept;
@@ -49,9 +49,8 @@ class ArrayStream {
 
   const ArrayInfo& array() const noexcept { return array_; }
 
-  /// Fills `out`, or as much of it as there are bytes left; returns how many, 0 at the end. Throws Error
-  /// data_loss that names file and dataset when the last byte of a dataset has been read and its checksum is
-  /// another.
+  /// Fills `out` until it is full or the array ends; returns the number of bytes, 0 at the end. Throws
+  /// Error(data_loss) that names file and dataset if the checksum of a completely read dataset differs.
   std::size_t read(std::span<char> out);
 
  private:
@@ -59,20 +58,21 @@ class ArrayStream {
     std::filesystem::path file;
     DatasetReport dataset;
   };
-  /// Rows of an increment with those of its base.
+  /// State for an increment: its changed rows and the stream of its base.
   struct Patched;
 
   std::size_t read_pieces(std::span<char> out);
 
   ArrayInfo array_;
-  std::vector<Piece> pieces_;  // by row
-  std::size_t next_ = 0;       // the one that is read
-  std::uint64_t done_ = 0;     // of the piece
-  Checksum sum_;
-  std::unique_ptr<Patched> patched_;  // null unless it is an increment
+  std::vector<Piece> pieces_;         // by row
+  std::size_t next_ = 0;              // index of the current piece
+  std::uint64_t done_ = 0;            // bytes read of the current piece
+  Checksum sum_;                      // of those bytes
+  std::unique_ptr<Patched> patched_;  // null unless the checkpoint is an increment
 };
 
-/// Gives `sink` the whole array in pieces of at most kPieceBytes. With `widen`, bfloat16 becomes float32.
+/// Passes the complete array to `sink`, reading kPieceBytes at a time. With `widen`, converts bfloat16 to
+/// float32.
 void read_array(ArrayStream& from, bool widen, const BytesDone& done,
                 const std::function<void(std::string_view piece)>& sink);
 

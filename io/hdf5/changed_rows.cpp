@@ -1,4 +1,4 @@
-// changed_rows.cpp -- a search among the numbers, then rows in the order in which they lie.
+// changed_rows.cpp -- binary search in the row numbers, then sequential reads of the rows.
 #include "io/hdf5/changed_rows.hpp"
 
 #include <fmt/format.h>
@@ -14,10 +14,10 @@
 namespace capstan::io {
 namespace {
 
-constexpr std::uint64_t kPieceNumbers = std::uint64_t{64} << 10;
-constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;
+constexpr std::uint64_t kNumbersPerRead = std::uint64_t{64} << 10;
+constexpr std::uint64_t kReadBytes = std::uint64_t{1} << 20;
 
-/// The place of the first number that is `row` or more.
+/// Returns the index of the first row number that is `row` or more.
 std::uint64_t first_at_least(const FileDescriptor& from, const std::filesystem::path& path,
                              const ChangedRows& changed, std::uint64_t row) {
   std::uint64_t begin = 0, end = changed.count;
@@ -34,20 +34,20 @@ std::uint64_t first_at_least(const FileDescriptor& from, const std::filesystem::
   return begin;
 }
 
-/// Reads numbers [begin, ...) into `numbers`, as many as have room there, of which all are to be `least` or
-/// more; those below `past` stay.
+/// Reads a chunk of row numbers from index `begin` and keeps those below `past`. Throws Error(data_loss)
+/// unless they increase and are at least `least`.
 void read_numbers(const FileDescriptor& from, const std::filesystem::path& path, const ChangedRows& changed,
                   std::uint64_t begin, std::uint64_t least, std::uint64_t past,
                   std::vector<std::uint64_t>& numbers) {
-  // They rise, so no more than there are rows.
-  numbers.resize(std::min({kPieceNumbers, changed.count - begin, past - least}));
+  // Strictly increasing, so at most `past - least` are needed.
+  numbers.resize(std::min({kNumbersPerRead, changed.count - begin, past - least}));
   read_at(from, path, changed.numbers + begin * sizeof(std::uint64_t), numbers.data(),
           numbers.size() * sizeof(std::uint64_t));
-  const bool rise =
+  const bool increasing =
       std::adjacent_find(numbers.begin(), numbers.end(), std::greater_equal<>()) == numbers.end();
-  if (!rise || numbers.front() < least) {
+  if (!increasing || numbers.front() < least) {
     throw Error(Code::data_loss,
-                fmt::format("{} is damaged: numbers of changed rows do not rise", path.string()));
+                fmt::format("{} is damaged: the numbers of changed rows do not increase", path.string()));
   }
   numbers.erase(std::lower_bound(numbers.begin(), numbers.end(), past), numbers.end());
 }
@@ -63,13 +63,13 @@ const DatasetReport& numbers_of(const PartReport& part, const DatasetReport& dat
     if (other.variable == dataset.variable && other.which == kChangedRows) return other;
   }
   throw Error(Code::invalid_argument,
-              fmt::format("{} does not say which rows of \"{}\" it has", part.file, dataset.variable));
+              fmt::format("{} has no row numbers of \"{}\"", part.file, dataset.variable));
 }
 
 void apply_changed_rows(const FileDescriptor& from, const std::filesystem::path& path,
                         const ChangedRows& changed, std::uint64_t first, std::uint64_t rows, std::byte* out) {
   if (changed.count == 0 || changed.row_bytes == 0) return;
-  const std::uint64_t rows_a_piece = std::max<std::uint64_t>(1, kReadAtOnce / changed.row_bytes);
+  const std::uint64_t rows_per_read = std::max<std::uint64_t>(1, kReadBytes / changed.row_bytes);
   std::vector<std::uint64_t> numbers;
   std::vector<std::byte> piece;
   std::uint64_t at = first_at_least(from, path, changed, first);
@@ -79,7 +79,7 @@ void apply_changed_rows(const FileDescriptor& from, const std::filesystem::path&
     if (numbers.empty()) return;
     least = numbers.back() + 1;
     for (std::uint64_t done = 0; done < numbers.size();) {
-      const std::uint64_t count = std::min<std::uint64_t>(rows_a_piece, numbers.size() - done);
+      const std::uint64_t count = std::min<std::uint64_t>(rows_per_read, numbers.size() - done);
       piece.resize(count * changed.row_bytes);
       read_at(from, path, changed.offset + (at + done) * changed.row_bytes, piece.data(), piece.size());
       for (std::uint64_t i = 0; i < count; ++i) {

@@ -1,8 +1,8 @@
-// checkpoint_directory.hpp -- the folder of all checkpoints of a run, as the coordinator keeps it.
+// checkpoint_directory.hpp -- the directory of all checkpoints of a run, maintained by the coordinator.
 //
 //   directory.check_writable();                            before training starts
-//   folder = directory.begin(step);                        -> <directory>/checkpoint-00000012.tmp
-//   report = write_part(folder / part_file_name(ps, n), arrays);     on every ps
+//   unfinished = directory.begin(step);                    -> <directory>/checkpoint-00000012.tmp
+//   report = write_part(unfinished / part_file_name(ps, n), arrays);     on every ps
 //   directory.publish(step, reports, {...});               -> <directory>/checkpoint-00000012
 //
 // docs/checkpoint_format.md describes the files. One thread at a time, and one job per directory.
@@ -23,14 +23,14 @@
 
 namespace capstan::io {
 
-/// What the caller wants to find again. Texts are JSON.
+/// State of the caller to store with the checkpoint. Strings are JSON.
 struct PublishOptions {
   std::string user_state = "null";                    // any value: epoch, random state, dataset positions
-  std::string settings = "{}";                        // an object: the settings that the run was started with
-  std::map<std::string, std::string> positions = {};  // where things stand, by name
-  std::map<std::string, std::int64_t> counters = {};  // values, by name; no JSON
-  std::optional<Base> base = {};                      // of an increment
-  std::filesystem::path bases = {};                   // where that lies; empty: in the same directory
+  std::string settings = "{}";                        // an object: the settings of the run
+  std::map<std::string, std::string> positions = {};  // of datasets and the like, by name
+  std::map<std::string, std::int64_t> counters = {};  // values, by name; not JSON
+  std::optional<Base> base = {};                      // set for an increment
+  std::filesystem::path bases = {};                   // directory of the base; empty: the same directory
 };
 
 struct CheckpointEntry {
@@ -38,51 +38,52 @@ struct CheckpointEntry {
   std::filesystem::path path;
 };
 
-/// Every checkpoint below `directory` that was published, by step. Damage shows only when one is opened.
-/// A directory that does not exist has none.
+/// Returns all published checkpoints below `directory`, by step, without checking them for damage. Empty if
+/// `directory` does not exist.
 std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& directory);
 
 class CheckpointDirectory {
  public:
-  /// `max_to_keep` 0 keeps all; of the others one every so many hours (KeptCheckpoints), 0 none. Touches no
-  /// file.
+  /// Keeps the newest `max_to_keep` checkpoints (0: all); of the older ones, retains one every
+  /// `keep_every_n_hours` (RetainedCheckpoints; 0: none). Touches no file.
   explicit CheckpointDirectory(std::filesystem::path directory, int max_to_keep = 5,
                                double keep_every_n_hours = 0);
 
-  /// Creates the directory where it is missing, then creates, fsyncs and removes a probe file. Hours count
-  /// from now on where nothing has counted them yet. Throws Error permission_denied (resource_exhausted when
-  /// the disk is full).
+  /// Creates the directory if missing, then creates, fsyncs and removes a probe file. Starts the count of
+  /// `keep_every_n_hours` if it has not started. Throws Error: permission_denied, or resource_exhausted if
+  /// the disk is full.
   void check_writable() const;
 
-  /// Makes an empty folder for the parts of `step` and removes what a crashed save left behind.
+  /// Removes the remains of crashed saves and creates an empty directory for the parts of `step`.
   std::filesystem::path begin(std::int64_t step);
 
-  /// Checks that the parts hold every row of every array once, writes master and manifest, makes all of it
-  /// durable, gives it its final name, points `latest` at it and only then deletes the oldest beyond
-  /// `max_to_keep`, but for bases of increments that stay. An existing checkpoint of the same step is
-  /// replaced, and stays beside it as long as there are increments on it. Returns the final folder. After an
-  /// Error, or a crash at any instruction, every earlier checkpoint is as it was.
+  /// Checks that the parts hold every row of every array once, writes master and manifest, makes all files
+  /// durable, renames the directory, updates `latest` and only then deletes expired checkpoints, except bases
+  /// of increments that remain. Replaces an existing checkpoint of the same step, which remains beside it
+  /// while increments depend on it. Returns the final path. An Error, or a crash at any instruction, leaves
+  /// every earlier checkpoint unchanged.
   std::filesystem::path publish(std::int64_t step, std::span<const PartReport> parts,
                                 const PublishOptions& options = {});
 
-  /// The second half of it: the folder `whole`, on the same file system, has all files of the checkpoint.
-  std::filesystem::path put_in_place(std::int64_t step, const std::filesystem::path& whole);
+  /// Second half of `publish`: makes `complete`, a directory on the same file system that has all files of
+  /// the checkpoint, the checkpoint of `step`.
+  std::filesystem::path install(std::int64_t step, const std::filesystem::path& complete);
 
-  /// By step, oldest first.
+  /// By step, in ascending order.
   std::vector<CheckpointEntry> list() const { return list_checkpoints(directory_); }
   std::optional<CheckpointEntry> latest() const;
 
   const std::filesystem::path& path() const noexcept { return directory_; }
 
-  /// Called by `publish` before each of its steps with the step's name. What it throws ends the save at this
-  /// point, as a crash would. For tests.
+  /// For tests: `publish` calls the hook with the name of each step before that step. An exception from the
+  /// hook ends the save there, as a crash would.
   void on_publish_step(std::function<void(std::string_view)> hook) { hook_ = std::move(hook); }
 
  private:
-  void step_done(std::string_view next) const;
-  void move_into_place(const std::filesystem::path& from, const std::filesystem::path& to) const;
-  std::vector<CheckpointEntry> beyond_those_to_keep(std::int64_t newest) const;
-  void delete_oldest(std::int64_t newest) const;
+  void before_step(std::string_view name) const;
+  void rename_checkpoint(const std::filesystem::path& from, const std::filesystem::path& to) const;
+  std::vector<CheckpointEntry> expired_checkpoints(std::int64_t newest) const;
+  void delete_expired(std::int64_t newest) const;
 
   std::filesystem::path directory_;
   int max_to_keep_;

@@ -1,5 +1,4 @@
-// checkpoint_reader.cpp -- what a manifest says, and rows from where it says that they lie; the master is for
-// others.
+// checkpoint_reader.cpp -- reads rows at the offsets in the manifest; the master is for other programs.
 #include "io/hdf5/checkpoint_reader.hpp"
 
 #include <fmt/format.h>
@@ -23,24 +22,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void check_is_folder(const fs::path& path) {
+void check_is_directory(const fs::path& path) {
   std::error_code error;
   const auto status = fs::status(path, error);
   if (status.type() == fs::file_type::none) throw file_failed("read", path, error.value());
   if (!fs::exists(status)) throw Error(Code::not_found, fmt::format("no checkpoint at {}", path.string()));
   if (fs::is_directory(status)) return;
-  const std::string what = !looks_like_hdf5(path) ? "a file, and not even HDF5"
-                           : fs::exists(path.parent_path() / kManifestFile)
-                               ? "one file of a checkpoint"
-                               : "an HDF5 file that is no checkpoint";
-  throw Error(
-      Code::data_loss,
-      fmt::format(
-          "{} is {}; a checkpoint is a folder with a {} in it: give that folder, or the one that holds all",
-          path.string(), what, kManifestFile));
+  const std::string kind = !looks_like_hdf5(path)                           ? "a file"
+                           : fs::exists(path.parent_path() / kManifestFile) ? "one file of a checkpoint"
+                                                                            : "an HDF5 file";
+  throw Error(Code::data_loss,
+              fmt::format("{} is {}, expected a directory with a {}; pass the path of the checkpoint, or of "
+                          "the directory of all checkpoints",
+                          path.string(), kind, kManifestFile));
 }
 
-/// Rows of a request that one part holds.
+/// Rows of a request within one part.
 struct Segment {
   const PartReport* part;
   const DatasetReport* dataset;
@@ -48,26 +45,25 @@ struct Segment {
   std::uint64_t rows;
 };
 
-/// A file, whatever its name is by now.
+/// Identifies a file independently of its name.
 using FileId = std::pair<dev_t, ino_t>;
 FileId id_of(const FileDescriptor& file, const fs::path& path) {
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) throw file_failed("look at", path, errno);
+  if (::fstat(file.get(), &status) != 0) throw file_failed("stat", path, errno);
   return {status.st_dev, status.st_ino};
 }
 
-/// `to` is where row `first_row` of the request goes. `id` is that of the file when it was checked.
-void read_segment(const fs::path& folder, const Segment& segment, const FileId& id, std::uint64_t first_row,
-                  char* to) {
-  const auto file = folder / segment.part->file;
+/// `to` is the output location of row `first_row` of the request; `id` is that of the checked file.
+void read_segment(const fs::path& directory, const Segment& segment, const FileId& id,
+                  std::uint64_t first_row, char* to) {
+  const auto file = directory / segment.part->file;
   const DatasetReport& dataset = *segment.dataset;
   const std::uint64_t bytes = row_bytes(dataset.shape, dataset.dtype);
   char* out = to + (segment.first_row - first_row) * bytes;
   try {
     const FileDescriptor from = open_to_read(file);
     if (id_of(from, file) != id)
-      throw Error(Code::data_loss,
-                  file.string() + " is another file now than when the checkpoint was opened");
+      throw Error(Code::data_loss, file.string() + " was replaced after the checkpoint was opened");
     if (dataset.changed) {
       apply_changed_rows(from, file, changed_rows(numbers_of(*segment.part, dataset), dataset),
                          segment.first_row, segment.rows, reinterpret_cast<std::byte*>(out));
@@ -77,11 +73,11 @@ void read_segment(const fs::path& folder, const Segment& segment, const FileId& 
             segment.rows * bytes);
   } catch (const Error& error) {
     if (error.code() != Code::not_found) throw;
-    throw Error(Code::data_loss, file.string() + " is missing: it was deleted while the checkpoint was read");
+    throw Error(Code::data_loss, file.string() + " is missing: deleted after the checkpoint was opened");
   }
 }
 
-/// The array's shape and dtype; null when there is no such slot.
+/// Returns the array's shape and sets `dtype`; null if there is no such slot.
 const std::vector<std::uint64_t>* shape_of(const VariableInfo& variable, std::string_view which,
                                            DType& dtype) {
   dtype = variable.dtype;
@@ -103,42 +99,43 @@ const VariableInfo* find(const std::vector<VariableInfo>& variables, std::string
 }  // namespace
 
 struct CheckpointReader::Impl {
-  fs::path folder;
+  fs::path directory;
   Manifest manifest;
   std::unique_ptr<CheckpointReader> base;
   std::map<std::string, FileId> files;  // of parts, by name
 
-  explicit Impl(const fs::path& from) : folder(from) {
-    check_is_folder(folder);
-    manifest = read_manifest(folder);
-    check_master(folder / kMasterFile, manifest.master_bytes, manifest.master_xxh3);
+  explicit Impl(const fs::path& from) : directory(from) {
+    check_is_directory(directory);
+    manifest = read_manifest(directory);
+    check_master(directory / kMasterFile, manifest.master_bytes, manifest.master_xxh3);
     for (const PartReport& part : manifest.parts) {
-      const auto file = folder / part.file;
-      check_hdf5_file(file, part.bytes);  // there at all
+      const auto file = directory / part.file;
+      check_hdf5_file(file, part.bytes);  // first: reports a missing file as such
       files[part.file] = id_of(open_to_read(file), file);
       check_part(file, part);
     }
     if (!manifest.base) return;
-    base = std::make_unique<CheckpointReader>(find_base(folder, *manifest.base));
-    for (const VariableInfo& variable : manifest.variables) check_rows_there(variable);
+    base = std::make_unique<CheckpointReader>(find_base(directory, *manifest.base));
+    for (const VariableInfo& variable : manifest.variables) check_rows_present(variable);
   }
 
   bool base_has(const VariableInfo& variable, std::string_view which) const {
     if (!base) return false;
-    const VariableInfo* there = find(base->variables(), variable.name);
-    DType dtype{}, dtype_there{};
+    const VariableInfo* in_base = find(base->variables(), variable.name);
+    DType dtype{}, base_dtype{};
     const auto* shape = shape_of(variable, which, dtype);
-    const auto* shape_there = there == nullptr ? nullptr : shape_of(*there, which, dtype_there);
-    return shape != nullptr && shape_there != nullptr && *shape == *shape_there && dtype == dtype_there;
+    const auto* base_shape = in_base == nullptr ? nullptr : shape_of(*in_base, which, base_dtype);
+    return shape != nullptr && base_shape != nullptr && *shape == *base_shape && dtype == base_dtype;
   }
 
-  /// Throws Error(data_loss) when there are rows that neither it nor its base has.
-  void check_rows_there(const VariableInfo& variable) const {
+  /// Throws Error(data_loss) if neither the increment nor its base has some rows.
+  void check_rows_present(const VariableInfo& variable) const {
     const auto check = [&](std::string_view which) {
       if (variable.changed == variable.shape.at(0) || base_has(variable, which)) return;
       throw Error(Code::data_loss,
-                  fmt::format("{} has {} rows of {} of \"{}\", and {} none of such a shape", folder.string(),
-                              variable.changed.value_or(0), which, variable.name, manifest.base->checkpoint));
+                  fmt::format("{} has {} of {} rows of {} of \"{}\", and {} has no array of that shape",
+                              directory.string(), variable.changed.value_or(0), variable.shape.at(0), which,
+                              variable.name, manifest.base->checkpoint));
     };
     check(kValue);
     for (const SlotInfo& slot : variable.slots) check(slot.name);
@@ -166,17 +163,17 @@ bool CheckpointReader::base_has(std::string_view name, std::string_view which) c
   return found != nullptr && impl_->base_has(*found, which);
 }
 
-CheckpointReader::CheckpointReader(const fs::path& folder) : impl_(std::make_unique<Impl>(folder)) {}
+CheckpointReader::CheckpointReader(const fs::path& directory) : impl_(std::make_unique<Impl>(directory)) {}
 CheckpointReader::CheckpointReader(CheckpointReader&&) noexcept = default;
 CheckpointReader& CheckpointReader::operator=(CheckpointReader&&) noexcept = default;
 CheckpointReader::~CheckpointReader() = default;
 
 void CheckpointReader::verify() const {
   if (impl_->base) impl_->base->verify();
-  for (const PartReport& part : impl_->manifest.parts) check_part_data(impl_->folder / part.file, part);
+  for (const PartReport& part : impl_->manifest.parts) check_part_data(impl_->directory / part.file, part);
 }
 
-const fs::path& CheckpointReader::folder() const noexcept { return impl_->folder; }
+const fs::path& CheckpointReader::folder() const noexcept { return impl_->directory; }
 const Manifest& CheckpointReader::manifest() const noexcept { return impl_->manifest; }
 std::int64_t CheckpointReader::step() const noexcept { return impl_->manifest.step; }
 const std::vector<VariableInfo>& CheckpointReader::variables() const noexcept {
@@ -215,14 +212,14 @@ void CheckpointReader::read_rows(std::string_view name, std::string_view which, 
   }
   const auto& shape = *found;
   if (first_row > shape[0] || rows > shape[0] - first_row) {
-    throw Error(Code::out_of_range, fmt::format("rows {} to {} of \"{}\", which has {}", first_row,
-                                                first_row + rows, name, shape[0]));
+    throw Error(Code::out_of_range, fmt::format("cannot read rows {} to {} of \"{}\", which has {} rows",
+                                                first_row, first_row + rows, name, shape[0]));
   }
   const std::uint64_t bytes = row_bytes(shape, dtype);
   if (bytes == 0) return;
   if (impl_->base_has(info, which)) impl_->base->read_rows(name, which, first_row, rows, out);
   for (const Segment& segment : impl_->segments(name, which, first_row, rows))
-    read_segment(impl_->folder, segment, impl_->files.at(segment.part->file), first_row,
+    read_segment(impl_->directory, segment, impl_->files.at(segment.part->file), first_row,
                  static_cast<char*>(out));
 }
 

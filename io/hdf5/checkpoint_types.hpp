@@ -1,7 +1,7 @@
-// checkpoint_types.hpp -- what travels between a ps that writes, the coordinator that publishes, and a
-// reader.
+// checkpoint_types.hpp -- data exchanged between the ps that write a checkpoint, the coordinator that
+// publishes it, and readers.
 //
-// Plain aggregates of strings, integers and vectors: whoever sends them packs them as it likes.
+// Plain aggregates of strings, integers and vectors, so that any serialization fits.
 #pragma once
 
 #include <cstddef>
@@ -15,31 +15,32 @@
 
 namespace capstan::io {
 
-/// The `which` of a variable's own values; every other `which` is the name of an optimizer slot.
+/// The `which` of a variable's values; the others are kChangedRows and names of optimizer slots.
 inline constexpr const char* kValue = "value";
 
-/// In an increment the `which` of the numbers of a variable's rows that changed: int64, rising.
+/// The `which` of the row numbers that an increment holds of a variable: int64, strictly increasing.
 inline constexpr const char* kChangedRows = "changed_rows";
 
-/// Rows of one variable, or of one of its slots, that this ps owns: `rows` rows of the shape, row-major,
-/// without padding, or of an increment those of them that changed. They lie at `data`, which must stay alive
-/// and unchanged until `write_part` returns, or `read` copies [first, first + count) of what is given to
-/// `out`: it is called once for each row, in order, and may throw.
+/// Rows of one variable, or of one of its slots, that this ps owns: row-major, without padding; all of them,
+/// or in an increment those that changed. Either `data` points to them and must stay valid and unchanged
+/// until `write_part` returns, or `read` copies stored rows [first, first + count) to `out`. `write_part`
+/// reads each row once, in order; `read` may throw.
 struct PartArray {
   std::string variable = {};   // "w", "entities/embedding"
   std::string which = kValue;  // "value", or a slot: "accumulator", "m", "v"
   DType dtype = DType::float32;
-  std::vector<std::uint64_t> shape = {};  // of the whole variable: rank 1 or 2, no dimension is zero
+  std::vector<std::uint64_t> shape = {};  // of the complete variable: rank 1 to 32
   std::uint64_t first_row = 0;
-  std::uint64_t rows = 0;  // 0: nothing of it lies here; it is left out of the file
+  std::uint64_t rows = 0;  // 0: this ps has no rows of a variable that has some; the file omits the array
   const void* data = nullptr;
   std::function<void(std::uint64_t first, std::uint64_t count, std::byte* out)> read = {};
-  /// Of an increment: how many of these rows are given, numbered by the variable's kChangedRows.
+  /// In an increment: number of rows given; the variable's kChangedRows array has their row numbers.
   std::optional<std::uint64_t> changed = {};
-  std::string optimizer = {};                // description of the variable's optimizer; of "value" alone
-  std::int64_t steps = 0;                    // updates that this shard has seen (Adam's t); of "value" alone
-  std::optional<double> learning_rate = {};  // set during training; of "value" alone
+  std::string optimizer = {};                // description of the variable's optimizer; only for "value"
+  std::int64_t steps = 0;                    // updates applied to this shard (Adam's t); only for "value"
+  std::optional<double> learning_rate = {};  // set during training; only for "value"
 
+  /// Number of rows in the file.
   std::uint64_t stored() const noexcept { return changed.value_or(rows); }
 };
 
@@ -48,10 +49,10 @@ struct DatasetReport {
   std::string variable = {};
   std::string which = {};
   DType dtype = DType::float32;
-  std::vector<std::uint64_t> shape = {};  // of the whole variable
+  std::vector<std::uint64_t> shape = {};  // of the complete variable
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
-  std::optional<std::uint64_t> changed = {};  // of an increment: so many of them are in the file
+  std::optional<std::uint64_t> changed = {};  // in an increment: number of rows in the file
   std::uint64_t offset = 0;                   // of the raw bytes in the file
   std::string xxh3 = {};                      // XXH3-64 of the raw bytes, 16 hex digits
   std::string optimizer = {};
@@ -61,15 +62,15 @@ struct DatasetReport {
   std::uint64_t stored() const noexcept { return changed.value_or(rows); }
 };
 
-/// What one ps tells the coordinator after `write_part`.
+/// Result of `write_part`, which a ps sends to the coordinator.
 struct PartReport {
-  std::string file = {};  // name without folder
+  std::string file = {};  // name without directory
   std::uint64_t bytes = 0;
   std::string metadata_xxh3 = {};  // XXH3-64 of all bytes of the file that belong to no dataset
   std::vector<DatasetReport> datasets = {};
 };
 
-/// The updates that the shard with these rows had applied, and its learning rate if one was set.
+/// Number of updates that the shard with these rows had applied, and its learning rate if one was set.
 struct ShardSteps {
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
@@ -90,13 +91,13 @@ struct VariableInfo {
   std::vector<std::uint64_t> shape = {};
   std::string optimizer = {};
   std::vector<SlotInfo> slots = {};           // by name
-  std::vector<ShardSteps> shards = {};        // by first row; how it was cut when it was written
-  std::int64_t steps = 0;                     // the most that any shard had seen
-  std::optional<std::uint64_t> changed = {};  // of an increment: how many rows of it are there
+  std::vector<ShardSteps> shards = {};        // by first row, as partitioned at the time of the save
+  std::int64_t steps = 0;                     // maximum over the shards
+  std::optional<std::uint64_t> changed = {};  // in an increment: number of rows in the checkpoint
 
-  /// The most that any shard which held some of these rows had seen.
+  /// Maximum number of steps of the shards that held some of these rows.
   std::int64_t steps_of(std::uint64_t first_row, std::uint64_t rows) const;
-  /// The learning rate that was set for the first shard which held some of these rows and had one.
+  /// Learning rate of the first shard that held some of these rows and had one set.
   std::optional<double> learning_rate_of(std::uint64_t first_row, std::uint64_t rows) const;
 };
 

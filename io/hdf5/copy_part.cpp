@@ -1,4 +1,4 @@
-// copy_part.cpp -- one pass: read, add to the checksum of what the bytes belong to, write.
+// copy_part.cpp -- one pass: read, add to the checksum of the dataset or the metadata, write.
 #include "io/hdf5/copy_part.hpp"
 
 #include <fmt/format.h>
@@ -15,9 +15,9 @@
 namespace capstan::io {
 namespace {
 
-constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{1} << 20;
+constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 
-/// Datasets in the order in which they lie in the file.
+/// Non-empty datasets in file order.
 std::vector<const DatasetReport*> by_offset(const PartReport& part) {
   std::vector<const DatasetReport*> datasets;
   for (const DatasetReport& dataset : part.datasets) {
@@ -30,16 +30,16 @@ std::vector<const DatasetReport*> by_offset(const PartReport& part) {
 
 class Copy {
  public:
-  Copy(const FileDescriptor& from, const std::filesystem::path& named, const std::filesystem::path& to,
-       const BytesDone& before_each)
-      : from_(from), named_(named), to_(to), before_each_(before_each) {}
+  Copy(const FileDescriptor& from, const std::filesystem::path& from_path, const std::filesystem::path& to,
+       const BytesDone& before_chunk)
+      : from_(from), from_path_(from_path), to_(to), before_chunk_(before_chunk) {}
 
-  /// Everything up to `end`.
+  /// Copies everything up to offset `end`.
   void up_to(std::uint64_t end, Checksum& sum) {
     while (at_ < end) {
-      const auto bytes = static_cast<std::size_t>(std::min(kCopiedAtOnce, end - at_));
-      if (before_each_) before_each_(bytes);
-      read_at(from_, named_, at_, piece_.data(), bytes);
+      const auto bytes = static_cast<std::size_t>(std::min(kChunkBytes, end - at_));
+      if (before_chunk_) before_chunk_(bytes);
+      read_at(from_, from_path_, at_, piece_.data(), bytes);
       sum.add(piece_.data(), bytes);
       to_.write_at(at_, {piece_.data(), bytes});
       at_ += bytes;
@@ -49,33 +49,33 @@ class Copy {
 
  private:
   const FileDescriptor& from_;
-  const std::filesystem::path& named_;
+  const std::filesystem::path& from_path_;
   FileWriter to_;
-  const BytesDone& before_each_;
-  std::vector<std::byte> piece_ = std::vector<std::byte>(kCopiedAtOnce);
+  const BytesDone& before_chunk_;
+  std::vector<std::byte> piece_ = std::vector<std::byte>(kChunkBytes);
   std::uint64_t at_ = 0;
 };
 
 }  // namespace
 
-void copy_part(const FileDescriptor& from, const std::filesystem::path& named,
-               const std::filesystem::path& to, const PartReport& part, const BytesDone& before_each) {
-  if (const std::uint64_t bytes = file_bytes(from, named); bytes != part.bytes) {
+void copy_part(const FileDescriptor& from, const std::filesystem::path& from_path,
+               const std::filesystem::path& to, const PartReport& part, const BytesDone& before_chunk) {
+  if (const std::uint64_t bytes = file_bytes(from, from_path); bytes != part.bytes) {
     throw Error(Code::data_loss,
-                fmt::format("{} has {} bytes; {} were written", named.string(), bytes, part.bytes));
+                fmt::format("{} has {} bytes, expected {}", from_path.string(), bytes, part.bytes));
   }
   remove_path(to);
   reserve(to, part.bytes);
-  Copy copy(from, named, to, before_each);
+  Copy copy(from, from_path, to, before_chunk);
   Checksum metadata;
   for (const DatasetReport* dataset : by_offset(part)) {
     copy.up_to(dataset->offset, metadata);
     Checksum rows;
     copy.up_to(dataset->offset + data_bytes(*dataset), rows);
-    check_sum(named, dataset_path(dataset->variable, dataset->which), rows.hex(), dataset->xxh3);
+    check_sum(from_path, dataset_path(dataset->variable, dataset->which), rows.hex(), dataset->xxh3);
   }
   copy.up_to(part.bytes, metadata);
-  check_sum(named, "its HDF5 metadata", metadata.hex(), part.metadata_xxh3);
+  check_sum(from_path, "its HDF5 metadata", metadata.hex(), part.metadata_xxh3);
   copy.sync();
   sync_path(to.has_parent_path() ? to.parent_path() : ".");
 }

@@ -1,4 +1,4 @@
-// copy_part.hpp -- a part that lies elsewhere becomes part of a checkpoint.
+// copy_part.hpp -- copies a part into a checkpoint and verifies it.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,11 @@
 
 namespace capstan::io {
 
-/// Copies `from`, of the name `named`, to `to`, replacing one of that name, and fsyncs it and its folder.
-/// What is read has the checksums that were written, or it is Error(data_loss) that names `named`.
-/// `before_each` is called before so many more bytes are copied, and ends it by throwing. Otherwise throws
-/// Error: resource_exhausted (disk full, quota), before anything is copied where the file system can reserve;
-/// permission_denied, internal.
-void copy_part(const FileDescriptor& from, const std::filesystem::path& named,
-               const std::filesystem::path& to, const PartReport& part, const BytesDone& before_each = {});
+/// Copies `from`, whose path is `from_path`, to `to`, replacing an existing file, and fsyncs the copy and its
+/// directory. Calls `before_chunk` with the size of each chunk before copying it; it may throw to abort.
+/// Throws Error: data_loss that names `from_path` if size or checksums differ from `part`; resource_exhausted
+/// (disk full, quota; before copying if the file system supports fallocate), permission_denied, internal.
+void copy_part(const FileDescriptor& from, const std::filesystem::path& from_path,
+               const std::filesystem::path& to, const PartReport& part, const BytesDone& before_chunk = {});
 
 }  // namespace capstan::io

@@ -1,4 +1,4 @@
-// coverage.cpp -- do the parts of a checkpoint hold every row of every array exactly once?
+// coverage.cpp -- checks that the parts of a checkpoint hold every row of every array exactly once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,9 +39,10 @@ void check_pieces(Pieces& pieces) {
     if (dataset->optimizer != first.optimizer) throw fault("the parts differ in optimizer");
     if (dataset->first_row > next)
       throw fault(fmt::format("rows {} to {} are missing", next, dataset->first_row));
-    if (dataset->first_row < next) throw fault(fmt::format("row {} is there twice", dataset->first_row));
-    const bool needless = dataset->rows == 0 && first.shape[0] != 0;
-    if (needless || dataset->rows > first.shape[0] - next) throw fault("has rows past its end");
+    if (dataset->first_row < next) throw fault(fmt::format("row {} is duplicated", dataset->first_row));
+    const bool redundant = dataset->rows == 0 && first.shape[0] != 0;
+    if (redundant || dataset->rows > first.shape[0] - next)
+      throw fault("is empty, or extends past the last row");
     next += dataset->rows;
   }
   if (next != first.shape[0]) {
@@ -50,21 +51,21 @@ void check_pieces(Pieces& pieces) {
   }
 }
 
-/// In an increment every array of a variable has the rows that its kChangedRows lists.
+/// Checks that in an increment every array of a variable has the rows that its kChangedRows lists.
 void check_changes(const std::string& variable, const std::map<std::string, Pieces>& arrays) {
   const auto numbers = arrays.find(kChangedRows);
   for (const auto& [which, pieces] : arrays) {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const DatasetReport& dataset = *pieces[i].dataset;
       if (numbers == arrays.end()) {
-        if (dataset.changed) throw refused(variable, which, "nothing says which rows there are");
+        if (dataset.changed) throw refused(variable, which, "changed rows without row numbers");
         continue;
       }
       const Pieces& of = numbers->second;
       const bool same = i < of.size() && of[i].part == pieces[i].part &&
                         of[i].dataset->rows == dataset.rows && dataset.changed &&
                         of[i].dataset->changed == dataset.changed;
-      if (!same) throw refused(variable, which, "its rows are not those of changed_rows");
+      if (!same) throw refused(variable, which, "its rows differ from those of changed_rows");
     }
   }
 }
@@ -73,7 +74,7 @@ void check_numbers(const std::string& variable, const DatasetReport& numbers, co
   const bool one_each =
       numbers.shape.size() == 1 && !values.shape.empty() && numbers.shape[0] == values.shape[0];
   if (numbers.dtype == DType::int64 && one_each) return;
-  throw refused(variable, kChangedRows, "not one int64 for each row that changed");
+  throw refused(variable, kChangedRows, "expected one int64 per changed row");
 }
 
 void add_values(VariableInfo& variable, const Pieces& pieces) {
@@ -108,7 +109,7 @@ std::optional<double> VariableInfo::learning_rate_of(std::uint64_t first_row, st
 }
 
 std::vector<PartReport> in_order(std::span<const PartReport> parts) {
-  if (parts.empty()) throw Error(Code::invalid_argument, "a checkpoint without parts");
+  if (parts.empty()) throw Error(Code::invalid_argument, "a checkpoint has no parts, expected at least one");
   std::vector<PartReport> ordered(parts.size());
   for (const PartReport& part : parts) {
     const auto number = part_of_name(part.file);
@@ -116,9 +117,9 @@ std::vector<PartReport> in_order(std::span<const PartReport> parts) {
       throw Error(Code::invalid_argument,
                   fmt::format("\"{}\" is not the name of one of {} parts", part.file, parts.size()));
     }
-    PartReport& place = ordered[static_cast<std::size_t>(number->index)];
-    if (!place.file.empty()) throw Error(Code::invalid_argument, part.file + " is there twice");
-    place = part;
+    PartReport& slot = ordered[static_cast<std::size_t>(number->index)];
+    if (!slot.file.empty()) throw Error(Code::invalid_argument, part.file + " is given twice");
+    slot = part;
   }
   return ordered;
 }
@@ -137,7 +138,7 @@ std::vector<VariableInfo> variables_of(std::span<const PartReport> parts) {
   bool increment = false;
   for (auto& [name, pieces_of] : arrays) {
     VariableInfo variable{.name = name};
-    if (!pieces_of.contains(kValue)) throw refused(name, kValue, "no part has it");
+    if (!pieces_of.contains(kValue)) throw refused(name, kValue, "missing from all parts");
     for (auto& [which, pieces] : pieces_of) {
       check_pieces(pieces);
       const DatasetReport& first = *pieces.front().dataset;

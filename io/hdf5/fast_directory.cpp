@@ -1,4 +1,4 @@
-// fast_directory.cpp -- every removal is relative to a descriptor that was checked.
+// fast_directory.cpp -- every removal is relative to a checked descriptor.
 #include "io/hdf5/fast_directory.hpp"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 bool is_checkpoint(std::string_view name) { return name.starts_with("checkpoint-"); }
 
-/// What CheckpointDirectory and FastLevel write beside the checkpoints.
+/// Returns true for the files that CheckpointDirectory and FastLevel write beside the checkpoints.
 bool is_record(std::string_view name) {
   if (name.ends_with(kUnfinished)) name.remove_suffix(kUnfinished.size());
   return name == kOwnerFile || name == kLatestFile;
@@ -35,7 +35,7 @@ FileDescriptor open_base(const fs::path& path) {
   return base;
 }
 
-void make(const fs::path& path) {
+void create_private_directory(const fs::path& path) {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) throw file_failed("create", path, errno);
 }
 
@@ -53,9 +53,9 @@ FastDirectory FastDirectory::create(const fs::path& path) {
   std::error_code error;
   fs::create_directories(base.parent_path(), error);
   if (error) throw file_failed("create", base.parent_path(), error.value());
-  make(base);
+  create_private_directory(base);
   (void)open_base(base);
-  make(path);
+  create_private_directory(path);
   return FastDirectory(path);
 }
 
@@ -70,7 +70,7 @@ void FastDirectory::remove_if_unused() const {
   if (!std::all_of(names.begin(), names.end(), is_record)) return;
   for (const std::string& name : names) remove_at(directory_, name, path_ / name);
   const bool removed = ::unlinkat(base_.get(), path_.filename().c_str(), AT_REMOVEDIR) == 0;
-  // Another ps of this host may have begun to use it, or removed it.
+  // Another ps on this host may have started to use the directory, or removed it.
   if (!removed && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
     throw file_failed("remove", path_, errno);
 }

@@ -1,4 +1,4 @@
-// fast_directory.hpp -- <base>/checkpoints-<hash>, where one checkpoint directory's fast checkpoints are.
+// fast_directory.hpp -- <base>/checkpoints-<hash>: the fast checkpoints of one checkpoint directory.
 #pragma once
 
 #include <filesystem>
@@ -8,20 +8,20 @@
 
 namespace capstan::io {
 
-/// Open and checked: neither the base nor the directory is a link, the directory belongs to this user, and no
-/// other user can replace it or its entries. So what is removed through it is this user's own. Components
-/// above the base are trusted as in any path.
+/// An open, checked directory: neither it nor the base is a link, this user owns it, and no other user can
+/// replace it or its entries. Removals through it therefore affect only this user's files. Path components
+/// above the base are trusted.
 class FastDirectory {
  public:
-  /// Throws Error: not_found, invalid_argument (a file), permission_denied (a link, another user's, or
+  /// Throws Error: not_found, invalid_argument (a file), permission_denied (a link, owned by another user, or
   /// writable by others).
   explicit FastDirectory(std::filesystem::path path);
-  /// Creates base and directory with mode 0700 where they are missing.
+  /// Creates the base and the directory with mode 0700 if they are missing.
   static FastDirectory create(const std::filesystem::path& path);
 
-  /// Removes all entries named `checkpoint-*` but `keep`.
+  /// Removes all entries named `checkpoint-*` except `keep`.
   void remove_checkpoints(std::string_view keep = {}) const;
-  /// Removes the directory when there is no `checkpoint-*` in it and nothing that Capstan does not write.
+  /// Removes the directory unless it contains a checkpoint or a file that Capstan does not write.
   void remove_if_unused() const;
 
  private:

@@ -1,4 +1,4 @@
-// fast_level.cpp -- checkpoints below --checkpoint-fast-dir: made, taken away, brought to where they belong.
+// fast_level.cpp -- creates, removes and recovers checkpoints below --checkpoint-fast-dir.
 #include "io/hdf5/fast_level.hpp"
 
 #include <fmt/format.h>
@@ -28,67 +28,66 @@ std::string random_number() {
   return fmt::format("{:08x}{:08x}", random(), random());
 }
 
-/// Empty when there is none.
+/// Returns "" if the file does not exist.
 std::string text_of(const fs::path& file) {
   std::error_code error;
   return fs::exists(file, error) ? read_whole_file(file) : std::string();
 }
 
-/// Nobody sees half of it, also after a crash.
-void put(const fs::path& file, std::string_view text) {
+/// Atomic: readers never see a partial file, not even after a crash.
+void replace_file(const fs::path& file, std::string_view text) {
   fs::path unfinished = file;
   unfinished += kUnfinished;
   write_synced_file(unfinished, text);
   rename_path(unfinished, file);
 }
 
-/// Every byte is compared with its checksum on the way. Not in the folder of a save: a ps may be at it that
-/// has not noticed yet that the coordinator is another one.
-void bring(const CheckpointEntry& entry, CheckpointDirectory& directory) {
+/// Verifies all checksums while copying. Uses kRecoveredDirectory, not the directory of a save, to which a ps
+/// that has not noticed the death of its coordinator may still be writing.
+void copy_checkpoint(const CheckpointEntry& entry, CheckpointDirectory& directory) {
   const Manifest manifest = read_manifest(entry.path);
   check_master(entry.path / kMasterFile, manifest.master_bytes, manifest.master_xxh3);
   if (manifest.base) (void)find_base(directory.path() / entry.path.filename(), *manifest.base);
-  const fs::path folder = directory.path() / kRescued;
-  remove_path(folder);
+  const fs::path copy = directory.path() / kRecoveredDirectory;
+  remove_path(copy);
   std::error_code error;
-  if (!fs::create_directory(folder, error)) throw file_failed("create", folder, error.value());
+  if (!fs::create_directory(copy, error)) throw file_failed("create", copy, error.value());
   for (const PartReport& part : manifest.parts) {
     const fs::path from = entry.path / part.file;
     check_hdf5_file(from, part.bytes);
-    copy_part(open_to_read(from), from, folder / part.file, part);
+    copy_part(open_to_read(from), from, copy / part.file, part);
   }
   for (const char* name : {kMasterFile, kManifestSumFile, kManifestFile})
-    write_synced_file(folder / name, read_whole_file(entry.path / name));
-  directory.put_in_place(entry.step, folder);
+    write_synced_file(copy / name, read_whole_file(entry.path / name));
+  directory.install(entry.step, copy);
 }
 
 }  // namespace
 
 FastLevel::FastLevel(fs::path base, fs::path directory)
-    : base_(std::move(base)), directory_(full_name(directory)), process_(random_number()) {
+    : base_(std::move(base)), directory_(canonical_path(directory)), process_(random_number()) {
   if (base_.empty()) return;
   if (!base_.is_absolute()) {
-    throw Error(
-        Code::invalid_argument,
-        fmt::format("--checkpoint-fast-dir is {}; give the full name of a folder, such as /dev/shm/run",
-                    base_.string()));
+    throw Error(Code::invalid_argument,
+                fmt::format("--checkpoint-fast-dir is {}, expected an absolute path, such as /dev/shm/run",
+                            base_.string()));
   }
-  folder_ = base_ / ("checkpoints-" + checksum_of(directory_.string()));
+  path_ = base_ / ("checkpoints-" + checksum_of(directory_.string()));
 }
 
 std::string FastLevel::owner_text() const {
   return fmt::format("{} {} {}\n", text_of(directory_ / kFastLevelFile), process_, directory_.string());
 }
 
-/// And not of an earlier checkpoint directory of the same name.
+/// Compares the numbers, not the paths: an earlier checkpoint directory may have had the same path.
 bool FastLevel::owner_is_ours() const {
   const std::string number = text_of(directory_ / kFastLevelFile);
-  return !number.empty() && text_of(folder_ / kOwnerFile).starts_with(number + " ");
+  return !number.empty() && text_of(path_ / kOwnerFile).starts_with(number + " ");
 }
 
-std::optional<FastDirectory> FastLevel::ours() noexcept {
+std::optional<FastDirectory> FastLevel::open_owned() noexcept {
   try {
-    FastDirectory fast(folder_);
+    FastDirectory fast(path_);
     if (owner_is_ours()) return fast;
   } catch (const Error& error) {
     const bool is_missing = error.code() == Code::not_found;
@@ -104,32 +103,33 @@ void FastLevel::warn_once(const std::exception& error) noexcept {
     log::warn("--checkpoint-fast-dir is not used on this host: {}", error.what());
 }
 
-FastPlace FastLevel::begin(std::int64_t step) {
+FastLocation FastLevel::begin(std::int64_t step) {
   if (base_.empty()) return {};
-  fs::path unfinished = folder_ / checkpoint_name(step);
-  FastPlace place{unfinished += kUnfinished, {}};
+  fs::path unfinished = path_ / checkpoint_name(step);
+  FastLocation location{unfinished += kUnfinished, {}};
   try {
-    if (text_of(directory_ / kFastLevelFile).empty()) put(directory_ / kFastLevelFile, random_number());
-    const FastDirectory fast = FastDirectory::create(folder_);
+    if (text_of(directory_ / kFastLevelFile).empty())
+      replace_file(directory_ / kFastLevelFile, random_number());
+    const FastDirectory fast = FastDirectory::create(path_);
     if (!owner_is_ours()) fast.remove_checkpoints();
-    (void)CheckpointDirectory(folder_, 1).begin(step);
-    put(folder_ / kOwnerFile, owner_text());
-    place.owner = owner_text();
+    (void)CheckpointDirectory(path_, 1).begin(step);
+    replace_file(path_ / kOwnerFile, owner_text());
+    location.owner = owner_text();
   } catch (const Error& error) {
     warn_once(error);
   }
-  return place;
+  return location;
 }
 
 bool FastLevel::publish(std::int64_t step, std::span<const PartReport> parts, const PublishOptions& options) {
   try {
     PublishOptions here = options;
     here.bases = directory_;
-    CheckpointDirectory(folder_, 1).publish(step, parts, here);
+    CheckpointDirectory(path_, 1).publish(step, parts, here);
     return true;
   } catch (const Error& error) {
-    log::warn("step {} is no checkpoint in --checkpoint-fast-dir, and will be one in {}: {}", step,
-              directory_.string(), error.what());
+    log::warn("cannot publish the checkpoint of step {} in --checkpoint-fast-dir: {}; it is saved to {} only",
+              step, error.what(), directory_.string());
     return false;
   }
 }
@@ -137,48 +137,48 @@ bool FastLevel::publish(std::int64_t step, std::span<const PartReport> parts, co
 void FastLevel::clear() noexcept {
   try {
     if (base_.empty()) return remove_path(directory_ / kFastLevelFile);
-    if (const auto fast = ours()) {
+    if (const auto fast = open_owned()) {
       fast->remove_checkpoints();
       fast->remove_if_unused();
     }
   } catch (const std::exception& error) {
-    log::warn("a checkpoint stays in --checkpoint-fast-dir: {}", error.what());
+    log::warn("cannot remove a checkpoint from --checkpoint-fast-dir: {}", error.what());
   }
 }
 
-void FastLevel::leave() noexcept {
+void FastLevel::close() noexcept {
   if (base_.empty()) return;
   try {
-    const auto fast = ours();
-    if (!fast || !list_checkpoints(folder_).empty()) return;
+    const auto fast = open_owned();
+    if (!fast || !list_checkpoints(path_).empty()) return;
     fast->remove_checkpoints();
     fast->remove_if_unused();
   } catch (const std::exception& error) {
-    log::warn("{} stays: {}", folder_.string(), error.what());
+    log::warn("cannot remove {}: {}", path_.string(), error.what());
   }
 }
 
-std::optional<std::int64_t> FastLevel::rescue(CheckpointDirectory& directory) {
-  if (base_.empty() || !ours()) return std::nullopt;
-  auto entries = list_checkpoints(folder_);
+std::optional<std::int64_t> FastLevel::recover(CheckpointDirectory& directory) {
+  if (base_.empty() || !open_owned()) return std::nullopt;
+  auto entries = list_checkpoints(path_);
   std::reverse(entries.begin(), entries.end());
   const auto newest = directory.latest();
   for (const CheckpointEntry& entry : entries) {
     if (newest && entry.step <= newest->step) break;
     try {
-      bring(entry, directory);
+      copy_checkpoint(entry, directory);
     } catch (const Error& error) {
       if (error.code() != Code::data_loss && error.code() != Code::not_found) {
         throw Error(
             error.code(),
-            fmt::format("{}; {} has a newer checkpoint than {}, and is to be copied there: make room, "
-                        "or go on from an older one without --checkpoint-fast-dir",
-                        error.what(), entry.path.string(), directory_.string()));
+            fmt::format("cannot copy {}, which is newer than the checkpoints in {}: {}; free space there, or "
+                        "resume from an older checkpoint without --checkpoint-fast-dir",
+                        entry.path.string(), directory_.string(), error.what()));
       }
-      log::warn("damaged checkpoint passed over: {}: {}", entry.path.string(), error.what());
+      log::warn("skipped damaged checkpoint {}: {}", entry.path.string(), error.what());
       continue;
     }
-    log::info("step {} had reached {} only; it is in {} now", entry.step, folder_.string(),
+    log::info("copied the checkpoint of step {} from {} to {}", entry.step, path_.string(),
               directory_.string());
     clear();
     return entry.step;

@@ -1,12 +1,13 @@
-// fast_level.hpp -- the first of two levels: where checkpoints lie until they are in their directory.
+// fast_level.hpp -- the first of two checkpoint levels: node-local storage until a checkpoint is drained.
 //
-//   place = fast.begin(step);           -> <base>/checkpoints-<hash>/checkpoint-00000012.tmp
-//   ... every ps writes its part there, and copies it to the checkpoint directory ...
-//   fast.publish(step, parts, {...});   when all are there: it counts after a crash of the job
-//   fast.clear();                       when the checkpoint is in the checkpoint directory
-//   fast.rescue(directory);             in the next job
+//   location = fast.begin(step);        -> <base>/checkpoints-<hash>/checkpoint-00000012.tmp
+//   ... every ps writes its part there and copies it to the checkpoint directory ...
+//   fast.publish(step, parts, {...});   all parts are written: usable after a crash of the job
+//   fast.clear();                       the checkpoint is in the checkpoint directory
+//   fast.recover(directory);            in the next job
 //
-// docs/checkpointing.md#two-levels says what it promises. Only `rescue` fails: a save goes on without.
+// Guarantees: docs/checkpointing.md#two-levels. Only `recover` throws: a failed fast level never fails a
+// save.
 #pragma once
 
 #include <cstdint>
@@ -23,61 +24,61 @@
 
 namespace capstan::io {
 
-/// Where a ps writes its part first.
-struct FastPlace {
-  std::filesystem::path folder = {};  // empty: there is no fast level
-  /// What the file kOwnerFile beside the folder says, if it is the coordinator's own; empty: the coordinator
-  /// has none.
+/// Location to which a ps writes its part first.
+struct FastLocation {
+  std::filesystem::path directory = {};  // empty: no fast level
+  /// Text of the coordinator's kOwnerFile beside the directory, by which a ps recognizes that it sees the
+  /// same one; empty if the coordinator's host has none.
   std::string owner = {};
 };
 
-/// In the folder of one checkpoint directory's fast checkpoints: the number in kFastLevelFile, one of the
-/// process that saves, and the checkpoint directory.
+/// File beside the fast checkpoints: the number in kFastLevelFile, a random number of the saving process, and
+/// the path of the checkpoint directory.
 inline constexpr const char* kOwnerFile = "owner";
-/// In a checkpoint directory: a number that says which fast checkpoints are its own.
+/// File in a checkpoint directory: a random number that identifies its fast checkpoints.
 inline constexpr const char* kFastLevelFile = "fast-level";
 
-/// Of one checkpoint directory, as the coordinator keeps it. One thread at a time.
+/// The fast level of one checkpoint directory, as seen by the coordinator. One thread at a time.
 class FastLevel {
  public:
-  /// `base` is --checkpoint-fast-dir; empty: there is none, and what an earlier job left in one does not
-  /// count any more when a checkpoint has been saved without. Touches no file. Throws Error invalid_argument
-  /// when it is not absolute.
+  /// `base` is --checkpoint-fast-dir; empty disables the level, and the first checkpoint saved without it
+  /// invalidates fast checkpoints of earlier jobs. Touches no file. Throws Error(invalid_argument) if `base`
+  /// is not absolute.
   FastLevel(std::filesystem::path base, std::filesystem::path directory);
 
   explicit operator bool() const noexcept { return !base_.empty(); }
 
-  /// Removes what a crashed save left behind, and makes a folder for the parts of `step`. Where that cannot
-  /// be made the log says so, once; those of other hosts may be.
-  FastPlace begin(std::int64_t step);
-  /// All parts lie in the folder of `begin`, seen from here: now it is a checkpoint, the only one there.
-  /// False when it could not be, which the log says.
+  /// Removes the remains of a crashed save and creates a directory for the parts of `step`. Logs one warning
+  /// if that fails on this host, and returns the location without owner: it may work on other hosts.
+  FastLocation begin(std::int64_t step);
+  /// Turns the directory of `begin` into the only checkpoint of this level. REQUIRES: this host sees all
+  /// parts. Returns false, and logs the reason, on failure.
   bool publish(std::int64_t step, std::span<const PartReport> parts, const PublishOptions& options);
-  /// The newest checkpoint is in the checkpoint directory: nothing is needed here.
+  /// Removes all fast checkpoints; call when the newest one is in the checkpoint directory.
   void clear() noexcept;
-  /// At the end of a job. A checkpoint that did not reach the checkpoint directory stays.
-  void leave() noexcept;
+  /// Cleans up at the end of a job; keeps a checkpoint that did not reach the checkpoint directory.
+  void close() noexcept;
 
-  /// Brings a whole checkpoint that is newer than all of `directory` there. One that is damaged is passed
-  /// over, with a word in the log. Returns its step. Throws Error: resource_exhausted and the like when it
-  /// cannot be written.
-  std::optional<std::int64_t> rescue(CheckpointDirectory& directory);
+  /// Copies the newest undamaged fast checkpoint to `directory` if it is newer than all checkpoints there,
+  /// and clears this level. Returns its step. Logs and skips damaged ones. Throws Error, such as
+  /// resource_exhausted, if the copy cannot be written.
+  std::optional<std::int64_t> recover(CheckpointDirectory& directory);
 
-  /// Of this checkpoint directory, below `base`.
-  const std::filesystem::path& folder() const noexcept { return folder_; }
+  /// Directory of these fast checkpoints, below `base`.
+  const std::filesystem::path& path() const noexcept { return path_; }
 
  private:
   std::string owner_text() const;
   bool owner_is_ours() const;
-  /// Nothing when there is none, when it is of another checkpoint directory, or when another user could have
-  /// put it there, which the log says once.
-  std::optional<FastDirectory> ours() noexcept;
+  /// Returns nothing if the directory is missing, belongs to another checkpoint directory, or could have been
+  /// planted by another user; logs the last case once.
+  std::optional<FastDirectory> open_owned() noexcept;
   void warn_once(const std::exception& error) noexcept;
 
   std::filesystem::path base_;
   std::filesystem::path directory_;
-  std::filesystem::path folder_;
-  std::string process_;
+  std::filesystem::path path_;
+  std::string process_;  // random number of this process
   bool warned_ = false;
 };
 

@@ -1,4 +1,4 @@
-// faults.cpp -- the checks of a reader, one by one, each allowed to fail.
+// faults.cpp -- the checks of CheckpointReader, run one by one; each may fail.
 #include "io/hdf5/faults.hpp"
 
 #include <fmt/format.h>
@@ -20,9 +20,9 @@ namespace fs = std::filesystem;
 
 class Findings {
  public:
-  /// True when the check passes.
+  /// Runs `check`; records a fault and returns false if it throws Error(data_loss).
   template <class Check>
-  bool try_to(const std::string& file, const std::string& dataset, const Check& check) {
+  bool passes(const std::string& file, const std::string& dataset, const Check& check) {
     try {
       check();
       return true;
@@ -40,24 +40,25 @@ class Findings {
   std::vector<Fault> faults_;
 };
 
-void find_in_part(Findings& findings, const fs::path& folder, const PartReport& part, const BytesDone& done) {
-  const fs::path file = folder / part.file;
-  // Of a file of another size no offset means anything.
-  if (!findings.try_to(part.file, "", [&] { check_hdf5_file(file, part.bytes); })) return;
-  findings.try_to(part.file, "", [&] { check_part(file, part); });
+void find_in_part(Findings& findings, const fs::path& directory, const PartReport& part,
+                  const BytesDone& done) {
+  const fs::path file = directory / part.file;
+  // The offsets are meaningless if the size differs.
+  if (!findings.passes(part.file, "", [&] { check_hdf5_file(file, part.bytes); })) return;
+  findings.passes(part.file, "", [&] { check_part(file, part); });
   const FileDescriptor from = open_to_read(file);
   for (const DatasetReport& dataset : part.datasets) {
     const std::string path = dataset_path(dataset.variable, dataset.which);
-    findings.try_to(part.file, path, [&] {
+    findings.passes(part.file, path, [&] {
       check_dataset(from, file, dataset.offset, data_bytes(dataset), dataset.xxh3, path, done);
     });
   }
 }
 
-void find_in_base(Findings& findings, const fs::path& folder, const Base& base, const BytesDone& done) {
-  fs::path there;
-  if (!findings.try_to(kManifestFile, "", [&] { there = find_base(folder, base); })) return;
-  for (Fault& fault : find_faults(there, done)) {
+void find_in_base(Findings& findings, const fs::path& directory, const Base& base, const BytesDone& done) {
+  fs::path base_path;
+  if (!findings.passes(kManifestFile, "", [&] { base_path = find_base(directory, base); })) return;
+  for (Fault& fault : find_faults(base_path, done)) {
     fault.file = fmt::format("../{}/{}", base.checkpoint, fault.file);
     findings.add(std::move(fault));
   }
@@ -65,20 +66,22 @@ void find_in_base(Findings& findings, const fs::path& folder, const Base& base, 
 
 }  // namespace
 
-std::vector<Fault> find_faults(const fs::path& folder, const BytesDone& done) {
+std::vector<Fault> find_faults(const fs::path& directory, const BytesDone& done) {
   std::error_code error;
-  if (!fs::exists(folder, error)) {
-    throw Error(Code::not_found, fmt::format("no checkpoint at {}", folder.string()));
+  if (!fs::exists(directory, error)) {
+    throw Error(Code::not_found, fmt::format("no checkpoint at {}", directory.string()));
   }
   Findings findings;
   Manifest manifest;
-  if (!findings.try_to(kManifestFile, "", [&] { manifest = read_manifest(folder); })) return findings.take();
-  findings.try_to(kMasterFile, "",
-                  [&] { check_master(folder / kMasterFile, manifest.master_bytes, manifest.master_xxh3); });
-  for (const PartReport& part : manifest.parts) find_in_part(findings, folder, part, done);
-  if (manifest.base) find_in_base(findings, folder, *manifest.base, done);
+  if (!findings.passes(kManifestFile, "", [&] { manifest = read_manifest(directory); }))
+    return findings.take();
+  findings.passes(kMasterFile, "", [&] {
+    check_master(directory / kMasterFile, manifest.master_bytes, manifest.master_xxh3);
+  });
+  for (const PartReport& part : manifest.parts) find_in_part(findings, directory, part, done);
+  if (manifest.base) find_in_base(findings, directory, *manifest.base, done);
   if (manifest.base && findings.none())
-    findings.try_to(kManifestFile, "", [&] { CheckpointReader reader(folder); });
+    findings.passes(kManifestFile, "", [&] { CheckpointReader reader(directory); });
   return findings.take();
 }
 

@@ -1,4 +1,4 @@
-// faults.hpp -- everything that is wrong with a checkpoint, not only the first thing.
+// faults.hpp -- finds all faults of a checkpoint, not only the first.
 #pragma once
 
 #include <filesystem>
@@ -10,14 +10,14 @@
 namespace capstan::io {
 
 struct Fault {
-  std::string file = {};     // in the folder: "part-00001-of-00002.h5"
-  std::string dataset = {};  // "variables/w/value"; empty when it is the file
-  std::string text = {};     // the whole sentence
+  std::string file = {};     // in the checkpoint: "part-00001-of-00002.h5"
+  std::string dataset = {};  // "variables/w/value"; empty if the fault concerns the file
+  std::string text = {};     // message, with the path
 };
 
-/// Reads every byte of the checkpoint in `folder`; none when all is as it was written. Without a readable
-/// manifest nothing else can be judged. Throws Error: not_found (no such folder), and for what says nothing
-/// about the checkpoint: permission_denied, resource_exhausted, internal.
-std::vector<Fault> find_faults(const std::filesystem::path& folder, const BytesDone& done = {});
+/// Reads every byte of the checkpoint in `directory` and of its base; returns no faults if all checksums
+/// match. Without a readable manifest, checks nothing else. Throws Error: not_found (no such directory), and
+/// errors that are not faults of the checkpoint: permission_denied, resource_exhausted, internal.
+std::vector<Fault> find_faults(const std::filesystem::path& directory, const BytesDone& done = {});
 
 }  // namespace capstan::io

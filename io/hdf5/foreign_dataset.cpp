@@ -1,4 +1,4 @@
-// foreign_dataset.cpp -- found by name or because it is the only one; HDF5 converts its elements.
+// foreign_dataset.cpp -- finds a dataset by name, or the only one; HDF5 converts its elements.
 #include "io/hdf5/foreign_dataset.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ std::optional<DType> float_type(hid_t type) {
   return exponent == 8 ? std::optional(DType::bfloat16) : std::nullopt;
 }
 
-/// The smallest of ours that holds all of its values.
+/// Returns the smallest dtype that holds all values of the type.
 std::optional<DType> integer_type(hid_t type) {
   const std::size_t bytes = H5Tget_size(type);
   const bool has_sign = H5Tget_sign(type) == H5T_SGN_2;
@@ -44,7 +44,7 @@ std::optional<DType> dtype_of(hid_t type) {
     case H5T_INTEGER:
       return integer_type(type);
     case H5T_ENUM:
-      // As h5py stores numpy.bool_, and we do.
+      // The representation of booleans in h5py and in checkpoints.
       return H5Tequal(type, h5::file_type(DType::boolean)) > 0 ? std::optional(DType::boolean) : std::nullopt;
     default:
       return std::nullopt;
@@ -52,7 +52,7 @@ std::optional<DType> dtype_of(hid_t type) {
 }
 
 herr_t add_dataset_name(hid_t group, const char* name, const H5L_info_t* /*info*/, void* names) {
-  const Object object(H5Oopen(group, name, H5P_DEFAULT));  // of a link that leads nowhere there is none
+  const Object object(H5Oopen(group, name, H5P_DEFAULT));  // invalid for a dangling link
   if (object.get() >= 0 && H5Iget_type(object.get()) == H5I_DATASET) {
     static_cast<std::vector<std::string>*>(names)->emplace_back(name);
   }
@@ -60,8 +60,8 @@ herr_t add_dataset_name(hid_t group, const char* name, const H5L_info_t* /*info*
 }
 
 std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 20;
-  const std::size_t shown = std::min(names.size(), kMost);
+  constexpr std::size_t kMaxListed = 20;
+  const std::size_t shown = std::min(names.size(), kMaxListed);
   return fmt::format("{}{}",
                      fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
                      shown < names.size() ? ", ..." : "");
@@ -75,7 +75,7 @@ struct ForeignDataset::Open {
   std::vector<std::uint64_t> shape;
   DType dtype = DType::float32;
   bool scalar = false;
-  // The last goes first: HDF5 wants the file to be closed behind what is in it.
+  // Members are destroyed in reverse order: the dataset must be closed before its file.
   h5::File file;
   h5::Dataset dataset;
 
@@ -88,35 +88,38 @@ struct ForeignDataset::Open {
     h5::check(H5Lvisit(file.get(), H5_INDEX_NAME, H5_ITER_NATIVE, add_dataset_name, &names), "H5Lvisit",
               path);
     if (name.empty()) {
-      if (names.empty()) throw refused(Code::not_found, "has no dataset");
+      if (names.empty()) throw refused(Code::not_found, "no dataset in this file");
       if (names.size() > 1) {
-        throw refused(Code::invalid_argument, fmt::format("has {} datasets; say which one with --dataset: {}",
-                                                          names.size(), listed(names)));
+        throw refused(Code::invalid_argument,
+                      fmt::format("{} datasets, expected one; select it with --dataset: {}", names.size(),
+                                  listed(names)));
       }
       name = names.front();
     }
     const hid_t found = H5Dopen2(file.get(), name.c_str(), H5P_DEFAULT);
     if (found < 0) {
-      throw refused(Code::not_found, fmt::format("has no dataset \"{}\"; it has {}", name,
+      throw refused(Code::not_found, fmt::format("no dataset \"{}\"; the file has {}", name,
                                                  names.empty() ? "none" : listed(names)));
     }
     dataset.reset(found);
   }
 
-  void look() {
+  void read_type_and_shape() {
     const h5::Type type(h5::check(H5Dget_type(dataset.get()), "H5Dget_type", path));
     const auto found = dtype_of(type.get());
     if (!found) {
       throw refused(
           Code::invalid_argument,
-          fmt::format("\"{}\" has elements that no variable can have; those are floats of 2, 4 and 8 bytes, "
-                      "integers up to int64, and bool",
-                      name));
+          fmt::format(
+              "unsupported element type of \"{}\", expected floats of 2, 4 or 8 bytes, integers up to "
+              "int64, or bool",
+              name));
     }
     dtype = *found;
     const h5::Space space(h5::check(H5Dget_space(dataset.get()), "H5Dget_space", path));
     if (H5Sget_simple_extent_type(space.get()) == H5S_NULL) {
-      throw refused(Code::invalid_argument, fmt::format("\"{}\" has no elements and no shape", name));
+      throw refused(Code::invalid_argument,
+                    fmt::format("\"{}\" has a null dataspace, expected a shape", name));
     }
     shape = h5::shape_of(space, path);
     scalar = shape.empty();
@@ -127,15 +130,15 @@ struct ForeignDataset::Open {
 
 ForeignDataset::ForeignDataset(const std::filesystem::path& path, const std::string& name)
     : open_(std::make_unique<Open>()) {
-  (void)open_to_read(path);  // a missing file is not_found, in our words
+  (void)open_to_read(path);  // HDF5 does not report a missing file as not_found
   const h5::Session session;
   try {
     open_->path = path;
     open_->name = name;
-    if (H5Fis_hdf5(path.c_str()) <= 0) throw open_->refused(Code::data_loss, "is no HDF5 file");
+    if (H5Fis_hdf5(path.c_str()) <= 0) throw open_->refused(Code::data_loss, "not an HDF5 file");
     open_->file = h5::open_file(path);
     open_->find();
-    open_->look();
+    open_->read_type_and_shape();
   } catch (...) {
     open_.reset();  // under the lock
     throw;

@@ -1,4 +1,4 @@
-// foreign_dataset.hpp -- one dataset of an HDF5 file, whoever wrote it, as a variable could hold it.
+// foreign_dataset.hpp -- one dataset of any HDF5 file, converted to a dtype of variables.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,23 @@
 
 namespace capstan::io {
 
-/// One thread at a time. Chunked and compressed ones too; big-endian numbers are turned, and integers that no
-/// variable has become the next larger that one has.
+/// Reads datasets of any layout, chunked and compressed ones included. Converts big-endian numbers, and other
+/// integer types to the smallest dtype that holds them. One thread at a time.
 class ForeignDataset {
  public:
-  /// `name` may be empty when the file has one dataset only. Throws Error: not_found (file or dataset; lists
-  /// what there is), invalid_argument (several datasets and no name, elements that no variable can have),
-  /// data_loss (no HDF5).
+  /// `name` may be empty if the file has exactly one dataset. Throws Error: not_found (file or dataset; lists
+  /// the datasets), invalid_argument (several datasets and no name, unsupported element type), data_loss (not
+  /// an HDF5 file).
   ForeignDataset(const std::filesystem::path& path, const std::string& name);
   ~ForeignDataset();
   ForeignDataset(const ForeignDataset&) = delete;
   ForeignDataset& operator=(const ForeignDataset&) = delete;
 
   DType dtype() const noexcept;
-  /// (1) of a scalar.
+  /// {1} for a scalar.
   const std::vector<std::uint64_t>& shape() const noexcept;
-  /// Rows [first, first + rows), which must be there, into room for them. Throws Error data_loss.
+  /// Reads rows [first, first + rows) to `out`, which has capacity for them. Throws Error(data_loss).
+  /// REQUIRES: the rows exist.
   void read(std::uint64_t first, std::uint64_t rows, void* out) const;
 
  private:

@@ -1,4 +1,4 @@
-// h5.cpp -- thin checked calls into the HDF5 C library; a call that fails keeps its C name in the message.
+// h5.cpp -- checked calls of the HDF5 C library; messages contain the C name of the failed call.
 #include "io/hdf5/h5.hpp"
 
 #include <fmt/format.h>
@@ -13,22 +13,23 @@ std::mutex& process_lock() {
   return mutex;
 }
 
-/// The innermost record says what happened; the outer ones only pass it on.
-herr_t keep_first(unsigned depth, const H5E_error2_t* record, void* text) {
+/// H5Ewalk2 callback: takes the innermost record, which has the cause; the outer ones only propagate it.
+herr_t take_innermost(unsigned depth, const H5E_error2_t* record, void* text) {
   if (depth == 0 && record->desc != nullptr) *static_cast<std::string*>(text) = record->desc;
   return 0;
 }
 
 std::string error_stack() {
   std::string text;
-  if (H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, &text) < 0 || text.empty()) text = "no reason given";
-  std::erase(text, '\n');  // of a time of day, in the middle of it
+  if (H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_innermost, &text) < 0 || text.empty())
+    text = "no reason given";
+  std::erase(text, '\n');  // HDF5 formats a time with ctime, which appends a newline
   return text;
 }
 
 Properties file_access() {
   Properties access = create_properties(H5P_FILE_ACCESS);
-  // flock fails on many parallel file systems, and a checkpoint is never written and read at once.
+  // flock fails on many parallel file systems, and a checkpoint is never read while it is written.
   check(H5Pset_file_locking(access.get(), /*use_file_locking=*/0, /*ignore_when_disabled=*/1),
         "H5Pset_file_locking", {});
   return access;
@@ -53,15 +54,15 @@ Session::~Session() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }
 hid_t check(hid_t answer, std::string_view call, const std::filesystem::path& file, Where where) {
   if (answer >= 0) return answer;
   const std::string reason = error_stack();
-  const auto says = [&](const char* words) { return reason.find(words) != std::string::npos; };
-  const bool full = says("No space left") || says("quota exceeded") || says("File too large");
+  const auto mentions = [&](const char* words) { return reason.find(words) != std::string::npos; };
+  const bool full = mentions("No space left") || mentions("quota exceeded") || mentions("File too large");
   throw call_failed(call, file.empty() ? reason : fmt::format("{}: {}", file.string(), reason), where,
                     full ? Code::resource_exhausted : Code::internal);
 }
 
 File create_file(const std::filesystem::path& path) {
   const Properties access = file_access();
-  // Large arrays start on a page: they can be mapped, and read past the page cache.
+  // Large arrays start at a page, for mmap and O_DIRECT.
   constexpr hsize_t kPageBytes = 4096;
   constexpr hsize_t kLargeBytes = 64 * 1024;
   check(H5Pset_alignment(access.get(), kLargeBytes, kPageBytes), "H5Pset_alignment", path);
@@ -116,7 +117,7 @@ void select_rows(const Space& space, const std::vector<std::uint64_t>& shape, st
 
 namespace {
 
-/// A 16-bit floating-point type of `exponent` bits; made once, and valid as long as the library is.
+/// Creates a 16-bit floating-point type with `exponent` exponent bits; called once per type and never closed.
 hid_t half_type(std::size_t exponent, std::size_t bias) {
   const hid_t type = check(H5Tcopy(H5T_IEEE_F32LE), "H5Tcopy", {});
   const std::size_t mantissa = 15 - exponent;
@@ -126,7 +127,7 @@ hid_t half_type(std::size_t exponent, std::size_t bias) {
   return type;
 }
 
-/// What h5py makes of a numpy.bool_.
+/// The enum type to which h5py maps numpy.bool_.
 hid_t bool_type() {
   const hid_t type = check(H5Tenum_create(H5T_STD_I8LE), "H5Tenum_create", {});
   const signed char no = 0;

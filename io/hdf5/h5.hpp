@@ -1,4 +1,4 @@
-// h5.hpp -- the HDF5 C library: owned handles, one lock, and failures with the library's own words.
+// h5.hpp -- the HDF5 C library: owned handles, one lock, and errors with HDF5's own message.
 #pragma once
 
 #include <hdf5.h>
@@ -16,9 +16,9 @@
 
 namespace capstan::io::h5 {
 
-/// Debian's HDF5 is not thread-safe, and ranks may be threads of one process. Whoever calls HDF5, or lets a
-/// handle go, holds a Session; it also keeps the library from printing its error stack, and puts the
-/// program's own setting back.
+/// Process-wide lock of HDF5: Debian's build is not thread-safe, and ranks may be threads of one process.
+/// Hold a Session while calling HDF5 or closing a handle. It also disables printing of the error stack, and
+/// restores the program's setting.
 class Session {
  public:
   Session();
@@ -38,7 +38,7 @@ struct IdTraits {
   static type none() noexcept { return -1; }
   static void free(type id) noexcept {
     (void)Close(id);
-  }  // a close that matters is called by name and checked
+  }  // unchecked: where a failure matters, the close is an explicit, checked call
 };
 using File = Handle<IdTraits<H5Fclose>>;
 using Group = Handle<IdTraits<H5Gclose>>;
@@ -48,28 +48,28 @@ using Type = Handle<IdTraits<H5Tclose>>;
 using Attribute = Handle<IdTraits<H5Aclose>>;
 using Properties = Handle<IdTraits<H5Pclose>>;
 
-/// Throws `call_failed(call, ...)` with the innermost message of HDF5's error stack and `file` when `answer`
-/// is negative. A full disk is resource_exhausted.
+/// Throws `call_failed(call, ...)` with the innermost message of HDF5's error stack and `file` if `answer` is
+/// negative; code resource_exhausted for a full disk, quota or file size limit, else internal.
 hid_t check(hid_t answer, std::string_view call, const std::filesystem::path& file,
             Where where = Where::here());
 
 File create_file(const std::filesystem::path& path);
 File open_file(const std::filesystem::path& path);
-/// H5Fclose with its answer checked: what could not be written is known only now.
+/// Calls H5Fclose and checks it: HDF5 may report failed writes only then.
 void close_file(File file, const std::filesystem::path& path);
 
 Properties create_properties(hid_t property_class);
-/// For H5Dcreate2 and H5Gcreate2: makes the groups in between.
+/// Link creation properties for H5Dcreate2 and H5Gcreate2 that create missing groups.
 Properties intermediate_groups();
 Space create_space(const std::vector<std::uint64_t>& shape);
-/// Sizes, none of a scalar. REQUIRES: no null space.
+/// Returns the dimensions; empty for a scalar. REQUIRES: not a null space.
 std::vector<std::uint64_t> shape_of(const Space& space, const std::filesystem::path& file);
 /// Selects rows [first_row, first_row + rows) with all their columns.
 void select_rows(const Space& space, const std::vector<std::uint64_t>& shape, std::uint64_t first_row,
                  std::uint64_t rows);
 
 hid_t memory_type(DType dtype);
-/// Little-endian, whatever this machine is.
+/// Little-endian on every machine.
 hid_t file_type(DType dtype);
 
 void write_attribute(hid_t object, const char* name, std::int64_t value);

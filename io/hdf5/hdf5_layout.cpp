@@ -1,4 +1,4 @@
-// hdf5_layout.cpp -- datasets that are allocated and never written through HDF5.
+// hdf5_layout.cpp -- contiguous datasets with early allocation and without fill values.
 #include "io/hdf5/hdf5_layout.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 using Object = Handle<h5::IdTraits<H5Oclose>>;
 
-h5::Properties allocated_at_once(const fs::path& file) {
+h5::Properties early_allocation(const fs::path& file) {
   h5::Properties create = h5::create_properties(H5P_DATASET_CREATE);
   h5::check(H5Pset_layout(create.get(), H5D_CONTIGUOUS), "H5Pset_layout", file);
   h5::check(H5Pset_alloc_time(create.get(), H5D_ALLOC_TIME_EARLY), "H5Pset_alloc_time", file);
@@ -27,7 +27,7 @@ h5::Properties allocated_at_once(const fs::path& file) {
 std::uint64_t add_dataset(const h5::File& to, const fs::path& file, const Hdf5Dataset& dataset) {
   const h5::Space space = h5::create_space(dataset.shape);
   const h5::Properties groups = h5::intermediate_groups();
-  const h5::Properties create = allocated_at_once(file);
+  const h5::Properties create = early_allocation(file);
   const h5::Dataset made(h5::check(H5Dcreate2(to.get(), dataset.path.c_str(), h5::file_type(dataset.dtype),
                                               space.get(), groups.get(), create.get(), H5P_DEFAULT),
                                    "H5Dcreate2", file));
@@ -39,7 +39,7 @@ std::uint64_t add_dataset(const h5::File& to, const fs::path& file, const Hdf5Da
 }
 
 void write_texts(hid_t object, const std::string& name, const std::vector<std::string>& texts) {
-  std::size_t length = 1;  // HDF5 has no strings of no length
+  std::size_t length = 1;  // HDF5 has no strings of length 0
   for (const std::string& text : texts) length = std::max(length, text.size());
   std::string all;
   for (const std::string& text : texts) all += text + std::string(length - text.size(), '\0');
@@ -71,13 +71,14 @@ void add_attribute(const h5::File& to, const fs::path& file, const Hdf5Attribute
   h5::write_attribute(object.get(), attribute.name.c_str(), std::get<std::string>(attribute.value));
 }
 
-/// No less than what the file will have.
-std::uint64_t most_bytes(std::span<const Hdf5Dataset> datasets, std::span<const Hdf5Attribute> attributes) {
-  constexpr std::uint64_t kAnyFile = std::uint64_t{64} << 10;
-  constexpr std::uint64_t kEach = std::uint64_t{8}
-                                  << 10;         // an object header, its links, and up to a page of alignment
-  constexpr std::uint64_t kEachAttribute = 512;  // short ones; texts are added
-  std::uint64_t bytes = kAnyFile + kEach * datasets.size() + kEachAttribute * attributes.size();
+/// Upper bound of the size of the file.
+std::uint64_t max_file_bytes(std::span<const Hdf5Dataset> datasets,
+                             std::span<const Hdf5Attribute> attributes) {
+  constexpr std::uint64_t kFileBytes = std::uint64_t{64} << 10;
+  // Per dataset: an object header, its links, and up to a page of alignment.
+  constexpr std::uint64_t kDatasetBytes = std::uint64_t{8} << 10;
+  constexpr std::uint64_t kAttributeBytes = 512;  // without the bytes of strings
+  std::uint64_t bytes = kFileBytes + kDatasetBytes * datasets.size() + kAttributeBytes * attributes.size();
   for (const Hdf5Dataset& dataset : datasets) {
     bytes += 4 * dataset.path.size() + dataset.shape.at(0) * row_bytes(dataset.shape, dataset.dtype);
   }
@@ -94,9 +95,8 @@ std::uint64_t most_bytes(std::span<const Hdf5Dataset> datasets, std::span<const 
 
 std::vector<std::uint64_t> lay_out_hdf5(const fs::path& file, std::span<const Hdf5Dataset> datasets,
                                         std::span<const Hdf5Attribute> attributes) {
-  // HDF5 1.10 crashes when the process ends if it could not write a file's metadata. So it is not let near a
-  // disk that is too full.
-  reserve(file, most_bytes(datasets, attributes));
+  // Reserve first: HDF5 1.10 crashes at process exit if it could not write a file's metadata.
+  reserve(file, max_file_bytes(datasets, attributes));
   const h5::Session session;
   h5::File to = h5::create_file(file);
   std::vector<std::uint64_t> offsets;

@@ -1,7 +1,7 @@
-// hdf5_layout.hpp -- an HDF5 file in which every array has its place before any has its bytes.
+// hdf5_layout.hpp -- creates an HDF5 file with allocated, unwritten datasets.
 //
-// HDF5 writes the metadata; whoever has the bytes then writes them to the offsets, in pieces of any size and
-// without the library.
+// HDF5 writes the metadata; the caller then writes the data to the returned offsets, in pieces of any size,
+// without HDF5.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Hdf5Dataset {
   std::vector<std::uint64_t> shape = {};
 };
 
-/// Several texts are stored as strings of one length, as numpy does.
+/// A list of strings is stored with fixed length, as numpy does.
 struct Hdf5Attribute {
   std::string object = {};  // "/", or the path of a group or dataset
   std::string name = {};
@@ -30,10 +30,10 @@ struct Hdf5Attribute {
       value = {};
 };
 
-/// Creates `file`, or empties the one that is there, which stays the same to who has it open. Returns the
-/// offset of each dataset's bytes, 0 for one without elements; large ones begin at a page. What is there
-/// until it is written is not defined. Throws Error resource_exhausted unless there is room for all of it on
-/// the disk.
+/// Creates `file`, or truncates an existing one, whose inode stays. Returns the offset of each dataset's
+/// data, 0 for one without elements; datasets of 64 KiB or more are aligned to 4 KiB. The data is undefined
+/// until it is written. Allocates the complete file; throws Error(resource_exhausted) if the disk is too
+/// full.
 std::vector<std::uint64_t> lay_out_hdf5(const std::filesystem::path& file,
                                         std::span<const Hdf5Dataset> datasets,
                                         std::span<const Hdf5Attribute> attributes);

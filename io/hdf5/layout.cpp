@@ -1,4 +1,4 @@
-// layout.cpp -- how checkpoints, parts and datasets are named, and which names are refused.
+// layout.cpp -- formats, parses and checks names of checkpoints, parts and datasets.
 #include "io/hdf5/layout.hpp"
 
 #include <fmt/format.h>
@@ -16,9 +16,9 @@ namespace capstan::io {
 namespace {
 
 /// H5S_MAX_RANK.
-constexpr std::size_t kMostAxes = 32;
+constexpr std::size_t kMaxRank = 32;
 
-/// Decimal digits and nothing else, at least `min_digits` of them.
+/// Parses a string of at least `min_digits` decimal digits and nothing else.
 std::optional<std::int64_t> parse_number(std::string_view digits, std::size_t min_digits) {
   if (digits.size() < min_digits || digits.front() == '-') return std::nullopt;
   if (digits.size() > min_digits && digits.front() == '0') return std::nullopt;  // one spelling per number
@@ -93,8 +93,8 @@ void check_names_apart(std::span<const std::string> names, bool increment) {
       if (std::binary_search(names.begin(), names.end(), prefix)) {
         throw Error(
             Code::invalid_argument,
-            fmt::format("variables \"{}\" and \"{}\" cannot be in one checkpoint: \"{}/{}\" holds the data "
-                        "of the first; rename one",
+            fmt::format("variables \"{}\" and \"{}\" cannot be in one checkpoint: \"{}/{}\" stores data of "
+                        "the first; rename one",
                         prefix, name, prefix, next));
       }
     }
@@ -115,9 +115,9 @@ void check_name_apart(const std::set<std::string>& names, const std::string& add
 }
 
 void check_shape(std::string_view array, std::span<const std::uint64_t> shape, DType dtype) {
-  if (shape.empty() || shape.size() > kMostAxes) {
+  if (shape.empty() || shape.size() > kMaxRank) {
     throw Error(Code::invalid_argument,
-                fmt::format("{} has rank {}; 1 to {} can be stored", array, shape.size(), kMostAxes));
+                fmt::format("{} has rank {}, expected 1 to {}", array, shape.size(), kMaxRank));
   }
   std::uint64_t bytes = size_of(dtype);
   for (const std::uint64_t dimension : shape) {

@@ -1,4 +1,4 @@
-// manifest.cpp -- manifest.json to and from memory, and the refusal of any that is not ours.
+// manifest.cpp -- encodes, decodes and validates manifest.json.
 #include "io/hdf5/manifest.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Values of a program lie up to two levels below the manifest's root, in "user_state" and "positions".
+/// The program's values are nested up to two levels below the root, in "user_state" and "positions".
 constexpr std::size_t kMaxValueDepth = kMaxJsonDepth - 2;
 
 Json value_of(const std::string& text, const std::string& source) {
@@ -34,7 +34,7 @@ Json user_state_of(const Manifest& manifest) {
 Json settings_of(const Manifest& manifest) {
   Json settings = value_of(manifest.settings, "the settings of a checkpoint");
   if (settings.is_object()) return settings;
-  throw Error(Code::invalid_argument, "the settings of a checkpoint are not a JSON object");
+  throw Error(Code::invalid_argument, "the settings of a checkpoint are JSON, expected a JSON object");
 }
 
 Json positions_of(const Manifest& manifest) {
@@ -45,7 +45,7 @@ Json positions_of(const Manifest& manifest) {
   return positions;
 }
 
-/// Where the shards of each array begin, in all parts together.
+/// First rows of the shards of each array, over all parts, in ascending order.
 using ShardStarts = std::map<std::pair<std::string, std::string>, std::vector<std::uint64_t>>;
 
 ShardStarts starts_of(const std::vector<PartReport>& parts) {
@@ -87,8 +87,8 @@ Json part_to_json(const PartReport& part, const ShardStarts& starts) {
           {"datasets", std::move(datasets)}};
 }
 
-/// The numbers in "adam(learning_rate=0.1, nesterov=true)", which are exact: {"name": "adam",
-/// "learning_rate": 0.1, "nesterov": true}.
+/// Converts "adam(learning_rate=0.1, nesterov=true)" to {"name": "adam", "learning_rate": 0.1, "nesterov":
+/// true}. The numbers in the description are exact.
 Json optimizer_to_json(const std::string& description) {
   const auto open = description.find('(');
   Json json{{"name", description.substr(0, open)}};
@@ -107,7 +107,7 @@ Json optimizer_to_json(const std::string& description) {
       text = "[" + text + "]";
     }
     const Json value = try_parse_json(text);
-    json[name] = value.is_discarded() ? Json(text) : value;  // infinity is no JSON
+    json[name] = value.is_discarded() ? Json(text) : value;  // infinity is not JSON
   }
   return json;
 }
@@ -125,24 +125,26 @@ Json variable_to_json(const VariableInfo& variable) {
           {"slots", std::move(slots)}};
 }
 
-/// get<T> of nlohmann turns -1 and 1.5 into unsigned numbers without a word.
+/// Rejects -1 and 1.5, which nlohmann's get<T> silently converts to unsigned numbers.
 std::uint64_t unsigned_at(const Json& json, const char* key) {
   const Json& value = json.at(key);
   if (!value.is_number_unsigned())
-    throw Error(Code::invalid_argument, fmt::format("\"{}\" is not a count", key));
+    throw Error(Code::invalid_argument,
+                fmt::format("\"{}\" is {}, expected a non-negative integer", key, value.dump()));
   return value.get<std::uint64_t>();
 }
 
 std::int64_t integer_at(const Json& json, const char* key) {
   const Json& value = json.at(key);
   if (!value.is_number_integer())
-    throw Error(Code::invalid_argument, fmt::format("\"{}\" is not an integer", key));
+    throw Error(Code::invalid_argument, fmt::format("\"{}\" is {}, expected an integer", key, value.dump()));
   return value.get<std::int64_t>();
 }
 
 double number_at(const Json& json, const char* key) {
   const Json& value = json.at(key);
-  if (!value.is_number()) throw Error(Code::invalid_argument, fmt::format("\"{}\" is not a number", key));
+  if (!value.is_number())
+    throw Error(Code::invalid_argument, fmt::format("\"{}\" is {}, expected a number", key, value.dump()));
   return value.get<double>();
 }
 
@@ -153,7 +155,10 @@ DatasetReport dataset_from_json(const Json& json, const Json& variables) {
   if (!dtype) throw Error(Code::invalid_argument, "unknown dtype " + json.at("dtype").dump());
   dataset.dtype = *dtype;
   for (const Json& dimension : json.at("shape")) {
-    if (!dimension.is_number_unsigned()) throw Error(Code::invalid_argument, "a shape is not made of counts");
+    if (!dimension.is_number_unsigned()) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("\"shape\" is {}, expected non-negative integers", json.at("shape").dump()));
+    }
     dataset.shape.push_back(dimension.get<std::uint64_t>());
   }
   check_shape(dataset.variable, dataset.shape, dataset.dtype);
@@ -183,7 +188,8 @@ PartReport part_from_json(const Json& json, const Json& variables) {
 Base base_from_json(const Json& json) {
   Base base{json.at("checkpoint").get<std::string>(), json.at("manifest_xxh3").get<std::string>()};
   if (!step_of_name(base.checkpoint))
-    throw Error(Code::invalid_argument, fmt::format("its base \"{}\" is no checkpoint", base.checkpoint));
+    throw Error(Code::invalid_argument,
+                fmt::format("its base is \"{}\", expected the name of a checkpoint", base.checkpoint));
   return base;
 }
 
@@ -200,7 +206,7 @@ Manifest manifest_from_json(const Json& json) {
   check_base(manifest);
   manifest.user_state = json.at("user_state").dump();
   manifest.settings = json.at("settings").dump();
-  const Json positions = json.value("positions", Json::object());  // those of before have none
+  const Json positions = json.value("positions", Json::object());  // older manifests have none
   for (const auto& [name, position] : positions.items()) manifest.positions.emplace(name, position.dump());
   const Json counters = json.value("counters", Json::object());
   for (const auto& [name, value] : counters.items())
@@ -213,21 +219,23 @@ Manifest manifest_from_json(const Json& json) {
   return manifest;
 }
 
-/// Format and version first: a newer version may say the rest in another way.
-Json parse_checked(const std::string& text, const std::filesystem::path& folder) {
+/// Checks format and version first: a newer version may encode the rest differently.
+Json parse_checked(const std::string& text, const std::filesystem::path& directory) {
   Json json = parse_json(text, "its text", Code::data_loss);
   if (!json.is_object() || json.value("format", Json()) != kFormatName) {
-    throw Error(Code::invalid_argument, "is not the manifest of a Capstan checkpoint");
+    throw Error(Code::invalid_argument, "not the manifest of a Capstan checkpoint");
   }
   const Json version = json.value("version", Json());
   if (version != kFormatVersion && version != kIncrementVersion) {
     throw Error(Code::invalid_argument,
-                fmt::format("has format version {}; this build reads versions {} and {}", version.dump(),
-                            kFormatVersion, kIncrementVersion));
+                fmt::format("format version {}, expected {} or {}; read it with the version of Capstan that "
+                            "wrote it, or a newer one",
+                            version.dump(), kFormatVersion, kIncrementVersion));
   }
-  const std::string stored = read_whole_file(folder / kManifestSumFile);
+  const std::string stored = read_whole_file(directory / kManifestSumFile);
   if (stored != checksum_of(text) + "\n") {
-    throw Error(Code::invalid_argument, fmt::format("does not match its checksum in {}", kManifestSumFile));
+    throw Error(Code::invalid_argument,
+                fmt::format("damaged: differs from the checksum in {}", kManifestSumFile));
   }
   return json;
 }
@@ -239,14 +247,15 @@ void check_extents(const PartReport& part) {
   for (const DatasetReport& dataset : part.datasets) {
     if (dataset.rows > dataset.shape[0] || dataset.stored() > dataset.rows || dataset.offset > part.bytes ||
         data_bytes(dataset) > part.bytes - dataset.offset) {
-      throw Error(Code::invalid_argument, part.file + " has a dataset past its end");
+      throw Error(Code::invalid_argument, fmt::format("{} ends before its dataset {}", part.file,
+                                                      dataset_path(dataset.variable, dataset.which)));
     }
     extents.emplace_back(dataset.offset, dataset.offset + data_bytes(dataset));
   }
   std::sort(extents.begin(), extents.end());
   for (std::size_t i = 1; i < extents.size(); ++i) {
     if (extents[i].first < extents[i - 1].second)
-      throw Error(Code::invalid_argument, part.file + " has datasets that overlap");
+      throw Error(Code::invalid_argument, part.file + " has overlapping datasets");
   }
 }
 
@@ -260,9 +269,9 @@ void check_base(const Manifest& manifest) {
   for (const VariableInfo& variable : manifest.variables) {
     if (variable.changed.has_value() == manifest.base.has_value()) continue;
     throw Error(Code::invalid_argument,
-                fmt::format("\"{}\": {}", variable.name,
-                            manifest.base ? "an increment does not say which of its rows changed"
-                                          : "rows that changed, and nothing that they belong to"));
+                fmt::format("variable \"{}\" has {}", variable.name,
+                            manifest.base ? "no row numbers, expected them in an increment"
+                                          : "row numbers of an increment, expected a base"));
   }
 }
 
@@ -291,40 +300,40 @@ std::string to_json(const Manifest& manifest) {
   return json.dump(1) + "\n";
 }
 
-std::string manifest_checksum(const std::filesystem::path& folder) {
-  const std::string text = read_whole_file(folder / kManifestSumFile);
+std::string manifest_checksum(const std::filesystem::path& directory) {
+  const std::string text = read_whole_file(directory / kManifestSumFile);
   return text.substr(0, text.find('\n'));
 }
 
-bool is_base(const std::filesystem::path& folder, const Base& base) {
-  const std::string name = folder.filename().string();
+bool is_base(const std::filesystem::path& directory, const Base& base) {
+  const std::string name = directory.filename().string();
   std::error_code error;
   return (name == base.checkpoint || name == base.checkpoint + std::string(kReplaced)) &&
-         std::filesystem::exists(folder / kManifestSumFile, error) &&
-         manifest_checksum(folder) == base.manifest_xxh3;
+         std::filesystem::exists(directory / kManifestSumFile, error) &&
+         manifest_checksum(directory) == base.manifest_xxh3;
 }
 
 std::filesystem::path find_base(const std::filesystem::path& increment, const Base& base) {
-  const auto clean = full_name(increment);
+  const auto clean = canonical_path(increment);
   const auto refused = [&](std::string_view why) {
-    return Error(Code::data_loss, fmt::format("{} has the rows that changed since {}, {}", clean.string(),
-                                              base.checkpoint, why));
+    return Error(Code::data_loss,
+                 fmt::format("{} is an increment on {}, which {}", clean.string(), base.checkpoint, why));
   };
-  bool there = false;
+  bool exists = false;
   for (const std::string_view suffix : {std::string_view(), kReplaced}) {
-    auto folder = clean.parent_path() / base.checkpoint;
-    folder += suffix;
+    auto directory = clean.parent_path() / base.checkpoint;
+    directory += suffix;
     std::error_code error;
-    there = there || std::filesystem::exists(folder, error);
-    if (!is_base(folder, base)) continue;
-    if (base_of(folder)) throw refused("which is an increment itself");
-    return folder;
+    exists = exists || std::filesystem::exists(directory, error);
+    if (!is_base(directory, base)) continue;
+    if (base_of(directory)) throw refused("is itself an increment, expected a full checkpoint");
+    return directory;
   }
-  throw refused(there ? "which is another one by now" : "which is missing");
+  throw refused(exists ? "was replaced: the checksum of its manifest differs" : "is missing");
 }
 
-std::optional<Base> base_of(const std::filesystem::path& folder) {
-  const auto file = folder / kManifestFile;
+std::optional<Base> base_of(const std::filesystem::path& directory) {
+  const auto file = directory / kManifestFile;
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return std::nullopt;
   const Json json = try_parse_json(read_whole_file(file));
@@ -332,18 +341,18 @@ std::optional<Base> base_of(const std::filesystem::path& folder) {
   try {
     return base_from_json(json.at("base"));
   } catch (const nlohmann::json::exception&) {
-    return std::nullopt;  // whoever reads it says what is wrong with it
+    return std::nullopt;  // read_manifest reports the fault
   }
 }
 
-Manifest read_manifest(const std::filesystem::path& folder) {
-  const auto file = folder / kManifestFile;
+Manifest read_manifest(const std::filesystem::path& directory) {
+  const auto file = directory / kManifestFile;
   if (!std::filesystem::exists(file)) throw Error(Code::data_loss, file.string() + " is missing");
   const std::string text = read_whole_file(file);
   try {
-    return manifest_from_json(parse_checked(text, folder));
+    return manifest_from_json(parse_checked(text, directory));
   } catch (const nlohmann::json::exception& error) {
-    throw Error(Code::data_loss, fmt::format("{} lacks something: {}", file.string(), error.what()));
+    throw Error(Code::data_loss, fmt::format("{} is incomplete: {}", file.string(), error.what()));
   } catch (const Error& error) {
     if (error.code() == Code::resource_exhausted || error.code() == Code::permission_denied) throw;
     throw Error(Code::data_loss, fmt::format("{}: {}", file.string(), error.what()));

@@ -1,4 +1,4 @@
-// master.cpp -- one H5Pset_virtual a part, with file names relative to the master's folder.
+// master.cpp -- one H5Pset_virtual per part, with file names relative to the master's directory.
 #include "io/hdf5/master.hpp"
 
 #include <fmt/format.h>
@@ -19,10 +19,10 @@ struct Array {
   std::string_view variable;
   std::string_view which;
   DType dtype;
-  std::vector<std::uint64_t> shape;  // as it is shown
+  std::vector<std::uint64_t> shape;  // of the virtual dataset
 };
 
-/// H5Pset_virtual reads "%b" in a name as a block number and "%%" as one percent sign.
+/// Escapes a name for H5Pset_virtual, in which "%b" is a block number and "%%" a percent sign.
 std::string escaped(std::string_view name) {
   std::string text;
   for (const char c : name) text.append(c == '%' ? 2 : 1, c);
@@ -48,18 +48,18 @@ std::vector<Piece> pieces_of(const Array& array, std::span<const PartReport> par
   return pieces;
 }
 
-void map_pieces(const h5::Properties& create, const Array& array, const h5::Space& whole,
+void map_pieces(const h5::Properties& create, const Array& array, const h5::Space& array_space,
                 std::span<const PartReport> parts, const std::filesystem::path& file) {
   const std::string path = escaped(fmt::format("/{}", dataset_path(array.variable, array.which)));
   std::uint64_t at = 0;
   for (const auto& [part, dataset] : pieces_of(array, parts)) {
     auto shape = array.shape;
     shape[0] = dataset->stored();
-    if (shape[0] == 0) continue;  // a selection of nothing cannot be mapped
-    h5::select_rows(whole, array.shape, at, shape[0]);
+    if (shape[0] == 0) continue;  // an empty selection cannot be mapped
+    h5::select_rows(array_space, array.shape, at, shape[0]);
     at += shape[0];
     const h5::Space source = h5::create_space(shape);
-    h5::check(H5Pset_virtual(create.get(), whole.get(), part->file.c_str(), path.c_str(), source.get()),
+    h5::check(H5Pset_virtual(create.get(), array_space.get(), part->file.c_str(), path.c_str(), source.get()),
               "H5Pset_virtual", file);
   }
 }
@@ -67,19 +67,19 @@ void map_pieces(const h5::Properties& create, const Array& array, const h5::Spac
 void write_array(const h5::File& to, const std::filesystem::path& file, const Array& array,
                  std::span<const PartReport> parts) {
   const h5::Properties create = h5::create_properties(H5P_DATASET_CREATE);
-  const std::uint64_t missing = missing_value_bits(array.dtype);  // its low bytes come first
+  const std::uint64_t missing = missing_value_bits(array.dtype);  // little-endian: HDF5 reads its low bytes
   h5::check(H5Pset_fill_value(create.get(), h5::memory_type(array.dtype), &missing), "H5Pset_fill_value",
             file);
   h5::check(H5Pset_obj_track_times(create.get(), 0), "H5Pset_obj_track_times", file);
-  const h5::Space whole = h5::create_space(array.shape);
+  const h5::Space array_space = h5::create_space(array.shape);
   const bool empty = std::find(array.shape.begin(), array.shape.end(), 0U) != array.shape.end();
-  if (!empty) map_pieces(create, array, whole, parts, file);
-  h5::check(H5Sselect_all(whole.get()), "H5Sselect_all", file);
+  if (!empty) map_pieces(create, array, array_space, parts, file);
+  h5::check(H5Sselect_all(array_space.get()), "H5Sselect_all", file);
 
   const std::string path = dataset_path(array.variable, array.which);
   const h5::Properties groups = h5::intermediate_groups();
   const h5::Dataset dataset(h5::check(H5Dcreate2(to.get(), path.c_str(), h5::file_type(array.dtype),
-                                                 whole.get(), groups.get(), create.get(), H5P_DEFAULT),
+                                                 array_space.get(), groups.get(), create.get(), H5P_DEFAULT),
                                       "H5Dcreate2", file));
 }
 
@@ -105,8 +105,8 @@ void write_variable(const h5::File& to, const std::filesystem::path& file, const
 
 }  // namespace
 
-void write_master(const std::filesystem::path& folder, const Manifest& manifest) {
-  const auto file = folder / kMasterFile;
+void write_master(const std::filesystem::path& directory, const Manifest& manifest) {
+  const auto file = directory / kMasterFile;
   {
     const h5::Session session;
     h5::File to = h5::create_file(file);

@@ -7,8 +7,8 @@
 
 namespace capstan::io {
 
-/// Writes `<folder>/checkpoint.h5` over the parts beside it and fsyncs it. That of an increment shows the
-/// rows that changed, one after the other, and their numbers.
-void write_master(const std::filesystem::path& folder, const Manifest& manifest);
+/// Writes and fsyncs `<directory>/checkpoint.h5`, which maps the parts beside it. For an increment, it shows
+/// only the rows that changed, consecutively, and their row numbers.
+void write_master(const std::filesystem::path& directory, const Manifest& manifest);
 
 }  // namespace capstan::io

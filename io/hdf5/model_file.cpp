@@ -1,4 +1,4 @@
-// model_file.cpp -- the index of a model file to and from bytes. Never asks HDF5.
+// model_file.cpp -- encodes and decodes the index of a model file, without HDF5.
 #include "io/hdf5/model_file.hpp"
 
 #include <fmt/format.h>
@@ -18,11 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// The tail: bytes of the index and their checksum, 16 hexadecimal digits each, then this.
+// The tail: size and checksum of the index, 16 hexadecimal digits each, then the magic.
 constexpr std::string_view kMagic("capstan-model\r\n\n", 16);
 constexpr std::size_t kDigits = 16;
 constexpr std::size_t kTailBytes = 2 * kDigits + kMagic.size();
-constexpr std::uint64_t kMostIndexBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMaxIndexBytes = std::uint64_t{1} << 30;
 
 Error damaged(const fs::path& file, std::string_view fault) {
   return Error(Code::data_loss, fmt::format("{}: {}", file.string(), fault));
@@ -37,13 +37,13 @@ Tail read_tail(const FileDescriptor& from, const fs::path& file, std::uint64_t b
   std::string tail(kTailBytes, '\0');
   if (bytes >= kTailBytes) read_at(from, file, bytes - kTailBytes, tail.data(), tail.size());
   if (!tail.ends_with(kMagic)) {
-    throw damaged(file, "is no model of `capstan checkpoint export`, or its end is missing");
+    throw damaged(file, "not a model of `capstan checkpoint export`, or truncated");
   }
   Tail found{0, tail.substr(kDigits, kDigits)};
   const auto [end, error] = std::from_chars(tail.data(), tail.data() + kDigits, found.index_bytes, 16);
   if (error != std::errc{} || end != tail.data() + kDigits || found.index_bytes > bytes - kTailBytes ||
-      found.index_bytes > kMostIndexBytes) {
-    throw damaged(file, "is damaged: its last bytes do not say where its index is");
+      found.index_bytes > kMaxIndexBytes) {
+    throw damaged(file, "damaged: its last bytes contain no valid size of its index");
   }
   return found;
 }
@@ -51,7 +51,8 @@ Tail read_tail(const FileDescriptor& from, const fs::path& file, std::uint64_t b
 std::uint64_t count_at(const Json& json, const char* key) {
   const Json& value = json.at(key);
   if (!value.is_number_unsigned())
-    throw Error(Code::invalid_argument, fmt::format("\"{}\" is not a count", key));
+    throw Error(Code::invalid_argument,
+                fmt::format("\"{}\" is {}, expected a non-negative integer", key, value.dump()));
   return value.get<std::uint64_t>();
 }
 
@@ -73,17 +74,18 @@ DatasetReport array_from_json(const Json& json) {
 
 ModelIndex index_from_json(const Json& json, std::uint64_t hdf5_bytes) {
   if (!json.is_object() || json.value("format", Json()) != kModelFormat) {
-    throw Error(Code::invalid_argument, "its index is not that of a Capstan model");
+    throw Error(Code::invalid_argument, "not the index of a Capstan model");
   }
   if (const Json version = json.value("version", Json()); version != kModelVersion) {
-    throw Error(Code::invalid_argument, fmt::format("has format version {}; this build reads version {}",
-                                                    version.dump(), kModelVersion));
+    throw Error(Code::invalid_argument,
+                fmt::format("format version {}, expected {}; export the model with this version of Capstan",
+                            version.dump(), kModelVersion));
   }
   ModelIndex index{.step = json.at("step").get<std::int64_t>()};
   index.contents.bytes = count_at(json, "hdf5_bytes");
   if (index.contents.bytes != hdf5_bytes) {
-    throw Error(Code::invalid_argument, fmt::format("has {} bytes in front of its index; {} were written",
-                                                    hdf5_bytes, index.contents.bytes));
+    throw Error(Code::invalid_argument,
+                fmt::format("{} bytes before its index, expected {}", hdf5_bytes, index.contents.bytes));
   }
   index.contents.metadata_xxh3 = json.at("metadata_xxh3").get<std::string>();
   for (const Json& array : json.at("arrays")) index.contents.datasets.push_back(array_from_json(array));
@@ -129,11 +131,11 @@ ModelIndex read_model_index(const FileDescriptor& from, const fs::path& file) {
   const std::uint64_t hdf5_bytes = bytes - kTailBytes - tail.index_bytes;
   std::string text(static_cast<std::size_t>(tail.index_bytes), '\0');
   read_at(from, file, hdf5_bytes, text.data(), text.size());
-  if (checksum_of(text) != tail.xxh3) throw damaged(file, "is damaged: the checksum of its index differs");
+  if (checksum_of(text) != tail.xxh3) throw damaged(file, "damaged: the checksum of its index differs");
   try {
     return index_from_json(parse_json(text, "its index", Code::data_loss), hdf5_bytes);
   } catch (const nlohmann::json::exception& error) {
-    throw damaged(file, fmt::format("its index lacks something: {}", error.what()));
+    throw damaged(file, fmt::format("its index is incomplete: {}", error.what()));
   } catch (const Error& error) {
     throw damaged(file, error.what());
   }

@@ -1,4 +1,4 @@
-// model_file.hpp -- the file that serves a model: HDF5 with an index behind it (docs/checkpoints.md).
+// model_file.hpp -- the model file for serving: HDF5 followed by an index (docs/checkpoints.md).
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace capstan::io {
 inline constexpr std::string_view kModelFormat = "capstan-model";
 inline constexpr int kModelVersion = 1;
 
-/// What the index says: `contents` is the HDF5 file in front of it, with every array whole.
+/// Decoded index. `contents` describes the HDF5 file before it, in which every array is contiguous.
 struct ModelIndex {
   std::int64_t step = 0;
   PartReport contents = {};  // `file` is empty
 };
 
-/// The bytes behind the HDF5 file: the index and the tail that finds and checks it.
+/// Returns the bytes that follow the HDF5 file: the index, and the tail with its size and checksum.
 std::string model_index_bytes(const ModelIndex& index);
 
-/// Ends as a model does, whole or not.
+/// Returns true if the file ends with a valid tail; checks nothing else.
 bool looks_like_model(const std::filesystem::path& file) noexcept;
 
-/// Reads and checks the index of `file`, which is open as `from`; reads no arrays. Throws Error data_loss
-/// naming file and fault.
+/// Reads and checks the index of `file`, which is open as `from`; reads no arrays. Throws Error(data_loss)
+/// that names the file and the fault.
 ModelIndex read_model_index(const FileDescriptor& from, const std::filesystem::path& file);
 
 }  // namespace capstan::io

@@ -1,5 +1,4 @@
-// part_writer.cpp -- HDF5 makes the file; the rows are written in one pass, checksummed slab by slab while
-// they are in the cache.
+// part_writer.cpp -- HDF5 creates the file; one pass writes and checksums the rows.
 #include "io/hdf5/part_writer.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +21,7 @@
 namespace capstan::io {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the checksums are of little-endian bytes");
+static_assert(std::endian::native == std::endian::little, "checksums cover little-endian bytes");
 
 constexpr std::uint64_t kSlabBytes = std::uint64_t{1} << 20;
 
@@ -38,12 +37,13 @@ void check_arrays(std::span<const PartArray> arrays) {
     const std::string name = fmt::format("{} of \"{}\"", array.which, array.variable);
     check_shape(name, array.shape, array.dtype);
     if (array.first_row > array.shape[0] || array.rows > array.shape[0] - array.first_row) {
-      throw Error(Code::invalid_argument, fmt::format("{}: rows {} to {} of {}", name, array.first_row,
-                                                      array.first_row + array.rows, array.shape[0]));
+      throw Error(Code::invalid_argument,
+                  fmt::format("{} has rows {} to {}, expected at most {}", name, array.first_row,
+                              array.first_row + array.rows, array.shape[0]));
     }
     if (array.stored() > array.rows)
-      throw Error(Code::invalid_argument,
-                  fmt::format("{}: {} of {} rows changed", name, array.stored(), array.rows));
+      throw Error(Code::invalid_argument, fmt::format("{} has {} changed rows, expected at most {}", name,
+                                                      array.stored(), array.rows));
     if (array.stored() > 0 && array.data == nullptr && !array.read)
       throw Error(Code::invalid_argument, name + " has no data");
     if (!seen.emplace(array.variable, array.which).second) {
@@ -60,8 +60,9 @@ std::vector<std::uint64_t> with_rows(std::vector<std::uint64_t> shape, std::uint
   return shape;
 }
 
-/// The file with everything in it but the rows, for which there is room.
-void make_file(const std::filesystem::path& file, std::span<const PartArray> arrays, PartReport& report) {
+/// Creates the file with its metadata and with space for the rows.
+void create_part_file(const std::filesystem::path& file, std::span<const PartArray> arrays,
+                      PartReport& report) {
   const std::int64_t version = is_increment(arrays) ? kIncrementVersion : kFormatVersion;
   std::vector<Hdf5Dataset> datasets;
   std::vector<Hdf5Attribute> attributes{{"/", "format", std::string(kFormatName)}, {"/", "version", version}};
@@ -91,22 +92,22 @@ void make_file(const std::filesystem::path& file, std::span<const PartArray> arr
   for (std::size_t i = 0; i < offsets.size(); ++i) report.datasets[i].offset = offsets[i];
 }
 
-/// Writes a dataset's rows where they belong, past HDF5, which would keep others of this process waiting.
-/// Returns their checksum.
+/// Writes a dataset's rows at its offset, without HDF5, whose lock would block other threads. Returns their
+/// checksum.
 std::string write_rows(DirectWriter& to, const DatasetReport& dataset, const PartArray& array) {
   Checksum sum;
-  const std::uint64_t bytes_a_row = row_bytes(array.shape, array.dtype);
-  if (bytes_a_row == 0) return sum.hex();
-  const std::uint64_t rows_a_slab = std::max<std::uint64_t>(1, kSlabBytes / bytes_a_row);
-  to.begin(dataset.offset, array.stored() * bytes_a_row);
-  for (std::uint64_t row = 0; row < array.stored(); row += rows_a_slab) {
-    const std::uint64_t rows = std::min(rows_a_slab, array.stored() - row);
-    const std::size_t bytes = rows * bytes_a_row;
-    std::byte* slab = to.room(bytes);
+  const std::uint64_t bytes_per_row = row_bytes(array.shape, array.dtype);
+  if (bytes_per_row == 0) return sum.hex();
+  const std::uint64_t rows_per_slab = std::max<std::uint64_t>(1, kSlabBytes / bytes_per_row);
+  to.begin(dataset.offset, array.stored() * bytes_per_row);
+  for (std::uint64_t row = 0; row < array.stored(); row += rows_per_slab) {
+    const std::uint64_t rows = std::min(rows_per_slab, array.stored() - row);
+    const std::size_t bytes = rows * bytes_per_row;
+    std::byte* slab = to.staging_buffer(bytes);
     if (array.read) {
       array.read(row, rows, slab);
     } else {
-      std::memcpy(slab, static_cast<const std::byte*>(array.data) + row * bytes_a_row, bytes);
+      std::memcpy(slab, static_cast<const std::byte*>(array.data) + row * bytes_per_row, bytes);
     }
     sum.add(slab, bytes);
     to.add(bytes);
@@ -119,15 +120,15 @@ std::string write_rows(DirectWriter& to, const DatasetReport& dataset, const Par
 
 PartReport write_part(const std::filesystem::path& file, std::span<const PartArray> arrays) {
   check_arrays(arrays);
-  std::vector<PartArray> there;
+  std::vector<PartArray> stored;
   for (const PartArray& array : arrays) {
-    if (array.rows > 0 || array.shape[0] == 0) there.push_back(array);
+    if (array.rows > 0 || array.shape[0] == 0) stored.push_back(array);
   }
   PartReport report{.file = file.filename().string()};
-  make_file(file, there, report);
+  create_part_file(file, stored, report);
   DirectWriter writer(file);
-  for (std::size_t i = 0; i < there.size(); ++i)
-    report.datasets[i].xxh3 = write_rows(writer, report.datasets[i], there[i]);
+  for (std::size_t i = 0; i < stored.size(); ++i)
+    report.datasets[i].xxh3 = write_rows(writer, report.datasets[i], stored[i]);
   writer.sync();
   report.bytes = file_bytes(file);
   report.metadata_xxh3 = metadata_checksum(file, report);

@@ -1,4 +1,4 @@
-// row_reader.cpp -- opened once, read by hyperslabs; HDF5 converts the numbers.
+// row_reader.cpp -- reads hyperslabs; HDF5 converts the numbers.
 #include "io/hdf5/row_reader.hpp"
 
 #include <fmt/format.h>
@@ -14,38 +14,40 @@ struct RowReader::Open {
   std::filesystem::path path;
   std::string name;
   Shape shape;
-  // The last goes first: HDF5 wants the file to be closed behind what is in it.
+  // Members are destroyed in reverse order: the dataset must be closed before its file.
   h5::File file;
   h5::Dataset dataset;
 };
 
 RowReader::RowReader(const std::filesystem::path& path, const std::string& name)
     : open_(std::make_unique<Open>()) {
-  (void)open_to_read(path);  // a missing file is not_found, in our words
+  (void)open_to_read(path);  // HDF5 does not report a missing file as not_found
   const h5::Session session;
   try {
     open_->path = path;
     open_->name = name;
-    if (H5Fis_hdf5(path.c_str()) <= 0) throw Error(Code::data_loss, path.string() + ": is no HDF5 file");
+    if (H5Fis_hdf5(path.c_str()) <= 0) throw Error(Code::data_loss, path.string() + ": not an HDF5 file");
     try {
       open_->file = h5::open_file(path);
     } catch (const Error& error) {
-      throw Error(Code::data_loss, error.what());  // it begins as an HDF5 file does
+      throw Error(Code::data_loss, error.what());  // the signature is right, so the file is damaged
     }
     open_->dataset.reset(H5Dopen2(open_->file.get(), name.c_str(), H5P_DEFAULT));
     if (!open_->dataset || open_->dataset.get() < 0) {
       (void)open_->dataset.release();
-      throw Error(Code::not_found, fmt::format("{}: has no dataset {}", path.string(), name));
+      throw Error(Code::not_found, fmt::format("{}: no dataset \"{}\"", path.string(), name));
     }
     const h5::Space space(h5::check(H5Dget_space(open_->dataset.get()), "H5Dget_space", path));
     const std::vector<std::uint64_t> sizes = h5::shape_of(space, path);
     if (sizes.empty())
-      throw Error(Code::invalid_argument, fmt::format("{}: {} has no rows", path.string(), name));
+      throw Error(Code::invalid_argument,
+                  fmt::format("{}: \"{}\" is a scalar, expected rows", path.string(), name));
     open_->shape.assign(sizes.begin(), sizes.end());
     const h5::Type type(h5::check(H5Dget_type(open_->dataset.get()), "H5Dget_type", path));
     const H5T_class_t kind = H5Tget_class(type.get());
     if (kind != H5T_INTEGER && kind != H5T_FLOAT) {
-      throw Error(Code::invalid_argument, fmt::format("{}: {} does not hold numbers", path.string(), name));
+      throw Error(Code::invalid_argument,
+                  fmt::format("{}: the elements of \"{}\" are not numbers", path.string(), name));
     }
   } catch (...) {
     open_.reset();  // under the lock

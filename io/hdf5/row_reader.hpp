@@ -1,4 +1,4 @@
-// row_reader.hpp -- rows of one dataset of an HDF5 file, whoever wrote it.
+// row_reader.hpp -- reads rows of one dataset of any HDF5 file.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace capstan::io {
 
-/// One thread at a time. The file stays open as long as it lives.
+/// Keeps the file open until destruction. One thread at a time.
 class RowReader {
  public:
-  /// Throws Error: not_found (file or dataset), invalid_argument (a scalar, or no numbers), data_loss.
+  /// Throws Error: not_found (file or dataset), invalid_argument (a scalar, or not numbers), data_loss.
   RowReader(const std::filesystem::path& path, const std::string& name);
   ~RowReader();
   RowReader(const RowReader&) = delete;
   RowReader& operator=(const RowReader&) = delete;
 
-  /// Rows first.
+  /// The first dimension is the number of rows.
   const Shape& shape() const noexcept;
-  /// Rows [first, first + rows), which must be there. T is std::uint8_t, std::int32_t, std::int64_t, float or
-  /// double, whatever numbers the file holds: they are converted.
+  /// Reads rows [first, first + rows) and converts them to T: std::uint8_t, std::int32_t, std::int64_t, float
+  /// or double. Throws Error(data_loss). REQUIRES: the rows exist.
   template <class T>
   void read(std::uint64_t first, std::uint64_t rows, T* out) const;
 

@@ -81,14 +81,14 @@ void check_hdf5_file(const std::filesystem::path& file, std::uint64_t bytes) {
   if (!std::filesystem::is_regular_file(status)) throw not_as_written(file, "is not a regular file");
   const auto found = std::filesystem::file_size(file, error);
   if (error) throw file_failed("read", file, error.value());
-  if (found != bytes) throw not_as_written(file, fmt::format("has {} bytes; {} were written", found, bytes));
+  if (found != bytes) throw not_as_written(file, fmt::format("has {} bytes, expected {}", found, bytes));
   if (!looks_like_hdf5(file)) throw not_as_written(file, "is not an HDF5 file");
 }
 
 void check_part(const std::filesystem::path& file, const PartReport& part) {
   check_hdf5_file(file, part.bytes);
   if (metadata_checksum(file, part) != part.metadata_xxh3) {
-    throw not_as_written(file, "is not the file that was written: its HDF5 metadata differ");
+    throw not_as_written(file, "is damaged or was replaced: the checksum of its HDF5 metadata differs");
   }
 }
 
@@ -112,7 +112,7 @@ void check_sum(const std::filesystem::path& file, std::string_view path, std::st
                std::string_view written) {
   if (found == written) return;
   throw not_as_written(
-      file, fmt::format("is damaged: the checksum of {} is {}; {} was written", path, found, written));
+      file, fmt::format("is damaged: the checksum of {} is {}, expected {}", path, found, written));
 }
 
 void check_master(const std::filesystem::path& file, std::uint64_t bytes, const std::string& xxh3) {

@@ -1,13 +1,13 @@
-// version.hpp -- which HDF5 this was built with, and which one runs.
+// version.hpp -- versions of HDF5: built with, and loaded.
 #pragma once
 
 #include <string>
 
 namespace capstan::io {
 
-/// Of the headers: "1.10.8".
+/// Version of the headers, such as "1.10.8".
 std::string hdf5_header_version();
-/// Of the library that was found at run time.
+/// Version of the library loaded at run time.
 std::string hdf5_version();
 
 }  // namespace capstan::io

@@ -12,9 +12,9 @@
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/faults.hpp"
-#include "io/hdf5/kept_checkpoints.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
+#include "io/hdf5/retained_checkpoints.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/output.hpp"
@@ -183,7 +183,7 @@ int list(const Request& request) {
   std::vector<Listed> all;
   {
     Work work("verify", bytes);
-    const io::KeptCheckpoints kept(directory);
+    const io::RetainedCheckpoints kept(directory);
     for (const auto& entry : entries) {
       all.push_back(look_at(entry, work.done(), request.verify));
       all.back().kept = kept.contains(entry.path.filename().string());

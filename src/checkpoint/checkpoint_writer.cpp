@@ -82,7 +82,7 @@ CheckpointWriter::CheckpointWriter(strategy::Strategy& strategy, CheckpointOptio
   if (options_.settings.empty()) options_.settings = strategy.runtime()->settings().to_json();
 }
 
-CheckpointWriter::~CheckpointWriter() { fast_.leave(); }
+CheckpointWriter::~CheckpointWriter() { fast_.close(); }
 
 io::CheckpointDirectory CheckpointWriter::directory() const {
   return io::CheckpointDirectory(options_.directory, options_.max_to_keep, options_.keep_every_n_hours);
@@ -138,13 +138,13 @@ void CheckpointWriter::lock_again_if_replaced() {
 void CheckpointWriter::request_files(std::int64_t step, const protocol::SavedRows& rows) {
   lock_again_if_replaced();  // before leftovers are removed there, which may be another job's
   const std::string path = std::filesystem::absolute(directory().begin(step)).string();
-  const io::FastPlace fast = fast_.begin(step);
+  const io::FastLocation fast = fast_.begin(step);
   const auto& runtime = strategy_.runtime();
   const std::uint64_t number = strategy_.save_progress().begin(runtime->count(Role::ps));
   try {
     strategy_.ask_every_ps(transport::kSaveShards,
                            to_bytes(protocol::SaveShards{number, path, most_shards_of_one(strategy_), rows,
-                                                         fast.folder.string(), fast.owner}),
+                                                         fast.directory.string(), fast.owner}),
                            runtime->wait_timeout(), "begin its part of a checkpoint");
   } catch (...) {
     strategy_.save_progress().give_up();

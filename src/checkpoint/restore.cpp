@@ -174,7 +174,7 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const RestoreOptio
     log::error("a checkpoint was not saved: {}", error.what());
   }
   io::CheckpointDirectory directory = writer_->directory();
-  (void)writer_->fast_level().rescue(directory);
+  (void)writer_->fast_level().recover(directory);
   if (!latest()) return std::nullopt;
   strategy::Strategy& strategy = strategy_.implementation();
   std::int64_t step = 0;

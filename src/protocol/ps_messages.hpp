@@ -144,7 +144,7 @@ struct SaveShards {
   std::string folder;
   std::int32_t parts = 1;
   SavedRows rows = {};
-  std::string fast_folder = {};  // io::FastPlace
+  std::string fast_folder = {};  // io::FastLocation
   std::string fast_owner = {};
 };
 

@@ -13,7 +13,9 @@
 namespace capstan {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAreArray;
 using Texts = std::vector<std::string>;
@@ -152,10 +154,8 @@ TEST_F(Sharding, OffReadsEverything) {
 // A4.11, B247: same.
 TEST_F(Sharding, ByFileNeedsAReaderOfFiles) {
   const auto refused = [](const auto& dataset, const std::string& what) {
-    expect_error(
-        Code::not_found,
-        "the pipeline cannot be sharded by file: it has '" + what + "' where a reader of files was expected",
-        [&] { auto_shard(dataset, AutoShardPolicy::file, 2, 0); });
+    EXPECT_THAT(error_of(Code::not_found, [&] { auto_shard(dataset, AutoShardPolicy::file, 2, 0); }),
+                HasSubstr("'" + what + "'"));
   };
   refused(Data::range(10).batch(2), "range");
   refused(Data::from_vector({1, 2}), "from_vector");
@@ -167,10 +167,9 @@ TEST_F(Sharding, ByFileNeedsAReaderOfFiles) {
 // A4.11: better: an error of too few files is raised before anything is read, and says what to do.
 TEST_F(Sharding, ByFileNeedsAFileForEveryWorker) {
   EXPECT_THAT(all(auto_shard(text_lines(names_).batch(5), AutoShardPolicy::automatic, 500, 499)), IsEmpty());
-  expect_error(Code::invalid_argument,
-               "there are 10 files for 11 pipelines, so some would have none: use fewer workers, "
-               "AutoShardPolicy::data or AutoShardPolicy::off",
-               [&] { auto_shard(text_lines(names_), AutoShardPolicy::file, 11, 0); });
+  EXPECT_THAT(
+      error_of(Code::invalid_argument, [&] { auto_shard(text_lines(names_), AutoShardPolicy::file, 11, 0); }),
+      AllOf(HasSubstr("10 files"), HasSubstr("11 pipelines")));
 }
 
 // B249, B250, B253: same.

@@ -198,8 +198,8 @@ TEST(Splits, OfFilesAreFilesOrPartsOfThem) {
   }
   EXPECT_THAT(error_of(Code::not_found, [&] { (void)c.create_split_dataset({folder.path() / "no"}); }),
               HasSubstr("no"));
-  expect_error(Code::invalid_argument, "text_lines: this split has no file; it is of numbered examples",
-               [] { (void)text_lines(DataSplit{}); });
+  EXPECT_THAT(error_of(Code::invalid_argument, [] { (void)text_lines(DataSplit{}); }),
+              HasSubstr("text_lines"));
 }
 
 struct Score {
@@ -428,7 +428,7 @@ TEST(Evaluator, EvaluatesEachCheckpointOnce) {
     EXPECT_THAT(seen.steps, ElementsAre(1, 3, 4));
     EXPECT_THAT(seen.sums, ElementsAre(10, 30, 40));
     EXPECT_EQ(evaluator.evaluations(), 3);
-    EXPECT_THAT(log.text(), HasSubstr("damaged checkpoint passed over: checkpoint-00000002"));
+    EXPECT_THAT(log.text(), HasSubstr("checkpoint-00000002: "));
     EXPECT_EQ(evaluator.start(seen.evaluate), 0) << "there is none that it has not seen";
     EXPECT_EQ(seen.steps.size(), 3U);
   }

@@ -487,7 +487,7 @@ TEST_F(ClosureQueueTest, AClosureWaitsForItsArgumentsOutsideOfTheQueue) {
   EXPECT_EQ(closure->function, 3U);
   EXPECT_EQ(closure->maker(), 5);
   std::vector<int> bytes;
-  for (const std::byte byte : closure->whole_arguments()) bytes.push_back(static_cast<int>(byte));
+  for (const std::byte byte : closure->complete_arguments()) bytes.push_back(static_cast<int>(byte));
   EXPECT_EQ(bytes, (std::vector<int>{7, 1, 2, 8, 3, 1, 2}));
   queue_.finish(*closure, {});
   EXPECT_TRUE(detail::is_ready(*sum));
@@ -553,7 +553,7 @@ TEST_F(ClosureQueueTest, AnArgumentOfOneWorkersFunctionMayFailTheJob) {
   EXPECT_TRUE(queue_.done());
   const auto closure = queue_.take_for(1);
   ASSERT_TRUE(closure);
-  EXPECT_EQ(closure->whole_arguments(), std::vector{std::byte{6}});
+  EXPECT_EQ(closure->complete_arguments(), std::vector{std::byte{6}});
 }
 
 TEST_F(ClosureQueueTest, AResultOfAnotherQueueIsNoArgument) {

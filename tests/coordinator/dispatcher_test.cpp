@@ -89,7 +89,7 @@ class DispatcherTest : public testing::Test {
                       [this](const transport::Message& message) { dispatcher_.take_results(message); });
     here_->on_message(transport::kGivenBack,
                       [this](const transport::Message& message) { dispatcher_.take_back(message); });
-    dispatcher_.make_room(8);
+    dispatcher_.reserve(8);
   }
 
   static Cluster small_cluster() {

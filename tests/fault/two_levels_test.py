@@ -102,7 +102,7 @@ class TwoLevels(JobTest):
             file.write(bytes([byte ^ 4]))
         job = self.begin(3, 3)
         self.assertEqual(self.lines(job), ["restored 1 whole 10", "again 3 whole 20"])
-        self.assertIn(f"damaged checkpoint passed over: {checkpoint}: {part} is damaged", job.stderr)
+        self.assertIn(f"{checkpoint}: {part} is damaged", job.stderr)
         self.assert_durable(1, 3)
 
     def test_the_job_is_killed_at_any_time(self):

@@ -12,7 +12,7 @@
 namespace capstan::io {
 namespace {
 
-TEST(AppendFile, CreatesItsDirectoryAndGoesOnWithAFileThatIsThere) {
+TEST(AppendFile, CreatesItsDirectoryAndAppendsToAnExistingFile) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "events" / "metrics.jsonl";
   EXPECT_TRUE(AppendFile(path).append("one\n"));
@@ -31,11 +31,11 @@ TEST(AppendFile, RefusesALink) {
   EXPECT_EQ(read_whole_file(victim), "text");
 }
 
-TEST(ReplaceText, ReplacesALinkAndNotWhatItRefersTo) {
+TEST(ReplaceText, ReplacesALinkAndNotItsTarget) {
   const TemporaryFolder folder;
   const auto victim = folder.write("victim", "text"), path = folder.path() / "summary.txt";
   std::filesystem::create_symlink(victim, path);
-  // What it is called until it is complete.
+  // The name of the temporary file.
   std::filesystem::create_symlink(victim, path.string() + ".tmp-" + std::to_string(::getpid()));
   bool warned = false;
   EXPECT_TRUE(replace_text(path, "new", warned));

@@ -14,7 +14,7 @@ namespace {
 
 struct Crash {};
 
-/// The names of the steps that a publish over an existing checkpoint with something to delete goes through.
+/// Names of the steps of a publish that replaces a checkpoint and deletes another.
 std::vector<std::string> steps_of_publish() {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path(), 1);
@@ -28,7 +28,8 @@ std::vector<std::string> steps_of_publish() {
   return steps;
 }
 
-/// `step` 2 over 1, or 1 over 1 (the only one there is), with a crash at `at`; then what a new run finds.
+/// Publishes `step` 2 after 1, or 1 over 1 (the only checkpoint), with a crash at `at`; then checks what a
+/// new run finds.
 void crash_and_recover(const std::string& at, std::int64_t step, bool by_signal) {
   SCOPED_TRACE(at + (step == 1 ? " while replacing" : "") + (by_signal ? " by SIGKILL" : ""));
   const TemporaryFolder folder;
@@ -65,7 +66,7 @@ void crash_and_recover(const std::string& at, std::int64_t step, bool by_signal)
   EXPECT_EQ(found.reader.step(), is_new ? step : 1);
   expect_holds(found.reader, is_new ? after : before);
 
-  // And a new run goes on in the same folder.
+  // A new run continues in the same directory.
   CheckpointDirectory next_run(folder.path(), 1);
   save(next_run, 3, after, 2);
   const auto later = open_latest(folder.path());
@@ -74,10 +75,11 @@ void crash_and_recover(const std::string& at, std::int64_t step, bool by_signal)
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
     names.push_back(entry.path().filename());
-  EXPECT_THAT(names, ::testing::UnorderedElementsAre("checkpoint-00000003", "latest")) << "leftovers";
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("checkpoint-00000003", "latest"))
+      << "stale files remain";
 }
 
-TEST(PublishCrash, TheStepsAreThese) {
+TEST(PublishCrash, RunsTheExpectedSteps) {
   EXPECT_THAT(steps_of_publish(), ::testing::ElementsAre("check", "master", "manifest", "sync", "rename",
                                                          "rename over", "sync directory", "latest",
                                                          "rename latest", "delete", "delete one", "done"));
@@ -97,7 +99,7 @@ TEST(PublishCrash, AKilledProcessLeavesAUsableCheckpoint) {
   }
 }
 
-TEST(PublishCrash, AHalfDeletedCheckpointIsNoCheckpoint) {
+TEST(PublishCrash, IgnoresAPartlyDeletedCheckpoint) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path());
   save(directory, 1, sample_arrays(), 1);
@@ -109,7 +111,7 @@ TEST(PublishCrash, AHalfDeletedCheckpointIsNoCheckpoint) {
   EXPECT_TRUE(found.damaged.empty());
 }
 
-TEST(PublishCrash, WithoutAnEarlierOneThereIsNone) {
+TEST(PublishCrash, ACrashOfTheFirstSaveLeavesNoCheckpoint) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path());
   directory.on_publish_step([](std::string_view next) {

@@ -1,5 +1,4 @@
-// checkpoint_damage_test.cpp -- a checkpoint that is not what was written is refused by name, never read as
-// zeros.
+// checkpoint_damage_test.cpp -- a damaged checkpoint is rejected by file name, never read as zeros.
 // Tests: io/hdf5/find_checkpoint.cpp
 // Tests: io/hdf5/verify.cpp
 #include <gmock/gmock.h>
@@ -23,7 +22,7 @@ void overwrite(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-/// An HDF5 file that somebody else wrote, with the dataset names of ours.
+/// Writes an HDF5 file of another program with the dataset names of a checkpoint.
 void write_foreign_hdf5(const fs::path& file) {
   const hid_t id = H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   ASSERT_GE(id, 0);
@@ -32,7 +31,7 @@ void write_foreign_hdf5(const fs::path& file) {
   ASSERT_GE(H5Fclose(id), 0);
 }
 
-/// Two checkpoints, steps 1 and 2, by two ps; the newer one is there to be damaged.
+/// Two checkpoints, steps 1 and 2, by two ps; tests damage the newer one.
 class Damage : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -51,7 +50,7 @@ class Damage : public ::testing::Test {
     expect_holds(found.reader, new_);
   }
 
-  /// The newest is refused with all of `words`, and the one before is used.
+  /// Expects that the newest checkpoint is rejected with all of `words` and the previous one is used.
   void expect_refused(const std::vector<std::string>& words) const {
     const auto fault = error_of(Code::data_loss, [&] { CheckpointReader(newest_).verify(); });
     for (const std::string& word : words) EXPECT_THAT(fault, HasSubstr(word));
@@ -69,7 +68,7 @@ class Damage : public ::testing::Test {
   fs::path newest_;
 };
 
-TEST_F(Damage, AMissingFileIsNamed) {
+TEST_F(Damage, NamesAMissingFile) {
   for (const std::string name : {"part-00000-of-00002.h5", "part-00001-of-00002.h5", "checkpoint.h5",
                                  "manifest.json", "manifest.xxh3"}) {
     const auto away = folder_.path() / "away";
@@ -80,7 +79,7 @@ TEST_F(Damage, AMissingFileIsNamed) {
   expect_usable();
 }
 
-TEST_F(Damage, ATruncatedFileIsNamedAtEveryLength) {
+TEST_F(Damage, NamesATruncatedFileOfEveryLength) {
   int cuts = 0;
   for (const std::string name : {"part-00000-of-00002.h5", "part-00001-of-00002.h5", "checkpoint.h5",
                                  "manifest.json", "manifest.xxh3"}) {
@@ -101,7 +100,7 @@ TEST_F(Damage, ATruncatedFileIsNamedAtEveryLength) {
   expect_usable();
 }
 
-TEST_F(Damage, AFlippedBitAnywhereIsFound) {
+TEST_F(Damage, DetectsAFlippedBitInEveryFile) {
   int flips = 0;
   for (const std::string name : {"part-00000-of-00002.h5", "part-00001-of-00002.h5", "checkpoint.h5",
                                  "manifest.json", "manifest.xxh3"}) {
@@ -120,21 +119,21 @@ TEST_F(Damage, AFlippedBitAnywhereIsFound) {
   expect_usable();
 }
 
-TEST_F(Damage, AFlippedBitInTheRowsNamesTheArray) {
+TEST_F(Damage, NamesTheArrayOfAFlippedBit) {
   const auto part = file("part-00001-of-00002.h5");
   std::string bytes = file_text(part);
   const SampleArray& weights = new_[2];
   const auto [first, rows] = cut(53, 1, 2);
   const std::string shard(weights.bytes.data() + first * 8, rows * 8);
   const auto at = bytes.find(shard);
-  ASSERT_NE(at, std::string::npos) << "rows lie in the file as they are";
+  ASSERT_NE(at, std::string::npos) << "the file contains the rows unencoded";
   bytes[at + 100] ^= 1;
   overwrite(part, bytes);
-  CheckpointReader reader(newest_);  // metadata are whole; the rows are checked by verify
+  CheckpointReader reader(newest_);  // the metadata is undamaged; verify checks the rows
   expect_refused({"part-00001-of-00002.h5", "checksum of variables/weights/value"});
 }
 
-TEST_F(Damage, AForeignHdf5FileInPlaceOfOursIsRefused) {
+TEST_F(Damage, RejectsAForeignHdf5File) {
   for (const std::string name : {"part-00001-of-00002.h5", "checkpoint.h5"}) {
     const std::string whole = file_text(file(name));
     write_foreign_hdf5(file(name));
@@ -146,14 +145,14 @@ TEST_F(Damage, AForeignHdf5FileInPlaceOfOursIsRefused) {
   expect_usable();
 }
 
-TEST_F(Damage, APartOfAnotherCheckpointIsRefused) {
+TEST_F(Damage, RejectsAPartOfAnotherCheckpoint) {
   const auto part = file("part-00001-of-00002.h5");
   fs::copy_file(folder_.path() / "checkpoint-00000001" / part.filename(), part,
                 fs::copy_options::overwrite_existing);
   expect_refused({"part-00001-of-00002.h5"});
 }
 
-TEST_F(Damage, AFileThatIsNotHdf5IsRefused) {
+TEST_F(Damage, RejectsAFileThatIsNotHdf5) {
   const auto part = file("part-00000-of-00002.h5");
   overwrite(part, std::string(fs::file_size(part), 'x'));
   expect_refused({"part-00000-of-00002.h5 is not an HDF5 file"});
@@ -162,7 +161,7 @@ TEST_F(Damage, AFileThatIsNotHdf5IsRefused) {
   expect_refused({"part-00000-of-00002.h5 is not a regular file"});
 }
 
-TEST_F(Damage, AManifestThatIsNotOursIsRefused) {
+TEST_F(Damage, RejectsAForeignManifest) {
   const std::string whole = file_text(file("manifest.json"));
   const std::vector<std::pair<std::string, std::string>> cases{
       {"", "is not JSON"},
@@ -172,18 +171,17 @@ TEST_F(Damage, AManifestThatIsNotOursIsRefused) {
       {"[]", "not the manifest of a Capstan checkpoint"},
       {"{}", "not the manifest of a Capstan checkpoint"},
       {R"({"name": "a web app", "version": 1})", "not the manifest of a Capstan checkpoint"},
-      {R"({"format": "capstan-checkpoint", "version": 3})",
-       "has format version 3; this build reads versions 1 and 2"},
-      {R"({"format": "capstan-checkpoint"})", "has format version null"},
-      {R"({"format": "capstan-checkpoint", "version": 1})", "does not match its checksum"},
-      {whole + " ", "does not match its checksum"}};
+      {R"({"format": "capstan-checkpoint", "version": 3})", "format version 3"},
+      {R"({"format": "capstan-checkpoint"})", "format version null"},
+      {R"({"format": "capstan-checkpoint", "version": 1})", "manifest.xxh3"},
+      {whole + " ", "manifest.xxh3"}};
   for (const auto& [text, fault] : cases) {
     overwrite(file("manifest.json"), text);
     expect_refused({"manifest.json", fault});
   }
 }
 
-TEST_F(Damage, APartThatVanishesAfterOpeningIsNotReadAsZeros) {
+TEST_F(Damage, ThrowsIfAPartIsDeletedAfterOpening) {
   const CheckpointReader reader(newest_);
   fs::remove(file("part-00001-of-00002.h5"));
   std::vector<double> out(53);
@@ -194,7 +192,7 @@ TEST_F(Damage, APartThatVanishesAfterOpeningIsNotReadAsZeros) {
   EXPECT_EQ(std::memcmp(out.data(), new_[2].bytes.data(), 27 * 8), 0);
 }
 
-TEST_F(Damage, APartThatCannotBeOpenedForWantOfDescriptorsIsNotReadAsZeros) {
+TEST_F(Damage, ThrowsIfNoFileDescriptorIsLeftForAPart) {
   const CheckpointReader reader(newest_);
   std::vector<double> out(53);
   rlimit before{};
@@ -209,7 +207,7 @@ TEST_F(Damage, APartThatCannotBeOpenedForWantOfDescriptorsIsNotReadAsZeros) {
   EXPECT_EQ(std::memcmp(out.data(), new_[2].bytes.data(), 53 * 8), 0);
 }
 
-/// HDF5 looks for the parts in $HDF5_VDS_PREFIX first, and reads the variable once in a process.
+/// HDF5 searches the parts in $HDF5_VDS_PREFIX first, and reads the variable once per process.
 int rows_differ_with_prefix_of_another() {
   const TemporaryFolder folder;
   ::setenv("HDF5_VDS_PREFIX", (folder.path() / "checkpoint-00000001").c_str(), 1);
@@ -221,12 +219,12 @@ int rows_differ_with_prefix_of_another() {
   return std::memcmp(out.data(), sample_arrays(50)[2].bytes.data(), 53 * 8) == 0 ? 0 : 1;
 }
 
-TEST(DamageDeathTest, PartsOfAnotherCheckpointAreNotReadByWayOfTheEnvironment) {
+TEST(DamageDeathTest, IgnoresHdf5VdsPrefix) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a fresh process
   EXPECT_EXIT(std::_Exit(rows_differ_with_prefix_of_another()), ::testing::ExitedWithCode(0), "");
 }
 
-TEST_F(Damage, WhenAllAreDamagedEachIsListed) {
+TEST_F(Damage, ListsEveryDamagedCheckpointIfAllAreDamaged) {
   fs::remove(file("part-00001-of-00002.h5"));
   overwrite(folder_.path() / "checkpoint-00000001" / "manifest.json", "{");
   const auto fault = error_of(Code::data_loss, [&] { open_latest(folder_.path()); });
@@ -236,7 +234,7 @@ TEST_F(Damage, WhenAllAreDamagedEachIsListed) {
   EXPECT_THAT(fault, HasSubstr("is not JSON"));
 }
 
-TEST_F(Damage, ResumeTakesOneCheckpointOrTheFolderOfAll) {
+TEST_F(Damage, ResumeAcceptsOneCheckpointOrTheDirectoryOfAll) {
   EXPECT_EQ(open_to_resume(folder_.path()).reader.step(), 2);
   EXPECT_EQ(open_to_resume(folder_.path().string() + "/").reader.step(), 2);
   EXPECT_EQ(open_to_resume(folder_.path() / "checkpoint-00000001").reader.step(), 1);
@@ -246,25 +244,25 @@ TEST_F(Damage, ResumeTakesOneCheckpointOrTheFolderOfAll) {
   EXPECT_EQ(open_to_resume(folder_.path()).reader.step(), 1);
 }
 
-TEST_F(Damage, ResumeFromADamagedOneByNameIsRefused) {
+TEST_F(Damage, ResumeRejectsADamagedCheckpointGivenByName) {
   fs::remove(file("part-00001-of-00002.h5"));
   EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(newest_); }),
               HasSubstr("part-00001-of-00002.h5 is missing"));
 }
 
-TEST_F(Damage, ResumeFromAFileSaysWhatToGive) {
+TEST_F(Damage, ResumeRejectsAFile) {
   const auto foreign = folder_.path() / "weights.h5";
   write_foreign_hdf5(foreign);
   EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(foreign); }),
-              HasSubstr("weights.h5 is an HDF5 file that is no checkpoint; a checkpoint is a folder"));
+              HasSubstr("weights.h5 is an HDF5 file, expected a directory with a manifest.json"));
   overwrite(folder_.path() / "notes.txt", "hello\n");
   EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(folder_.path() / "notes.txt"); }),
-              HasSubstr("not even HDF5"));
+              HasSubstr("notes.txt is a file, "));
   EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(file("checkpoint.h5")); }),
               HasSubstr("is one file of a checkpoint"));
 }
 
-TEST(Resume, WithoutAnyCheckpointIsNotFound) {
+TEST(Resume, ThrowsNotFoundWithoutACheckpoint) {
   const TemporaryFolder folder;
   EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(folder.path()); }),
               HasSubstr(folder.path().string()));

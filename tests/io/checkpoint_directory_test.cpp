@@ -1,5 +1,4 @@
-// checkpoint_directory_test.cpp -- what is published, what is kept, and what is refused before it is
-// published.
+// checkpoint_directory_test.cpp -- publishing, retention, and checks before publishing.
 // Tests: io/hdf5/coverage.cpp
 #include "io/hdf5/checkpoint_directory.hpp"
 
@@ -29,7 +28,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-TEST(CheckpointDirectory, ACheckpointIsTheseFiles) {
+TEST(CheckpointDirectory, PublishesTheDocumentedFiles) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path() / "run");
   const auto saved = save(directory, 12, sample_arrays(), 2);
@@ -63,12 +62,12 @@ TEST(CheckpointDirectory, KeepsOneOrAll) {
   error_of(Code::invalid_argument, [&] { CheckpointDirectory("", 1); });
 }
 
-TEST(CheckpointDirectory, NeverDeletesTheNewOneThoughItsStepIsTheLowest) {
+TEST(CheckpointDirectory, KeepsANewCheckpointWithTheLowestStep) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path(), 2);
   save(directory, 50, sample_arrays(), 1);
   save(directory, 60, sample_arrays(), 1);
-  save(directory, 1, sample_arrays(), 1);  // a run that started anew in the same folder
+  save(directory, 1, sample_arrays(), 1);  // a run that restarted in the same directory
   EXPECT_THAT(steps_in(directory), ElementsAre(1, 60));
 }
 
@@ -81,7 +80,7 @@ TEST(CheckpointDirectory, ReplacesACheckpointOfTheSameStep) {
   EXPECT_THAT(names_in(folder.path()), UnorderedElementsAre("checkpoint-00000003", "latest"));
 }
 
-TEST(CheckpointDirectory, LooksAtNothingButCheckpoints) {
+TEST(CheckpointDirectory, IgnoresOtherFiles) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path(), 2);
   for (const char* name :
@@ -96,7 +95,7 @@ TEST(CheckpointDirectory, LooksAtNothingButCheckpoints) {
   EXPECT_TRUE(fs::exists(folder.path() / "checkpoint-1"));
 }
 
-TEST(CheckpointDirectory, TwoDirectoriesInOneProcess) {
+TEST(CheckpointDirectory, TwoDirectoriesInOneProcessAreIndependent) {
   const TemporaryFolder folder;
   CheckpointDirectory a(folder.path() / "a", 1), b(folder.path() / "b", 1);
   const auto parts_a = a.begin(1), parts_b = b.begin(1);
@@ -109,10 +108,10 @@ TEST(CheckpointDirectory, TwoDirectoriesInOneProcess) {
   expect_holds(in_b.reader, sample_arrays(50));
 }
 
-TEST(CheckpointDirectory, BeginRemovesWhatACrashLeft) {
+TEST(CheckpointDirectory, BeginRemovesTheRemainsOfACrash) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path());
-  write_parts(directory.begin(4), sample_arrays(), 2);  // and never published
+  write_parts(directory.begin(4), sample_arrays(), 2);  // never published
   fs::create_directory(folder.path() / "checkpoint-00000003.deleted");
   EXPECT_TRUE(directory.list().empty());
   const auto parts = directory.begin(4);
@@ -122,7 +121,8 @@ TEST(CheckpointDirectory, BeginRemovesWhatACrashLeft) {
   error_of(Code::invalid_argument, [&] { directory.begin(-1); });
 }
 
-/// `change` spoils the reports of two whole parts; publish must refuse with `words` and publish nothing.
+/// `change` invalidates the reports of two complete parts; publish must throw an Error with `words` and
+/// publish nothing.
 void expect_publish_refused(const std::string& words,
                             const std::function<void(std::vector<PartReport>&)>& change,
                             Code code = Code::invalid_argument) {
@@ -142,7 +142,7 @@ DatasetReport& dataset(std::vector<PartReport>& reports, std::size_t part, const
   throw std::logic_error("no such dataset");
 }
 
-TEST(Publish, RefusesPartsThatDoNotCoverEveryRowOnce) {
+TEST(Publish, RejectsPartsThatDoNotCoverEveryRowOnce) {
   expect_publish_refused("value of \"weights\": rows 27 to 53 are missing", [](auto& reports) {
     std::erase_if(reports[1].datasets,
                   [](const auto& d) { return d.variable == "weights" && d.which == "value"; });
@@ -154,7 +154,7 @@ TEST(Publish, RefusesPartsThatDoNotCoverEveryRowOnce) {
   expect_publish_refused("m of \"weights\": rows 27 to 53 are missing", [](auto& reports) {
     std::erase_if(reports[1].datasets, [](const auto& d) { return d.which == "m"; });
   });
-  expect_publish_refused("value of \"weights\": no part has it", [](auto& reports) {
+  expect_publish_refused("value of \"weights\": missing from all parts", [](auto& reports) {
     for (auto& part : reports) {
       std::erase_if(part.datasets,
                     [](const auto& d) { return d.variable == "weights" && d.which == "value"; });
@@ -162,9 +162,9 @@ TEST(Publish, RefusesPartsThatDoNotCoverEveryRowOnce) {
   });
   expect_publish_refused("rows 27 to 28 are missing",
                          [](auto& reports) { dataset(reports, 1, "weights").first_row += 1; });
-  expect_publish_refused("row 26 is there twice",
+  expect_publish_refused("row 26 is duplicated",
                          [](auto& reports) { dataset(reports, 1, "weights").first_row -= 1; });
-  expect_publish_refused("rows past its end",
+  expect_publish_refused("past the last row",
                          [](auto& reports) { dataset(reports, 1, "weights").rows += 1; });
   expect_publish_refused("differ in dtype",
                          [](auto& reports) { dataset(reports, 1, "weights").dtype = DType::int64; });
@@ -174,10 +174,11 @@ TEST(Publish, RefusesPartsThatDoNotCoverEveryRowOnce) {
                          [](auto& reports) { dataset(reports, 1, "weights").optimizer = "SGD"; });
 }
 
-TEST(Publish, RefusesPartsThatAreNotOneSet) {
-  expect_publish_refused("without parts", [](auto& reports) { reports.clear(); });
+TEST(Publish, RejectsAnIncompleteSetOfParts) {
+  expect_publish_refused("no parts", [](auto& reports) { reports.clear(); });
   expect_publish_refused("not the name of one of 1 parts", [](auto& reports) { reports.pop_back(); });
-  expect_publish_refused("is there twice", [](auto& reports) { reports[1] = reports[0]; });
+  expect_publish_refused("part-00000-of-00002.h5 is given twice",
+                         [](auto& reports) { reports[1] = reports[0]; });
   expect_publish_refused("not the name of one of 2 parts",
                          [](auto& reports) { reports[1].file = "../part-00001-of-00002.h5"; });
   expect_publish_refused("not the name of one of 2 parts",
@@ -186,7 +187,7 @@ TEST(Publish, RefusesPartsThatAreNotOneSet) {
       "bytes", [](auto& reports) { reports[1].bytes += 1; }, Code::data_loss);
 }
 
-TEST(Publish, RefusesStateThatIsNotJson) {
+TEST(Publish, RejectsStateThatIsNotJson) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path());
   const auto reports = write_parts(directory.begin(1), sample_arrays(), 1);
@@ -196,8 +197,8 @@ TEST(Publish, RefusesStateThatIsNotJson) {
   EXPECT_TRUE(directory.list().empty());
 }
 
-/// A ps that was fenced writes on, while its successor writes the part that counts.
-TEST(Publish, TakesThePartsOfItsAttemptAndRemovesOthers) {
+/// A fenced ps continues to write while its successor writes the published part.
+TEST(Publish, KeepsThePartsOfItsAttemptAndRemovesOthers) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path());
   const auto parts = directory.begin(1);
@@ -213,7 +214,7 @@ TEST(Publish, TakesThePartsOfItsAttemptAndRemovesOthers) {
   expect_holds(open_latest(folder.path()).reader, arrays);
 }
 
-TEST(Publish, RefusesAPartThatWasRemovedMeanwhile) {
+TEST(Publish, RejectsAPartThatWasRemovedMeanwhile) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path());
   const auto parts = directory.begin(1);
@@ -223,7 +224,7 @@ TEST(Publish, RefusesAPartThatWasRemovedMeanwhile) {
               HasSubstr("part-00001-of-00002.h5 is missing"));
 }
 
-TEST(CheckWritable, CreatesTheFolderAndLeavesNothing) {
+TEST(CheckWritable, CreatesTheDirectoryAndLeavesItEmpty) {
   const TemporaryFolder folder;
   const CheckpointDirectory directory(folder.path() / "a" / "b");
   directory.check_writable();
@@ -231,10 +232,10 @@ TEST(CheckWritable, CreatesTheFolderAndLeavesNothing) {
   EXPECT_TRUE(fs::is_empty(folder.path() / "a" / "b"));
 }
 
-TEST(CheckWritable, NamesAFolderThatCannotBeWritten) {
+TEST(CheckWritable, NamesADirectoryThatIsNotWritable) {
   const TemporaryFolder folder;
   folder.write("file", "x");
-  // Permission bits do not stop root, these do.
+  // Unlike permission bits, these stop root.
   for (const fs::path& path : {folder.path() / "file", folder.path() / "file" / "below",
                                fs::path("/proc/checkpoints"), fs::path("/proc/self/task")}) {
     const auto fault = error_of(Code::permission_denied, [&] { CheckpointDirectory(path).check_writable(); });

@@ -1,4 +1,4 @@
-// checkpoint_h5py_test.cpp -- Python with h5py reads the master as it is.
+// checkpoint_h5py_test.cpp -- h5py reads the master.
 // Tests: io/hdf5/hdf5_layout.cpp
 // Tests: io/hdf5/master.cpp
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 namespace capstan::io {
 namespace {
 
-/// What tests/io/read_master.py prints about `master`; skips the test where there is no h5py.
+/// Returns the output of tests/io/read_master.py for `master`; skips the test if h5py is missing.
 int run_python(const std::filesystem::path& master, const std::filesystem::path& output) {
   const std::string command = std::string(CAPSTAN_PYTHON) + " " + CAPSTAN_SOURCE_DIR +
                               "/tests/io/read_master.py " + master.string() + " > " + output.string();
@@ -31,7 +31,7 @@ SampleArray bytes_of(const std::string& name, DType dtype, const std::vector<Bit
 
 class H5py : public ::testing::TestWithParam<int> {};
 
-TEST_P(H5py, SeesWholeArrays) {
+TEST_P(H5py, ReadsCompleteArrays) {
   const TemporaryFolder folder;
   const std::vector<SampleArray> arrays{
       make_array<float>("entities/embedding", "value", {5, 2}, 0),
@@ -79,7 +79,7 @@ TEST_P(H5py, SeesWholeArrays) {
 
 INSTANTIATE_TEST_SUITE_P(Ps, H5py, ::testing::Values(1, 2, 3));
 
-TEST(H5py, SeesNoZerosWhereAPartIsMissing) {
+TEST(H5py, ReadsFillValuesWhereAPartIsMissing) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path());
   const auto saved =
@@ -94,8 +94,8 @@ TEST(H5py, SeesNoZerosWhereAPartIsMissing) {
   EXPECT_THAT(seen, ::testing::HasSubstr("n/value int64 [2] 1 -9223372036854775808\n"));
 }
 
-/// These are written past the page cache where the file system allows it, the other tests' are too small.
-TEST(H5py, SeesEveryByteOfLargeArrays) {
+/// Large enough for O_DIRECT writes where the file system supports them; arrays of the other tests are not.
+TEST(H5py, ReadsEveryByteOfLargeArrays) {
   const TemporaryFolder folder;
   const std::vector<SampleArray> arrays{
       make_array<float>("a", "value", {9001, 65}, 0), make_array<std::int64_t>("few", "value", {3}, 1),

@@ -1,4 +1,4 @@
-// checkpoint_names_test.cpp -- names that a file can hold, and names that would escape or collide.
+// checkpoint_names_test.cpp -- valid names, and names that would escape or collide.
 #include <gmock/gmock.h>
 
 #include "base/name.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Names, EveryReasonableNameReadsBack) {
+TEST(Names, ValidNamesRoundTrip) {
   const TemporaryFolder folder;
   const std::vector<std::string> names{"w",
                                        "entities/embedding",
@@ -48,7 +48,7 @@ TEST(Names, EveryReasonableNameReadsBack) {
   expect_holds(reader, arrays);
 }
 
-TEST(Names, OnesThatEscapeAreRefused) {
+TEST(Names, RejectsNamesThatEscapeTheirGroup) {
   for (const std::string name : {"",     "/",     "/w",       "w/",           "a//b",
                                  "..",   "../w",  "a/../b",   "a/..",         ".",
                                  "./w",  "a/./b", "a\nb",     "tab\t",        "\x7f",
@@ -73,7 +73,7 @@ TEST(Names, SlotsHaveOneComponent) {
   check_which("accumulator");
 }
 
-TEST(Names, OnesThatLieInsideOneAnotherAreRefused) {
+TEST(Names, RejectsNamesWhosePathsCollide) {
   const auto refused = [](std::vector<std::string> names) {
     std::sort(names.begin(), names.end());
     EXPECT_THAT(error_of(Code::invalid_argument, [&] { check_names_apart(names); }), HasSubstr("rename one"));
@@ -84,7 +84,7 @@ TEST(Names, OnesThatLieInsideOneAnotherAreRefused) {
   refused({"a/b", "a/b/value/c"});
   check_names_apart(std::vector<std::string>{"a", "a/b", "a/values", "slots", "slots/m", "value", "value/w"});
 
-  // Each in a part of its own: only the coordinator can see it.
+  // In different parts: only the coordinator can detect the collision.
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path());
   const auto parts = directory.begin(1);
@@ -96,7 +96,7 @@ TEST(Names, OnesThatLieInsideOneAnotherAreRefused) {
               HasSubstr("rename one"));
 }
 
-TEST(Names, PartsAndCheckpointsAreSpelledInOneWay) {
+TEST(Names, PartsAndCheckpointsHaveOneSpelling) {
   EXPECT_EQ(part_file_name(0, 2), "part-00000-of-00002.h5");
   EXPECT_EQ(part_of_name("part-00001-of-00002.h5")->index, 1);
   EXPECT_EQ(part_of_name("part-00001-of-00002.h5")->count, 2);

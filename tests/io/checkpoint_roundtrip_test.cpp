@@ -1,4 +1,4 @@
-// checkpoint_roundtrip_test.cpp -- what any number of ps wrote, any number reads back, bit for bit.
+// checkpoint_roundtrip_test.cpp -- checkpoints of any number of ps restore to any other number, bit for bit.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class WrittenBy : public ::testing::TestWithParam<int> {};
 
-TEST_P(WrittenBy, EveryHyperslabReadsBack) {
+TEST_P(WrittenBy, EveryRangeOfRowsRoundTrips) {
   const TemporaryFolder folder;
   const auto arrays = sample_arrays();
   CheckpointDirectory directory(folder.path());
@@ -38,7 +38,7 @@ TEST_P(WrittenBy, EveryHyperslabReadsBack) {
   EXPECT_GT(slabs, 300);
 }
 
-TEST_P(WrittenBy, AnyOtherCountOfPsRestores) {
+TEST_P(WrittenBy, AnyOtherNumberOfPsRestores) {
   const TemporaryFolder folder;
   const auto arrays = sample_arrays();
   CheckpointDirectory directory(folder.path());
@@ -58,7 +58,7 @@ TEST_P(WrittenBy, AnyOtherCountOfPsRestores) {
   }
 }
 
-TEST_P(WrittenBy, MetadataSaysWhatWasSaved) {
+TEST_P(WrittenBy, MetadataRoundTrips) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path());
   const std::string state = R"({"epoch":3,"loss":0.1,"seed":18446744073709551615})";
@@ -95,7 +95,7 @@ TEST_P(WrittenBy, MetadataSaysWhatWasSaved) {
 
 INSTANTIATE_TEST_SUITE_P(Ps, WrittenBy, ::testing::Values(1, 2, 3, 5));
 
-TEST(Checkpoint, MorePsThanRowsLeavesSomePartsWithoutThatVariable) {
+TEST(Checkpoint, PartsMayLackAVariableWithFewRows) {
   const TemporaryFolder folder;
   const auto arrays = sample_arrays();
   CheckpointDirectory directory(folder.path());
@@ -105,9 +105,9 @@ TEST(Checkpoint, MorePsThanRowsLeavesSomePartsWithoutThatVariable) {
   EXPECT_EQ(reader.variable("step").shards.size(), 1U);
 }
 
-TEST(Checkpoint, SpecialValuesSurvive) {
+TEST(Checkpoint, SpecialValuesRoundTrip) {
   const TemporaryFolder folder;
-  // The bit patterns that a virtual dataset shows for a missing part among them, and zeros.
+  // Including zeros and the fill values of virtual datasets.
   const std::vector<std::uint32_t> bits{0x7fc0dead, 0,          0x80000000, 0x7f800000,
                                         0xff800000, 0x7fc0dead, 0x00000001, 0xffffffff};
   SampleArray floats{"f", "value", DType::float32, {8}, std::vector<char>(32)};
@@ -123,7 +123,7 @@ TEST(Checkpoint, SpecialValuesSurvive) {
   }
 }
 
-TEST(Checkpoint, AnArrayOfManySlabsReadsBack) {
+TEST(Checkpoint, AnArrayOfManySlabsRoundTrips) {
   const TemporaryFolder folder;
   const auto arrays = std::vector{make_array<float>("large", "value", {30'011, 128}, 0)};  // 15 MB
   CheckpointDirectory directory(folder.path());
@@ -132,7 +132,7 @@ TEST(Checkpoint, AnArrayOfManySlabsReadsBack) {
   expect_holds(reader, arrays);
 }
 
-TEST(Checkpoint, ACheckpointWithoutVariablesKeepsTheState) {
+TEST(Checkpoint, StateRoundTripsWithoutVariables) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path());
   const CheckpointReader reader(save(directory, 0, {}, 2, {.user_state = "[1,2]"}));
@@ -142,7 +142,7 @@ TEST(Checkpoint, ACheckpointWithoutVariablesKeepsTheState) {
             reader.folder().string() + " has no variable \"w\"; it has none");
 }
 
-TEST(Checkpoint, AReadOfWhatIsNotThereIsRefused) {
+TEST(Checkpoint, RejectsReadsOfMissingRowsAndArrays) {
   const TemporaryFolder folder;
   CheckpointDirectory directory(folder.path());
   const CheckpointReader reader(save(directory, 1, sample_arrays(), 2));
@@ -155,10 +155,10 @@ TEST(Checkpoint, AReadOfWhatIsNotThereIsRefused) {
   error_of(Code::out_of_range, [&] { reader.read_rows("weights", "value", 0, 54, out); });
   error_of(Code::out_of_range,
            [&] { reader.read_rows("weights", "value", 1, std::numeric_limits<std::uint64_t>::max(), out); });
-  reader.read_rows("weights", "value", 53, 0, out);  // nothing of nothing
+  reader.read_rows("weights", "value", 53, 0, out);  // an empty read at the end
 }
 
-TEST(Checkpoint, ThreadsWriteAndReadAtOnce) {
+TEST(Checkpoint, ThreadsWriteAndReadConcurrently) {
   const TemporaryFolder folder;
   const auto arrays = sample_arrays();
   CheckpointDirectory directory(folder.path());
@@ -185,7 +185,7 @@ TEST(Checkpoint, ThreadsWriteAndReadAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(Checkpoint, AMovedReaderReads) {
+TEST(Checkpoint, AMovedReaderIsUsable) {
   const TemporaryFolder folder;
   const auto old_arrays = sample_arrays(1), new_arrays = sample_arrays(50);
   CheckpointDirectory directory(folder.path());

@@ -1,4 +1,4 @@
-// checkpoint_sample.hpp -- arrays with known contents, cut over any number of parts, saved as a checkpoint.
+// checkpoint_sample.hpp -- arrays with known contents, saved as a checkpoint of any number of parts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace capstan::io {
 
-/// A whole variable or slot as raw bytes.
+/// A complete variable or slot as raw bytes.
 struct SampleArray {
   std::string variable;
   std::string which;
@@ -29,7 +29,7 @@ struct SampleArray {
   std::uint64_t row_bytes() const { return bytes.size() / shape[0]; }
 };
 
-/// Element i is a number that no other array, and no neighbour, has; never zero.
+/// Elements are nonzero, and differ from their neighbors and from those of other arrays.
 template <class T>
 SampleArray make_array(std::string variable, std::string which, std::vector<std::uint64_t> shape, int seed) {
   std::uint64_t count = 1;
@@ -43,7 +43,7 @@ SampleArray make_array(std::string variable, std::string which, std::vector<std:
   return array;
 }
 
-/// Every dtype, both ranks, slots, a name with slashes, row counts that no number of parts divides.
+/// float, double and int64, ranks 1 and 2, slots, a name with slashes, row counts that are prime or 1.
 inline std::vector<SampleArray> sample_arrays(int seed = 1) {
   return {make_array<float>("entities/embedding", "value", {101, 7}, seed),
           make_array<float>("entities/embedding", "accumulator", {101, 7}, seed + 1),
@@ -54,7 +54,7 @@ inline std::vector<SampleArray> sample_arrays(int seed = 1) {
           make_array<std::int64_t>("step", "value", {1}, seed + 6)};
 }
 
-/// Rows [first, first + rows) of part `index` of `count`: as even as can be, the first parts one longer.
+/// Rows [first, first + rows) of part `index` of `count`: evenly divided, the first parts one row longer.
 struct Cut {
   std::uint64_t first;
   std::uint64_t rows;
@@ -99,7 +99,7 @@ inline std::filesystem::path save(CheckpointDirectory& directory, std::int64_t s
   return directory.publish(step, write_parts(directory.begin(step), arrays, count), options);
 }
 
-/// Every array, whole, is what was saved.
+/// Expects that every array equals the saved one.
 inline void expect_holds(const CheckpointReader& reader, const std::vector<SampleArray>& arrays) {
   ASSERT_FALSE(arrays.empty());
   for (const SampleArray& array : arrays) {

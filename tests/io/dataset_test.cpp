@@ -1,4 +1,4 @@
-// dataset_test.cpp -- each operator's elements, computed by hand; errors; threads that end.
+// dataset_test.cpp -- elements of each operator, computed by hand; errors; termination of threads.
 #include "capstan/dataset.hpp"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST(Dataset, RangesCountUpAndDown) {
   expect_error(Code::invalid_argument, "range: the step is 0; it must not be", [] { Data::range(0, 1, 0); });
 }
 
-TEST(Dataset, GeneratorsStartAnewForEveryIteration) {
+TEST(Dataset, GeneratorsRestartForEveryIteration) {
   const auto three = Data::from_generator([] {
     return [at = std::int64_t{0}]() mutable -> std::optional<std::int64_t> {
       if (at == 3) return std::nullopt;
@@ -54,7 +54,7 @@ TEST(Dataset, GeneratorsStartAnewForEveryIteration) {
   EXPECT_THAT(all(three.repeat(2)), ElementsAre(0, 1, 2, 0, 1, 2));
 }
 
-TEST(Dataset, MapAndFilterLookAtOneElement) {
+TEST(Dataset, MapAndFilterApplyToEachElement) {
   EXPECT_THAT(all(Data::range(4).map([](std::int64_t x) { return x + 0.5; })),
               ElementsAre(0.5, 1.5, 2.5, 3.5));
   EXPECT_THAT(all(Data::range(9).filter([](const std::int64_t& x) { return x % 4 == 0; })),
@@ -86,14 +86,14 @@ TEST(Dataset, BatchesHoldElementsInOrder) {
                [] { Data::range(4).batch(0); });
 }
 
-TEST(Dataset, RepeatGoesThroughTheInputAgain) {
+TEST(Dataset, RepeatIteratesTheInputAgain) {
   EXPECT_THAT(all(Data::range(2).repeat(3)), ElementsAre(0, 1, 0, 1, 0, 1));
   EXPECT_THAT(all(Data::range(2).repeat(0)), IsEmpty());
   EXPECT_THAT(all(Data::range(2).repeat().take(5)), ElementsAre(0, 1, 0, 1, 0));
   EXPECT_THAT(all(Data::range(0).repeat()), IsEmpty());
 }
 
-TEST(Dataset, ConcatenateAndZipTakeStreamsTogether) {
+TEST(Dataset, ConcatenateAndZipCombineStreams) {
   EXPECT_THAT(all(Data::range(2).concatenate(Data::range(5, 7))), ElementsAre(0, 1, 5, 6));
   const auto pairs = zip(Data::range(3), Dataset<std::string>::from_vector({"a", "b"}));
   EXPECT_THAT(all(pairs), ElementsAre(std::pair(0, "a"), std::pair(1, "b")));
@@ -101,7 +101,7 @@ TEST(Dataset, ConcatenateAndZipTakeStreamsTogether) {
   EXPECT_THAT(all(triples), ElementsAre(std::tuple(0, 4, 7), std::tuple(1, 5, 8)));
 }
 
-// TensorFlow's documentation: cycle 2, block 4 over elements that are each repeated six times.
+// The example in TensorFlow's documentation: cycle 2, block 4, each element repeated six times.
 TEST(Dataset, InterleaveTakesBlocksInTurn) {
   const auto six = [](std::int64_t x) { return Data::from_vector(Numbers(6, x)); };
   EXPECT_THAT(
@@ -113,7 +113,7 @@ TEST(Dataset, InterleaveTakesBlocksInTurn) {
                [&] { Data::range(1).interleave(six, 0); });
 }
 
-TEST(Dataset, ShuffleGivesAllElementsInAnOrderOfTheSeed) {
+TEST(Dataset, ShuffleOrderDependsOnTheSeed) {
   const auto order = [](std::uint64_t seed) { return all(Data::range(100).shuffle(100, {.seed = seed})); };
   EXPECT_EQ(sorted(order(1)), counted(100));
   EXPECT_THAT(order(1), Not(ElementsAreArray(counted(100))));
@@ -123,14 +123,14 @@ TEST(Dataset, ShuffleGivesAllElementsInAnOrderOfTheSeed) {
   EXPECT_EQ(all(Data::range(9).shuffle(1, {.seed = 1})), counted(9));
 }
 
-TEST(Dataset, ShuffleLooksNoFurtherThanItsBuffer) {
+TEST(Dataset, ShuffleReadsNoFurtherThanItsBuffer) {
   const Numbers order = all(Data::range(1000).shuffle(10, {.seed = 4}));
   ASSERT_EQ(sorted(order), counted(1000));
   for (std::size_t at = 0; at < order.size(); ++at) EXPECT_LT(order[at], static_cast<std::int64_t>(at) + 10);
 }
 
-// 24 orders of four elements, drawn 24,000 times: each 1,000 times, within five standard deviations.
-TEST(Dataset, AllOrdersAreAsLikely) {
+// 24,000 draws of the 24 orders of four elements: 1,000 of each, within five standard deviations.
+TEST(Dataset, ShuffleIsUniform) {
   std::map<Numbers, int> counts;
   const auto shuffled = Data::range(4).shuffle(4, {.seed = 7}).repeat(24000).batch(4);
   for (const auto& order : shuffled) ++counts[order];
@@ -138,7 +138,7 @@ TEST(Dataset, AllOrdersAreAsLikely) {
   for (const auto& [order, count] : counts) EXPECT_NEAR(count, 1000, 5 * 31);
 }
 
-TEST(Dataset, ReshufflingGivesEveryIterationItsOrder) {
+TEST(Dataset, ReshufflingChangesTheOrderOfEachIteration) {
   const auto epochs = [](bool reshuffle) {
     return all(
         Data::range(50).shuffle(50, {.seed = 1, .reshuffle_each_iteration = reshuffle}).repeat(2).batch(50));
@@ -167,7 +167,7 @@ TEST(Dataset, CacheReadsItsInputOnce) {
   EXPECT_EQ(*calls, 3);
 }
 
-TEST(Dataset, RebatchCutsAcrossBatches) {
+TEST(Dataset, RebatchSplitsAcrossBatches) {
   EXPECT_THAT(all(Data::range(8).batch(4).rebatch({2, 1, 1})),
               ElementsAre(Numbers{0, 1}, Numbers{2}, Numbers{3}, Numbers{4, 5}, Numbers{6}, Numbers{7}));
   EXPECT_THAT(all(Data::range(7).batch(3).rebatch({5})), ElementsAre(Numbers{0, 1, 2, 3, 4}, Numbers{5, 6}));
@@ -183,7 +183,7 @@ TEST(Dataset, RebatchCutsAcrossBatches) {
   });
 }
 
-TEST(Dataset, BatchesOfArraysAndOfPairsAreCutToo) {
+TEST(Dataset, RebatchSplitsBatchesOfArraysAndPairs) {
   const Array<float> array({3, 2}, {1, 2, 3, 4, 5, 6});
   const auto rows = Dataset<Array<float>>::from_vector({array, array}).rebatch({4});
   EXPECT_THAT(all(rows), ElementsAre(Array<float>({4, 2}, {1, 2, 3, 4, 5, 6, 1, 2}),
@@ -195,7 +195,7 @@ TEST(Dataset, BatchesOfArraysAndOfPairsAreCutToo) {
                [] { all(zip(Data::range(6).batch(2), Data::range(6).batch(3)).rebatch({1})); });
 }
 
-TEST(Dataset, WhatIsKnownOfBatchesPassesThroughOperators) {
+TEST(Dataset, BatchInfoPropagatesThroughOperators) {
   const auto batches = Data::range(8).batch(4, true);
   const auto info = batches.shuffle(2).repeat(2).take(3).skip(1).shard(2, 0).cache().prefetch(1).batches();
   EXPECT_EQ(info.size, 4);
@@ -209,7 +209,7 @@ TEST(Dataset, WhatIsKnownOfBatchesPassesThroughOperators) {
 
 TEST(Dataset, ParallelMapKeepsTheOrder) {
   const auto slow_at_first = [](std::int64_t x) {
-    // Elements end in another order than they begin.
+    // Elements finish in another order than they start.
     std::this_thread::sleep_for(std::chrono::microseconds(x % 7 == 0 ? 500 : 5));
     return 3 * x;
   };
@@ -231,8 +231,8 @@ TEST(Dataset, PrefetchReadsAheadAndNoFurther) {
                    .make_iterator();
   EXPECT_EQ(ahead.next(), 0);
   ASSERT_TRUE(poll_until([&] { return *made >= 6; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // in which it would read further
-  EXPECT_EQ(*made, 6);                                         // the one that was given, and five that wait
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // time to read further, if it did
+  EXPECT_EQ(*made, 6);                                         // one returned, five prefetched
   EXPECT_EQ(ahead.next(), 1);
 }
 
@@ -267,7 +267,7 @@ std::int64_t not_five(std::int64_t x) {
   return x;
 }
 
-TEST(Dataset, AnErrorTakesThePlaceOfItsElement) {
+TEST(Dataset, AnErrorReplacesItsElement) {
   for (const auto& dataset : {Data::range(8).map(not_five), Data::range(8).map(not_five).prefetch(3),
                               Data::range(8).map(not_five, {.threads = 3})}) {
     auto numbers = dataset.make_iterator();
@@ -280,17 +280,17 @@ TEST(Dataset, AnErrorTakesThePlaceOfItsElement) {
   }
 }
 
-TEST(Dataset, ZippedStreamsStayInStepBehindAnError) {
+TEST(Dataset, ZippedStreamsStayAlignedAfterAnError) {
   auto pairs = zip(Data::range(8).map(not_five), Data::range(8)).skip(5).make_iterator();
   expect_error(Code::data_loss, "five", [&] { pairs.next(); });
   EXPECT_EQ(pairs.next(), std::pair(std::int64_t{6}, std::int64_t{6}));
 }
 
-TEST(Dataset, NothingFollowsTheEndOfAZip) {
+TEST(Dataset, AZipStaysAtItsEnd) {
   auto zipped = zip(Data::range(3), Data::range(20).map(not_five)).make_iterator();
   for (int i = 0; i < 3; ++i) zipped.next();
   const auto at_the_end = [&] {
-    for (int i = 0; i < 9; ++i) EXPECT_FALSE(zipped.try_next());  // where the longer stream has its error
+    for (int i = 0; i < 9; ++i) EXPECT_FALSE(zipped.try_next());  // the longer stream has its error here
   };
   at_the_end();
   zipped.restore(zipped.position());

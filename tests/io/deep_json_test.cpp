@@ -1,4 +1,4 @@
-// deep_json_test.cpp -- JSON that would overflow the stack is rejected before it is written, and when it is
+// deep_json_test.cpp -- JSON that would overflow the stack is rejected when it is written and when it is
 // read.
 #include <gmock/gmock.h>
 
@@ -22,7 +22,7 @@ class DeepJson : public ::testing::Test {
   CheckpointDirectory directory_{folder_.path()};
 };
 
-TEST_F(DeepJson, OfAProgramIsNotSaved) {
+TEST_F(DeepJson, RejectsDeepUserStateAtSave) {
   const std::string deep = nested_arrays(200'000);
   const auto expect_rejected = [&](const PublishOptions& options) {
     const auto reports = write_parts(directory_.begin(1), sample_arrays(1), 1);
@@ -34,7 +34,7 @@ TEST_F(DeepJson, OfAProgramIsNotSaved) {
   expect_rejected({.positions = {{"splits", deep}}});
 }
 
-TEST_F(DeepJson, OfAProgramIsReadBackWhereItWasSaved) {
+TEST_F(DeepJson, MaximallyDeepUserStateRoundTrips) {
   std::size_t depth = kMaxJsonDepth;
   const auto saved = [&] {
     try {
@@ -50,7 +50,7 @@ TEST_F(DeepJson, OfAProgramIsReadBackWhereItWasSaved) {
   EXPECT_EQ(reader.user_state(), nested_arrays(depth));
 }
 
-TEST_F(DeepJson, InAManifestIsDamage) {
+TEST_F(DeepJson, ReportsADeepManifestAsDamaged) {
   const auto newest = save(directory_, 1, sample_arrays(1), 1);
   const std::string manifest =
       R"({"format":"capstan-checkpoint","version":1,"base":{"checkpoint":"checkpoint-00000000",)"

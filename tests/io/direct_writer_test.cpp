@@ -1,4 +1,4 @@
-// direct_writer_test.cpp -- the bytes of a file do not depend on how they came there.
+// direct_writer_test.cpp -- direct and cached writes give the same bytes.
 #include "io/direct_writer.hpp"
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ ssize_t system_pwrite(int file, const void* bytes, std::size_t count, off_t offs
 
 bool is_direct(int file) { return (::fcntl(file, F_GETFL) & O_DIRECT) != 0; }
 
-/// While it lives `pwrite` of this process is `instead`.
+/// Replaces `pwrite` of this process by `instead` until destruction.
 class InPlaceOfPwrite {
  public:
   explicit InPlaceOfPwrite(std::function<ssize_t(int, const void*, std::size_t, off_t)> instead) {
@@ -46,7 +46,7 @@ class InPlaceOfPwrite {
   }
 };
 
-/// How many bytes went which way. Direct ones are written as the kernel wants them, or refused as it does.
+/// Counts the bytes of direct and cached writes. Rejects misaligned direct writes as the kernel does.
 struct Ways {
   std::uint64_t direct = 0;
   std::uint64_t cached = 0;
@@ -69,7 +69,7 @@ struct Extent {
 
 class DirectWriting : public testing::Test {
  protected:
-  /// In pieces of `piece` bytes. What is there before stays where nothing is written.
+  /// Writes in pieces of `piece` bytes; keeps existing bytes outside of the ranges.
   void expect_written(const std::vector<Extent>& extents, std::uint64_t file_bytes, std::size_t piece) {
     SCOPED_TRACE("pieces of " + std::to_string(piece) + " bytes");
     std::string wanted(file_bytes, 'x');
@@ -83,7 +83,7 @@ class DirectWriting : public testing::Test {
         writer.begin(extent.offset, extent.bytes);
         for (std::uint64_t at = 0; at < extent.bytes; at += piece) {
           const std::size_t bytes = std::min<std::uint64_t>(piece, extent.bytes - at);
-          std::memcpy(writer.room(bytes), wanted.data() + extent.offset + at, bytes);
+          std::memcpy(writer.staging_buffer(bytes), wanted.data() + extent.offset + at, bytes);
           writer.add(bytes);
         }
         writer.end();
@@ -93,7 +93,7 @@ class DirectWriting : public testing::Test {
     EXPECT_TRUE(read_whole_file(path) == wanted);
   }
 
-  /// False where a file of this folder cannot be written directly, and then no test can tell.
+  /// Returns false if the file system of this directory has no O_DIRECT, so that the tests cannot check it.
   bool direct_here() {
     Ways ways;
     const InPlaceOfPwrite watch([&](auto... call) { return ways.write(call...); });
@@ -101,12 +101,12 @@ class DirectWriting : public testing::Test {
     return ways.direct > 0;
   }
 
-  static constexpr std::uint64_t kMany = DirectWriter::kManyBytes;
+  static constexpr std::uint64_t kMany = DirectWriter::kMinDirectBytes;
   TemporaryFolder folder_;
 };
 
-TEST_F(DirectWriting, TheBytesAreThereWhateverTheSizeOfARow) {
-  // Behind each, in its last block, lies something else.
+TEST_F(DirectWriting, WritesAllBytesForEveryRowSize) {
+  // Other data follows each range in its last block.
   const std::vector<Extent> extents{
       {4096, kMany + 4096 * 7 + 1}, {2 * kMany, kMany}, {4 * kMany - 4096, kMany + 4095}, {700, 100}};
   Ways ways;
@@ -115,7 +115,7 @@ TEST_F(DirectWriting, TheBytesAreThereWhateverTheSizeOfARow) {
     expect_written(extents, 6 * kMany, piece);
 }
 
-TEST_F(DirectWriting, OnlyWholeBlocksOfManyBytesArePastTheCache) {
+TEST_F(DirectWriting, UsesDirectWritesOnlyForCompleteBlocksOfLargeRanges) {
   if (!direct_here()) GTEST_SKIP() << "no O_DIRECT on the file system of " << folder_.path();
   Ways ways;
   const InPlaceOfPwrite watch([&](auto... call) { return ways.write(call...); });
@@ -128,7 +128,7 @@ TEST_F(DirectWriting, OnlyWholeBlocksOfManyBytesArePastTheCache) {
   EXPECT_EQ(ways.direct, 0u);
 }
 
-TEST_F(DirectWriting, WhatIsRefusedGoesThroughTheCache) {
+TEST_F(DirectWriting, FallsBackToThePageCacheIfADirectWriteIsRejected) {
   Ways ways;
   int refused = 0;
   const InPlaceOfPwrite watch([&](int file, const void* bytes, std::size_t count, off_t offset) -> ssize_t {
@@ -139,10 +139,10 @@ TEST_F(DirectWriting, WhatIsRefusedGoesThroughTheCache) {
     return ways.write(file, bytes, count, offset);
   });
   expect_written({{0, kMany + 1}, {2 * kMany, kMany}}, 3 * kMany, 30000);
-  EXPECT_LE(refused, 1) << "it is not tried again";
+  EXPECT_LE(refused, 1) << "a rejected direct write was retried";
 }
 
-TEST_F(DirectWriting, AShortWriteIsGoneOnWith) {
+TEST_F(DirectWriting, ContinuesAfterAShortWrite) {
   for (const std::size_t most : {4096u, 5000u, 1u}) {
     const InPlaceOfPwrite watch([&](int file, const void* bytes, std::size_t count, off_t offset) {
       if (!is_direct(file)) return system_pwrite(file, bytes, count, offset);
@@ -155,7 +155,7 @@ TEST_F(DirectWriting, AShortWriteIsGoneOnWith) {
   }
 }
 
-TEST_F(DirectWriting, AnErrorNamesTheFile) {
+TEST_F(DirectWriting, ErrorsNameTheFile) {
   for (const auto& [error, code] :
        {std::pair(ENOSPC, Code::resource_exhausted), std::pair(EDQUOT, Code::resource_exhausted),
         std::pair(EIO, Code::internal)}) {
@@ -166,7 +166,7 @@ TEST_F(DirectWriting, AnErrorNamesTheFile) {
     const auto path = folder_.write("full", std::string(kMany, 'x'));
     DirectWriter writer(path);
     writer.begin(0, kMany);
-    std::memset(writer.room(kMany), 1, kMany);
+    std::memset(writer.staging_buffer(kMany), 1, kMany);
     try {
       writer.add(kMany);
       ADD_FAILURE() << "no error";
@@ -178,14 +178,14 @@ TEST_F(DirectWriting, AnErrorNamesTheFile) {
   }
 }
 
-TEST_F(DirectWriting, AFileSystemInMemoryTakesTheBytes) {
+TEST_F(DirectWriting, WritesToAFileSystemInMemory) {
   std::string pattern = "/dev/shm/capstan-io-XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) GTEST_SKIP() << "no /dev/shm";
   const std::filesystem::path path = std::filesystem::path(pattern) / "file";
   std::ofstream(path) << "x";
   DirectWriter writer(path);
   writer.begin(0, kMany);
-  std::memset(writer.room(kMany), 'y', kMany);
+  std::memset(writer.staging_buffer(kMany), 'y', kMany);
   writer.add(kMany);
   writer.end();
   writer.sync();
@@ -196,7 +196,7 @@ TEST_F(DirectWriting, AFileSystemInMemoryTakesTheBytes) {
 }  // namespace
 }  // namespace capstan::io
 
-/// In place of the C library's.
+/// Replaces the function of the C library.
 extern "C" ssize_t pwrite(int file, const void* bytes, std::size_t count, off_t offset) {
   if (const auto& instead = capstan::io::InPlaceOfPwrite::current())
     return instead(file, bytes, count, offset);

@@ -1,4 +1,4 @@
-// directory_lock_test.cpp -- another process is kept out until the holder lets go, or dies.
+// directory_lock_test.cpp -- other processes are excluded until the holder releases the lock or dies.
 #include "io/directory_lock.hpp"
 
 #include <gmock/gmock.h>
@@ -66,7 +66,7 @@ TEST(DirectoryLock, NamesTheHolderUntilItIsKilled) {
   EXPECT_NE(DirectoryLock::take(folder.path(), milliseconds(0)), nullptr);
 }
 
-TEST(DirectoryLock, WaitsForAHolderThatIsAboutToEnd) {
+TEST(DirectoryLock, WaitsForAHolderThatIsAboutToExit) {
   const TemporaryFolder folder;
   Holder holder(folder.path());
   const std::jthread killer([&, waiting = ::gettid()] {
@@ -76,7 +76,7 @@ TEST(DirectoryLock, WaitsForAHolderThatIsAboutToEnd) {
   EXPECT_NE(DirectoryLock::take(folder.path(), std::chrono::seconds(20)), nullptr);
 }
 
-TEST(DirectoryLock, AllOfOneProcessShareIt) {
+TEST(DirectoryLock, IsSharedWithinAProcess) {
   const TemporaryFolder folder;
   auto first = DirectoryLock::take(folder.path(), milliseconds(0));
   const auto second = DirectoryLock::take(folder.path() / ".", milliseconds(0));
@@ -85,7 +85,7 @@ TEST(DirectoryLock, AllOfOneProcessShareIt) {
   EXPECT_NE(DirectoryLock::take(other.path(), milliseconds(0)), first);
 }
 
-TEST(DirectoryLock, NoticesThatItsDirectoryWasReplacedAndLockedByAnotherJob) {
+TEST(DirectoryLock, DetectsThatItsDirectoryWasReplacedAndLockedByAnotherJob) {
   const TemporaryFolder parent;
   const auto folder = parent.path() / "run";
   std::filesystem::create_directory(folder);
@@ -108,7 +108,7 @@ TEST(DirectoryLock, NoticesThatItsDirectoryWasReplacedAndLockedByAnotherJob) {
   EXPECT_TRUE(again->is_current());
 }
 
-TEST(DirectoryLock, RefusesALinkInPlaceOfItsFile) {
+TEST(DirectoryLock, RejectsALinkInPlaceOfItsFile) {
   const TemporaryFolder folder;
   const auto victim = folder.write("victim", "text"), file = folder.path() / DirectoryLock::kFile;
   const auto refuse = [&] {
@@ -124,7 +124,7 @@ TEST(DirectoryLock, RefusesALinkInPlaceOfItsFile) {
   refuse();
 }
 
-TEST(DirectoryLock, LetsGoAtItsEnd) {
+TEST(DirectoryLock, ReleasesTheLockOnDestruction) {
   const TemporaryFolder folder;
   DirectoryLock::take(folder.path(), milliseconds(0)).reset();
   const Holder holder(folder.path());

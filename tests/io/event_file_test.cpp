@@ -1,5 +1,4 @@
-// event_file_test.cpp -- the bytes of TensorBoard's files; tests/multi/seeing_test.py has TensorBoard read
-// one.
+// event_file_test.cpp -- bytes of event files; tests/multi/seeing_test.py reads one with TensorBoard.
 #include "io/events/event_file.hpp"
 
 #include <gmock/gmock.h>
@@ -28,8 +27,8 @@ std::string read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// RFC 3720, B.4, and the check value of the catalogue of CRCs.
-TEST(Crc32c, IsCastagnolis) {
+// RFC 3720, B.4, and the check value in the CRC catalogue.
+TEST(Crc32c, MatchesReferenceValues) {
   EXPECT_EQ(crc32c("123456789"), 0xe3069283U);
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aaU);
   EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62a8ab43U);
@@ -48,7 +47,7 @@ TEST(EventFile, ARecordHasItsLengthAndTwoChecksums) {
   EXPECT_EQ(crc, masked(crc32c("abc")));
 }
 
-// Worked out by hand from event.proto and summary.proto.
+// Encoded by hand from event.proto and summary.proto.
 TEST(EventFile, AScalarIsAnEventWithASummary) {
   const std::string one_and_a_half = bytes_of({0, 0, 0xc0, 0x3f});
   const std::string second = bytes_of({0, 0, 0, 0, 0, 0, 0xf0, 0x3f});  // 1.0
@@ -58,7 +57,7 @@ TEST(EventFile, AScalarIsAnEventWithASummary) {
   EXPECT_EQ(version_event(1.0), bytes_of({0x09}) + second + bytes_of({0x1a, 13}) + "brain.Event:2");
 }
 
-TEST(EventFile, IsMadeByItsFirstScalarAndBeginsWithTheVersion) {
+TEST(EventFile, IsCreatedByItsFirstScalarAndStartsWithTheVersion) {
   const TemporaryFolder folder;
   EventFile file(folder.path() / "events", "node17", 1'800'000'000);
   EXPECT_EQ(file.path().filename(), "events.out.tfevents.1800000000.node17." + std::to_string(getpid()));

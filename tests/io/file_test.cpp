@@ -1,4 +1,4 @@
-// file_test.cpp -- what goes on in a folder that is removed.
+// file_test.cpp -- removal of directories and links; durable writes.
 #include "io/file.hpp"
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 namespace capstan::io {
 namespace {
 
-/// A save begins anew when a ps has died, while another ps still makes files of it.
-TEST(RemovePath, AFolderGoesThoughFilesAreMadeInIt) {
+/// A save restarts after the death of a ps, while another ps still creates files of the first attempt.
+TEST(RemovePath, RemovesADirectoryInWhichFilesAreCreatedConcurrently) {
   const TemporaryFolder place;
   for (int round = 0; round < 20; ++round) {
     const auto folder = place.path() / "checkpoint.tmp";
@@ -26,7 +26,7 @@ TEST(RemovePath, AFolderGoesThoughFilesAreMadeInIt) {
       for (int i = 0; i < 200; ++i) {
         const std::ofstream part(folder / ("part-" + std::to_string(i)));
         begun = true;
-        if (!part) break;  // it is gone
+        if (!part) break;  // the directory was removed
       }
     });
     while (!begun) std::this_thread::yield();
@@ -36,7 +36,7 @@ TEST(RemovePath, AFolderGoesThoughFilesAreMadeInIt) {
   }
 }
 
-TEST(RemovePath, RemovesLinksAndNotWhatTheyReferTo) {
+TEST(RemovePath, RemovesLinksAndNotTheirTargets) {
   const TemporaryFolder place;
   const auto kept = place.write("kept", "text"), folder = place.path() / "folder";
   std::filesystem::create_directories(folder / "below");
@@ -50,12 +50,12 @@ TEST(RemovePath, RemovesLinksAndNotWhatTheyReferTo) {
   EXPECT_TRUE(std::filesystem::exists(kept));
 }
 
-TEST(RemovePath, NothingIsThere) {
+TEST(RemovePath, IgnoresAMissingPath) {
   const TemporaryFolder place;
   EXPECT_NO_THROW(remove_path(place.path() / "nothing"));
 }
 
-TEST(WriteSyncedFile, RefusesALink) {
+TEST(WriteSyncedFile, RejectsALink) {
   const TemporaryFolder place;
   const auto victim = place.write("victim", "text"), link = place.path() / "latest.tmp";
   std::filesystem::create_symlink(victim, link);

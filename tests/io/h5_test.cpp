@@ -1,4 +1,4 @@
-// h5_test.cpp -- calls into HDF5: errors with their code and reason, types, selections, attributes.
+// h5_test.cpp -- HDF5 wrappers: error codes and reasons, types, selections, attributes.
 #include "io/hdf5/h5.hpp"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ constexpr DType kDTypes[] = {DType::float16, DType::bfloat16, DType::float32, DT
 class H5Test : public testing::Test {
  protected:
   std::filesystem::path path() const { return folder_.path() / "test.h5"; }
-  /// A dataset of bytes, in groups that need not be there.
+  /// Creates a dataset of bytes and its missing groups.
   Dataset create_bytes(const File& file, const std::string& name, std::uint64_t bytes) {
     const Space space = create_space({bytes});
     const Properties links = intermediate_groups();
@@ -38,10 +38,10 @@ class H5Test : public testing::Test {
                                     H5P_DEFAULT, H5P_DEFAULT),
                          "H5Dcreate2", path()));
   }
-  /// The error of a call whose reason is `reason`.
+  /// Returns the message of a call that fails because of `reason`.
   static std::string failed_because(const std::string& reason, Code code) {
     H5Eclear2(H5E_DEFAULT);
-    // The innermost record is pushed first; the outer one only passes it on.
+    // The innermost record is pushed first; the outer one only propagates it.
     H5Epush2(H5E_DEFAULT, "a.c", "write", 1, H5E_ERR_CLS, H5E_IO, H5E_WRITEERROR, "%s", reason.c_str());
     H5Epush2(H5E_DEFAULT, "b.c", "flush", 2, H5E_ERR_CLS, H5E_IO, H5E_WRITEERROR, "flush failed");
     return error_of(code, [] { check(-1, "H5Dwrite", "dir/file.h5"); });
@@ -69,23 +69,23 @@ TEST_F(H5Test, CheckThrowsWithoutAReasonOrAFile) {
   EXPECT_THAT(error_of(Code::internal, [] { check(-1, "H5Screate", {}); }), HasSubstr("H5Screate"));
 }
 
-TEST_F(H5Test, FullDisksQuotasAndSizeLimitsAreExhaustedResources) {
+TEST_F(H5Test, MapsFullDisksQuotasAndSizeLimitsToResourceExhausted) {
   for (const char* reason : {"error message = 'No space left on device'",
                              "error message = 'Disk quota exceeded'", "error message = 'File too large'"}) {
     EXPECT_THAT(failed_because(reason, Code::resource_exhausted), HasSubstr(reason));
   }
 }
 
-TEST_F(H5Test, OpensFilesToReadAlone) {
+TEST_F(H5Test, OpensFilesReadOnly) {
   { const Dataset dataset = create_bytes(create_file(path()), "a/b/c", 10); }
   const File file = open_file(path());
-  EXPECT_GE(Dataset(H5Dopen2(file.get(), "a/b/c", H5P_DEFAULT)).get(), 0) << "groups in between are made";
+  EXPECT_GE(Dataset(H5Dopen2(file.get(), "a/b/c", H5P_DEFAULT)).get(), 0) << "missing groups are created";
   EXPECT_THAT(error_of(Code::internal, [&] { create_bytes(file, "d", 10); }), HasSubstr(path().string()));
   EXPECT_THAT(error_of(Code::internal, [&] { open_file(folder_.path() / "missing.h5"); }),
               HasSubstr("missing.h5"));
 }
 
-TEST_F(H5Test, CreateFileReplacesOne) {
+TEST_F(H5Test, CreateFileReplacesAnExistingFile) {
   { const Dataset dataset = create_bytes(create_file(path()), "old", 10); }
   close_file(create_file(path()), path());
   const File file = open_file(path());
@@ -131,7 +131,7 @@ TEST_F(H5Test, SelectsRowsWithAllTheirColumns) {
   EXPECT_THAT(first, ElementsAre(4, 0, 0));
   EXPECT_THAT(last, ElementsAre(8, 2, 1));
   select_rows(space, shape, 9, 1);
-  EXPECT_EQ(H5Sget_select_npoints(space.get()), 6) << "the selection before is replaced";
+  EXPECT_EQ(H5Sget_select_npoints(space.get()), 6) << "the previous selection is replaced";
 }
 
 TEST_F(H5Test, TypesHaveTheSizeOfTheDType) {
@@ -148,7 +148,7 @@ TEST_F(H5Test, TypesHaveTheSizeOfTheDType) {
   }
 }
 
-TEST_F(H5Test, HalvesAreTheNumbersThatTheirBitsAre) {
+TEST_F(H5Test, HalfTypesDecodeTheirBits) {
   const float values[] = {0, 1, -1.5F, 0x1.ffcp15F, 0x1p-14F, 0x1p-24F};  // the last is subnormal in float16
   for (const float value : values) {
     std::array<std::byte, 4> memory{};
@@ -197,12 +197,12 @@ TEST_F(H5Test, WritesAttributesOfEveryKind) {
   H5free_memory(text);
 
   EXPECT_THAT(error_of(Code::internal, [&] { write_attribute(file.get(), "real", 0.2); }), HasSubstr("real"))
-      << "there is one of this name";
+      << "the attribute exists";
 }
 
 herr_t own_printer(hid_t, void*) { return 0; }
 
-TEST(H5Session, PutsTheProgramsErrorPrinterBack) {
+TEST(H5Session, RestoresTheProgramsErrorPrinter) {
   H5E_auto2_t before = nullptr;
   void* data_before = nullptr;
   H5Eget_auto2(H5E_DEFAULT, &before, &data_before);
@@ -221,7 +221,7 @@ TEST(H5Session, PutsTheProgramsErrorPrinterBack) {
   H5Eset_auto2(H5E_DEFAULT, before, data_before);
 }
 
-TEST(H5Session, LetsOneThreadInAtATime) {
+TEST(H5Session, AdmitsOneThreadAtATime) {
   constexpr int kThreads = 4, kTimes = 200;
   int inside = 0;  // not atomic: the session guards it
   int most = 0;

@@ -1,4 +1,4 @@
-// increment_sample.hpp -- of arrays with all their rows those that changed, as a ps writes them.
+// increment_sample.hpp -- selects changed rows of complete arrays, as a ps writes them.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace capstan::io {
 
-/// Numbers of rows, rising, by variable.
+/// Row numbers, strictly increasing, by variable.
 using Changes = std::map<std::string, std::vector<std::uint64_t>>;
 
-/// Each variable's arrays, and the numbers of their rows. What they point to is put into `memory`.
+/// Returns the changed rows of each variable's arrays, and their row numbers. `memory` owns the data.
 inline std::vector<PartArray> only_changed(const std::vector<PartArray>& whole, const Changes& changes,
                                            std::vector<std::vector<char>>& memory) {
   std::vector<PartArray> arrays;
   const auto add = [&](PartArray array, std::vector<char> bytes) {
-    bytes.push_back(0);  // so that there is something to point to
+    bytes.push_back(0);  // so that data() is not null
     memory.push_back(std::move(bytes));
     array.data = memory.back().data();
     arrays.push_back(std::move(array));

@@ -1,5 +1,4 @@
-// model_test.cpp -- a model is read from its one file: whole, by rows, by ids, and refused when it is
-// damaged.
+// model_test.cpp -- reads of model files: complete variables, rows, ids; rejection of damaged files.
 // Tests: io/hdf5/model_file.cpp
 #include "capstan/model.hpp"
 
@@ -19,6 +18,7 @@ namespace capstan::io {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -26,7 +26,7 @@ SampleArray empty_array(std::string name, std::vector<std::uint64_t> shape) {
   return {std::move(name), kValue, DType::float32, std::move(shape), {}};
 }
 
-/// A checkpoint by three ps, and the model that is made of it.
+/// A checkpoint of three ps, and the model exported from it.
 class ModelTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -79,7 +79,7 @@ class ModelTest : public ::testing::Test {
   fs::path file_ = folder_.path() / "model.h5";
 };
 
-TEST_F(ModelTest, SaysWhatItHolds) {
+TEST_F(ModelTest, DescribesItsVariables) {
   const Model model(file_);
   EXPECT_EQ(model.step(), 12);
   EXPECT_EQ(model.file(), file_);
@@ -90,7 +90,7 @@ TEST_F(ModelTest, SaysWhatItHolds) {
   model.verify();
 }
 
-TEST_F(ModelTest, ReadsWholeVariablesOfEveryDtype) {
+TEST_F(ModelTest, ReadsCompleteVariablesOfEveryDtype) {
   const Model model(file_);
   const auto all = [&](const std::string& name) {
     std::vector<std::int64_t> rows(sample(name).shape[0]);
@@ -122,7 +122,7 @@ TEST_F(ModelTest, ReadsAndLooksUpRows) {
   EXPECT_EQ(out, model.lookup<float>("entities/embedding", ids).values);
 }
 
-TEST_F(ModelTest, RefusesWhatItHasNot) {
+TEST_F(ModelTest, RejectsMissingVariablesRowsAndDtypes) {
   const Model model(file_);
   EXPECT_THAT(error_of(Code::not_found, [&] { model.shape("entity"); }),
               HasSubstr("\"entities/embedding\", \"flags\""));
@@ -134,7 +134,7 @@ TEST_F(ModelTest, RefusesWhatItHasNot) {
   for (const std::int64_t id : {-1, 101}) {
     EXPECT_THAT(
         error_of(Code::out_of_range, [&] { model.lookup<float>("entities/embedding", std::vector{id}); }),
-        HasSubstr("of \"entities/embedding\", which has 101 rows"));
+        AllOf(HasSubstr("id " + std::to_string(id)), HasSubstr("\"entities/embedding\" has 101 rows")));
   }
   error_of(Code::out_of_range, [&] { model.read_rows<float>("entities/embedding", 100, 2); });
   error_of(Code::out_of_range, [&] { model.read_rows<float>("entities/embedding", -1, 1); });
@@ -142,10 +142,10 @@ TEST_F(ModelTest, RefusesWhatItHasNot) {
   EXPECT_THAT(
       error_of(Code::invalid_argument,
                [&] { model.lookup<float>("entities/embedding", std::vector<std::int64_t>{3}, little); }),
-      HasSubstr("has 7 elements; there is room for 6"));
+      AllOf(HasSubstr("7 elements"), HasSubstr("has 6")));
 }
 
-TEST_F(ModelTest, AnEmptyVariableIsOne) {
+TEST_F(ModelTest, SupportsEmptyVariables) {
   CheckpointDirectory directory(folder_.path() / "empty");
   const auto folder = directory.begin(1);
   const SampleArray none = empty_array("none", {0, 4}), flat = empty_array("flat", {3, 0});
@@ -166,7 +166,7 @@ TEST_F(ModelTest, AnEmptyVariableIsOne) {
   model.verify();
 }
 
-TEST_F(ModelTest, AFlippedBitAnywhereIsFound) {
+TEST_F(ModelTest, DetectsAFlippedBitAnywhere) {
   const std::string whole = file_text(file_);
   int flips = 0;
   for (std::size_t at = 0; at < whole.size(); at += 37) {
@@ -179,16 +179,15 @@ TEST_F(ModelTest, AFlippedBitAnywhereIsFound) {
   EXPECT_GT(flips, 300);
 }
 
-TEST_F(ModelTest, ATruncatedFileIsRefused) {
+TEST_F(ModelTest, RejectsATruncatedFile) {
   const std::string whole = file_text(file_);
   for (std::size_t length = 0; length < whole.size(); length += 1 + whole.size() / 97) {
     const auto file = folder_.write("short.h5", whole.substr(0, length));
-    EXPECT_THAT(error_of(Code::data_loss, [&] { Model model(file); }), HasSubstr("its end is missing"))
-        << length;
+    EXPECT_THAT(error_of(Code::data_loss, [&] { Model model(file); }), HasSubstr(file.string())) << length;
   }
   EXPECT_THAT(
       error_of(Code::data_loss, [&] { Model model(folder_.write("long.h5", whole.substr(0, 99) + whole)); }),
-      HasSubstr("bytes in front of its index"));
+      HasSubstr("long.h5"));
 }
 
 TEST_F(ModelTest, RejectsAnIndexThatIsNestedTooDeeply) {
@@ -203,16 +202,16 @@ TEST_F(ModelTest, RejectsAnIndexThatIsNestedTooDeeply) {
   EXPECT_THAT(error, HasSubstr("200001"));
 }
 
-TEST_F(ModelTest, WhatIsNoModelIsRefused) {
+TEST_F(ModelTest, RejectsFilesThatAreNotModels) {
   error_of(Code::not_found, [&] { Model model(folder_.path() / "nowhere.h5"); });
   error_of(Code::invalid_argument, [&] { Model model(folder_.path()); });
   const auto part = folder_.path() / "run" / checkpoint_name(12) / part_file_name(0, 3);
-  EXPECT_THAT(error_of(Code::data_loss, [&] { Model model(part); }), HasSubstr("is no model"));
+  EXPECT_THAT(error_of(Code::data_loss, [&] { Model model(part); }), HasSubstr(part.string()));
   EXPECT_FALSE(Model::is_one(part));
   EXPECT_TRUE(Model::is_one(file_));
 }
 
-TEST_F(ModelTest, WhoHasAFileOpenGoesOnWithItWhenItIsReplaced) {
+TEST_F(ModelTest, ReadersKeepTheOldFileWhenItIsReplaced) {
   const Model before(file_);
   CheckpointDirectory directory(folder_.path() / "run");
   save(directory, 12, sample_arrays(80), 1);
@@ -238,7 +237,7 @@ TEST(StoredModel, OfVersion1IsRead) {
   EXPECT_EQ(static_cast<float>(model.read<bfloat16>("brain").values[1]), -2.5F);
 }
 
-TEST_F(ModelTest, SeveralThreadsReadAtOnce) {
+TEST_F(ModelTest, SeveralThreadsReadConcurrently) {
   const Model model(file_);
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {

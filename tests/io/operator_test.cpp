@@ -1,4 +1,4 @@
-// operator_test.cpp -- what an operator says of itself from its inputs and its recipe.
+// operator_test.cpp -- descriptions and properties that operators derive from their inputs and recipes.
 #include "capstan/data/operator.hpp"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@
 namespace capstan::data {
 namespace {
 
-/// An operator that says what the test wants.
+/// An operator with configurable properties.
 class StubOperator : public Operator {
  public:
   explicit StubOperator(std::vector<OperatorPointer> inputs = {}, BatchInfo batches = {},
@@ -49,7 +49,7 @@ std::shared_ptr<StubOperator> with_maker(const std::uint32_t& maker, std::int64_
   return made;
 }
 
-TEST(Operator, KindsHaveNamesOfTheirOwn) {
+TEST(Operator, KindsHaveDistinctNames) {
   std::set<std::string> names;
   const auto kinds = static_cast<std::uint8_t>(Kind::side_by_side) + 1;
   for (int kind = 0; kind < kinds; ++kind) names.emplace(to_string(static_cast<Kind>(kind)));
@@ -77,14 +77,14 @@ TEST(Operator, DescribesItselfThenItsInputsThenItsArguments) {
   EXPECT_EQ(std::move(out).take(), std::move(expected).take());
 }
 
-TEST(Operator, RejectsToDescribeAPipelineWithAnOperatorThatHasNoRecipe) {
+TEST(Operator, DescribeRejectsAnOperatorWithoutRecipe) {
   Writer out;
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { stub()->describe(out); }), testing::HasSubstr("'map'"));
   const auto outer = with_maker(kFirstMaker, 1, {with_maker(kFirstMaker, 2), stub()});
   (void)error_of(Code::invalid_argument, [&] { outer->describe(out); });
 }
 
-TEST(Operator, IsEndlessWhenOneOfItsInputsIs) {
+TEST(Operator, IsEndlessIfAnInputIs) {
   const auto endless = stub({}, {}, true);
   EXPECT_FALSE(stub()->endless());
   EXPECT_FALSE(stub({stub(), stub()})->endless());
@@ -92,7 +92,7 @@ TEST(Operator, IsEndlessWhenOneOfItsInputsIs) {
   EXPECT_TRUE(stub({stub({endless})})->endless());
 }
 
-TEST(Operator, BatchesOfEqualInputsAreFullWhenAllAre) {
+TEST(Operator, BatchesOfEqualInputsAreFullIfAllAre) {
   const auto info = [](std::vector<BatchInfo> batches) {
     std::vector<OperatorPointer> inputs;
     for (const BatchInfo& one : batches) inputs.push_back(stub({}, one));
@@ -107,14 +107,14 @@ TEST(Operator, BatchesOfEqualInputsAreFullWhenAllAre) {
   EXPECT_EQ(info({{8, true}, {}}), std::pair(std::int64_t{-1}, false));
 }
 
-TEST(Operator, RequiresAtLeastTheLeastValue) {
+TEST(Operator, RequireAtLeastRejectsSmallerValues) {
   require_at_least(2, 2, "the size");
   require_at_least(3, 2, "the size");
   const std::string error = error_of(Code::invalid_argument, [] { require_at_least(-1, 2, "the size"); });
   for (const char* parameter : {"the size", "-1", "2"}) EXPECT_THAT(error, testing::HasSubstr(parameter));
 }
 
-TEST(Operator, ListFilesIsTheNamesAsElements) {
+TEST(Operator, ListFilesYieldsTheNames) {
   const Paths names{"b.txt", "a.txt"};
   const Dataset<std::filesystem::path> dataset = list_files(names);
   EXPECT_EQ(dataset.node()->kind(), Kind::file_names);

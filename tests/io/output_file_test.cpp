@@ -1,4 +1,4 @@
-// output_file_test.cpp -- a file is there whole or not at all.
+// output_file_test.cpp -- a file is complete or does not exist.
 #include "io/output_file.hpp"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ int files_in(const fs::path& folder) {
   return count;
 }
 
-TEST(OutputFile, IsThereOnceItIsPublished) {
+TEST(OutputFile, AppearsWhenPublished) {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "out";
   {
@@ -38,13 +38,13 @@ TEST(OutputFile, IsThereOnceItIsPublished) {
   EXPECT_EQ(files_in(folder.path()), 1);
 }
 
-TEST(OutputFile, LeavesNothingWithoutThat) {
+TEST(OutputFile, LeavesNothingIfNotPublished) {
   const TemporaryFolder folder;
   { OutputFile(folder.path() / "out", false).append("half"); }
   EXPECT_EQ(files_in(folder.path()), 0);
 }
 
-TEST(OutputFile, ReplacesOnlyWhenAsked) {
+TEST(OutputFile, ReplacesOnlyOnRequest) {
   const TemporaryFolder folder;
   const fs::path path = folder.write("out", "old");
   EXPECT_THAT(error_of(Code::already_exists, [&] { OutputFile(path, false); }), HasSubstr("--force"));
@@ -57,7 +57,7 @@ TEST(OutputFile, ReplacesOnlyWhenAsked) {
   EXPECT_EQ(read_whole_file(path), "new");
 }
 
-TEST(OutputFile, DoesNotReplaceWhatCameMeanwhile) {
+TEST(OutputFile, DoesNotReplaceAFileCreatedMeanwhile) {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "out";
   {
@@ -69,7 +69,7 @@ TEST(OutputFile, DoesNotReplaceWhatCameMeanwhile) {
   EXPECT_EQ(files_in(folder.path()), 1);
 }
 
-TEST(OutputFile, SaysWhereItCannotBe) {
+TEST(OutputFile, RejectsInvalidPathsAndFullDisks) {
   const TemporaryFolder folder;
   error_of(Code::invalid_argument, [&] { OutputFile(folder.path(), true); });
   error_of(Code::not_found, [&] { OutputFile(folder.path() / "nowhere" / "out", true); });

@@ -1,4 +1,4 @@
-// pair_split_test.cpp -- which triples are held out, checked against the rule by brute force.
+// pair_split_test.cpp -- held-out triples, compared with a brute-force implementation of the rule.
 #include "io/data/pair_split.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ bool disjoint(const std::set<std::pair<int, int>>& a, const std::set<std::pair<i
 
 class PairSplit : public ::testing::TestWithParam<SplitShares> {};
 
-TEST_P(PairSplit, KeepsTheRule) {
+TEST_P(PairSplit, MatchesTheRuleByBruteForce) {
   std::vector<GraphTriple> all;
   const Graph graph = random_split(500, 2000, GetParam(), &all);
   EXPECT_EQ(graph.train.size() + graph.valid.size() + graph.test.size(), all.size());
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Shares, PairSplit,
                          ::testing::Values(SplitShares{0.02, 0.02, 1}, SplitShares{0.3, 0.3, 2},
                                            SplitShares{0.49, 0.5, 3}, SplitShares{0, 0, 4}));
 
-TEST(PairSplitShares, ComeOutAsAskedFor) {
+TEST(PairSplitShares, ResultIsCloseToTheRequest) {
   const Graph graph = random_split(300, 60'000, {0.1, 0.2, 9});
   const double all = static_cast<double>(graph.train.size() + graph.valid.size() + graph.test.size());
   EXPECT_NEAR(static_cast<double>(graph.valid.size()) / all, 0.1, 0.01);
@@ -77,7 +77,7 @@ TEST(PairSplitShares, ComeOutAsAskedFor) {
   EXPECT_TRUE(none.test.empty());
 }
 
-TEST(PairSplitShares, ThatMakeNoSenseAreRefused) {
+TEST(PairSplitShares, RejectsInvalidShares) {
   check_shares(0, 0);
   check_shares(0.5, 0.49);
   for (const auto& [valid, test] : std::vector<std::pair<double, double>>{

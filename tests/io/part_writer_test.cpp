@@ -1,4 +1,4 @@
-// part_writer_test.cpp -- what write_part refuses, and what it does when the file system does.
+// part_writer_test.cpp -- reports, invalid arrays, and errors of the file system in write_part.
 #include "io/hdf5/part_writer.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(WritePart, ReportsWhereTheRowsLieAndTheirChecksum) {
+TEST(WritePart, ReportsOffsetsAndChecksums) {
   const TemporaryFolder folder;
   const auto arrays = sample_arrays();
   const auto file = folder.path() / part_file_name(1, 3);
@@ -65,7 +65,7 @@ TEST(WritePart, ReplacesAFile) {
   EXPECT_GT(H5Fis_hdf5(file.c_str()), 0);
 }
 
-TEST(WritePart, RefusesArraysThatDoNotFit) {
+TEST(WritePart, RejectsInvalidArrays) {
   const TemporaryFolder folder;
   const auto file = folder.path() / part_file_name(0, 1);
   const float data[4]{};
@@ -88,12 +88,12 @@ TEST(WritePart, RefusesArraysThatDoNotFit) {
             a.shape.assign(33, 1);
             a.shape[0] = 4;
           }));
-  refused("rows 0 to 4 of 0", with([](PartArray& a) { a.shape = {0}; }));
+  refused("rows 0 to 4", with([](PartArray& a) { a.shape = {0}; }));
   refused("more than 2^63 bytes", with([](PartArray& a) {
             a.shape = {std::uint64_t{1} << 40, std::uint64_t{1} << 40};
           }));
-  refused("rows 1 to 5 of 4", with([](PartArray& a) { a.first_row = 1; }));
-  refused("of 4", with([](PartArray& a) { a.first_row = ~std::uint64_t{0}; }));
+  refused("rows 1 to 5", with([](PartArray& a) { a.first_row = 1; }));
+  refused("at most 4", with([](PartArray& a) { a.first_row = ~std::uint64_t{0}; }));
   refused("no data", with([](PartArray& a) { a.data = nullptr; }));
   EXPECT_THAT(error_of(Code::invalid_argument,
                        [&] {
@@ -103,7 +103,7 @@ TEST(WritePart, RefusesArraysThatDoNotFit) {
   write_part(file, std::vector{good});
 }
 
-TEST(WritePart, ArraysWithoutElementsHaveNoPlaceInTheFile) {
+TEST(WritePart, ArraysWithoutElementsHaveNoOffset) {
   const TemporaryFolder folder;
   const auto file = folder.path() / part_file_name(0, 1);
   const float data[1]{};
@@ -121,7 +121,7 @@ TEST(WritePart, ArraysWithoutElementsHaveNoPlaceInTheFile) {
   EXPECT_EQ(report.datasets[1].rows, 4u);
 }
 
-TEST(WritePart, NamesAFolderThatIsNotThere) {
+TEST(WritePart, NamesAMissingDirectory) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "none" / part_file_name(0, 1);
   const auto fault = error_of(Code::not_found, [&] { write_part(file, {}); });
@@ -129,8 +129,8 @@ TEST(WritePart, NamesAFolderThatIsNotThere) {
   EXPECT_THAT(fault, HasSubstr("No such file"));
 }
 
-TEST(WritePart, ADiskThatIsFullIsAnErrorThatNamesTheFile) {
-  // A limit on the size of files stands for the disk. In a child: the limit cannot be lifted again.
+TEST(WritePart, ReportsAFullDiskAndNamesTheFile) {
+  // A file size limit stands in for a full disk. In a child process: the limit cannot be raised again.
   const TemporaryFolder folder;
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
@@ -153,7 +153,7 @@ TEST(WritePart, ADiskThatIsFullIsAnErrorThatNamesTheFile) {
   EXPECT_EQ(WEXITSTATUS(status), 0) << "1: another error, 2: none";
 }
 
-TEST(WritePart, LeavesTheProgramsHdf5SettingsAlone) {
+TEST(WritePart, KeepsTheProgramsHdf5Settings) {
   const TemporaryFolder folder;
   H5E_auto2_t before = nullptr, after = nullptr;
   void* data = nullptr;
@@ -164,7 +164,7 @@ TEST(WritePart, LeavesTheProgramsHdf5SettingsAlone) {
   EXPECT_EQ(before, after);
 }
 
-/// How many ids of each kind the library knows; a kind that was never used has none.
+/// Returns the number of open ids of each type; 0 for a type that was never used.
 std::map<H5I_type_t, hsize_t> open_ids() {
   std::map<H5I_type_t, hsize_t> counts;
   for (const H5I_type_t type :
@@ -184,7 +184,7 @@ TEST(WritePart, LeavesNoHdf5HandleOpen) {
     reader.verify();
     expect_holds(reader, arrays);
   };
-  use_all(1);  // the library keeps some of its own from the first use on
+  use_all(1);  // the library opens ids of its own at the first use
   const auto before = open_ids();
   EXPECT_EQ(before.at(H5I_FILE), 0U);
   use_all(2);

@@ -1,4 +1,4 @@
-// position_test.cpp -- for every operator: the elements behind a position are those that would have followed.
+// position_test.cpp -- for every operator: a restored position continues with the elements that followed it.
 #include <gmock/gmock.h>
 
 #include "capstan/data/steps.hpp"
@@ -9,7 +9,7 @@
 namespace capstan {
 namespace {
 
-/// What next() gives and throws, as text, until the end.
+/// Returns the elements and errors of next(), as text, until the end.
 template <class T>
 std::vector<T> rest(Iterator<T>& iterator) {
   std::vector<T> elements;
@@ -24,8 +24,8 @@ std::vector<T> rest(Iterator<T>& iterator) {
   }
 }
 
-/// Takes a position before every element, and goes on from it with a new iterator of a new pipeline (another
-/// process), with a new iterator of the same one, and with one that is elsewhere.
+/// Takes a position before every element, and restores it in an iterator of a new pipeline (another process),
+/// in a new iterator of the same pipeline, and in one at another position.
 template <class Make>
 void check_positions(const Make& make) {
   const auto pipeline = make();
@@ -61,7 +61,7 @@ void check_positions(const Make& make) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::data_loss);
     }
-    // A position of a restored iterator, one element on.
+    // A position of a restored iterator, one element later.
     if (at + 1 < positions.size() && at < 40) {
       auto again = make().make_iterator();
       again.restore(elsewhere.position());
@@ -114,7 +114,7 @@ TEST(Position, OfOperatorsOnElements) {
 TEST(Position, OfShuffles) {
   check_positions([] { return shuffled(40); });
   check_positions([] { return count_to(20).shuffle(100, {.seed = 3}); });
-  check_positions([] { return count_to(20).shuffle(4); });  // the seed that was drawn is part of the position
+  check_positions([] { return count_to(20).shuffle(4); });  // the position contains the random seed
   check_positions([] { return shuffled(9).repeat(3); });
   check_positions(
       [] { return count_to(9).shuffle(4, {.seed = 1, .reshuffle_each_iteration = false}).repeat(3); });
@@ -158,8 +158,8 @@ TEST(Position, OfCaches) {
   check_positions([] { return shuffled(6).cache().shuffle(6, {.seed = 2}).repeat(3); });
 }
 
-// What the cache keeps are elements: an error of the first iteration is not repeated from memory.
-TEST(Position, OfACacheThatSawAnError) {
+// The cache holds only elements: an error of the first iteration is not repeated.
+TEST(Position, OfACacheAfterAnError) {
   const auto cached = [] { return count_to(10).map(never_seven).cache(); };
   auto reading = cached().make_iterator();
   for (int i = 0; i < 7; ++i) reading.next();
@@ -172,7 +172,7 @@ TEST(Position, OfACacheThatSawAnError) {
   EXPECT_EQ(rest(behind), (Numbers{8, 9}));
 }
 
-TEST(Position, OfBatchesCutAnew) {
+TEST(Position, OfRebatchedBatches) {
   check_positions([] { return count_to(17).batch(4).rebatch({3, 2}); });
   check_positions([] { return count_to(5).batch(4).rebatch({0, 1}); });
   check_positions([] { return count_to(5).batch(4).rebatch({2, 0}); });
@@ -186,7 +186,7 @@ TEST(Position, OfBatchesCutAnew) {
   });
 }
 
-TEST(Position, OfAWholePipeline) {
+TEST(Position, OfACompletePipeline) {
   check_positions([] {
     return count_to(7)
         .shuffle(7, {.seed = 1})
@@ -199,7 +199,7 @@ TEST(Position, OfAWholePipeline) {
   });
 }
 
-TEST(Position, OfAFunctionGoesForwardOnly) {
+TEST(Position, OfAGeneratorOnlyMovesForward) {
   auto numbers = iterate(Numbers{0, 1, 2, 3, 4});
   numbers.next();
   const Position one = numbers.position();
@@ -211,7 +211,7 @@ TEST(Position, OfAFunctionGoesForwardOnly) {
                [&] { numbers.restore(one); });
 }
 
-TEST(Position, OfAnotherPipelineIsRefused) {
+TEST(Position, OfAnotherPipelineIsRejected) {
   auto batches = count_to(4).batch(2).make_iterator();
   const Position position = count_to(4).shuffle(2).make_iterator().position();
   expect_error(Code::invalid_argument,

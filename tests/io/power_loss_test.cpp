@@ -1,7 +1,8 @@
-// power_loss_test.cpp -- what was not synced is gone: at every moment of a save there is a whole checkpoint.
+// power_loss_test.cpp -- a power loss at any moment of a save leaves a complete checkpoint.
 //
-// As leveldb's FaultInjectionTestEnv (util/fault_injection_test.cc there): a file has the bytes that it had
-// when it was synced last, a folder the names. The fsync of this program takes note of both before it syncs.
+// As leveldb's FaultInjectionTestEnv (util/fault_injection_test.cc): after a power loss, a file has the bytes
+// of its last fsync and a directory the names of its last fsync. The test's fsync records both before it
+// syncs.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What would be left on the disk.
+/// The durable state of the disk.
 class Disk {
  public:
   void note(int file) {
@@ -30,7 +31,7 @@ class Disk {
     if (::fstat(file, &status) != 0) return;
     const fs::path path = fs::read_symlink("/proc/self/fd/" + std::to_string(file));
     Synced& synced = synced_[status.st_ino];
-    // Open as long as it counts, so that no other file gets its number.
+    // Kept open so that no other file gets its inode number.
     if (!synced.held) synced.held = FileDescriptor(::fcntl(file, F_DUPFD_CLOEXEC, 0));
     synced.bytes.clear();
     synced.names.clear();
@@ -45,7 +46,7 @@ class Disk {
     }
   }
 
-  /// The folder as it is after the power has come back, at another place.
+  /// Writes the state of the directory after a power loss to another location.
   void put(const fs::path& folder, const fs::path& to) const {
     struct stat status {};
     ASSERT_EQ(::stat(folder.c_str(), &status), 0);
@@ -81,7 +82,7 @@ class Disk {
   std::map<ino_t, Synced> synced_;
 };
 
-/// While it lives `note` runs at every fsync of this process.
+/// Calls `note` at every fsync of this process until destruction.
 class Watch {
  public:
   explicit Watch(std::function<void(int)> note) { current() = std::move(note); }
@@ -96,7 +97,7 @@ class Watch {
 
 class PowerLoss : public testing::Test {
  protected:
-  /// Saves `arrays`, and at every moment expects one of `steps` to be there after a loss of power.
+  /// Saves `arrays` and expects at every moment that one of `steps` survives a power loss.
   void save_while_power_fails(std::int64_t step, int seed, const std::set<std::int64_t>& steps) {
     int moments = 0;
     {
@@ -107,10 +108,10 @@ class PowerLoss : public testing::Test {
       });
       save(directory_, step, sample_arrays(seed), 2);
     }
-    EXPECT_GT(moments, 5) << "nobody has called fsync";
+    EXPECT_GT(moments, 5) << "fsync was not called";
   }
 
-  /// Which is whole, and the newest that is there at all.
+  /// The newest checkpoint, which must be complete.
   void expect_one_of(const std::set<std::int64_t>& steps) {
     const TemporaryFolder after;
     disk_.put(folder_.path(), after.path() / "run");
@@ -125,7 +126,7 @@ class PowerLoss : public testing::Test {
   Disk disk_;
 };
 
-TEST_F(PowerLoss, ThereIsAWholeCheckpointAtEveryMoment) {
+TEST_F(PowerLoss, LeavesACompleteCheckpointAtEveryMoment) {
   save_while_power_fails(1, 1, {});
   expect_one_of({1});
   save_while_power_fails(2, 50, {1, 2});
@@ -134,7 +135,7 @@ TEST_F(PowerLoss, ThereIsAWholeCheckpointAtEveryMoment) {
   expect_one_of({3});
 }
 
-TEST_F(PowerLoss, WhileOneIsReplaced) {
+TEST_F(PowerLoss, LeavesACompleteCheckpointWhileOneIsReplaced) {
   save_while_power_fails(1, 1, {});
   save_while_power_fails(1, 50, {1});
   const TemporaryFolder after;
@@ -142,7 +143,7 @@ TEST_F(PowerLoss, WhileOneIsReplaced) {
   expect_holds(open_latest(after.path() / "run").reader, sample_arrays(50));
 }
 
-TEST_F(PowerLoss, TheTestCanFail) {
+TEST_F(PowerLoss, DetectsMissingSyncs) {
   {
     const Watch watch([&](int file) { disk_.note(file); });
     save(directory_, 1, sample_arrays(1), 2);
@@ -154,7 +155,7 @@ TEST_F(PowerLoss, TheTestCanFail) {
 }  // namespace
 }  // namespace capstan::io
 
-/// In place of the C library's, for every library of this process.
+/// Replaces the function of the C library for every library of this process.
 extern "C" int fsync(int file) {
   using Fsync = int (*)(int);
   static const auto real = reinterpret_cast<Fsync>(::dlsym(RTLD_NEXT, "fsync"));

@@ -1,4 +1,4 @@
-// row_reader_test.cpp -- rows of HDF5 files that other programs could have written.
+// row_reader_test.cpp -- rows of HDF5 files of other programs.
 #include "io/hdf5/row_reader.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ using testing::ElementsAre;
 
 class RowReaderTest : public testing::Test {
  protected:
-  /// Adds a dataset of one type to the file.
+  /// Adds a dataset of the given type to the file.
   template <class T>
   void add(const std::string& name, const std::vector<std::uint64_t>& shape, const std::vector<T>& values,
            hid_t stored, hid_t memory) {
@@ -114,7 +114,7 @@ TEST_F(RowReaderTest, KeepsItsFileWhenItIsRemoved) {
   EXPECT_THAT(out, ElementsAre(0, 1));
 }
 
-TEST_F(RowReaderTest, SeveralReadersHaveOneFile) {
+TEST_F(RowReaderTest, SeveralReadersShareAFile) {
   add_floats("x", {2});
   add_floats("y", {3});
   const RowReader x(path_, "x");
@@ -155,7 +155,7 @@ TEST_F(RowReaderTest, RejectsDatasetsWithoutRowsOrNumbers) {
   H5Tclose(text);
 }
 
-TEST_F(RowReaderTest, RejectsAFileThatIsNoHdf5) {
+TEST_F(RowReaderTest, RejectsAFileThatIsNotHdf5) {
   folder_.write("rows.h5", "");
   EXPECT_THAT(error_of(Code::data_loss, [&] { const RowReader reader(path_, "x"); }),
               testing::HasSubstr(path_.string()));
@@ -204,7 +204,7 @@ TEST_F(RowReaderTest, NamesTheRowsThatCannotBeRead) {
     EXPECT_THAT(error, testing::HasSubstr(parameter));
   }
   reader.read(10, 20, out.data());
-  EXPECT_EQ(out, std::vector<float>(20, 1)) << "other chunks are still read";
+  EXPECT_EQ(out, std::vector<float>(20, 1)) << "other chunks are readable";
 }
 
 }  // namespace

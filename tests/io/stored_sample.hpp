@@ -1,5 +1,4 @@
-// stored_sample.hpp -- a checkpoint that an earlier version wrote, unpacked from tests/io/samples. Link with
-// ZLIB.
+// stored_sample.hpp -- unpacks a checkpoint of an earlier version from tests/io/samples. Link with ZLIB.
 #pragma once
 
 #include <zlib.h>
@@ -12,7 +11,7 @@
 
 namespace capstan::io {
 
-/// Bytes of base64.
+/// Decodes base64.
 inline std::string from_base64(std::string_view text) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string bytes;
@@ -30,7 +29,7 @@ inline std::string from_base64(std::string_view text) {
   return bytes;
 }
 
-/// Writes the files of samples/<name>.txt (samples/pack.py) into `folder`, which it makes.
+/// Creates `folder` and writes the files of samples/<name>.txt (samples/pack.py) to it.
 inline void unpack_sample(const std::string& name, const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   std::ifstream in(std::string(CAPSTAN_SOURCE_DIR) + "/tests/io/samples/" + name + ".txt");

@@ -1,4 +1,4 @@
-// stored_samples_test.cpp -- checkpoints as earlier versions wrote them are read by this one.
+// stored_samples_test.cpp -- this version reads checkpoints of earlier versions.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -22,9 +22,9 @@ std::vector<T> rows(const CheckpointReader& reader, const std::string& variable,
   return out;
 }
 
-/// Two ps, three shards of each variable. Worked out by hand from the update rules (capstan/optimizers.hpp):
-/// "column" began as -1 and its sums as 0.25, was pushed 1, 2, 3, 4, and learns by 0.5; "brain" (bfloat16)
-/// began as 1, was pushed 1, 2, -4, and learns by 0.25.
+/// Two ps, three shards of each variable. Computed by hand from the update rules (capstan/optimizers.hpp):
+/// "column" started as -1, its sums as 0.25; gradients 1, 2, 3, 4; learning rate 0.5. "brain" (bfloat16)
+/// started as 1; gradients 1, 2, -4; learning rate 0.25.
 TEST(StoredSamples, Version1IsRead) {
   const TemporaryFolder folder;
   unpack_sample("checkpoint_v1", folder.path() / "checkpoint-00000012");
@@ -52,7 +52,7 @@ TEST(StoredSamples, Version1IsRead) {
   for (int i = 0; i < 4; ++i)
     EXPECT_NEAR(column[i], -1 - 0.5 * (i + 1) / std::sqrt(0.25 + (i + 1) * (i + 1)), 1e-6) << i;
   EXPECT_EQ(rows<std::uint8_t>(reader, "flags", "value"), (std::vector<std::uint8_t>{1, 1}));
-  // Row 4 was pushed 1, -2 once, by Adam that learns by 0.125; row 0 twice, rows 1 to 3 never.
+  // Adam with learning rate 0.125: row 4 got gradient 1, -2 once, row 0 twice, rows 1 to 3 none.
   const auto values = rows<float>(reader, "model/rows", "value");
   EXPECT_NEAR(values[8], 0.5 - 0.125, 1e-5);
   EXPECT_NEAR(values[9], 0.5 + 0.125, 1e-5);
@@ -64,8 +64,8 @@ TEST(StoredSamples, Version1IsRead) {
   EXPECT_EQ(table.steps_of(4, 1), 1);
 }
 
-/// w, of shape (5, 2), was 1 to 10 in the base, its sums half of that. Of rows 1 and 4 values were then
-/// negated and 100 was added to the sums; n stayed.
+/// In the base, w of shape (5, 2) was 1 to 10, and its sums half of that. In rows 1 and 4, the increment
+/// negates the values and adds 100 to the sums; n is unchanged.
 TEST(StoredSamples, Version2IsReadWithItsBase) {
   const TemporaryFolder folder;
   unpack_sample("checkpoint_v2_base", folder.path() / "checkpoint-00000010");

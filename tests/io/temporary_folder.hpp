@@ -1,4 +1,4 @@
-// temporary_folder.hpp -- an empty folder that is gone when the test ends.
+// temporary_folder.hpp -- an empty directory that is removed at the end of the test.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,4 @@
-// tf_record_test.cpp -- TFRecord files: bytes whose checksums were computed elsewhere, damage, positions,
-// compression.
+// tf_record_test.cpp -- TFRecord files: independently computed checksums, damage, positions, compression.
 #include "capstan/readers.hpp"
 
 #include <gmock/gmock.h>
@@ -28,7 +27,7 @@ using ::testing::IsEmpty;
 
 using Texts = std::vector<std::string>;
 
-/// Bytes from hexadecimal digits.
+/// Decodes hexadecimal digits.
 std::string from_hex(const std::string& digits) {
   std::string bytes;
   for (std::size_t i = 0; i < digits.size(); i += 2) {
@@ -37,7 +36,7 @@ std::string from_hex(const std::string& digits) {
   return bytes;
 }
 
-// Computed bit by bit in Python, by the polynomial of RFC 3720.
+// Computed bit by bit in Python with the polynomial of RFC 3720.
 const std::string kAbc = from_hex("0300000000000000b099490e6162636e57f121");
 const std::string kEmpty = from_hex("000000000000000029039807d8ea82a2");
 
@@ -63,7 +62,7 @@ class TFRecords : public testing::Test {
     for (const std::string& record : records) writer.write(record);
     writer.close();
   }
-  /// What reading the first record of a file with these bytes throws.
+  /// Returns the error of reading the first record of a file with these bytes.
   std::string damage(const std::string& name, const std::string& bytes) const {
     const auto file = write(name, bytes);
     auto records = texts({file}).make_iterator();
@@ -76,7 +75,7 @@ class TFRecords : public testing::Test {
 };
 
 // RFC 3720, B.4.
-TEST(Crc32cOfEveryLength, IsTheSameByBytesAndByWords) {
+TEST(Crc32cOfEveryLength, MatchesABitwiseComputation) {
   std::string ascending;
   for (int i = 0; i < 32; ++i) ascending += static_cast<char>(i);
   EXPECT_EQ(io::crc32c(ascending), 0x46dd794eU);
@@ -99,19 +98,19 @@ TEST(Crc32cOfEveryLength, IsTheSameByBytesAndByWords) {
 TEST_F(TFRecords, AreReadInTheOrderOfTheFiles) {
   const auto a = write("a", kAbc + kEmpty), b = write("b", ""), c = write("c", kAbc);
   EXPECT_THAT(all(texts({a, b, c})), ElementsAre("abc", "", "abc"));
-  // How every event file of TensorFlow begins: the length 24 and its checksum.
+  // The start of every TensorFlow event file: the length 24 and its checksum.
   const auto events = write("events", from_hex("1800000000000000a37f4b22") + std::string(24, 'x') +
                                           io::record_of(std::string(24, 'x')).substr(36));
   EXPECT_THAT(all(texts({events})), ElementsAre(std::string(24, 'x')));
   error_of(Code::not_found, [&] { all(texts({path("none")})); });
 }
 
-TEST_F(TFRecords, AreWrittenInTheSameBytes) {
+TEST_F(TFRecords, AreWrittenWithTheExpectedBytes) {
   {
     TFRecordWriter writer(path("a"));
     writer.write("abc");
     writer.write(std::span<const std::byte>());
-    EXPECT_FALSE(std::filesystem::exists(path("a")));  // not before it is whole
+    EXPECT_FALSE(std::filesystem::exists(path("a")));  // not before it is complete
     writer.close();
     writer.close();
     error_of(Code::failed_precondition, [&] { writer.write("more"); });
@@ -153,12 +152,12 @@ TEST_F(TFRecords, OfAnySizeAreWrittenAndReadCompressed) {
   EXPECT_EQ(plain.substr(0, plain.size() - 1), read(path("none")));
 }
 
-TEST_F(TFRecords, ThatBeginLikeGzipAreToldFromIt) {
+TEST_F(TFRecords, ThatStartLikeGzipAreNotDecompressed) {
   const std::string record(0x8b1f, 'x');  // gzip begins with 1f 8b
   EXPECT_THAT(all(texts({write("a", io::record_of(record))})), ElementsAre(record));
 }
 
-TEST_F(TFRecords, WithDamagedBytesAreReportedOnceAndPassedOver) {
+TEST_F(TFRecords, WithDamagedBytesAreReportedOnceAndSkipped) {
   std::string bytes = kEmpty + kAbc + kEmpty + kAbc;
   bytes[kEmpty.size() + 13] ^= 1;  // the "b" of the first "abc"
   const auto file = write("a", bytes);
@@ -171,7 +170,7 @@ TEST_F(TFRecords, WithDamagedBytesAreReportedOnceAndPassedOver) {
   EXPECT_EQ(records.try_next(), std::nullopt);
 }
 
-TEST_F(TFRecords, BehindADamagedLengthAreNotSearchedFor) {
+TEST_F(TFRecords, AfterADamagedLengthAreNotRead) {
   std::string bytes = kAbc + kAbc + kAbc;
   bytes[kAbc.size()] ^= 2;
   const auto file = write("a", bytes);
@@ -183,19 +182,19 @@ TEST_F(TFRecords, BehindADamagedLengthAreNotSearchedFor) {
   }
 }
 
-TEST_F(TFRecords, ThatAreCutOffAnywhereAreRefused) {
+TEST_F(TFRecords, ThatAreTruncatedAnywhereAreRejected) {
   for (std::size_t bytes = 1; bytes < kAbc.size(); ++bytes) {
     EXPECT_THAT(damage("cut", kAbc.substr(0, bytes)), HasSubstr("byte 0")) << bytes;
   }
   EXPECT_THAT(damage("cut", kAbc.substr(0, 14)), AllOf(HasSubstr("found 2"), HasSubstr("expected 3")));
-  std::string huge = from_hex("ffffffffffffff7f");  // with a checksum that fits
+  std::string huge = from_hex("ffffffffffffff7f");  // with a valid checksum
   const std::uint32_t crc = io::masked(io::crc32c(huge));
   huge.append(reinterpret_cast<const char*>(&crc), sizeof crc);
   EXPECT_THAT(damage("huge", huge + "abc"), AllOf(HasSubstr("found 3"), HasSubstr("9223372036854775807")));
   EXPECT_THAT(damage("text", "this is a text and no TFRecord file"), HasSubstr("byte 0"));
 }
 
-TEST_F(TFRecords, OfADamagedGzipFileAreRefused) {
+TEST_F(TFRecords, OfADamagedGzipFileAreRejected) {
   write_records("a.gz", Texts(100, std::string(1000, 'a')), TFRecordCompression::gzip);
   std::string packed = read(path("a.gz"));
   (void)damage("cut.gz", packed.substr(0, 20));
@@ -205,7 +204,7 @@ TEST_F(TFRecords, OfADamagedGzipFileAreRefused) {
   }
 }
 
-TEST_F(TFRecords, GoOnFromEveryPosition) {
+TEST_F(TFRecords, ResumeFromEveryPosition) {
   const Texts records{"a", "", std::string(300000, 'b'), "c", "d"};
   for (const auto compression :
        {TFRecordCompression::none, TFRecordCompression::gzip, TFRecordCompression::zlib}) {
@@ -225,7 +224,7 @@ TEST_F(TFRecords, GoOnFromEveryPosition) {
   }
 }
 
-TEST_F(TFRecords, FilesAreSharedOut) {
+TEST_F(TFRecords, FilesAreSharded) {
   write_records("a", {"a"}, TFRecordCompression::none);
   write_records("b", {"b"}, TFRecordCompression::gzip);
   write_records("c", {"c"}, TFRecordCompression::none);

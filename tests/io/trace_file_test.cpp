@@ -1,4 +1,4 @@
-// trace_file_test.cpp -- events of several ranks, and the one timeline that is made of them.
+// trace_file_test.cpp -- trace events of several ranks, merged into one timeline.
 #include "io/events/trace_file.hpp"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ json event(const json& trace, const std::string& name) {
   return nullptr;
 }
 
-TEST(Trace, IsOneTimelineByTheCoordinatorsClock) {
+TEST(Trace, MergesRanksOnTheCoordinatorsClock) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder.path() / "trace");
   const TraceFile::Clock::time_point at{1'000'000ms};
@@ -58,7 +58,7 @@ TEST(Trace, IsOneTimelineByTheCoordinatorsClock) {
   EXPECT_EQ(read_clocks(folder.path() / "trace").at(1).ahead, 500'000'000);
 }
 
-TEST(Trace, LeavesOutWhatAKilledProcessCutOff) {
+TEST(Trace, SkipsTruncatedLines) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder.path() / "trace");
   const auto path = folder.path() / "trace" / "rank-00002.json";
@@ -70,10 +70,10 @@ TEST(Trace, LeavesOutWhatAKilledProcessCutOff) {
   const MergedTrace merged = merge_traces(folder.path());
   EXPECT_EQ(merged.events, 1U);
   EXPECT_EQ(event(read_trace(merged.path), "whole")["ph"], "i");
-  EXPECT_EQ(merge_traces(folder.path()).events, 1U) << "again, over the first one";
+  EXPECT_EQ(merge_traces(folder.path()).events, 1U) << "a second merge replaces the first";
 }
 
-TEST(Trace, HasWholeLinesOfManyThreads) {
+TEST(Trace, HasCompleteLinesOfManyThreads) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder.path() / "trace");
   {
@@ -88,10 +88,11 @@ TEST(Trace, HasWholeLinesOfManyThreads) {
   EXPECT_EQ(merge_traces(folder.path()).events, 4000U);
 }
 
-TEST(Trace, OfAFolderWithoutAnySaysHowToMakeThem) {
+TEST(Trace, NamesTheOptionIfThereAreNoTraces) {
   const TemporaryFolder folder;
   EXPECT_THAT(error_of(Code::not_found, [&] { (void)merge_traces(folder.path()); }),
-              testing::HasSubstr("/trace has no traces; a job writes them there with --run-dir"));
+              testing::AllOf(testing::HasSubstr((folder.path() / "trace").string()),
+                             testing::HasSubstr("--run-dir " + folder.path().string())));
 }
 
 }  // namespace

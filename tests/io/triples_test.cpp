@@ -1,4 +1,4 @@
-// triples_test.cpp -- tab-separated graphs: what is read, and what is refused with file and line.
+// triples_test.cpp -- tab-separated graphs: contents, and errors with file and line.
 // Tests: io/data/graph.hpp
 #include "io/data/triples.hpp"
 
@@ -43,7 +43,7 @@ class TripleFiles : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(TripleFiles, AreNumberedInOrderOfAppearance) {
+TEST_F(TripleFiles, IndexNamesInOrderOfAppearance) {
   const Graph graph = read();
   EXPECT_THAT(graph.entities, ElementsAre("cat", "animal", "legs"));
   EXPECT_THAT(graph.relations, ElementsAre("is", "has"));
@@ -75,7 +75,7 @@ TEST_F(TripleFiles, NamesKeepTheirSpacesAndBytes) {
   EXPECT_EQ(read().entities[1], "\xc3\x89tat");
 }
 
-TEST_F(TripleFiles, WhatTrainDoesNotMentionIsKeptAndCounted) {
+TEST_F(TripleFiles, CountsNamesThatTrainLacks) {
   folder_.write("valid.txt", "cat\thas\tlegs\ncat\thas\tfur\n");
   folder_.write("test.txt", "fur\ton\ttail\nlegs\tis\tcat\ntail\tis\tfur\n");
   const Graph graph = read();
@@ -90,7 +90,7 @@ TEST_F(TripleFiles, WhatTrainDoesNotMentionIsKeptAndCounted) {
   EXPECT_EQ(graph.unseen.relation_example, "test.txt:1: relation \"on\"");
 }
 
-TEST_F(TripleFiles, AMissingFileIsNamed) {
+TEST_F(TripleFiles, NamesAMissingFile) {
   for (const char* name : {"train.txt", "valid.txt", "test.txt"}) {
     const auto away = folder_.path() / "away";
     std::filesystem::rename(folder_.path() / name, away);
@@ -102,7 +102,7 @@ TEST_F(TripleFiles, AMissingFileIsNamed) {
   EXPECT_THAT(fault(Code::invalid_argument), HasSubstr("test.txt is not a regular file"));
 }
 
-TEST_F(TripleFiles, AnEmptyFileIsNamed) {
+TEST_F(TripleFiles, NamesAnEmptyFile) {
   for (const char* name : {"train.txt", "valid.txt", "test.txt"}) {
     std::ifstream in(folder_.path() / name);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -112,7 +112,7 @@ TEST_F(TripleFiles, AnEmptyFileIsNamed) {
   }
 }
 
-TEST_F(TripleFiles, AMalformedLineIsNamedAndShown) {
+TEST_F(TripleFiles, NamesAndQuotesAMalformedLine) {
   const auto expect = [&](const std::string& line, const std::string& message) {
     folder_.write("valid.txt", "cat\thas\tlegs\n" + line + "\ncat\thas\tlegs\n");
     EXPECT_EQ(fault(Code::invalid_argument), message);
@@ -128,10 +128,10 @@ TEST_F(TripleFiles, AMalformedLineIsNamedAndShown) {
   expect("\tb\tc", "valid.txt:2: the head is empty: \"\\tb\\tc\"");
   expect("a\t\tc", "valid.txt:2: the relation is empty: \"a\\t\\tc\"");
   expect("a\tb\t", "valid.txt:2: the tail is empty: \"a\\tb\\t\"");
-  expect(std::string("a\tb\0\tc", 6), "valid.txt:2: a NUL byte; this is no text file");
+  expect(std::string("a\tb\0\tc", 6), "valid.txt:2: found a NUL byte, expected text");
 }
 
-TEST(ReadGraph, AMissingFolderIsNamed) {
+TEST(ReadGraph, NamesAMissingDirectory) {
   const TemporaryFolder folder;
   try {
     read_graph(folder.path() / "none");
@@ -142,7 +142,7 @@ TEST(ReadGraph, AMissingFolderIsNamed) {
   }
 }
 
-/// The same by the plainest means there is.
+/// A simple reference implementation.
 struct PlainGraph {
   std::map<std::string, std::int32_t> entities, relations;
   std::vector<Triples> splits;
@@ -170,7 +170,7 @@ struct DataSet {
 };
 class RealData : public ::testing::TestWithParam<DataSet> {};
 
-TEST_P(RealData, IsReadAsAPlainReaderDoes) {
+TEST_P(RealData, MatchesASimpleReader) {
   const auto folder = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "../shared/data" / GetParam().name;
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
   const Graph graph = read_graph(folder);
@@ -193,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Sets, RealData,
                                            DataSet{"umls", 135, 46, 5216, 652, 661}),
                          [](const auto& set) { return set.param.name; });
 
-TEST(RealDataOfWn18rr, HasEntitiesThatTrainDoesNotMention) {
+TEST(RealDataOfWn18rr, HasEntitiesThatTrainLacks) {
   const auto folder = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "../shared/data/wn18rr";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
   const Unseen unseen = read_graph(folder).unseen;

@@ -1,4 +1,4 @@
-// wordnet_test.cpp -- Debian's WordNet as a graph, and small ones that are broken in one place.
+// wordnet_test.cpp -- Debian's WordNet as a graph, and small files with one defect each.
 #include "io/data/wordnet.hpp"
 
 #include <gmock/gmock.h>
@@ -21,12 +21,12 @@ using ::testing::HasSubstr;
 /// Read once: it takes half a second, more under a sanitizer.
 const Graph* debian_wordnet() {
   static const auto graph =
-      std::filesystem::exists(kWordnetFolder) ? std::make_unique<Graph>(read_wordnet()) : nullptr;
+      std::filesystem::exists(kWordnetDirectory) ? std::make_unique<Graph>(read_wordnet()) : nullptr;
   return graph.get();
 }
 
 #define SKIP_WITHOUT_WORDNET() \
-  if (debian_wordnet() == nullptr) GTEST_SKIP() << kWordnetFolder << " is not there (Debian: wordnet-base)"
+  if (debian_wordnet() == nullptr) GTEST_SKIP() << kWordnetDirectory << " is not there (Debian: wordnet-base)"
 
 std::set<std::pair<int, int>> pairs_of(const std::vector<GraphTriple>& triples) {
   std::set<std::pair<int, int>> pairs;
@@ -44,7 +44,7 @@ TEST(Wordnet, HasEverySynsetAndSemanticRelation) {
   for (const auto* split : {&graph.train, &graph.valid, &graph.test}) {
     for (const GraphTriple& t : *split) ++counts[graph.relations[static_cast<std::size_t>(t.relation)]];
   }
-  // grep and awk over the data files give the same.
+  // Counted independently with grep and awk.
   const std::map<std::string, int> expected{{"hypernym", 89'089},
                                             {"hyponym", 89'089},
                                             {"instance_hypernym", 8577},
@@ -81,7 +81,7 @@ TEST(Wordnet, NamesAreUniqueAndReadable) {
   for (const std::string& name : names) EXPECT_EQ(name.find_first_of(" \t()"), std::string::npos) << name;
 }
 
-TEST(Wordnet, AKnownRelationIsThereInBothDirections) {
+TEST(Wordnet, HasAKnownRelationInBothDirections) {
   SKIP_WITHOUT_WORDNET();
   const Graph& graph = *debian_wordnet();
   std::set<std::string> found;
@@ -126,24 +126,24 @@ TEST(Wordnet, EveryEntityWithAnEdgeHasOneInTrain) {
   EXPECT_EQ(in_any.size(), 109'745U);
 }
 
-TEST(Wordnet, TheSplitFollowsFromTheSeed) {
+TEST(Wordnet, TheSplitDependsOnlyOnTheSeed) {
   SKIP_WITHOUT_WORDNET();
   const Graph& graph = *debian_wordnet();
-  const Graph same = read_wordnet(), other = read_wordnet(kWordnetFolder, {.seed = 1}),
-              none = read_wordnet(kWordnetFolder, {0, 0, 0});
+  const Graph same = read_wordnet(), other = read_wordnet(kWordnetDirectory, {.seed = 1}),
+              none = read_wordnet(kWordnetDirectory, {0, 0, 0});
   EXPECT_EQ(same.train, graph.train);
   EXPECT_EQ(same.valid, graph.valid);
   EXPECT_EQ(same.test, graph.test);
   EXPECT_NE(other.test, graph.test);
   EXPECT_EQ(none.train.size(), 285'348U);
-  // Held out: 2 % each, less what the repair moves back. Many synsets hang on one edge.
+  // Held out: 2 % each, minus the edges moved back to train. Many synsets have one edge.
   for (const auto* split : {&graph.valid, &graph.test, &other.valid, &other.test}) {
     EXPECT_GT(split->size(), 285'348U / 200);
     EXPECT_LT(split->size(), 285'348U / 50);
   }
 }
 
-/// One synset a file, but for two nouns that point at each other. Offsets are byte positions.
+/// One synset per file, except for two nouns that point at each other. Offsets are byte positions.
 class SmallWordnet : public ::testing::Test {
  protected:
   SmallWordnet() {
@@ -179,44 +179,43 @@ TEST_F(SmallWordnet, IsRead) {
   EXPECT_EQ(graph.train, (std::vector<GraphTriple>{{0, 0, 1}, {1, 1, 0}, {3, 2, 3}}));
 }
 
-TEST_F(SmallWordnet, AMissingFileSaysWhatToInstall) {
+TEST_F(SmallWordnet, NamesThePackageOfAMissingFile) {
   std::filesystem::remove(folder_.path() / "data.adv");
-  EXPECT_EQ(fault(Code::not_found),
-            "no WordNet in " + folder_.path().string() +
-                ": data.adv is missing; install the Debian package wordnet-base or give --data DIR");
+  const std::string text = fault(Code::not_found);
+  for (const std::string& word :
+       {folder_.path().string(), std::string("data.adv"), std::string("--data DIR")})
+    EXPECT_THAT(text, HasSubstr(word));
   try {
     read_wordnet(folder_.path() / "none");
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::not_found);
-    EXPECT_THAT(error.what(), HasSubstr("install the Debian package wordnet-base"));
+    EXPECT_THAT(error.what(), HasSubstr("wordnet-base"));
   }
 }
 
-TEST_F(SmallWordnet, AMalformedLineIsNamed) {
+TEST_F(SmallWordnet, NamesAMalformedLine) {
   const auto expect = [&](const std::string& text, const std::string& message) {
     folder_.write("data.verb", "  licence\n" + text);
     EXPECT_THAT(fault(Code::data_loss), HasSubstr(message)) << text;
   };
-  expect("", "data.verb has no synsets");
-  expect("garbage\n", "data.verb:2: not a synset of WordNet");
+  expect("", "data.verb");
+  expect("garbage\n", "data.verb:2:");
   expect("\n", "data.verb:2:");
-  expect("00000010 29 v 01 swim 0 000 01 + 02 00 | move",
-         "data.verb:2: not a synset of WordNet: the file ends in the middle of a line");
-  expect("00000011 29 v 01 swim 0 000 | move\n", "it says another byte offset than 10");
-  expect("0000001x 29 v 01 swim 0 000 | move\n", "\"0000001x\" is no byte offset");
-  expect("00000010 29 n 01 swim 0 000 | move\n", "its part of speech is not this file's");
-  expect("00000010 29 x 01 swim 0 000 | move\n", "\"x\" is no part of speech");
-  expect("00000010 29 v 00 000 | move\n", "it has no words");
+  expect("00000010 29 v 01 swim 0 000 01 + 02 00 | move", "data.verb:2:");
+  expect("00000011 29 v 01 swim 0 000 | move\n", "byte offset");
+  expect("0000001x 29 v 01 swim 0 000 | move\n", "\"0000001x\"");
+  expect("00000010 29 n 01 swim 0 000 | move\n", "part of speech");
+  expect("00000010 29 x 01 swim 0 000 | move\n", "\"x\"");
+  expect("00000010 29 v 00 000 | move\n", "word count");
   expect("00000010 29 v 05 swim 0 000 | move\n", "data.verb:2:");
   expect("00000010 29 v 01 swim 0 001 | move\n", "data.verb:2:");
-  expect("00000010 29 v 01 swim 0 001 * 00000099 v 0000 | move\n",
-         "data.verb:2: not a synset of WordNet: a pointer to byte 99");
-  expect("00000010 29 v 01 swim 0 001 ? 00000010 v 0000 | move\n", "unknown pointer symbol \"?\"");
-  expect("00000010 29 v 01 swim 0 ffffffff | move\n", "is no pointer count");
+  expect("00000010 29 v 01 swim 0 001 * 00000099 v 0000 | move\n", "byte 99");
+  expect("00000010 29 v 01 swim 0 001 ? 00000010 v 0000 | move\n", "\"?\"");
+  expect("00000010 29 v 01 swim 0 ffffffff | move\n", "pointer count");
 }
 
-TEST_F(SmallWordnet, SharesThatMakeNoSenseAreRefused) {
+TEST_F(SmallWordnet, RejectsInvalidShares) {
   EXPECT_THROW(read_wordnet(folder_.path(), {.valid = 0.5, .test = 0.5}), Error);
   EXPECT_THROW(read_wordnet(folder_.path(), {.valid = -1}), Error);
 }

@@ -73,7 +73,7 @@ class BadInput(JobTest):
         self.refused(USAGE, str(self.data / "valid.txt"), command=train(self.data))
 
     def test_missing_folder(self):
-        self.refused(USAGE, f"no folder {self.folder}/nowhere", command=train(self.folder / "nowhere"))
+        self.refused(USAGE, f"{self.folder}/nowhere, expected", "train.txt", command=train(self.folder / "nowhere"))
 
     def test_empty_file(self):
         for file in ("train.txt", "test.txt"):
@@ -169,7 +169,7 @@ class BadInput(JobTest):
         another = next(path for path in folder.glob("*.h5") if path != part).read_bytes()
         size = part.stat().st_size
         part.write_bytes(another[:size].ljust(size, b"\0"))
-        self.refused(DAMAGED, f"{part} is not the file that was written", command=self.resume())
+        self.refused(DAMAGED, f"{part} is ", "HDF5 metadata", command=self.resume())
 
     def test_a_file_that_is_no_hdf5_in_a_checkpoint(self):
         part = next(self.save().glob("part-*.h5"))
@@ -187,7 +187,7 @@ class BadInput(JobTest):
         part = next(newest.glob("part-*.h5"))
         part.write_bytes(part.read_bytes()[:-100])
         job = self.run_to_end(self.resume())
-        self.assertIn(f"damaged checkpoint passed over: {newest.name}: {part} has", job.stderr)
+        self.assertIn(f"{newest.name}: {part} has", job.stderr)
         self.assertIn(f"resumed from {older} after epoch 2", job.stderr)
 
     def test_folder_of_someone_elses_checkpoint(self):

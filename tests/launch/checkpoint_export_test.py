@@ -173,7 +173,7 @@ class Outputs(ExportTest):
 
     def test_places_that_cannot_be_written(self):
         self.refused(USAGE, "nowhere", "No such file", words=["export", self.checkpoint, self.folder / "nowhere" / "m.h5"])
-        self.refused(USAGE, "is a folder", words=["export", self.checkpoint, self.run_dir, "--format", "npz", "--force"])
+        self.refused(USAGE, str(self.run_dir), words=["export", self.checkpoint, self.run_dir, "--format", "npz", "--force"])
         self.nothing_but()
 
     def test_a_full_disk_is_named_and_leaves_nothing(self):

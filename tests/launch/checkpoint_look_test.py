@@ -204,7 +204,7 @@ class Verify(CheckpointTest):
         self.refused(USAGE, "no checkpoint in", words=["verify", self.folder])
         file = self.folder / "text"
         file.write_text("text")
-        self.refused(DAMAGED, "and not even HDF5", words=["verify", file])
+        self.refused(DAMAGED, str(file), "manifest.json", words=["verify", file])
 
 
 class Diff(CheckpointTest):

@@ -249,7 +249,7 @@ class Import(CheckpointTest):
 
     def test_npy_that_no_variable_can_be(self):
         for array, text in ((numpy.ones((2, 2), complex), "'<c16'"), (numpy.ones(3, ">f4"), "'>f4'"), (numpy.ones(3, "u1"), "'|u1'"),
-                            (numpy.zeros(2, [("a", "i4")]), "more than one kind"),
+                            (numpy.zeros(2, [("a", "i4")]), "structured"),
                             (numpy.asfortranarray(numpy.ones((2, 3))), "ascontiguousarray")):
             numpy.save(self.file, array)
             self.refused(USAGE, str(self.file), text, words=["import", self.file, self.out, "--variable", "w"])
@@ -262,9 +262,9 @@ class Import(CheckpointTest):
             self.file.write_bytes(whole[:length])
             self.refused(DAMAGED, str(self.file), words=["import", self.file, self.out, "--variable", "w"])
         self.file.write_bytes(whole + b"x")
-        self.refused(DAMAGED, "has 2401 bytes of elements; shape (300) has 2400", words=["import", self.file, self.out, "--variable", "w"])
+        self.refused(DAMAGED, "2401 bytes", "2400", "(300)", words=["import", self.file, self.out, "--variable", "w"])
         self.file.write_bytes(whole.replace(b"(300,)", b"(3e0,)"))
-        self.refused(DAMAGED, "damaged head", words=["import", self.file, self.out, "--variable", "w"])
+        self.refused(DAMAGED, str(self.file), "(3e0,)", words=["import", self.file, self.out, "--variable", "w"])
         self.assertFalse(self.out.exists())
 
     def test_hdf5_of_many_kinds(self):
@@ -301,10 +301,10 @@ class Import(CheckpointTest):
         self.assertEqual(raw.read_bytes()[offset:][:32], bfloat16(numpy.arange(-8, 8) / 4).tobytes())
         self.assertEqual(self.ok_json("show", self.out)["variables"]["pre/trained"]["dtype"], "bfloat16")
         words = ["import", file, self.out, "--variable", "w", "--force"]
-        self.refused(USAGE, "has 12 datasets; say which one with --dataset: ", "deep/table", words=words)
+        self.refused(USAGE, "12 datasets", "--dataset", "deep/table", words=words)
         self.refused(USAGE, 'no dataset "tabel"', "deep/table", words=[*words, "--dataset", "tabel"])
         for name in ("texts", "huge"):
-            self.refused(USAGE, f'"{name}" has elements that no variable can have', words=[*words, "--dataset", name])
+            self.refused(USAGE, f'"{name}"', "element", words=[*words, "--dataset", name])
         self.refused(USAGE, 'no dataset "deep"', words=[*words, "--dataset", "deep"])
 
     def test_the_only_dataset_of_a_file_and_of_a_model(self):
@@ -319,9 +319,9 @@ class Import(CheckpointTest):
     def test_files_that_are_nothing(self):
         text = self.folder / "text"
         text.write_text("no array")
-        self.refused(DAMAGED, "is no HDF5 file", words=["import", text, self.out, "--variable", "w"])
+        self.refused(DAMAGED, f"{text}: ", "HDF5", words=["import", text, self.out, "--variable", "w"])
         text.rename(self.file)
-        self.refused(DAMAGED, "is no .npy file", words=["import", self.file, self.out, "--variable", "w"])
+        self.refused(DAMAGED, f"{self.file}: ", ".npy", words=["import", self.file, self.out, "--variable", "w"])
         self.refused(USAGE, "No such file", words=["import", self.folder / "nowhere.h5", self.out, "--variable", "w"])
         numpy.save(self.file, numpy.arange(3))
         self.refused(USAGE, "--dataset a: ", words=["import", self.file, self.out, "--variable", "w", "--dataset", "a"])

@@ -45,25 +45,25 @@ class FastPartsTest : public testing::Test {
 };
 
 TEST_F(FastPartsTest, DrainsToTheCheckpointDirectory) {
-  const io::FastPlace location = level_.begin(1);
+  const io::FastLocation location = level_.begin(1);
   {
     FastParts fast(location, warned_);
     const auto report = fast.write("part-00000-of-00001.h5", arrays());
     ASSERT_TRUE(report);
     EXPECT_TRUE(fast.seen_by_coordinator());
     EXPECT_FALSE(fs::exists(unfinished_ / report->file));
-    fs::rename(location.folder,
-               location.folder.parent_path() / "checkpoint-00000001");  // published in the meantime
+    fs::rename(location.directory,
+               location.directory.parent_path() / "checkpoint-00000001");  // published in the meantime
     fast.drain(unfinished_, {});
     EXPECT_EQ(fs::file_size(unfinished_ / report->file), report->bytes);
   }
-  EXPECT_TRUE(fs::exists(location.folder.parent_path() / "checkpoint-00000001/part-00000-of-00001.h5"));
+  EXPECT_TRUE(fs::exists(location.directory.parent_path() / "checkpoint-00000001/part-00000-of-00001.h5"));
   EXPECT_FALSE(warned_);
 }
 
 TEST_F(FastPartsTest, RemovesFilesThatTheCoordinatorDoesNotSee) {
-  io::FastPlace location = level_.begin(1);
-  const fs::path earlier = location.folder.parent_path() / "checkpoint-00000009";
+  io::FastLocation location = level_.begin(1);
+  const fs::path earlier = location.directory.parent_path() / "checkpoint-00000009";
   for (const std::string owner : {"", "another coordinator's\n"}) {
     location.owner = owner;
     fs::create_directories(earlier);
@@ -75,7 +75,7 @@ TEST_F(FastPartsTest, RemovesFilesThatTheCoordinatorDoesNotSee) {
       fast.drain(unfinished_, {});
     }
     EXPECT_TRUE(fs::exists(unfinished_ / "part-00000-of-00001.h5"));
-    EXPECT_FALSE(fs::exists(location.folder.parent_path()));
+    EXPECT_FALSE(fs::exists(location.directory.parent_path()));
   }
 }
 
@@ -83,8 +83,8 @@ TEST_F(FastPartsTest, RejectsALinkOfAnotherUser) {
   const fs::path victim = folder_.path() / "victim";
   fs::create_directories(victim / "checkpoint-00000009");
   fs::create_directories(folder_.path() / "fast");
-  fs::create_directory_symlink(victim, level_.folder());
-  const io::FastPlace location{level_.folder() / "checkpoint-00000001.tmp", {}};
+  fs::create_directory_symlink(victim, level_.path());
+  const io::FastLocation location{level_.path() / "checkpoint-00000001.tmp", {}};
   {
     FastParts fast(location, warned_);
     EXPECT_FALSE(fast.write("part-00000-of-00001.h5", arrays()));
@@ -96,15 +96,15 @@ TEST_F(FastPartsTest, RejectsALinkOfAnotherUser) {
 }
 
 TEST_F(FastPartsTest, RejectsModifiedFilesWhenDraining) {
-  const io::FastPlace location = level_.begin(1);
+  const io::FastLocation location = level_.begin(1);
   FastParts fast(location, warned_);
   const auto report = fast.write("part-00000-of-00001.h5", arrays());
   ASSERT_TRUE(report);
-  std::fstream file(location.folder / report->file, std::ios::in | std::ios::out | std::ios::binary);
+  std::fstream file(location.directory / report->file, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(static_cast<std::streamoff>(report->datasets.at(0).offset));
   file.put('x').flush();
   const std::string error = error_of(Code::data_loss, [&] { fast.drain(unfinished_, {}); });
-  EXPECT_TRUE(error.starts_with((location.folder / report->file).string() + " is damaged")) << error;
+  EXPECT_TRUE(error.starts_with((location.directory / report->file).string() + " is damaged")) << error;
 }
 
 TEST_F(FastPartsTest, ReadsNoRowIfTheDiskIsFull) {
@@ -120,9 +120,9 @@ TEST_F(FastPartsTest, ReadsNoRowIfTheDiskIsFull) {
 }
 
 TEST_F(FastPartsTest, WritesNothingWithoutADirectory) {
-  io::FastPlace location = level_.begin(1);
+  io::FastLocation location = level_.begin(1);
   const fs::path file = folder_.write("file", "");
-  location.folder = file / "checkpoints-0/checkpoint-00000001.tmp";
+  location.directory = file / "checkpoints-0/checkpoint-00000001.tmp";
   FastParts fast(location, warned_);
   EXPECT_TRUE(warned_);
   EXPECT_FALSE(fast.write("part-00000-of-00001.h5", arrays()));

@@ -184,10 +184,11 @@ TEST_F(ReadImages, ReportsInvalidFiles) {
                        }),
               StartsWith(i + ": an item has 2 values"));
   const auto text = folder_.write("t", "1 2:3\n");
-  expect_error(Code::invalid_argument,
-               text.string() + ": is no IDX file: it does not begin with 0, 0, a type and a rank", [&] {
-                 read_images({{text}, {labels}}, 0, 1);
-               });
+  EXPECT_THAT(error_of(Code::invalid_argument,
+                       [&] {
+                         read_images({{text}, {labels}}, 0, 1);
+                       }),
+              testing::HasSubstr(text.string() + ": "));
   const auto none = folder_.write("none", idx_file({0, 2}, "")),
              no_labels = folder_.write("n", idx_file({0}, ""));
   EXPECT_THAT(error_of(Code::invalid_argument,

@@ -37,7 +37,7 @@ void check(const SidecarEvaluatorOptions& options) {
   if (options.timeout.count() < 0) refuse("timeout", options.timeout.count(), 0);
 }
 
-bool exists(const std::filesystem::path& directory) {
+bool directory_exists(const std::filesystem::path& directory) {
   std::error_code error;
   return std::filesystem::is_directory(directory, error);
 }
@@ -102,17 +102,17 @@ bool SidecarEvaluator::look(const Evaluate& evaluate) {
       checkpoint.emplace(entry.path);
     } catch (const Error& error) {
       if (error.code() != Code::data_loss && error.code() != Code::not_found) throw;
-      if (!exists(entry.path)) {
+      if (!directory_exists(entry.path)) {
         log::warn("{} was deleted before it could be evaluated: keep more of them", entry.path.string());
       } else {
-        log::warn("skipped a damaged checkpoint: {}: {}", entry.path.filename().string(), error.what());
+        log::warn("skipped damaged checkpoint {}: {}", entry.path.filename().string(), error.what());
       }
       continue;
     }
     try {
       evaluate(*checkpoint);
     } catch (const Error& error) {
-      if (error.code() != Code::data_loss || exists(entry.path)) throw;
+      if (error.code() != Code::data_loss || directory_exists(entry.path)) throw;
       log::warn("{} was deleted while it was evaluated: keep more of them", entry.path.string());
       continue;
     }
@@ -143,7 +143,7 @@ int SidecarEvaluator::start(const Evaluate& evaluate) {
     // Checkpoints that were saved before the job ended exist by now.
     if (job_) job_->runtime->control().progress();
     const bool ended = job_ && job_->ended();
-    seen = seen || exists(options_.checkpoint_dir);
+    seen = seen || directory_exists(options_.checkpoint_dir);
     if (!seen && (ended || Clock::now() >= deadline_after(options_.folder_timeout, began))) {
       throw Error(
           Code::not_found,

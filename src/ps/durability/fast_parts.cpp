@@ -41,8 +41,8 @@ std::vector<io::PartArray> track_reads(std::span<const io::PartArray> arrays, bo
 
 }  // namespace
 
-FastParts::FastParts(io::FastPlace location, bool& warned)
-    : location_(std::move(location)), warned_(warned), usable_(!location_.folder.empty()) {
+FastParts::FastParts(io::FastLocation location, bool& warned)
+    : location_(std::move(location)), warned_(warned), usable_(!location_.directory.empty()) {
   if (!usable_) return;
   try {
     prepare();
@@ -54,8 +54,8 @@ FastParts::FastParts(io::FastPlace location, bool& warned)
 FastParts::~FastParts() {
   if (seen_by_coordinator_ || !directory_) return;
   std::error_code ignored;  // the next save removes the files that remain
-  for (const Written& written : written_) fs::remove(location_.folder / written.report.file, ignored);
-  fs::remove(location_.folder, ignored);  // fails while another ps has files in it
+  for (const Written& written : written_) fs::remove(location_.directory / written.report.file, ignored);
+  fs::remove(location_.directory, ignored);  // fails while another ps has files in it
   try {
     directory_->remove_if_unused();
   } catch (const std::exception& error) {
@@ -65,11 +65,11 @@ FastParts::~FastParts() {
 
 /// Removes files that earlier saves left on this host, unless the coordinator sees and removes them.
 void FastParts::prepare() {
-  const fs::path parent = location_.folder.parent_path();
+  const fs::path parent = location_.directory.parent_path();
   directory_.emplace(io::FastDirectory::create(parent));
   seen_by_coordinator_ = !location_.owner.empty() && read_text(parent / io::kOwnerFile) == location_.owner;
-  if (!seen_by_coordinator_) directory_->remove_checkpoints(location_.folder.filename().string());
-  fs::create_directory(location_.folder);
+  if (!seen_by_coordinator_) directory_->remove_checkpoints(location_.directory.filename().string());
+  fs::create_directory(location_.directory);
 }
 
 void FastParts::disable(const std::exception& why) {
@@ -85,7 +85,7 @@ void FastParts::disable(const std::exception& why) {
 std::optional<io::PartReport> FastParts::write(const std::string& name,
                                                std::span<const io::PartArray> arrays) {
   if (!usable_) return std::nullopt;
-  const fs::path file = location_.folder / name;
+  const fs::path file = location_.directory / name;
   bool read = false;
   try {
     io::PartReport report = io::write_part(file, track_reads(arrays, &read));
@@ -103,7 +103,7 @@ std::optional<io::PartReport> FastParts::write(const std::string& name,
 void FastParts::drain(const fs::path& directory, const io::BytesDone& before_each) {
   for (const Written& written : written_) {
     const std::string& name = written.report.file;
-    io::copy_part(written.file, location_.folder / name, directory / name, written.report, before_each);
+    io::copy_part(written.file, location_.directory / name, directory / name, written.report, before_each);
   }
 }
 

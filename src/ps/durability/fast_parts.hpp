@@ -22,7 +22,7 @@ class FastParts {
   /// Creates the directory, and removes files of earlier saves unless the coordinator does. Rejects a
   /// directory that another user could have created (io::FastDirectory). `warned`: set once the reason for a
   /// missing fast level has been logged; must outlive this object.
-  FastParts(io::FastPlace location, bool& warned);
+  FastParts(io::FastLocation location, bool& warned);
   ~FastParts();
   FastParts(const FastParts&) = delete;
   FastParts& operator=(const FastParts&) = delete;
@@ -45,7 +45,7 @@ class FastParts {
   void prepare();
   void disable(const std::exception& why);
 
-  io::FastPlace location_;
+  io::FastLocation location_;
   bool& warned_;
   bool usable_;
   bool seen_by_coordinator_ = false;

@@ -1,12 +1,11 @@
-// kept_checkpoints_test.cpp -- of checkpoints that would be deleted one stays every so many hours, over any
-// number of runs.
+// retained_checkpoints_test.cpp -- one expired checkpoint is retained per interval, across runs.
 #include <gmock/gmock.h>
 
 #include <chrono>
 #include <cmath>
 
 #include "checkpoint_sample.hpp"
-#include "io/hdf5/kept_checkpoints.hpp"
+#include "io/hdf5/retained_checkpoints.hpp"
 #include "temporary_folder.hpp"
 
 namespace capstan::io {
@@ -17,21 +16,21 @@ using std::chrono::minutes;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class KeptCheckpointsTest : public testing::Test {
+class RetainedCheckpointsTest : public testing::Test {
  protected:
   std::vector<std::int64_t> steps() const {
     std::vector<std::int64_t> steps;
     for (const auto& entry : list_checkpoints(folder_.path())) steps.push_back(entry.step);
     return steps;
   }
-  /// Saves one, as of so many minutes from now.
+  /// Saves a checkpoint whose time is that many minutes from now.
   void save_at(CheckpointDirectory& directory, std::int64_t step, minutes from_now) const {
-    // Deleting looks at times of earlier ones alone, so this one's may be set afterwards.
+    // Deletion uses only the times of older checkpoints, so this one may be set afterwards.
     const fs::path path = save(directory, step, {make_array<float>("w", "value", {3}, 1)}, 1);
     fs::last_write_time(path / "manifest.json", begin_ + from_now);
   }
 
-  void expect_begins_anew(const std::string& kept_file) const {
+  void expect_ignored(const std::string& kept_file) const {
     folder_.write("kept.json", kept_file);
     CheckpointDirectory directory(folder_.path(), 1, 1);
     directory.check_writable();
@@ -44,7 +43,7 @@ class KeptCheckpointsTest : public testing::Test {
   fs::file_time_type begin_ = fs::file_time_type::clock::now();
 };
 
-TEST_F(KeptCheckpointsTest, OneStaysWhenItIsSoManyHoursYoungerThanTheLastThatStayed) {
+TEST_F(RetainedCheckpointsTest, RetainsOneCheckpointPerInterval) {
   for (std::int64_t step = 0; step < 12; ++step) {
     CheckpointDirectory directory(folder_.path(), 2, 2);  // a new run each time
     directory.check_writable();
@@ -56,7 +55,7 @@ TEST_F(KeptCheckpointsTest, OneStaysWhenItIsSoManyHoursYoungerThanTheLastThatSta
   EXPECT_THAT(file_text(folder_.path() / "kept.json"), HasSubstr("\"checkpoint-00000003\""));
 }
 
-TEST_F(KeptCheckpointsTest, WhatIsKeptStaysWhenNobodyAsksForTheRuleAnyMore) {
+TEST_F(RetainedCheckpointsTest, RetainedCheckpointsStayWhenTheOptionIsTurnedOff) {
   CheckpointDirectory directory(folder_.path(), 1, 1);
   directory.check_writable();
   save_at(directory, 1, minutes(90));
@@ -68,7 +67,7 @@ TEST_F(KeptCheckpointsTest, WhatIsKeptStaysWhenNobodyAsksForTheRuleAnyMore) {
   EXPECT_THAT(steps(), ElementsAre(1, 4));
 }
 
-TEST_F(KeptCheckpointsTest, WithoutTheRuleNoneStays) {
+TEST_F(RetainedCheckpointsTest, RetainsNoneWithoutTheOption) {
   CheckpointDirectory directory(folder_.path(), 1);
   directory.check_writable();
   for (std::int64_t step = 1; step < 4; ++step) save_at(directory, step, minutes(600 * step));
@@ -76,17 +75,15 @@ TEST_F(KeptCheckpointsTest, WithoutTheRuleNoneStays) {
   EXPECT_FALSE(fs::exists(folder_.path() / "kept.json"));
 }
 
-TEST_F(KeptCheckpointsTest, AFileThatIsNotUnderstoodKeepsNothingAndStopsNothing) {
-  expect_begins_anew("{\"kept\": 3");
+TEST_F(RetainedCheckpointsTest, IgnoresAMalformedFile) { expect_ignored("{\"kept\": 3"); }
+
+TEST_F(RetainedCheckpointsTest, IgnoresAFileThatIsNestedTooDeeply) {
+  // Its time is in the future, so that nothing would be retained if it were used.
+  expect_ignored(R"({"kept": [], "last": 1e12, "more": )" + std::string(200'000, '[') +
+                 std::string(200'000, ']') + "}");
 }
 
-TEST_F(KeptCheckpointsTest, AFileThatIsNestedTooDeeplyKeepsNothingAndStopsNothing) {
-  // Its time lies ahead, so that nothing would be kept if it counted.
-  expect_begins_anew(R"({"kept": [], "last": 1e12, "more": )" + std::string(200'000, '[') +
-                     std::string(200'000, ']') + "}");
-}
-
-TEST_F(KeptCheckpointsTest, NumbersThatMakeNoSenseAreRefused) {
+TEST_F(RetainedCheckpointsTest, RejectsInvalidIntervals) {
   for (const double hours : {-1.0, std::nan("")})
     EXPECT_THAT(error_of(Code::invalid_argument, [&] { CheckpointDirectory(folder_.path(), 1, hours); }),
                 HasSubstr("keep_every_n_hours is "));
