@@ -1,8 +1,8 @@
-// array.hpp -- arrays of any rank in row-major order, as reads return them and replicas combine them: shapes,
-// arithmetic and comparisons element by element, and clipping to a norm.
+// array.hpp -- row-major arrays of any rank, as reads return them and replicas combine them: shapes,
+// element-wise arithmetic and comparisons, and clipping by norm.
 //
-// An operand is an Array, a number (which goes with every element), or a variable, which is read whole: `x *
-// w` of a variable w is `x * w.read()`, also where w has several shards. A comparison makes a mask.
+// An operand is an Array, a number (used with every element), or a variable, which is read completely: `x *
+// w` for a variable w is `x * w.read()`, for any number of shards. A comparison returns a mask.
 #pragma once
 
 #include <cmath>
@@ -26,8 +26,8 @@
 
 namespace capstan {
 
-/// Sizes along each axis; no axes for a scalar. A type of its own, so that a list of integers is never taken
-/// for a shape: a variable's shape is written `Shape{rows, 64}`, its values `{1, 2, 3}`.
+/// Sizes along each axis; empty for a scalar. A distinct type, so that a braced list of integers is never
+/// taken for a shape: a variable's shape is written `Shape{rows, 64}`, its values `{1, 2, 3}`.
 class Shape : public std::vector<std::int64_t> {
  public:
   Shape() = default;
@@ -46,22 +46,22 @@ inline std::string to_string(const Shape& shape) {
   return text + ")";
 }
 
-/// Elements in a shape; 1 for a scalar. Throws Error(invalid_argument) for a negative size, and for more
-/// elements than 2^63 - 1.
+/// Number of elements of a shape; 1 for a scalar. Throws Error(invalid_argument) for a negative size or more
+/// than 2^63 - 1 elements.
 inline std::int64_t elements_of(const Shape& shape) {
   std::int64_t elements = 1;
   for (const std::int64_t size : shape) {
     if (size < 0 || __builtin_mul_overflow(elements, size, &elements)) {
-      throw Error(Code::invalid_argument, "shape " + to_string(shape) +
-                                              " is not a shape: expected sizes of 0 "
+      throw Error(Code::invalid_argument, "invalid shape " + to_string(shape) +
+                                              ": expected sizes of 0 "
                                               "or more whose product is below 2^63");
     }
   }
   return elements;
 }
 
-/// The same for an array whose elements have `element_bytes` each. Throws Error(invalid_argument) also where
-/// the array has 2^63 bytes or more.
+/// As above, for elements of `element_bytes` bytes. Throws Error(invalid_argument) also for arrays of 2^63
+/// bytes or more.
 inline std::int64_t elements_of(const Shape& shape, std::size_t element_bytes) {
   const std::int64_t elements = elements_of(shape);
   if (elements > std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(element_bytes)) {
@@ -81,28 +81,28 @@ struct Serializer<Shape> {
   static Shape read(Reader& in) { return Shape(capstan::read<std::vector<std::int64_t>>(in)); }
 };
 
-/// How an element of type T is kept: as itself, but a bool as a byte of 0 or 1, since std::vector<bool> has
-/// no bytes.
+/// Storage type of an element of type T: T, but a byte of 0 or 1 for bool, since std::vector<bool> does not
+/// store bytes.
 template <class T>
 using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
 
 template <class T>
 struct Array {
   Shape shape;
-  std::vector<Element<T>> values;  ///< as many as `shape` has elements
+  std::vector<Element<T>> values;  ///< as many as the shape has elements
 
-  /// A scalar 0.
+  /// A scalar with value 0.
   Array() : values(1) {}
-  /// Throws Error(invalid_argument) when there are not as many values as the shape has elements.
+  /// Throws Error(invalid_argument) unless there are as many values as the shape has elements.
   Array(Shape sizes, std::vector<Element<T>> elements)
       : shape(std::move(sizes)), values(std::move(elements)) {
     if (static_cast<std::int64_t>(values.size()) != elements_of(shape)) {
-      throw Error(Code::invalid_argument, "an array of shape " + to_string(shape) + " has " +
-                                              std::to_string(elements_of(shape)) + " elements; " +
-                                              std::to_string(values.size()) + " were given");
+      throw Error(Code::invalid_argument, "array of shape " + to_string(shape) + ": found " +
+                                              std::to_string(values.size()) + " values, expected " +
+                                              std::to_string(elements_of(shape)));
     }
   }
-  /// Zeros. Not of a list in braces, which would look like values: `Array<T>(Shape{2, 3})`. Throws
+  /// Zeros: `Array<T>(Shape{2, 3})`. A braced list is not accepted, because it would look like values. Throws
   /// Error(invalid_argument) for a shape of 2^63 bytes or more.
   template <std::same_as<Shape> S>
   explicit Array(S sizes)
@@ -120,10 +120,9 @@ struct Array {
     elements.reserve(rows.size() * columns);
     for (const auto& row : rows) {
       if (row.size() != columns) {
-        throw Error(Code::invalid_argument, "row " + std::to_string(&row - rows.begin()) +
-                                                " of a matrix has " + std::to_string(row.size()) +
-                                                " values, expected " + std::to_string(columns) +
-                                                " as in row 0");
+        throw Error(Code::invalid_argument, "matrix: row " + std::to_string(&row - rows.begin()) + " has " +
+                                                std::to_string(row.size()) + " values, expected " +
+                                                std::to_string(columns) + " as in row 0");
       }
       elements.insert(elements.end(), row.begin(), row.end());
     }
@@ -149,19 +148,20 @@ struct Serializer<Array<T>> {
   }
 };
 
-/// f of the elements of two arrays of one shape; an array without axes goes with every element of the other.
-/// Throws Error(invalid_argument) for other shapes.
+/// Applies f to the elements of two arrays of equal shape; a scalar is used with every element of the other
+/// array. Throws Error(invalid_argument) for other shapes.
 template <class Result, class T, class F>
 Array<Result> elementwise(const Array<T>& a, const Array<T>& b, F f) {
-  const bool one_a = a.rank() == 0;
-  const bool one_b = b.rank() == 0;
-  if (a.shape != b.shape && !one_a && !one_b) {
-    throw Error(Code::invalid_argument, "arrays of shapes " + to_string(a.shape) + " and " +
-                                            to_string(b.shape) + " do not go together element by element");
+  const bool a_is_scalar = a.rank() == 0;
+  const bool b_is_scalar = b.rank() == 0;
+  if (a.shape != b.shape && !a_is_scalar && !b_is_scalar) {
+    throw Error(Code::invalid_argument, "element-wise operation: found shapes " + to_string(a.shape) +
+                                            " and " + to_string(b.shape) + ", expected equal shapes");
   }
-  Array<Result> out(one_a ? b.shape : a.shape);
+  Array<Result> out(a_is_scalar ? b.shape : a.shape);
   for (std::size_t i = 0; i < out.size(); ++i) {
-    out.values[i] = static_cast<Element<Result>>(f(a.values[one_a ? 0 : i], b.values[one_b ? 0 : i]));
+    out.values[i] =
+        static_cast<Element<Result>>(f(a.values[a_is_scalar ? 0 : i], b.values[b_is_scalar ? 0 : i]));
   }
   return out;
 }
@@ -169,7 +169,7 @@ Array<Result> elementwise(const Array<T>& a, const Array<T>& b, F f) {
 template <class T>
 concept Number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 
-/// The element type of an operand: of an Array, or of what reads as one, such as a Variable.
+/// The element type of an operand: an Array, or a type whose read() returns one, such as Variable.
 template <class A>
 struct OperandElement {};
 template <class T>
@@ -188,12 +188,12 @@ concept ArrayOperand = requires {
   typename OperandElement<A>::type;
 };
 
-/// A number that goes with elements of type T; a fraction does not go with integers.
+/// A number that can be combined with elements of type T; a floating-point number cannot with integers.
 template <class N, class T>
 concept NumberOperand =
     !ArrayOperand<N> && std::convertible_to<N, T> && !(std::floating_point<N> && std::integral<T>);
 
-/// Two arrays of one element type, or one and a number.
+/// Two arrays of one element type, or an array and a number.
 template <class A, class B>
 concept ArrayOperands = (ArrayOperand<A> && ArrayOperand<B> &&
                          std::same_as<typename OperandElement<A>::type, typename OperandElement<B>::type>) ||
@@ -213,7 +213,7 @@ namespace detail {
 template <class T, class A>
 decltype(auto) as_array(const A& operand) {
   if constexpr (std::same_as<A, Array<T>>) {
-    return (operand);  // itself, not a copy
+    return (operand);  // parenthesized: returns a reference
   } else if constexpr (ArrayOperand<A>) {
     return operand.read();
   } else {
@@ -244,14 +244,14 @@ requires NumericOperands<A, B>
 auto operator*(const A& a, const B& b) {
   return detail::of_operands<ElementOfOperands<A, B>>(a, b, std::multiplies<>());
 }
-/// Of floating-point numbers.
+/// For floating-point elements.
 template <class A, class B>
 requires FloatingOperands<A, B>
 auto operator/(const A& a, const B& b) {
   return detail::of_operands<ElementOfOperands<A, B>>(a, b, std::divides<>());
 }
 
-/// Where elements are the same. (`a == b` is one bool: same shape and same elements.)
+/// Element-wise comparison. `a == b`, in contrast, is one bool: equal shapes and elements.
 template <class A, class B>
 requires ArrayOperands<A, B> Array<bool> equal(const A& a, const B& b) {
   return detail::of_operands<bool>(a, b, std::equal_to<>());
@@ -288,7 +288,7 @@ operator>(const A& a, const B& b) { return greater(a, b); }
 template <class A, class B>
 requires ArrayOperands<A, B> Array<bool>
 operator>=(const A& a, const B& b) { return greater_equal(a, b); }
-/// Where the mask is false.
+/// Element-wise negation of a mask.
 inline Array<bool> operator!(const Array<bool>& mask) {
   return elementwise<bool>(mask, Array<bool>::scalar(0), std::equal_to<>());
 }
@@ -296,11 +296,11 @@ inline Array<bool> operator!(const Array<bool>& mask) {
 template <class T>
 concept Floating = std::is_floating_point_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
-/// What elements are added up in: 16-bit numbers and float in float.
+/// The type in which elements are accumulated: float for float and 16-bit numbers, double for double.
 template <class T>
 using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-/// An element as a double.
+/// Converts an element to double.
 template <class T>
 double widened(T element) {
   return static_cast<double>(static_cast<Accumulator<T>>(element));
@@ -313,8 +313,8 @@ double l2_norm(std::span<const T> row) {
   return std::sqrt(squares);
 }
 
-/// As tf.clip_by_norm: a row whose norm is larger becomes row * max_norm / norm; others stay as they are.
-/// `rows` has rows of `width` elements, one after the other.
+/// As tf.clip_by_norm: scales each row whose L2 norm exceeds `max_norm` to row * max_norm / norm. `rows`
+/// holds consecutive rows of `width` elements.
 template <class T>
 void clip_by_norm(std::span<T> rows, std::size_t width, double max_norm) {
   for (std::size_t at = 0; at < rows.size(); at += width) {
@@ -327,8 +327,8 @@ void clip_by_norm(std::span<T> rows, std::size_t width, double max_norm) {
   }
 }
 
-/// Turns gradients of clipped rows into gradients of the rows as they were: what points along a row is lost,
-/// the rest shrinks as the row did.
+/// Converts, in place, gradients with respect to clipped rows to gradients with respect to the unclipped
+/// `rows`: removes the component along the row and scales the rest as the row was scaled.
 template <class T>
 void clip_by_norm_gradient(std::span<const T> rows, std::size_t width, double max_norm,
                            std::span<Accumulator<T>> gradient) {

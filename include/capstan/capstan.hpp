@@ -1,4 +1,4 @@
-// capstan.hpp -- all of the public API, but for mpi.hpp, which a program includes by choice.
+// capstan.hpp -- the complete public API, except mpi.hpp, which requires MPI headers.
 #pragma once
 
 #include "capstan/array.hpp"

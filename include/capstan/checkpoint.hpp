@@ -1,4 +1,4 @@
-// checkpoint.hpp -- saving all variables to HDF5 and restoring them, whatever the number of ps; when to save.
+// checkpoint.hpp -- saves all variables to HDF5, restores them with any number of ps, and schedules saves.
 #pragma once
 
 #include <chrono>
@@ -18,36 +18,36 @@
 
 namespace capstan {
 
-/// What makes a checkpoint due, whichever comes first. 0: not for this reason.
+/// Criteria that make a checkpoint due: the first one that is met. 0 disables a criterion.
 struct SaveInterval {
-  /// Since the last one.
+  /// Steps since the last checkpoint.
   std::int64_t steps = 0;
   std::chrono::milliseconds time{0};
-  /// The share of its time that the program may spend in saves, such as 0.02: the longer the last one took,
-  /// the later the next one is due (as SCR's SCR_CHECKPOINT_OVERHEAD). The first one is due at once, since
-  /// nobody knows what it takes.
+  /// Maximum share of the program's time spent in saves, such as 0.02: the longer the last save took, the
+  /// later the next one is due (as SCR's SCR_CHECKPOINT_OVERHEAD). The first one is due immediately, since
+  /// its cost is unknown.
   double overhead = 0;
 };
 
-/// One thread, but for the requests.
+/// Decides when a checkpoint is due. One thread, except for requests.
 class CAPSTAN_API SaveSchedule {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `step`: the program's first. Throws Error(invalid_argument) when a number is negative, or overhead is 1
-  /// or more.
+  /// `step` is the program's first step. Throws Error(invalid_argument) if a number is negative, or overhead
+  /// is 1 or more.
   SaveSchedule(SaveInterval interval, std::int64_t step, Clock::time_point now);
 
-  /// A request has come since the last one, or the interval is over.
+  /// Returns true if a checkpoint was requested since the last one, or the interval has elapsed.
   bool due(std::int64_t step, Clock::time_point now) const;
-  /// A save at that step kept the program from its work from `begin` to `end`.
+  /// Records a save at `step` that blocked the program from `begin` to `end`.
   void saved(std::int64_t step, Clock::time_point begin, Clock::time_point end);
 
-  /// A checkpoint is due, whatever the interval, for every schedule of this process. Any thread; a signal
-  /// handler, too.
+  /// Makes a checkpoint due, whatever the interval, for every schedule of this process. Any thread;
+  /// async-signal-safe.
   static void request() noexcept;
-  /// From now on this signal is a request, and does nothing else. mpirun hands SIGUSR1 and SIGUSR2 on to
-  /// every rank; all but the coordinator ignore them. Throws Error(invalid_argument).
+  /// Makes this signal a request, without any other effect. mpirun forwards SIGUSR1 and SIGUSR2 to every
+  /// rank; all but the coordinator ignore them. Throws Error(invalid_argument).
   static void request_on(int signal);
 
  private:
@@ -55,7 +55,7 @@ class CAPSTAN_API SaveSchedule {
   std::int64_t step_;
   Clock::time_point saved_at_;
   Clock::duration took_{0};
-  bool any_ = false;  // saved
+  bool any_ = false;  // whether there was a save
   unsigned requests_seen_;
 };
 
@@ -65,77 +65,77 @@ class CheckpointWriter;
 
 struct CheckpointOptions {
   std::filesystem::path directory;
-  /// Older ones are deleted, but never before a newer one is on disk; nor one that increments need which
-  /// stay, beyond this number. 0 keeps all.
+  /// Number of checkpoints to keep; 0: all. Older ones are deleted once a newer one is on disk. A checkpoint
+  /// on which a kept increment is based is kept in addition.
   int max_to_keep = 5;
-  /// Written into every checkpoint: a JSON object, the settings of the run. Empty: those of Capstan.
+  /// Written into every checkpoint: a JSON object with the settings of the run. Empty: Capstan's settings.
   std::string settings = {};
-  /// Of those that would be deleted, one that was saved so many hours or more after the one that was kept
-  /// last stays for good (kept.json in the directory has their names). 0: none.
+  /// A checkpoint that would be deleted is kept permanently if it was saved at least this number of hours
+  /// after the last one kept so (kept.json in the directory lists their names). 0: none.
   double keep_every_n_hours = 0;
-  /// For due().
+  /// Criteria of due().
   SaveInterval interval = {};
 };
 
-/// What of the pushes that are under way while a checkpoint is saved is in it.
+/// Consistency of a checkpoint with pushes in flight.
 enum class SaveConsistency : std::uint8_t {
-  /// Each shard is as it was between two pushes, and they are taken one after another: what a function pushed
-  /// to several shards may be in some of them.
+  /// Each shard is saved as it was between two pushes, at its own time: a function's pushes to several shards
+  /// may be saved for some of them only.
   shard,
-  /// All shards are as they were between functions: those that run end first, and no other begins until every
-  /// ps has its shards.
+  /// All shards are saved as they were between functions: waits for running functions, and starts no other
+  /// until every ps has a snapshot of its shards.
   global,
 };
 
 struct SaveOptions {
   SaveConsistency consistency = SaveConsistency::shard;
-  /// Write only rows that were pushed to since the last save by this manager that was not incremental; they
-  /// are restored together with that one, which stays as long as they do. The first such save, and one after
-  /// which nothing is known of an earlier one, is a whole one. So is what a ps writes that was started anew.
+  /// Saves only rows that were pushed to since this manager's last full save, which is kept as long as its
+  /// increments and restored together with them. The first such save, and one that knows of no previous save,
+  /// is full; so is the part of a ps that was restarted.
   bool incremental = false;
-  /// Return as soon as every ps has its shards as they are saved; their files are written meanwhile. Without
-  /// a ClusterCoordinator save() waits for the files all the same.
+  /// Returns as soon as every ps has a snapshot of its shards; their files are written meanwhile. Without a
+  /// ClusterCoordinator, save() waits for the files nevertheless.
   bool background = false;
 };
 
-/// How a checkpoint's variables become the program's.
+/// How a checkpoint's variables are matched to the program's.
 struct RestoreOptions {
-  /// Sees the user state and the folder's name of a checkpoint before anything is changed, and may throw. It
-  /// is called again with the one before when that one turns out to be damaged.
-  using Check = std::function<void(const std::string& user_state, const std::string& folder)>;
+  /// Called with a checkpoint's user state and directory name before anything is changed; may throw. If the
+  /// checkpoint turns out to be damaged, called again with its predecessor.
+  using Check = std::function<void(const std::string& user_state, const std::string& directory)>;
 
-  /// Variables that have another name in the checkpoint: by the name here, the name there.
+  /// Maps names of the program's variables to their names in the checkpoint, where these differ.
   std::map<std::string, std::string> names = {};
-  /// Variables that it does not have keep the values that they have; the log names them.
+  /// Variables missing in the checkpoint keep their values, and the log names them; false: an error.
   bool allow_missing = false;
-  /// Variables of it that the program does not have may wait until the program makes them. Without this they
-  /// are an error.
+  /// Variables of the checkpoint that the program does not have are restored if it creates them later; false:
+  /// an error.
   bool allow_extra = true;
   Check check = {};
 };
 
-/// The checkpoint that was restored last.
+/// The last restored checkpoint.
 class CAPSTAN_API LastRestored {
  public:
-  /// What was given to `save`: JSON.
+  /// The user state given to `save`, as JSON.
   const std::string& user_state() const noexcept { return user_state_; }
-  /// The value that was given to `save`. Throws Error(failed_precondition) when that was JSON, or a value of
-  /// another type.
+  /// The value given to `save`. Throws Error(failed_precondition) if that was JSON or a value of another
+  /// type.
   template <detail::UserValue T>
   T user_state() const {
     return from_bytes<T>(detail::from_user_state(user_state_, detail::StateType<T>::name()));
   }
   const std::filesystem::path& restored_from() const noexcept { return restored_from_; }
 
-  /// What of it the program does not have, so far: variable "w".
+  /// Contents of the checkpoint that the program does not have so far: variable "w".
   std::vector<std::string> unmatched() const;
-  /// Throws Error(failed_precondition) that lists what is in it and not in the program, and what of the
-  /// program is not in it.
+  /// Throws Error(failed_precondition) listing the contents of the checkpoint that the program does not have,
+  /// and those of the program that are not in the checkpoint.
   void assert_consumed() const;
 
  protected:
   explicit LastRestored(ParameterServerStrategy& strategy) : strategy_(strategy) {}
-  /// Notes the checkpoint that was just restored.
+  /// Records the checkpoint just restored.
   void note(std::string user_state, std::filesystem::path path);
 
   ParameterServerStrategy& strategy_;
@@ -145,25 +145,26 @@ class CAPSTAN_API LastRestored {
   std::filesystem::path restored_from_;
 };
 
-/// One checkpoint in a folder of its own, which the program names; none is ever deleted. On the coordinator,
-/// by the thread that made the strategy.
+/// One checkpoint in a directory that the program names; never deleted automatically. On the coordinator, by
+/// the thread that made the strategy.
 class CAPSTAN_API Checkpoint : public LastRestored {
  public:
   /// `settings` as in CheckpointOptions.
   explicit Checkpoint(ParameterServerStrategy& strategy, std::string settings = {})
       : LastRestored(strategy), settings_(std::move(settings)) {}
 
-  /// Saves everything into `folder`, as CheckpointManager::save does, in place of a checkpoint that is there.
-  /// Throws Error(already_exists) when something else is.
-  void write(const std::filesystem::path& folder, const std::string& user_state = "null");
+  /// Saves everything into `directory`, as CheckpointManager::save does, replacing a checkpoint that is
+  /// there. Throws Error(already_exists) if something else is.
+  void write(const std::filesystem::path& directory, const std::string& user_state = "null");
   template <detail::UserValue T>
-  void write(const std::filesystem::path& folder, const T& user_state) {
-    write(folder, detail::to_user_state(detail::StateType<T>::name(), to_bytes(user_state)));
+  void write(const std::filesystem::path& directory, const T& user_state) {
+    write(directory, detail::to_user_state(detail::StateType<T>::name(), to_bytes(user_state)));
   }
 
-  /// Restores one checkpoint, also one of a CheckpointManager; takes no lock. Returns its step, 0 where
-  /// write() made it. Throws Error: not_found, data_loss, and what CheckpointManager::restore_latest throws.
-  std::int64_t read(const std::filesystem::path& folder, const RestoreOptions& options = {});
+  /// Restores one checkpoint, which may be a CheckpointManager's; takes no lock. Returns its step, 0 if
+  /// write() made it. Throws Error: not_found, data_loss, and the errors of
+  /// CheckpointManager::restore_latest.
+  std::int64_t read(const std::filesystem::path& directory, const RestoreOptions& options = {});
 
  private:
   std::string settings_;
@@ -172,61 +173,61 @@ class CAPSTAN_API Checkpoint : public LastRestored {
 /// Checkpoints of one strategy in one directory (docs/checkpoint_format.md). On the coordinator, by the
 /// thread that made the strategy.
 ///
-/// Functions may run while a checkpoint is saved, and go on while it is written: a ps copies its rows in
-/// pieces, and keeps for the checkpoint those that change before their turn. With a SplitDataset every save
-/// is `global`: a checkpoint has what the splits that are done pushed, which ones these are, and nothing of
-/// any other.
+/// Functions may run while a checkpoint is saved and written: a ps copies its rows in pieces, and preserves
+/// for the checkpoint those that change before they are copied. With a SplitDataset every save is `global`: a
+/// checkpoint holds the pushes of completed splits, the list of these splits, and nothing of any other split.
 class CAPSTAN_API CheckpointManager : public LastRestored {
  public:
-  /// Throws Error at once: permission_denied when the directory cannot be written, failed_precondition when
-  /// another job has it, saying which. It is this process's as long as the manager lives.
+  /// Throws Error: permission_denied if the directory is not writable, failed_precondition naming the job if
+  /// another job uses it. The manager locks the directory for this process as long as it lives.
   CheckpointManager(ParameterServerStrategy& strategy, CheckpointOptions options);
 
-  /// Waits for what save() writes in the background; what goes wrong then is in the log.
+  /// Waits for a save in the background; logs its error.
   ~CheckpointManager();
   CheckpointManager(const CheckpointManager&) = delete;
   CheckpointManager& operator=(const CheckpointManager&) = delete;
 
-  /// Every ps writes its own file; returns the folder once all of it is on disk under its final name, or, in
-  /// the background, where it will be. A crash at any point leaves earlier checkpoints as they were.
-  /// `user_state` is any JSON value. Where functions are awaited it throws what join() would.
+  /// Saves a checkpoint; every ps writes its own file. Returns the checkpoint's directory once all files are
+  /// on disk under their final names, or, in the background, the directory that will exist then. A crash at
+  /// any point leaves earlier checkpoints intact. `user_state` is any JSON value. Throws the errors of join()
+  /// if it waits for functions.
   ///
-  /// Parts are written anew when a ps dies meanwhile and comes back; in the background the save then ends
-  /// with a warning. Waits for an earlier save in the background first, and throws what was wrong with it.
+  /// If a ps dies meanwhile and recovers, its part is written again; in the background, the save then ends
+  /// with a warning. First waits for an earlier save in the background, and throws its error.
   std::filesystem::path save(std::int64_t step, const std::string& user_state = "null",
                              const SaveOptions& options = {});
-  /// `user_state` is any value that capstan/serialize.hpp can pack.
+  /// As above; `user_state` is any value that capstan/serialize.hpp can serialize.
   template <detail::UserValue T>
   std::filesystem::path save(std::int64_t step, const T& user_state, const SaveOptions& options = {}) {
     return save(step, detail::to_user_state(detail::StateType<T>::name(), to_bytes(user_state)), options);
   }
-  /// The interval of the options is over since the last save() or restore, or SaveSchedule::request() asks
-  /// for one, perhaps by a signal:
+  /// Returns whether the interval of the options has elapsed since the last save() or restore, or
+  /// SaveSchedule::request() was called, perhaps by a signal:
   ///
   ///     if (checkpoints.due(step)) checkpoints.save(step, state, {.background = true});
   bool due(std::int64_t step) const;
-  /// Returns when what save() writes in the background is on disk. Throws what was wrong with it.
+  /// Blocks until a save in the background is on disk. Throws its error.
   void wait();
 
-  /// Fills every variable of the strategy, slots included, from the newest checkpoint that is complete and
-  /// undamaged, and returns its step; nothing when the directory has none. One that is saved in the
-  /// background is awaited; one that a crashed job left in --checkpoint-fast-dir alone is brought to the
-  /// directory first. Damaged newer ones are named in the log. Throws Error: data_loss when all are
-  /// damaged, failed_precondition listing every variable whose name, shape, dtype or optimizer is not the
-  /// checkpoint's, or naming a SplitDataset that was cut in another way. Nothing is changed then.
+  /// Restores every variable of the strategy, including slots, from the newest complete and undamaged
+  /// checkpoint, and returns its step; nullopt if the directory has none. Waits for a save in the background.
+  /// First copies to the directory a checkpoint that a crashed job left only in --checkpoint-fast-dir. Logs
+  /// newer, damaged checkpoints. Throws Error, before anything is changed: data_loss if all are damaged;
+  /// failed_precondition listing every variable whose name, shape, dtype or optimizer differs from the
+  /// checkpoint's, or naming a SplitDataset that was divided differently.
   ///
-  /// Variables and datasets of splits that the strategy makes later take what the checkpoint has of them as
-  /// they are made, until another one is restored; making one that does not fit throws
-  /// Error(failed_precondition). An optimizer's learning rate and the like are the program's, not the
-  /// checkpoint's; the log says where they differ.
+  /// Variables and SplitDatasets that the strategy creates later are restored from the checkpoint on
+  /// creation, until another one is restored; creating one that does not match throws
+  /// Error(failed_precondition). An optimizer's parameters, such as the learning rate, remain the program's;
+  /// the log names differences.
   using Check = RestoreOptions::Check;
   std::optional<std::int64_t> restore_latest(const RestoreOptions& options = {});
   std::optional<std::int64_t> restore_latest(const Check& check) {
     return restore_latest(RestoreOptions{.check = check});
   }
-  /// All in the directory, oldest first.
+  /// All checkpoints in the directory, oldest first.
   std::vector<std::filesystem::path> checkpoints() const;
-  /// Step of the newest one in the directory, whether whole or damaged; nothing when there is none.
+  /// Step of the newest one in the directory, complete or damaged; nullopt if there is none.
   std::optional<std::int64_t> latest() const;
 
  private:
@@ -238,7 +239,7 @@ class CAPSTAN_API CheckpointManager : public LastRestored {
   SaveSchedule schedule_;
   std::unique_ptr<checkpoint::CheckpointWriter> writer_;
   struct Background;
-  std::unique_ptr<Background> background_;  // null: no save is in progress
+  std::unique_ptr<Background> background_;  // null unless a save is in progress
 };
 
 }  // namespace capstan

@@ -1,4 +1,4 @@
-// coordinator.hpp -- ClusterCoordinator: functions that run on whichever worker is free.
+// coordinator.hpp -- ClusterCoordinator: schedules functions on workers.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ namespace detail {
 template <auto fn>
 using IteratorOf = Iterator<typename ResultOf<fn>::Element>;
 
-/// fn, with the iterator of the dataset that it makes as its result.
+/// Wraps fn so that its result is the iterator of the dataset that it makes.
 template <auto fn, class Arguments = ArgumentsOf<fn>>
 struct MakeIterator;
 template <auto fn, class... Args>
@@ -44,7 +44,7 @@ Iterator<T> open_dataset(const Dataset<T>& dataset) {
   return dataset.make_iterator();
 }
 
-/// A function object, called where its first argument has come to.
+/// Wraps a call of a function object, which is sent as the first argument.
 template <class F, class Arguments = typename Signature<F>::Arguments>
 struct CallObject;
 template <class F, class... Args>
@@ -61,72 +61,74 @@ constexpr void require_portable() {
 }  // namespace detail
 
 struct ScheduleOptions {
-  /// The higher goes first; of equals the one that was scheduled first. What a worker holds already is not
-  /// overtaken.
+  /// Higher priorities run first; equal ones in the order of schedule. Does not overtake closures that a
+  /// worker already holds.
   int priority = 0;
-  /// The worker that shall run it, unless that one is lost, or is busy while another has nothing to do.
+  /// Preferred worker; ignored if it is dead, or busy while another is idle.
   std::optional<int> affinity = {};
-  /// Counted from schedule. A function that has not ended by then fails with deadline_exceeded, as if it had
-  /// thrown that: if it has not begun it never does, and if it runs its result is dropped and it is cancelled
-  /// (capstan/cancellation.hpp). What it had pushed is applied; its worker is free again when it ends. One
-  /// that lies beyond the range of the clock is none.
+  /// Time from schedule. A function that has not ended by then fails with deadline_exceeded, as if it had
+  /// thrown it: one that has not started never does; the result of a running one is dropped and the function
+  /// is cancelled (capstan/cancellation.hpp). Its earlier pushes are applied; its worker is free again when
+  /// it ends. A deadline beyond the range of the clock is none.
   std::optional<std::chrono::milliseconds> deadline = {};
 };
 
-/// Whether a rank is there.
+/// State of a rank.
 struct TaskState {
   Role role = Role::worker;
   int index = 0;
-  bool lost = false;  ///< a worker until it has been started again, a ps until it, or a spare, is there
+  bool lost = false;  ///< dead: a worker until it is restarted, a ps until it or a spare has recovered
   std::string name;   ///< "ps 1 (rank 2 on node17)"; "spare 0 (rank 6 on node3), now ps 1"
 };
 
-/// One of `count` parts of something, for schedule_each: dataset.shard(split.count, split.index).
+/// Number `index` of `count` parts, for schedule_each: dataset.shard(split.count, split.index).
 struct Split {
   std::int64_t index = 0;
   std::int64_t count = 1;
 };
-/// All of them. Throws Error(invalid_argument) for a count below 0.
+/// All `count` splits. Throws Error(invalid_argument) for a count below 0.
 CAPSTAN_API std::vector<Split> splits(std::int64_t count);
 
-/// Schedules functions on workers. Used by the thread that made the strategy. Several of one strategy are the
-/// same coordinator.
+/// Schedules functions on workers. Used by the thread that made the strategy. Several objects for one
+/// strategy share one coordinator.
 ///
-/// Errors are raised as in TensorFlow: the first one is kept, what has not begun never does, what runs is
-/// cancelled (capstan/cancellation.hpp) and awaited, and the next schedule, join or done throws it once;
-/// after that everything is usable again. A closure whose worker dies runs again on another; what it had
-/// pushed before is not applied again, so each push counts once if both runs push the same things in the same
-/// order. When a ps dies, schedule, join and done throw Error(unavailable) naming it, at once and every time.
+/// Errors are raised as in TensorFlow: after the first error, queued functions are cancelled, running ones
+/// are cancelled (capstan/cancellation.hpp) and awaited, and the next schedule, join or done throws the error
+/// once; then everything is usable again. A closure whose worker dies runs again on another worker; its
+/// earlier pushes are not applied again, so each push counts once if both runs push the same values in the
+/// same order. When a ps dies, schedule, join and done throw Error(unavailable) naming it, immediately and
+/// every time.
 class CAPSTAN_API ClusterCoordinator {
  public:
-  /// Throws Error(failed_precondition) when an earlier one of this strategy has ended, and with it the
-  /// workers.
+  /// Throws Error(failed_precondition) if an earlier coordinator of this strategy was destroyed, which ended
+  /// the workers.
   explicit ClusterCoordinator(ParameterServerStrategy& strategy);
   ~ClusterCoordinator();
   ClusterCoordinator(const ClusterCoordinator&) = delete;
   ClusterCoordinator& operator=(const ClusterCoordinator&) = delete;
 
   /// Queues fn(args...) and returns. Blocks while the queue is full (--queue-limit). Arguments are converted
-  /// to the parameters' types and copied. What fn pushes has been applied when it counts as done.
+  /// to the parameters' types and copied. When fn counts as done, its pushes have been applied.
   ///
-  /// An argument may be a RemoteValue of this coordinator, also in a vector, pair, tuple or map: fn waits for
-  /// it without being in the way of others, and runs where it was made if that worker is free. Its error is
-  /// fn's as well.
+  /// An argument may be, or contain in a vector, pair, tuple or map, a RemoteValue of this coordinator: fn
+  /// then waits for it without blocking other functions, and prefers the worker that computed it. If the
+  /// argument fails, fn fails with the same error.
   template <auto fn, class... Args>
   RemoteValue<detail::ResultOf<fn>> schedule(Args&&... args) {
     return RemoteValue<detail::ResultOf<fn>>(
         add(detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
   }
 
-  /// The same with a priority, a worker or a deadline. Throws Error(out_of_range) for a worker that was never
-  /// there.
+  /// As above, with a priority, a preferred worker or a deadline. Throws Error(out_of_range) for a worker
+  /// that never existed.
   template <auto fn, class... Args>
   RemoteValue<detail::ResultOf<fn>> schedule_with(const ScheduleOptions& options, Args&&... args) {
     return RemoteValue<detail::ResultOf<fn>>(add_with(
         options, detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
   }
 
-  /// fn(split, args...) for each of `splits`: of a range of anything, a Dataset too. In their order.
+  /// Schedules fn(split, args...) for each element of `splits`, in order. `splits` is any range, or a
+  /// Dataset.
   template <auto fn, class Range, class... Args>
   std::vector<RemoteValue<detail::ResultOf<fn>>> schedule_each(const Range& splits, const Args&... args) {
     std::vector<RemoteValue<detail::ResultOf<fn>>> values;
@@ -134,17 +136,17 @@ class CAPSTAN_API ClusterCoordinator {
     return values;
   }
 
-  /// The same on the worker of that index, for what only it can do: it goes before what any worker may run,
-  /// and stands apart from it. join and done do not wait for it, an error of it is thrown by fetch alone, and
-  /// so is Error(aborted) when the worker is or gets lost. Throws Error(out_of_range) for a worker that was
-  /// never there.
+  /// Schedules fn(args...) on the given worker, ahead of closures for any worker, and separately: join and
+  /// done do not wait for it, and only fetch throws its error, or Error(aborted) if the worker is dead or
+  /// dies. Throws Error(out_of_range) for a worker that never existed.
   template <auto fn, class... Args>
   RemoteValue<detail::ResultOf<fn>> schedule_on(int worker, Args&&... args) {
     return RemoteValue<detail::ResultOf<fn>>(add_for(
         worker, detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
   }
-  /// fn(args...) once on each worker that is there, and what it returned, in the order of worker_indices(). A
-  /// worker that dies meanwhile is left out. Waits, also behind what these workers are running.
+  /// Runs fn(args...) once on each live worker and returns the results in the order of worker_indices().
+  /// Blocks until done, including the closures that these workers run already. Omits a worker that dies
+  /// meanwhile.
   template <auto fn, class... Args>
   std::vector<detail::ResultOf<fn>> run_on_every_worker(const Args&... args) {
     std::vector<std::pair<int, RemoteValue<detail::ResultOf<fn>>>> scheduled;
@@ -162,42 +164,42 @@ class CAPSTAN_API ClusterCoordinator {
     return results;
   }
 
-  /// Waits until everything scheduled is done.
+  /// Blocks until every scheduled function is done.
   void join();
-  /// The same, but gives up waiting after `timeout`; true when everything is done.
+  /// As above, for at most `timeout`. Returns true if every function is done.
   bool join(std::chrono::milliseconds timeout);
-  /// Everything scheduled is done.
+  /// Returns whether every scheduled function is done.
   bool done();
 
-  /// With --coordinator-wait: a coordinator that is killed from now on finds `step` as
-  /// Cluster::recorded_step() and goes on after it; what is scheduled in the same order then counts exactly
-  /// once, however much of it had run before. Waits as join does, and throws what join throws. REQUIRES:
-  /// nothing of schedule_on is under way. Once in 50,000 functions at least: after more a coordinator that is
-  /// killed has to restore a checkpoint.
+  /// With --coordinator-wait: records `step`, which a coordinator restarted after this call finds as
+  /// Cluster::recorded_step() and resumes after; functions that it schedules in the same order then count
+  /// exactly once, even if some have run before. Blocks as join does, and throws as it does. REQUIRES: no
+  /// schedule_on call in progress. Call it at least once per 50,000 functions: after more of them, a
+  /// restarted coordinator must restore a checkpoint.
   void record_step(std::int64_t step);
 
-  /// A value of the program's at one of its steps: the loss, an accuracy. With --run-dir it is in TensorBoard
-  /// and in metrics.jsonl (docs/metrics.md); without, this does nothing. Any thread.
+  /// Records a value of the program at one of its steps, such as the loss or accuracy. With --run-dir it is
+  /// written to TensorBoard and metrics.jsonl (docs/metrics.md); otherwise this has no effect. Any thread.
   void scalar(const std::string& name, double value, std::int64_t step);
 
-  /// The value; of a vector, pair, tuple or map that has RemoteValues in it the same with values in their
-  /// place; anything else as it is. Waits, and throws what RemoteValue::fetch throws.
+  /// Returns the value; in a vector, pair, tuple or map, replaces each RemoteValue by its value; returns
+  /// anything else unchanged. Blocks and throws as RemoteValue::fetch does.
   template <class Nest>
   auto fetch(const Nest& nest) {
     return detail::fetched(nest);
   }
 
-  /// fn(args...) makes one object on each worker, when a closure first uses it there. An Error in fn is that
-  /// closure's. The result may be of any type; what an argument names, as a PerWorker does, lives as long as
-  /// the object.
+  /// Makes one object per worker by fn(args...), when a closure first uses it there. An Error in fn fails
+  /// that closure. The result may have any type; objects that arguments refer to, such as a PerWorker, live
+  /// as long as this one.
   template <auto fn, class... Args>
   PerWorker<detail::ResultOf<fn>> create_per_worker_resource(Args&&... args) {
     return PerWorker<detail::ResultOf<fn>>(add_resource(
         detail::RegisteredMaker<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
   }
-  /// The same for a function that returns an Iterator<T>, or a Dataset<T> or another thing that says with
-  /// `Element` of what it is an iterator: each worker gets an iterator of its own. A new dataset in the place
-  /// of an old one, data = coordinator.create_per_worker_dataset..., frees the old iterators.
+  /// As above, for a function that returns an Iterator<T>, a Dataset<T>, or another type whose `Element`
+  /// names the element type: each worker gets its own iterator. Assigning a new dataset to an old one, data =
+  /// coordinator.create_per_worker_dataset..., frees the old iterators.
   template <auto fn, class... Args>
   PerWorker<detail::IteratorOf<fn>> create_per_worker_dataset(Args&&... args) {
     if constexpr (std::is_same_v<detail::IteratorOf<fn>, detail::ResultOf<fn>>) {
@@ -206,8 +208,8 @@ class CAPSTAN_API ClusterCoordinator {
       return create_per_worker_resource<&detail::MakeIterator<fn>::call>(std::forward<Args>(args)...);
     }
   }
-  /// The same with a function object: one without a state, as a lambda that captures nothing, or one whose
-  /// state can be serialized, as a struct of numbers and strings. A function is named as a template argument.
+  /// As above, with a function object without state, such as a lambda without captures, or with serializable
+  /// state, such as a struct of numbers and strings. Name a function as a template argument instead.
   template <class F, class... Args>
   auto create_per_worker_dataset(F make, Args&&... args) {
     if constexpr (detail::Portable<F>) {
@@ -217,36 +219,35 @@ class CAPSTAN_API ClusterCoordinator {
       detail::require_portable<F>();
     }
   }
-  /// The same with a dataset. Each worker makes it again from its description and reads it with an iterator
-  /// of its own: from vectors, ranges, arrays and the readers of files, by the operators of Dataset. Throws
-  /// Error(invalid_argument), which names the operator, for one that has a function with captures: a function
-  /// that makes the dataset on each worker can do that.
+  /// As above, with a dataset, which each worker recreates from its description and reads with its own
+  /// iterator. Supports vectors, ranges, arrays and the file readers, with the operators of Dataset. Throws
+  /// Error(invalid_argument) naming the operator for a dataset with a function that has captures: use a
+  /// function that makes the dataset on each worker instead.
   template <class T>
   PerWorker<Iterator<T>> create_per_worker_dataset(const Dataset<T>& dataset) {
     return create_per_worker_resource<&detail::open_dataset<T>>(dataset);
   }
 
-  /// Examples 0 to examples - 1, handed out in splits of which each counts once an epoch. See SplitDataset.
-  /// Throws Error: invalid_argument for sizes and counts that make no sense, already_exists for the name.
+  /// Splits of examples 0 to examples - 1, of which each counts once per epoch. See SplitDataset. Throws
+  /// Error: invalid_argument for invalid sizes or counts, already_exists for a name that is taken.
   SplitDataset create_split_dataset(std::int64_t examples, const SplitOptions& options = {});
-  /// The same with the elements of a dataset, which are counted by reading them once. The worker makes the
-  /// dataset and takes examples_of(dataset, split). Throws Error(invalid_argument) when it repeats without an
-  /// end.
+  /// As above, for the elements of a dataset, which it reads once to count them. The worker makes the dataset
+  /// and reads examples_of(dataset, split). Throws Error(invalid_argument) for an endless dataset.
   template <class T>
   SplitDataset create_split_dataset(const Dataset<T>& dataset, const SplitOptions& options = {}) {
     return create_split_dataset(dataset.count(), options);
   }
-  /// The same with the files as splits, or with parts of them. The coordinator looks at their sizes; workers
-  /// read them under the same names. Throws Error(not_found) as well.
+  /// As above, with files, or parts of them, as splits. The coordinator reads their sizes; workers read them
+  /// by the same names. Throws Error(not_found) too.
   SplitDataset create_split_dataset(const data::Paths& files, const SplitOptions& options = {});
-  /// Of every rank but the coordinator, in the order of ranks. A rank that dies is noticed at once, whether a
-  /// function has to do with it or not. Any thread.
+  /// States of all ranks but the coordinator, in rank order. The death of a rank is detected immediately,
+  /// whether or not a function involves it. Any thread.
   std::vector<TaskState> task_states() const;
-  /// Workers that are there now.
+  /// Number of live workers.
   int workers() const;
   /// Counts and times since the coordinator's start. Any thread.
   CoordinatorStatistics statistics() const;
-  /// Which they are: 0 to workers() - 1 as long as none has died.
+  /// Indices of the live workers: 0 to workers() - 1 unless one has died.
   std::vector<int> worker_indices() const;
 
  private:
@@ -258,10 +259,10 @@ class CAPSTAN_API ClusterCoordinator {
   bool has_lost(int worker) const;
   detail::ResourceHandle add_resource(std::uint32_t function, detail::PackedArguments arguments);
 
-  std::shared_ptr<coordinator::Coordinator> implementation_;  // one for all of a strategy
+  std::shared_ptr<coordinator::Coordinator> implementation_;  // shared by all coordinators of a strategy
 };
 
-/// The number of the worker that runs the calling closure. Throws Error(failed_precondition) elsewhere.
+/// Index of the worker that runs the calling closure. Throws Error(failed_precondition) outside of a closure.
 CAPSTAN_API int current_worker_index();
 
 }  // namespace capstan

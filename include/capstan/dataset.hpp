@@ -1,4 +1,4 @@
-// dataset.hpp -- Dataset: a pipeline that says how elements are made, and makes none until it is read.
+// dataset.hpp -- Dataset: a lazy input pipeline, which produces elements only when it is read.
 #pragma once
 
 #include <concepts>
@@ -26,18 +26,19 @@
 namespace capstan {
 
 struct ShuffleOptions {
-  /// None: a random one for every iterator.
+  /// None: random for every iterator.
   std::optional<std::uint64_t> seed = {};
-  /// Every iteration has an order of its own: each that `repeat` starts, and each new iterator. Orders depend
-  /// on the seed, and on how many iterators were made of this dataset before. Else all have the same order.
+  /// Gives every iteration its own order: each one that `repeat` starts, and each new iterator. The order
+  /// depends on the seed and on the number of iterators made from this dataset before. If false, all
+  /// iterations have the same order.
   bool reshuffle_each_iteration = true;
 };
 
 struct MapOptions {
-  /// 0: in the thread that reads. More: the function runs in as many threads side by side, so it must be safe
-  /// to call so; elements still come out in order.
+  /// 0: the function runs in the reading thread. Otherwise it runs concurrently in this number of threads, so
+  /// it must be thread-safe; elements keep their order.
   int threads = 0;
-  /// Elements in work or ready, at most; 0: twice the threads.
+  /// Maximum number of elements in progress or ready; 0: twice the number of threads.
   int ahead = 0;
 };
 
@@ -49,11 +50,12 @@ namespace detail {
 template <class T>
 struct BeginOfDataset;
 
-/// Calls of Dataset's members as functions that other ranks find by number: each takes the inputs first.
+/// Registers calls of Dataset's members as functions that other ranks find by number; inputs are first
+/// arguments.
 template <class T>
 struct DatasetMaker;
 
-/// `node` as another rank makes it: by `make`(its inputs..., arguments...).
+/// Sets how another rank makes `node`: by calling `make`(its inputs..., arguments...).
 template <auto make, class N, class... Args>
 std::shared_ptr<N> with_recipe(std::shared_ptr<N> node, Args... arguments) {
   if constexpr ((Serializable<Args> && ...)) {
@@ -65,7 +67,7 @@ std::shared_ptr<N> with_recipe(std::shared_ptr<N> node, Args... arguments) {
   return node;
 }
 
-/// The elements of a source, which are not copied for its recipe.
+/// The elements of a source, shared so that its recipe does not copy them.
 template <class T>
 struct SharedElements {
   std::shared_ptr<const std::vector<T>> elements;
@@ -83,18 +85,17 @@ struct Serializer<detail::SharedElements<T>> {
   }
 };
 
-/// A cheap value: copies share one immutable pipeline, and every operator gives a new one. Elements are made
-/// when an iterator asks for them. Safe to read from many threads through an iterator each.
+/// A cheap value: copies share one immutable pipeline, and every operator returns a new one. Elements are
+/// produced when an iterator requests them. Thread-safe, with one iterator per thread.
 ///
-/// Errors in arguments throw Error(invalid_argument) at once; what can only be seen in the data (a missing
-/// file, a bad line) is thrown by the iterator.
+/// Invalid arguments throw Error(invalid_argument) immediately; the iterator throws errors that depend on the
+/// data, such as a missing file or a malformed line.
 template <class T>
 class Dataset {
  public:
   using Element = T;
 
   // --- Sources
-  // ----------------------------------------------------------------------------------------------
   static Dataset from_vector(std::vector<T> elements) {
     auto node = std::make_shared<data::VectorNode<T>>(std::move(elements), data::Kind::vector);
     const auto shared = node->elements();
@@ -103,20 +104,21 @@ class Dataset {
   }
   /// 0, 1, ..., stop - 1.
   static Dataset range(T stop) requires std::integral<T> { return range(0, stop); }
-  /// start, start + step, ... as long as it is before stop; a step below 0 counts down.
+  /// start, start + step, ... up to, not including, stop; a negative step counts down.
   static Dataset range(T start, T stop, T step = 1) requires std::integral<T> {
     return Dataset(detail::with_recipe<&Maker::range>(std::make_shared<data::RangeNode<T>>(start, stop, step),
                                                       start, stop, step));
   }
-  /// `make()` is called for each iteration and gives a function, which gives elements until it gives nothing.
-  /// Going back to a position calls it again from the start.
+  /// `make()` is called for each iteration and returns a function, which returns elements, then nullopt.
+  /// Restoring a position calls it again from the start.
   template <std::invocable F>
   static Dataset from_generator(F make) {
     auto node = std::make_shared<data::GeneratorNode<T>>(make);
     return Dataset(detail::with_recipe<&Maker::template from_generator<F>>(
         std::move(node), detail::Carried<F>(std::move(make))));
   }
-  /// The elements of each file in turn; `open` makes a dataset of one. Sharding by file keeps whole files.
+  /// The elements of each file in order; `open` makes a dataset from one file. Sharded by file, never within
+  /// one.
   template <std::invocable<const std::filesystem::path&> F>
   static Dataset from_files(data::Paths files, F open) {
     auto node = std::make_shared<data::FilesNode<T>>(
@@ -126,15 +128,14 @@ class Dataset {
   }
 
   // --- Elements
-  // ---------------------------------------------------------------------------------------------
-  /// function(element) in its place.
+  /// Replaces each element by function(element).
   template <class F, class U = std::decay_t<std::invoke_result_t<F&, T>>>
   Dataset<U> map(F function) const {
     auto node = std::make_shared<data::MapNode<T, U>>(node_, function);
     return Dataset<U>(detail::with_recipe<&Maker::template map<F>>(std::move(node),
                                                                    detail::Carried<F>(std::move(function))));
   }
-  /// The same by threads of its own.
+  /// As above, in background threads; see MapOptions.
   template <class F, class U = std::decay_t<std::invoke_result_t<F&, T>>>
   Dataset<U> map(F function, MapOptions options) const {
     data::require_at_least(options.threads, 0, "map: the number of threads");
@@ -146,7 +147,7 @@ class Dataset {
     return Dataset<U>(detail::with_recipe<&Maker::template parallel_map<F>>(
         std::move(node), detail::Carried<F>(std::move(function)), options));
   }
-  /// Those for which keep(element) is true.
+  /// The elements for which keep(element) is true.
   template <std::predicate<const T&> F>
   Dataset filter(F keep) const {
     auto node = std::make_shared<data::FilterNode<T>>(node_, keep);
@@ -168,34 +169,34 @@ class Dataset {
     return Dataset(detail::with_recipe<&Maker::shard>(
         std::make_shared<data::ShardNode<T>>(node_, count, index, false), count, index));
   }
-  /// `size` elements at a time; the last batch may be smaller, unless it is to be dropped.
+  /// Batches of `size` elements; the last one may be smaller, unless `drop_remainder` drops it.
   Dataset<std::vector<T>> batch(std::int64_t size, bool drop_remainder = false) const {
     return Dataset<std::vector<T>>(detail::with_recipe<&Maker::batch>(
         std::make_shared<data::BatchNode<T, std::vector<T>>>(node_, size, drop_remainder, nullptr), size,
         drop_remainder));
   }
-  /// The same, and combine(elements) makes the batch: stack<T>, say, for arrays.
+  /// As above, with batches made by combine(elements): stack<T> for arrays, for instance.
   template <class F, class U = std::decay_t<std::invoke_result_t<F&, std::vector<T>>>>
   Dataset<U> batch_as(std::int64_t size, F combine, bool drop_remainder = false) const {
     auto node = std::make_shared<data::BatchNode<T, U>>(node_, size, drop_remainder, combine);
     return Dataset<U>(detail::with_recipe<&Maker::template batch_as<F>>(
         std::move(node), size, detail::Carried<F>(std::move(combine)), drop_remainder));
   }
-  /// Batches of the sizes given, over and over, cut from batches of any size; the last may be smaller.
+  /// Batches of the given sizes, repeated cyclically, cut from batches of any size; the last may be smaller.
   Dataset rebatch(std::vector<std::int64_t> sizes, bool drop_remainder = false) const requires Batch<T> {
     auto node = std::make_shared<data::RebatchNode<T>>(node_, sizes, drop_remainder);
     return Dataset(detail::with_recipe<&Maker::rebatch>(std::move(node), std::move(sizes), drop_remainder));
   }
-  /// Each batch in `pieces` parts of equal size, rounded up, so that the last ones may be smaller or empty.
+  /// Cuts each batch into `pieces` parts of equal size, rounded up, so that the last ones may be smaller or
+  /// empty.
   Dataset legacy_rebatch(std::int64_t pieces) const requires Batch<T> {
     return Dataset(detail::with_recipe<&Maker::legacy_rebatch>(
         std::make_shared<data::LegacyRebatchNode<T>>(node_, pieces), pieces));
   }
 
   // --- Streams
-  // ----------------------------------------------------------------------------------------------
-  /// A random order: each element is drawn from a buffer of `buffer` elements. Going back to a position reads
-  /// the input again from the start of the iteration, so shuffle before what is slow.
+  /// Random order: each element is drawn from a buffer of `buffer` elements. Restoring a position reads the
+  /// input again from the start of the iteration, so shuffle before expensive operators.
   Dataset shuffle(std::int64_t buffer, ShuffleOptions options = {}) const {
     auto node = std::make_shared<data::ShuffleNode<T>>(
         node_, buffer,
@@ -203,7 +204,7 @@ class Dataset {
                            options.reshuffle_each_iteration});
     return Dataset(detail::with_recipe<&Maker::shuffle>(std::move(node), buffer, options));
   }
-  /// `count` times; -1: for ever.
+  /// Repeats the dataset `count` times; -1: endlessly.
   Dataset repeat(std::int64_t count = -1) const {
     return Dataset(
         detail::with_recipe<&Maker::repeat>(std::make_shared<data::RepeatNode<T>>(node_, count), count));
@@ -212,7 +213,7 @@ class Dataset {
     return Dataset(detail::with_recipe<&Maker::concatenate>(
         std::make_shared<data::ConcatenateNode<T>>(std::vector<data::NodePointer<T>>{node_, other.node_})));
   }
-  /// make(element) is a Dataset; `block` elements are taken from each of `cycle` of these in turn.
+  /// make(element) returns a Dataset; takes `block` elements from each of `cycle` such datasets in turn.
   template <class F, class D = std::decay_t<std::invoke_result_t<F&, T>>>
   D interleave(F make, std::int64_t cycle, std::int64_t block = 1) const {
     using U = typename D::Element;
@@ -221,59 +222,58 @@ class Dataset {
     return D(detail::with_recipe<&Maker::template interleave<F>>(
         std::move(node), detail::Carried<F>(std::move(make)), cycle, block));
   }
-  /// The elements of make(element), for one element after the other.
+  /// The elements of make(element) for each element in order.
   template <class F>
   auto flat_map(F make) const {
     return interleave(std::move(make), 1);
   }
-  /// make(next) gives a function that gives elements, and calls next() for those of this dataset: for what no
-  /// operator does. Sharding by file cannot see through it; going back to a position runs it again.
+  /// A custom operator: make(next) returns a function that returns elements, and calls next() for those of
+  /// this dataset. Cannot be sharded by file; restoring a position runs it again.
   template <class U>
   Dataset<U> transform(std::function<data::Next<U>(data::Next<T>)> make) const {
     return Dataset<U>(std::make_shared<data::TransformNode<T, U>>(node_, std::move(make)));
   }
-  /// A thread of its own reads up to `elements` ahead; 0: none does. Put it last, behind batch: to hand over
-  /// an element costs about a microsecond.
+  /// Reads up to `elements` ahead in a background thread; 0: none. Put it last, after batch: handing over an
+  /// element costs about a microsecond.
   Dataset prefetch(std::int64_t elements) const {
     data::require_at_least(elements, 0, "prefetch: the number of elements");
     if (elements == 0) return *this;
     return Dataset(detail::with_recipe<&Maker::prefetch>(
         std::make_shared<data::PrefetchNode<T>>(node_, elements), elements));
   }
-  /// The first iteration is kept in memory for all later ones, of this iterator and of those made after its
-  /// end.
+  /// Stores the first iteration in memory for all later ones, of this iterator and of those made after it
+  /// reached the end.
   Dataset cache() const {
     return Dataset(detail::with_recipe<&Maker::cache>(std::make_shared<data::CacheNode<T>>(node_)));
   }
 
   // --- Reading
-  // ----------------------------------------------------------------------------------------------
   Iterator<T> make_iterator() const { return Iterator<T>(node_->open()); }
-  /// A function that makes a per-worker dataset may return a Dataset where it says Iterator.
+  /// Lets a function that makes a per-worker dataset return a Dataset where it declares an Iterator.
   operator Iterator<T>() const { return make_iterator(); }  // NOLINT(google-explicit-constructor)
 
   /// For `for (auto& element : dataset)`.
   auto begin() const { return typename detail::BeginOfDataset<T>::Type(make_iterator()); }
   std::default_sentinel_t end() const noexcept { return {}; }
 
-  /// What is known without reading: see data::BatchInfo.
+  /// Properties known without reading: see data::BatchInfo.
   data::BatchInfo batches() const { return node_->batches(); }
-  /// By a repeat() without a count.
+  /// True if it contains a repeat() without a count.
   bool endless() const { return node_->endless(); }
-  /// How many elements there are: all are read. Throws Error(invalid_argument) when it is endless.
+  /// Returns the number of elements, by reading all of them. Throws Error(invalid_argument) for an endless
+  /// dataset.
   std::int64_t count() const {
     if (endless()) {
       throw Error(
           Code::invalid_argument,
-          "the dataset must be finite, and it repeats without an end: give repeat() a count, or take() "
-          "some of it");
+          "count: the dataset is endless, expected a finite one; give repeat() a count, or use take()");
     }
     std::int64_t elements = 0;
     for (auto iterator = make_iterator(); iterator.try_next();) ++elements;
     return elements;
   }
 
-  /// For sharding (capstan/input.hpp) and for sources of one's own.
+  /// For sharding (capstan/input.hpp) and for user-defined sources.
   explicit Dataset(data::NodePointer<T> node) : node_(std::move(node)) {}
   const data::NodePointer<T>& node() const noexcept { return node_; }
 
@@ -282,7 +282,7 @@ class Dataset {
   data::NodePointer<T> node_;
 };
 
-/// A dataset travels as the description of its pipeline; see data::Operator::describe.
+/// A dataset is serialized as the description of its pipeline; see data::Operator::describe.
 template <class T>
 struct Serializer<Dataset<T>> {
   static void write(Writer& out, const Dataset<T>& dataset) { dataset.node()->describe(out); }
@@ -344,7 +344,7 @@ struct DatasetMaker {
   static D cache(const D& from) { return from.cache(); }
 };
 
-/// The elements of files, as a reader `make`(files, options...) gives them.
+/// Sets how another rank makes the node of a reader: by calling `make`(files, options...).
 template <auto make, class N, class... Options>
 std::shared_ptr<N> reader_with_recipe(std::shared_ptr<N> node, const Options&... options) {
   auto files = node->files();
@@ -384,13 +384,13 @@ struct BeginOfDataset {
 
 }  // namespace detail
 
-/// Pairs, as many as the shorter has elements.
+/// Pairs of elements, up to the end of the shorter dataset.
 template <class A, class B>
 Dataset<std::pair<A, B>> zip(const Dataset<A>& a, const Dataset<B>& b) {
   return Dataset<std::pair<A, B>>(detail::with_recipe<&detail::ZipMaker<A, B>::zip>(
       std::make_shared<data::ZipNode<std::pair<A, B>, A, B>>(a.node(), b.node())));
 }
-/// The same of three and more.
+/// As above, for three or more datasets.
 template <class A, class B, class C, class... More>
 auto zip(const Dataset<A>& a, const Dataset<B>& b, const Dataset<C>& c, const Dataset<More>&... more) {
   using Out = std::tuple<A, B, C, More...>;
@@ -407,7 +407,7 @@ Dataset<std::pair<A, B>> detail::ZipMaker<A, B>::zip(const Dataset<A>& a, const 
   return capstan::zip(a, b);
 }
 
-/// Names of files, for an interleave or flat_map that opens them: sharding by file shards these names.
+/// File names, for an interleave or flat_map that opens them: sharding by file shards these names.
 CAPSTAN_API Dataset<std::filesystem::path> list_files(data::Paths files);
 
 }  // namespace capstan

@@ -1,4 +1,4 @@
-// device.hpp -- arrays in the memory of a GPU and the work that it does on them, without CUDA's headers.
+// device.hpp -- arrays in GPU memory and streams of work on them, without CUDA headers.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@ class Stream;
 class Memory;
 }  // namespace gpu
 
-/// GPUs that this process sees, or their stand-ins (`--gpu-stand-ins`). Their numbers are 0, 1, ...
+/// Number of GPUs that this process sees, or of simulated ones (`--gpu-stand-ins`); they are numbered from 0.
 ///
-/// Not before Cluster::join: this initialises CUDA, join forks the process that goes on, and no GPU works in
-/// a process that was forked after CUDA was initialised.
+/// Must not be called before Cluster::join: it initializes CUDA, join forks the process that continues, and
+/// GPUs do not work in a process forked after CUDA was initialized.
 CAPSTAN_API int device_count() noexcept;
 
-/// Work that a GPU does one piece after another, while the calling thread goes on. Used by one thread at a
-/// time. Throws Error: unimplemented where there is no GPU, out_of_range, internal.
+/// Work that a GPU executes in order, asynchronously to the calling thread. Used by one thread at a time.
+/// Throws Error: unimplemented if there is no GPU, out_of_range, internal.
 class CAPSTAN_API DeviceStream {
  public:
   explicit DeviceStream(int device);
@@ -33,18 +33,18 @@ class CAPSTAN_API DeviceStream {
   DeviceStream& operator=(DeviceStream&&) noexcept;
 
   int device() const noexcept;
-  /// Until all that has been given to it is done. Throws Error(internal) when any of it failed.
+  /// Blocks until all enqueued work is done. Throws Error(internal) if any of it failed.
   void wait() const;
-  /// A cudaStream_t, for kernels of your own; null of a stand-in.
+  /// A cudaStream_t, for user kernels; null for a simulated GPU.
   void* cuda_stream() const noexcept;
-  /// For the layers below; not for programs.
+  /// Internal: for the layers below, not for programs.
   const gpu::Stream& implementation() const noexcept { return *implementation_; }
 
  private:
   std::unique_ptr<gpu::Stream> implementation_;
 };
 
-/// Somebody's elements in a GPU's memory.
+/// A non-owning view of elements in GPU memory.
 template <class T>
 class DeviceSpan {
  public:
@@ -52,17 +52,19 @@ class DeviceSpan {
   DeviceSpan(T* data, std::size_t size) : data_(data), size_(size) {}
   template <class U>
   requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>)
-      // NOLINTNEXTLINE(google-explicit-constructor): as std::span<const T> is made of a std::span<T>
+      // NOLINTNEXTLINE(google-explicit-constructor): as std::span<const T> converts from std::span<T>
       DeviceSpan(const DeviceSpan<U>& other)
       : data_(other.data()), size_(other.size()) {}
 
-  /// Not for this thread to read or write.
+  /// A device pointer: host code must not dereference it.
   T* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
-  /// Throws Error(out_of_range).
+  /// Returns elements [first, first + count). Throws Error(out_of_range) unless they are within the span.
   DeviceSpan subspan(std::size_t first, std::size_t count) const {
     if (first > size_ || count > size_ - first) {
-      throw Error(Code::out_of_range, "a part that is not within a DeviceSpan");
+      throw Error(Code::out_of_range, "DeviceSpan::subspan: found " + std::to_string(count) +
+                                          " elements from " + std::to_string(first) +
+                                          ", expected a part of " + std::to_string(size_) + " elements");
     }
     return {data_ + first, count};
   }
@@ -74,7 +76,7 @@ class DeviceSpan {
 
 namespace detail {
 
-/// Bytes in a GPU's memory.
+/// Owns bytes of GPU memory.
 class CAPSTAN_API DeviceBytes {
  public:
   DeviceBytes(int device, std::size_t bytes);
@@ -92,14 +94,14 @@ CAPSTAN_API void require_same_size(std::size_t to, std::size_t from);
 
 }  // namespace detail
 
-/// Elements of T in a GPU's memory. Waits for the GPU when it goes.
+/// Owns elements of type T in GPU memory. The destructor waits for the GPU.
 template <class T>
 class DeviceArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  /// Not initialised. Throws Error: resource_exhausted that names the device and what it has left, and goes
-  /// on working; out_of_range.
+  /// Elements are uninitialized. Throws Error: resource_exhausted naming the device and its free memory,
+  /// after which the device remains usable; out_of_range.
   DeviceArray(int device, std::size_t size)
       : bytes_(device, size * sizeof(T)), size_(size), device_(device) {}
 
@@ -114,8 +116,8 @@ class DeviceArray {
   int device_;
 };
 
-/// In the stream's order, between the host and the stream's GPU; the host's memory stays until it is done.
-/// Throws Error: invalid_argument when the sizes differ.
+/// Copies between the host and the stream's GPU, in stream order; the host memory must live until the copy is
+/// done. Throws Error(invalid_argument) if the sizes differ.
 template <class T>
 void copy(const DeviceStream& stream, DeviceSpan<T> to, std::span<const std::type_identity_t<T>> from) {
   detail::require_same_size(to.size(), from.size());
@@ -127,20 +129,20 @@ void copy(const DeviceStream& stream, std::span<T> to, DeviceSpan<const std::typ
   detail::copy_bytes(stream, to.data(), from.data(), to.size_bytes());
 }
 
-/// The same, and waits.
+/// As above, and waits for the copy.
 template <class T>
 std::vector<std::remove_const_t<T>> to_host(const DeviceStream& stream, DeviceSpan<T> from) {
-  std::vector<std::remove_const_t<T>> here(from.size());
-  detail::copy_bytes(stream, here.data(), from.data(), here.size() * sizeof(T));
+  std::vector<std::remove_const_t<T>> elements(from.size());
+  detail::copy_bytes(stream, elements.data(), from.data(), elements.size() * sizeof(T));
   stream.wait();
-  return here;
+  return elements;
 }
 template <class T>
 DeviceArray<T> to_device(const DeviceStream& stream, const std::vector<T>& from) {
-  DeviceArray<T> there(stream.device(), from.size());
-  detail::copy_bytes(stream, there.data(), from.data(), from.size() * sizeof(T));
+  DeviceArray<T> array(stream.device(), from.size());
+  detail::copy_bytes(stream, array.data(), from.data(), from.size() * sizeof(T));
   stream.wait();
-  return there;
+  return array;
 }
 
 }  // namespace capstan

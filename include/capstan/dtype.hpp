@@ -41,24 +41,24 @@ class float16 {
   static constexpr std::uint16_t round(std::uint32_t bits) {
     const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
     const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
-    if (magnitude > 0x7F800000U) return sign | 0x7E00U;   // not a number
+    if (magnitude > 0x7F800000U) return sign | 0x7E00U;   // NaN
     if (magnitude >= 0x477FF000U) return sign | 0x7C00U;  // 65,520 and more: infinity
     if (magnitude < 0x33000001U) return sign;             // up to 2^-25: zero
     const std::uint32_t exponent = magnitude >> 23;
     const std::uint32_t fraction = (magnitude & 0x7FFFFFU) | 0x800000U;
     // Subnormals below 2^-14 lose a bit of fraction for each power of two.
     const std::uint32_t shift = exponent < 113 ? 126 - exponent : 13;
-    const std::uint32_t kept = fraction >> shift;
-    const std::uint32_t lost = fraction & ((1U << shift) - 1);
+    const std::uint32_t quotient = fraction >> shift;
+    const std::uint32_t remainder = fraction & ((1U << shift) - 1);
     const std::uint32_t half = 1U << (shift - 1);
-    const std::uint32_t up = lost > half || (lost == half && (kept & 1U) != 0) ? 1 : 0;
-    const std::uint32_t base = exponent < 113 ? kept : ((exponent - 112) << 10) + kept - 1024;
-    return static_cast<std::uint16_t>(sign | (base + up));  // a carry goes into the exponent, as it should
+    const std::uint32_t up = remainder > half || (remainder == half && (quotient & 1U) != 0) ? 1 : 0;
+    const std::uint32_t base = exponent < 113 ? quotient : ((exponent - 112) << 10) + quotient - 1024;
+    return static_cast<std::uint16_t>(sign | (base + up));  // a carry correctly increments the exponent
   }
   std::uint16_t bits_ = 0;
 };
 
-/// The upper half of a float: its range, 8 bits of precision. Rounds to nearest, ties to even.
+/// The upper half of a float: the range of float, 8 bits of precision. Rounds to nearest, ties to even.
 class bfloat16 {
  public:
   constexpr bfloat16() = default;
@@ -82,7 +82,7 @@ class bfloat16 {
 
  private:
   static constexpr std::uint16_t round(std::uint32_t bits) {
-    if ((bits & 0x7FFFFFFFU) > 0x7F800000U) {  // not a number, and stays one
+    if ((bits & 0x7FFFFFFFU) > 0x7F800000U) {  // NaN: sets the quiet bit, so that it stays a NaN
       return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
     }
     return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
@@ -104,7 +104,7 @@ enum class DType : std::uint8_t {
 inline constexpr DType kDTypes[] = {DType::float32, DType::float64,  DType::int64,  DType::int32,
                                     DType::float16, DType::bfloat16, DType::boolean};
 
-/// Bytes of an element.
+/// Size of an element in bytes.
 constexpr std::size_t size_of(DType dtype) noexcept {
   switch (dtype) {
     case DType::float64:
@@ -122,7 +122,7 @@ constexpr std::size_t size_of(DType dtype) noexcept {
   return 0;
 }
 
-/// Has a fraction, so gradients make sense with any optimizer.
+/// Returns true for floating-point dtypes, which any optimizer can train.
 constexpr bool is_floating(DType dtype) noexcept {
   return dtype == DType::float32 || dtype == DType::float64 || dtype == DType::float16 ||
          dtype == DType::bfloat16;
@@ -148,7 +148,7 @@ constexpr std::string_view to_string(DType dtype) noexcept {
   return "unknown";
 }
 
-/// The dtype of a C++ type; a type that no variable can have does not compile.
+/// The dtype of a C++ type. A type without one does not compile.
 template <class T>
 struct DTypeOf;
 template <>

@@ -1,11 +1,10 @@
-// embedding.hpp -- rows of embedding tables by their ids: each by itself, or combined over the ids of each
-// row of a batch; and the gradients of both, ready to be pushed.
+// embedding.hpp -- rows of embedding tables by id, individually or combined over the ids of each row of a
+// batch, and the gradients of both, ready to push.
 //
-// `Table` is a Variable or a TableList of floating-point numbers (embedding_lookup without max_norm takes the
-// other dtypes too). Every function fetches an id that is named several times once, and throws Error before
-// anything is sent: out_of_range for an id below 0 or past the last row, invalid_argument for splits,
-// weights, gradients that do not fit together, a max_norm that is not a number of 0 or more, and a scalar
-// variable.
+// `Table` is a Variable or a TableList of floating-point numbers (embedding_lookup without max_norm also
+// accepts other dtypes). Every function fetches each distinct id once. All throw Error, before any request is
+// sent: out_of_range for an id below 0 or past the last row; invalid_argument for inconsistent splits,
+// weights or gradients, for a max_norm that is not a number of at least 0, and for a scalar variable.
 #pragma once
 
 #include <algorithm>
@@ -25,58 +24,58 @@
 
 namespace capstan {
 
-/// How the embeddings e of one row's ids, with weights w, become one. A divisor of 0 gives 0.
+/// How the embeddings e of one row's ids, with weights w, are combined. A divisor of 0 yields 0.
 enum class Combiner : std::uint8_t {
   mean,   ///< sum(w e) / sum(w)
   sum,    ///< sum(w e)
   sqrtn,  ///< sum(w e) / sqrt(sum(w^2))
 };
 
-/// Row r has ids[row_splits[r]] up to, not including, ids[row_splits[r + 1]]; it may have none.
+/// Ids of a batch: row r has ids[row_splits[r]] up to, not including, ids[row_splits[r + 1]], possibly none.
 struct CAPSTAN_API RaggedIds {
   std::vector<std::int64_t> row_splits = {0};
   std::vector<std::int64_t> ids = {};
-  /// One for each id; none at all: all are 1.
+  /// One weight per id; empty: all weights are 1.
   std::vector<double> weights = {};
-  /// Sizes whose product is rows(), when rows stand for more axes than one; none: {rows()}.
+  /// Shape of the batch if it has more than one axis, with product rows(); empty: {rows()}.
   Shape batch = {};
 
-  /// `{{0, 3}, {4}, {}, {1}}`. Weights are given alike or not at all.
+  /// `{{0, 3}, {4}, {}, {1}}`. `weights` has the same structure, or is empty.
   static RaggedIds from_rows(const std::vector<std::vector<std::int64_t>>& ids,
                              const std::vector<std::vector<double>>& weights = {});
-  /// Id i is of row row_of[i], in [0, rows). Ids of one row keep their order; rows may come in any.
+  /// Id i belongs to row row_of[i], in [0, rows). Ids of one row keep their order; rows may be in any order.
   static RaggedIds from_pairs(std::span<const std::int64_t> row_of, std::span<const std::int64_t> ids,
                               std::int64_t rows, std::span<const double> weights = {});
-  /// As a tf.SparseTensor has them: `indices` of shape (ids, axes), the last axis of `dense_shape` is what is
-  /// combined over, those before are the batch.
+  /// From the parts of a tf.SparseTensor: `indices` has shape (ids, axes); ids are combined over the last
+  /// axis of `dense_shape`, the axes before it are the batch.
   static RaggedIds from_sparse(const Array<std::int64_t>& indices, std::span<const std::int64_t> ids,
                                const Shape& dense_shape, std::span<const double> weights = {});
 
   std::int64_t rows() const noexcept { return static_cast<std::int64_t>(row_splits.size()) - 1; }
   Shape batch_shape() const { return batch.empty() ? Shape{rows()} : batch; }
 
-  /// Throws Error(invalid_argument) when splits do not begin at 0, fall, or do not end at ids.size(), when
-  /// weights are neither none nor one an id, and when the batch has not rows() places. Lookups call it.
+  /// Throws Error(invalid_argument) unless splits begin at 0, do not decrease, and end at ids.size(), weights
+  /// are empty or one per id, and the batch shape has rows() elements. Lookups call it.
   void check() const;
 
-  /// Without ids below 0 and ids whose weight is not above 0; a row that then has none gets `default_id` with
-  /// weight 1, if one is given.
+  /// Removes ids below 0 and ids whose weight is not above 0; a row without remaining ids gets `default_id`,
+  /// if given, with weight 1.
   RaggedIds pruned(std::optional<std::int64_t> default_id = {}) const;
 
-  /// What each row's weighted sum is divided by; 0 where that would be a division by 0, or the row is empty.
-  /// Throws Error(invalid_argument) for a value that is no combiner.
+  /// The divisor of each row's weighted sum; 0 for an empty row and for a divisor of 0. Throws
+  /// Error(invalid_argument) for a value that is not a Combiner.
   std::vector<double> divisors(Combiner combiner) const;
 
   friend bool operator==(const RaggedIds&, const RaggedIds&) = default;
 };
 
-/// Which of n tables has row `id`.
+/// Assignment of ids to the rows of n tables.
 enum class PartitionStrategy : std::uint8_t {
-  mod,  ///< table id % n, as its row id / n: 13 ids over 5 are [[0,5,10],[1,6,11],[2,7,12],[3,8],[4,9]]
-  div,  ///< the tables one after the other: 13 ids over 5 are [[0,1,2],[3,4,5],[6,7,8],[9,10],[11,12]]
+  mod,  ///< id in table id % n, row id / n: 13 ids over 5 are [[0,5,10],[1,6,11],[2,7,12],[3,8],[4,9]]
+  div,  ///< consecutive ids per table: 13 ids over 5 are [[0,1,2],[3,4,5],[6,7,8],[9,10],[11,12]]
 };
 
-/// The arithmetic of it.
+/// Maps ids to tables and rows.
 class CAPSTAN_API TableMap {
  public:
   struct Location {
@@ -84,40 +83,41 @@ class CAPSTAN_API TableMap {
     std::int64_t row;
     friend bool operator==(const Location&, const Location&) = default;
   };
-  /// What one table has of a list of ids: its own rows, and where in the list they stand.
+  /// One table's share of a list of ids: its rows, and their positions in the list.
   struct Part {
     std::vector<std::int64_t> rows;
     std::vector<std::size_t> positions;
   };
 
-  /// `names` and `shapes` of the tables. Throws Error(invalid_argument) for no tables, a scalar, and shapes
-  /// that differ beyond axis 0.
+  /// `names` and `shapes` of the tables. Throws Error(invalid_argument) for an empty list, a scalar, and
+  /// shapes that differ beyond axis 0.
   TableMap(std::vector<std::string> names, const std::vector<Shape>& shapes, PartitionStrategy strategy);
 
-  /// Throws Error(out_of_range) for an id that no table has.
+  /// Throws Error(out_of_range) for an id that is in no table.
   Location location(std::int64_t id) const;
   /// One part for each table.
   std::vector<Part> split(std::span<const std::int64_t> ids) const;
   std::int64_t rows() const noexcept { return first_rows_.back(); }
-  /// Of all tables: "a, b, c".
+  /// Names of all tables: "a, b, c".
   const std::string& name() const noexcept { return name_; }
 
  private:
   [[noreturn]] void refuse(std::int64_t id, const std::string& where) const;
 
   std::vector<std::string> names_;
-  std::vector<std::int64_t> first_rows_;  // one for each table, and one past the last
+  std::vector<std::int64_t> first_rows_;  // of each table, then the total number of rows
   PartitionStrategy strategy_;
   std::string name_;
 };
 
-/// Reads and pushes as a variable does. A handle, as the variables in it. Used by the thread that uses them.
+/// Several tables that are read and pushed to as one variable. A handle, as are its variables; used by the
+/// same thread.
 template <class V>
 class TableList {
  public:
   using value_type = typename V::value_type;
 
-  /// TensorFlow's default is mod for lists. "div" takes tables of any sizes. Throws as TableMap does.
+  /// TensorFlow's default for lists is mod. "div" accepts tables of any sizes. Throws as TableMap does.
   explicit TableList(std::vector<V> tables, PartitionStrategy strategy = PartitionStrategy::mod)
       : tables_(std::move(tables)), map_(names(tables_), shapes(tables_), strategy) {
     shape_ = shape_of(tables_.front());
@@ -125,19 +125,19 @@ class TableList {
   }
 
   const std::string& name() const noexcept { return map_.name(); }
-  /// All tables' rows, and what is beyond axis 0.
+  /// Axis 0 is the total of all tables' rows; the other axes are those of each table.
   const Shape& shape() const noexcept { return shape_; }
   std::uint64_t rows() const noexcept { return static_cast<std::uint64_t>(map_.rows()); }
   std::uint64_t width() const { return tables_.front().width(); }
   const std::vector<V>& tables() const noexcept { return tables_; }
 
-  /// Throws Error(out_of_range) for an id that no table has.
+  /// Throws Error(out_of_range) for an id that is in no table.
   void check_ids(std::span<const std::int64_t> ids) const {
     for (const std::int64_t id : ids) (void)map_.location(id);
   }
 
-  /// The rows `ids`, in that order; `out` has ids.size() * width() elements. Ids are checked before anything
-  /// is sent; the tables are read at the same time.
+  /// Reads the rows `ids`, in that order, into `out` of ids.size() * width() elements. Checks all ids before
+  /// any request is sent; reads the tables concurrently.
   void lookup(std::span<const std::int64_t> ids, std::span<Element<value_type>> out) const {
     const std::vector<TableMap::Part> parts = map_.split(ids);
     std::vector<std::vector<Element<value_type>>> read(parts.size());
@@ -156,13 +156,13 @@ class TableList {
     }
   }
 
-  /// To each table what concerns it, as by push_all: what one of them refuses is sent to none.
+  /// Pushes each table's share, as push_all does: if one table rejects its share, none is sent.
   void push(const IndexedSlices<value_type>& gradient) const {
     if (gradient.values.size() != gradient.ids.size() * width()) {
-      throw Error(Code::invalid_argument, "push to " + name() + ": " + std::to_string(gradient.ids.size()) +
-                                              " rows of " + std::to_string(width()) +
-                                              " elements do not make the " +
-                                              std::to_string(gradient.values.size()) + " that were given");
+      throw Error(Code::invalid_argument, "push to " + name() + ": found " +
+                                              std::to_string(gradient.values.size()) + " values, expected " +
+                                              std::to_string(gradient.ids.size()) + " rows of " +
+                                              std::to_string(width()));
     }
     const std::vector<TableMap::Part> parts = map_.split(gradient.ids);
     std::vector<std::vector<Element<value_type>>> values(parts.size());
@@ -197,7 +197,7 @@ class TableList {
 
 namespace embedding {
 
-/// Each id once, in the order of first appearance, and for each id that was given its place among them.
+/// Distinct ids in order of first appearance and, for each id given, its index among them.
 struct CAPSTAN_API Distinct {
   std::vector<std::int64_t> ids;
   std::vector<std::size_t> locations;
@@ -209,13 +209,13 @@ CAPSTAN_API void check_max_norm(const std::string& table, std::optional<double> 
                                 bool floating_point);
 CAPSTAN_API void check_gradient(const std::string& table, const Shape& gradient, const Shape& looked_up);
 
-/// All checks; returns the shape of what is looked up.
+/// Makes all checks; returns the shape of the looked-up rows.
 template <class Table>
 Shape check(const Table& table, std::span<const std::int64_t> ids, const Shape& batch,
             std::optional<double> max_norm) {
   Shape out = shape_of_rows(table.name(), shape_of(table), batch);
   if constexpr (requires { table.check_ids(ids); }) {
-    table.check_ids(ids);  // a list of tables knows better than a count of rows
+    table.check_ids(ids);  // maps ids to tables, which a range check cannot
   } else {
     check_ids(table.name(), ids, table.rows());
   }
@@ -241,7 +241,7 @@ std::vector<Element<T>> rows_of(const Table& table, std::span<const std::int64_t
   return rows;
 }
 
-/// What is pushed, from the sums of the gradients of each id's row.
+/// Converts the sum of gradients of each id's row to the slices to push.
 template <class Table, class T = typename Table::value_type>
 IndexedSlices<T> slices_of(const Table& table, std::vector<std::int64_t> ids,
                            std::vector<Accumulator<T>> sums, std::optional<double> max_norm) {
@@ -261,8 +261,8 @@ IndexedSlices<T> slices_of(const Table& table, std::vector<std::int64_t> ids,
 
 }  // namespace embedding
 
-/// The rows `ids`, in that order, in the shape ids.shape + table.shape[1:]. With `max_norm` a row whose L2
-/// norm is larger is scaled down to it, as by tf.clip_by_norm; the table stays as it is.
+/// Returns the rows `ids`, in that order, with shape ids.shape + table.shape[1:]. With `max_norm`, scales
+/// down each returned row whose L2 norm exceeds it, as tf.clip_by_norm does; the table is unchanged.
 template <class Table, class T = typename Table::value_type>
 Array<T> embedding_lookup(const Table& table, const Array<std::int64_t>& ids,
                           std::optional<double> max_norm = {}) {
@@ -273,10 +273,10 @@ Array<T> embedding_lookup(const Table& table, const Array<std::int64_t>& ids,
   const std::span<Element<T>> rows(out.values);
   embedding::read_rows(table, distinct.ids, max_norm, rows.first(distinct.ids.size() * width));
   if (distinct.ids.size() == ids.size()) return out;
-  // Places are given in the order in which ids appear, so places[i] <= i: from the end on, rows can be spread
-  // where they are.
+  // Locations are assigned in order of first appearance, so locations[i] <= i: copying from the end backward
+  // expands the rows in place.
   for (std::size_t i = ids.size(); i-- > 0;) {
-    if (distinct.locations[i] == i) break;  // and so it is for those before
+    if (distinct.locations[i] == i) break;  // holds for all earlier rows too
     std::copy_n(rows.data() + distinct.locations[i] * width, width, rows.data() + i * width);
   }
   return out;
@@ -287,8 +287,8 @@ Array<T> embedding_lookup(const Table& table, ConstSpan<std::int64_t> ids,
   return embedding_lookup(table, Array<std::int64_t>::vector({ids.begin(), ids.end()}), max_norm);
 }
 
-/// For each row of `batch`, the embeddings of its ids, combined, in the shape batch + table.shape[1:]. A row
-/// without ids gives zeros. `max_norm` clips each embedding before it is weighted.
+/// Returns, for each row of `batch`, the combined embeddings of its ids, with shape batch + table.shape[1:].
+/// A row without ids yields zeros. `max_norm` clips each embedding before it is weighted.
 template <class Table, Floating T = typename Table::value_type>
 Array<T> embedding_lookup_sparse(const Table& table, const RaggedIds& batch,
                                  Combiner combiner = Combiner::mean, std::optional<double> max_norm = {}) {
@@ -314,8 +314,8 @@ Array<T> embedding_lookup_sparse(const Table& table, const RaggedIds& batch,
   return out;
 }
 
-/// The same for ids from the outside world: ids below 0 and ids whose weight is not above 0 are dropped. A
-/// row that has none left gives the embedding of `default_id`, or zeros.
+/// As embedding_lookup_sparse, for unvalidated ids: drops ids below 0 and ids whose weight is not above 0. A
+/// row without remaining ids yields the embedding of `default_id`, or zeros.
 template <class Table, class T = typename Table::value_type>
 Array<T> safe_embedding_lookup_sparse(const Table& table, const RaggedIds& batch,
                                       Combiner combiner = Combiner::mean,
@@ -324,8 +324,8 @@ Array<T> safe_embedding_lookup_sparse(const Table& table, const RaggedIds& batch
   return embedding_lookup_sparse(table, batch.pruned(default_id), combiner, max_norm);
 }
 
-/// From d(loss)/d(what embedding_lookup returned) to d(loss)/d(table): each id once, for `push`. With
-/// `max_norm` the rows are looked up again, as the gradient of clipping depends on them.
+/// Converts the gradient of the result of embedding_lookup to a gradient of the table, with distinct ids, for
+/// `push`. With `max_norm`, looks up the rows again, since the gradient of clipping depends on them.
 template <class Table, Floating T = typename Table::value_type>
 IndexedSlices<T> embedding_lookup_gradient(const Table& table, const Array<std::int64_t>& ids,
                                            const Array<T>& gradient, std::optional<double> max_norm = {}) {
@@ -342,7 +342,8 @@ IndexedSlices<T> embedding_lookup_gradient(const Table& table, const Array<std::
   return embedding::slices_of(table, std::move(distinct.ids), std::move(sums), max_norm);
 }
 
-/// The same for embedding_lookup_sparse; for the safe one, give it `batch.pruned(default_id)`.
+/// The gradient for embedding_lookup_sparse; for safe_embedding_lookup_sparse, pass
+/// `batch.pruned(default_id)`.
 template <class Table, Floating T = typename Table::value_type>
 IndexedSlices<T> embedding_lookup_sparse_gradient(const Table& table, const RaggedIds& batch,
                                                   const Array<T>& gradient,

@@ -1,4 +1,4 @@
-// error.hpp -- what goes wrong, in one class with a code that a caller can switch on.
+// error.hpp -- Error, the exception class of Capstan, and its codes.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,32 @@
 
 namespace capstan {
 
-/// The canonical codes of the field (gRPC, TensorFlow), with their numbers.
+/// The canonical codes of gRPC and TensorFlow, with their numbers.
 /// Sent over the wire and stored in checkpoints: add at the end, never renumber.
-/// docs/errors.md says for each what state the caller is in and what to do next.
+/// docs/errors.md describes, for each, the caller's state and the next step.
 enum class Code : std::uint8_t {
   ok = 0,
-  cancelled = 1,            // somebody, or an earlier error, called it off; schedule it again
-  unknown = 2,              // user code threw something that is not an Error
+  cancelled = 1,            // cancelled by an earlier error or on request; schedule it again
+  unknown = 2,              // user code threw an exception other than Error
   invalid_argument = 3,     // the value is wrong whatever the state of the system
-  deadline_exceeded = 4,    // nothing moved before the deadline; the message says for whom it waited
+  deadline_exceeded = 4,    // the deadline passed first; the message names the ranks waited for
   not_found = 5,            // no such file, variable or setting
-  already_exists = 6,       // a second one of the same name
-  permission_denied = 7,    // the file system said no
+  already_exists = 6,       // the name is taken
+  permission_denied = 7,    // the file system denied access
   resource_exhausted = 8,   // out of memory, disk or ring space
-  failed_precondition = 9,  // right call, wrong moment or wrong role
+  failed_precondition = 9,  // valid call in the wrong state or role
   aborted = 10,             // lost with the worker that held it
   out_of_range = 11,        // end of a dataset, or an index past the end
-  unimplemented = 12,       // this build cannot do it
-  internal = 13,            // a library call failed, or a promise of ours is broken
-  unavailable = 14,         // a rank is gone; the message names it and its host
-  data_loss = 15,           // a file is damaged or is not what it says it is
+  unimplemented = 12,       // not supported by this build
+  internal = 13,            // a library call failed, or an invariant of Capstan is violated
+  unavailable = 14,         // a rank is dead or unreachable; the message names it and its host
+  data_loss = 15,           // a file is damaged or not of the expected type
 };
 
 /// "invalid_argument", "unavailable", ...
 CAPSTAN_API std::string_view to_string(Code code) noexcept;
 
-/// Where a check failed. Used as a default argument, so the caller's line is recorded.
+/// Source location of a check. As a default argument, it records the caller's line.
 struct Where {
   const char* file = "";
   int line = 0;
@@ -44,8 +44,8 @@ struct Where {
   }
 };
 
-/// The one exception of Capstan. `what()` is a sentence for the user: what was found, what was expected, what
-/// to do. `where()` is the line of Capstan that noticed.
+/// The only exception that Capstan throws. `what()` states what was found, what was expected and what to do;
+/// `where()` is the line of Capstan that detected the error.
 class CAPSTAN_API Error : public std::runtime_error {
  public:
   Error(Code code, const std::string& message, Where where = Where::here())
@@ -59,7 +59,7 @@ class CAPSTAN_API Error : public std::runtime_error {
   Where where_;
 };
 
-/// A C library refused: "ucp_init: No such device (context.cpp:41)". Code::internal unless said otherwise.
+/// The error of a failed C library call: "ucp_init: No such device (context.cpp:41)".
 CAPSTAN_API Error call_failed(std::string_view call, std::string_view reason, Where where = Where::here(),
                               Code code = Code::internal);
 

@@ -1,4 +1,4 @@
-// hot_rows.hpp -- rows of a variable that a worker uses often, kept in its GPU's memory.
+// hot_rows.hpp -- HotRows: a cache of frequently used rows of a variable in a worker's GPU memory.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@
 namespace capstan {
 
 struct HotRowsOptions {
-  /// That are kept; what they take of the GPU's memory is this times a row, and what a lookup of more
-  /// different rows has beyond that.
+  /// Cache capacity, in rows. GPU memory used: this number times the size of a row, plus the distinct rows by
+  /// which a lookup exceeds the capacity.
   std::uint32_t rows = 1 << 16;
-  /// A row that a lookup gives was read from its ps by that lookup or one of the last so many: an older one
-  /// is read anew. 0: every lookup reads all of its rows.
+  /// Maximum age of a cached row in lookups: a row read from its ps more than this number of lookups ago is
+  /// read again. 0: every lookup reads all of its rows.
   std::uint64_t staleness = 16;
 };
 
-/// Of all lookups so far, by different rows of each.
+/// Totals over all lookups, counting distinct rows of each.
 struct HotRowsStatistics {
   std::uint64_t hits = 0;
-  std::uint64_t misses = 0;  ///< were not there
-  std::uint64_t stale = 0;   ///< were there, and too old
+  std::uint64_t misses = 0;  ///< rows that were not cached
+  std::uint64_t stale = 0;   ///< rows that were cached but too old
 };
 
 namespace detail {
 
 class CAPSTAN_API HotRowBytes {
  public:
-  /// Rows of the variable `ids`, into `out` on the stream's GPU.
+  /// Reads rows `ids` of the variable into `out` on the stream's GPU.
   using Read = std::function<void(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out)>;
 
   HotRowBytes(int device, std::uint64_t row_bytes, HotRowsOptions options, Read read);
@@ -53,16 +53,16 @@ class CAPSTAN_API HotRowBytes {
 
 }  // namespace detail
 
-/// Where few rows are named by most lookups, as words and popular items are, most rows of a lookup are copied
-/// within the GPU's memory and do not travel. Which rows are kept: those that were named again since the last
-/// time that room was needed (the "clock" rule of page replacement, Corbato 1968). Used by one thread at a
-/// time.
+/// If most lookups name few rows, such as frequent words or popular items, most rows of a lookup are copied
+/// within GPU memory instead of being transferred. Evicts rows that were not used again since the last
+/// eviction (the "clock" algorithm of page replacement, Corbato 1968). Used by one thread at a time.
 template <class T>
 class HotRows {
  public:
   using element_type = Element<T>;
 
-  /// Throws Error: resource_exhausted, out_of_range for a GPU that is not there, invalid_argument for 0 rows.
+  /// Throws Error: resource_exhausted, out_of_range for a GPU that does not exist, invalid_argument for 0
+  /// rows.
   HotRows(Variable<T> variable, int device, HotRowsOptions options = {})
       : width_(variable.width()),
         rows_(device, width_ * sizeof(element_type), options,
@@ -72,14 +72,14 @@ class HotRows {
                                 DeviceSpan(static_cast<element_type*>(out), ids.size() * variable.width()));
               }) {}
 
-  /// As Variable::lookup, but that rows may be as old as the options say. REQUIRES: a stream of the device.
-  /// Throws what that throws; rows that could not be read are not kept.
+  /// As Variable::lookup, but rows may be as old as the options allow. REQUIRES: a stream of the device.
+  /// Throws as Variable::lookup does; rows that could not be read are not cached.
   void lookup(const DeviceStream& stream, std::span<const std::int64_t> ids, DeviceSpan<element_type> out) {
     detail::HotRowBytes::check_room(out.size(), ids.size(), width_);
     rows_.lookup(stream, ids, out.data());
   }
-  /// The next lookups that name these rows read them anew: after a push to them, and a flush, a worker sees
-  /// its own.
+  /// Evicts these rows, so that the next lookup reads them from the ps: after a push to them and a flush, a
+  /// worker reads its own update.
   void forget(std::span<const std::int64_t> ids) { rows_.forget(ids); }
   HotRowsStatistics statistics() const { return rows_.statistics(); }
 

@@ -1,5 +1,4 @@
-// initializers.hpp -- initial values of a variable: by an initializer on the ps, or from an array or
-// function.
+// initializers.hpp -- initial values of a variable: from an initializer on the ps, an array or a function.
 #pragma once
 
 #include <concepts>
@@ -31,8 +30,8 @@ enum class InitializerKind : std::uint8_t {
   identity = 6,
 };
 
-/// Element i of a variable is a function of the seed and of i alone (counter-based: Philox4x32-10, Salmon et
-/// al. 2011), whatever the number of shards.
+/// Element i of a variable depends only on the seed and i (counter-based: Philox4x32-10, Salmon et al. 2011),
+/// whatever the number of shards.
 struct Initializer {
   InitializerKind kind = InitializerKind::constant;
   double a = 0;
@@ -45,22 +44,22 @@ namespace initializers {
 inline Initializer constant(double value) { return {InitializerKind::constant, value, 0, 0}; }
 inline Initializer zeros() { return constant(0); }
 inline Initializer ones() { return constant(1); }
-/// In [low, high), of the variable's dtype; integers are as likely as each other.
+/// Uniform in [low, high), in the variable's dtype; integers are equally likely.
 inline Initializer uniform(double low, double high, std::uint64_t seed = 0) {
   return {InitializerKind::uniform, low, high, seed};
 }
 inline Initializer normal(double mean, double stddev, std::uint64_t seed = 0) {
   return {InitializerKind::normal, mean, stddev, seed};
 }
-/// A normal distribution of which values more than two `stddev` from `mean` are drawn again.
+/// Normal distribution whose values more than two `stddev` from `mean` are drawn again.
 inline Initializer truncated_normal(double mean, double stddev, std::uint64_t seed = 0) {
   return {InitializerKind::truncated_normal, mean, stddev, seed};
 }
-/// `gain` times a random matrix whose rows, or columns if there are fewer of them, are orthonormal: Q of the
-/// QR decomposition of normal numbers, its signs chosen so that it is uniformly distributed (Mezzadri 2007).
-/// All axes but the last together are the matrix's rows. Every ps that owns a shard makes the whole matrix,
-/// in double, at a cost of rows x columns x min(rows, columns). For rank 2 or more, of a floating-point
-/// dtype.
+/// `gain` times a random matrix whose rows, or columns if there are fewer, are orthonormal: Q of the QR
+/// decomposition of normal numbers, with signs chosen so that it is uniformly distributed (Mezzadri 2007).
+/// The matrix has one row per index of all axes but the last. Every ps that owns a shard computes the
+/// complete matrix, in double, at a cost of rows x columns x min(rows, columns). For rank 2 or more and
+/// floating-point dtypes.
 inline Initializer orthogonal(double gain = 1, std::uint64_t seed = 0) {
   return {InitializerKind::orthogonal, gain, 0, seed};
 }
@@ -71,18 +70,19 @@ inline Initializer identity(double gain = 1) { return {InitializerKind::identity
 
 /// The part of a variable that one shard holds.
 struct Partition {
-  Shape shape;             ///< of the whole variable
-  Shape partition_shape;   ///< of this shard: the same but for axis 0
-  Shape partition_offset;  ///< of its first element: zero but for axis 0
+  Shape shape;             ///< of the complete variable
+  Shape partition_shape;   ///< of this shard; differs from `shape` in axis 0
+  Shape partition_offset;  ///< of the shard's first element; zero except in axis 0
 };
 
 namespace detail {
 
-/// Fills a shard whose elements, row-major, begin at `out`.
+/// Fills a shard, row-major, whose elements begin at `out`.
 using Fill = void (*)(const Partition& partition, void* out);
-/// Its number, from 1 on. Called while the program is loaded, so every rank of one binary gives the same.
+/// Returns the function's number, from 1 on. Called during static initialization, so the numbers are equal on
+/// every rank of one binary.
 CAPSTAN_API std::uint32_t register_fill(Fill fill);
-/// Throws Error(internal) for a number that no function has.
+/// Throws Error(internal) for an unregistered number.
 CAPSTAN_API Fill registered_fill(std::uint32_t number);
 
 template <class T, auto fn>
@@ -98,57 +98,57 @@ struct RegisteredFill {
 template <class T, auto fn>
 const std::uint32_t RegisteredFill<T, fn>::number = register_fill(&fill_partition<T, fn>);
 
-/// A whole variable's values as bytes.
+/// Values of a complete variable, as bytes.
 struct WholeValue {
   Shape shape;
   std::vector<std::byte> bytes;
-  bool any_shape =
-      false;  // values without a shape of their own: row-major, of any shape with as many elements
+  // The values have no shape of their own: row-major, for any shape with the same number of elements.
+  bool any_shape = false;
 
   bool fits(const Shape& given) const {
     return shape == given || (any_shape && elements_of(shape) == elements_of(given));
   }
 };
 
-/// What an InitialValue<T> is, whatever T.
+/// Type-erased InitialValue<T>.
 struct AnyInitialValue {
   Initializer initializer;
-  std::uint32_t fill = 0;             // a registered function's number
-  std::function<WholeValue()> whole;  // made on the coordinator
+  std::uint32_t fill = 0;             // number of a registered function; 0: none
+  std::function<WholeValue()> whole;  // called on the coordinator; null: none
 };
 
 }  // namespace detail
 
-/// A number that a variable of type T can begin with. A fraction is none for integers, and a number none for
-/// bools.
+/// A number that can initialize a variable of type T. Floating-point numbers cannot initialize integers, and
+/// numbers cannot initialize bools.
 template <class N, class T>
 concept ScalarValue = std::same_as<N, T> ||
     (std::is_arithmetic_v<N> && !std::same_as<N, bool> && !std::same_as<T, bool> &&
      (std::integral<N> || !std::integral<T>));
 
-/// Elements in a vector, a span and the like. A Shape is none.
+/// A range of elements, such as a vector or span, but not a Shape.
 template <class R, class T>
 concept ValueRange = std::ranges::input_range<R> && !std::same_as<std::remove_cvref_t<R>, Shape> &&
                      (std::same_as<std::ranges::range_value_t<R>, T> ||
                       std::same_as<std::ranges::range_value_t<R>, Element<T>>);
 
-/// An initializer, a number, values, an array, a function that makes an array on the coordinator, or a
-/// function that fills each shard on the ps that owns it, see from_partitions.
+/// An initializer, a number, values, an array, a function called on the coordinator that returns an array, or
+/// a function that fills each shard on the ps that owns it (see from_partitions).
 template <class T>
 class InitialValue {
  public:
   /// Zeros.
   InitialValue() = default;
   InitialValue(const Initializer& initializer) { value_.initializer = initializer; }  // NOLINT: implicit
-  /// The array's shape is the variable's, where the variable is given none.
+  /// Also determines the variable's shape, unless a shape is given.
   InitialValue(Array<T> array) {  // NOLINT: implicit
     value_.whole = [array = std::move(array)] { return to_whole(array); };
   }
-  /// Of a scalar variable.
+  /// For a scalar variable.
   template <ScalarValue<T> N>
   InitialValue(N number)  // NOLINT: implicit
       : InitialValue(Array<T>::scalar(static_cast<Element<T>>(number))) {}
-  /// Values in row-major order: of a variable of rank 1, where it is given no shape.
+  /// Values in row-major order; for a variable of rank 1, unless a shape is given.
   template <ValueRange<T> R>
   InitialValue(const R& values) {  // NOLINT: implicit
     value_.whole = [array = Array<T>::vector({std::ranges::begin(values), std::ranges::end(values)})] {
@@ -158,7 +158,8 @@ class InitialValue {
     };
   }
   InitialValue(std::initializer_list<T> values) : InitialValue(std::vector<T>(values)) {}
-  /// Rows of a matrix, of two values or more. Throws Error(invalid_argument) for rows of different lengths.
+  /// Rows of a matrix, of at least two values each. Throws Error(invalid_argument) for rows of different
+  /// lengths.
   InitialValue(std::initializer_list<std::initializer_list<T>> rows) : InitialValue(Array<T>::matrix(rows)) {}
   /// Called once, on the coordinator, when the variable is created.
   template <std::invocable F>
@@ -183,7 +184,7 @@ class InitialValue {
   detail::AnyInitialValue value_;
 };
 
-/// The dtype that an initial value gives a variable, for `Variable("v", value)`.
+/// The element type that an initial value gives a variable, for `Variable("v", value)`.
 template <class V>
 struct ValueType {};
 template <class V>
@@ -202,9 +203,9 @@ struct ValueType<std::vector<T>> {
 template <class V>
 using ValueTypeOf = typename ValueType<V>::type;
 
-/// `fn(const Partition&, std::span<Element<T>> out)` is called once a shard, on the ps that owns it, so that
-/// a table which is larger than any one process never passes through the coordinator. What it throws is
-/// thrown where the variable is created.
+/// Calls `fn(const Partition&, std::span<Element<T>> out)` once per shard, on the ps that owns it, so that a
+/// table larger than any one process never passes through the coordinator. Its error is thrown where the
+/// variable is created.
 template <class T, auto fn>
 InitialValue<T> from_partitions() {
   InitialValue<T> value;

@@ -1,4 +1,4 @@
-// metrics.hpp -- metric objects like those of Keras: state on the ps, updated on workers, read anywhere.
+// metrics.hpp -- Keras-style metric objects: state on the ps, updated on workers, readable anywhere.
 //
 //   void evaluate(const Batch& batch, metrics::Accuracy accuracy) {
 //     accuracy.update_state(batch.labels, predictions(batch));
@@ -30,8 +30,8 @@ namespace capstan::metrics {
 template <class T>
 concept Number = std::is_arithmetic_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
-/// The numbers that an update takes, as doubles: one number, a range of numbers, or an Array with its shape.
-/// Integers beyond 2^53 are rounded.
+/// The numbers of an update, as doubles: one number, a range of numbers, or an Array with its shape. Integers
+/// beyond 2^53 are rounded.
 class Values {
  public:
   template <Number T>
@@ -51,7 +51,7 @@ class Values {
     append(array.values);
   }
 
-  /// Empty for one number.
+  /// Empty for a single number.
   const Shape& shape() const noexcept { return shape_; }
   const std::vector<double>& numbers() const noexcept { return numbers_; }
   std::size_t size() const noexcept { return numbers_.size(); }
@@ -73,29 +73,28 @@ class Values {
   std::vector<double> numbers_;
 };
 
-/// What all metrics have in common. A handle: copies are the same metric.
+/// Base of all metrics. A handle: copies refer to the same metric.
 ///
 /// A metric is created on the coordinator. In a strategy's scope its state is a variable on one ps, which has
 /// the metric's name and is saved in checkpoints as all variables are; functions take the metric as an
-/// argument. Outside of a scope it stays in the coordinator's process.
+/// argument. Outside of a scope the state stays in the coordinator's process.
 ///
-/// An update is one push: it has been applied when its function counts as done, and counts exactly once
-/// though the function runs again after its worker has died, if it then makes the same updates in the same
-/// order. Each replica's update counts. After ClusterCoordinator::join, `result` covers the updates of all
-/// functions. State is kept in doubles: counts are exact up to 2^53, sums are rounded as additions in the
-/// order of arrival round them.
+/// An update is one push. It has been applied when its function counts as done, and counts exactly once even
+/// if the function runs again after its worker died, provided that it repeats the same updates in the same
+/// order. Updates of all replicas count. After ClusterCoordinator::join, `result` covers the updates of all
+/// functions. State is in double: counts are exact up to 2^53; sums are rounded in the order of arrival.
 ///
-/// Used by the thread that runs the program, or the function. All calls throw Error: unavailable naming a ps
-/// that is dead, deadline_exceeded; updates also throw invalid_argument for values whose sizes do not fit,
-/// and for NaN and infinity under --nan-gradients=refuse. Nothing has been added then.
+/// Used by the thread that runs the program or the function. All calls throw Error: unavailable naming a dead
+/// ps, deadline_exceeded; updates also throw invalid_argument for sizes that do not match, and for NaN and
+/// infinity under --nan-gradients=refuse, before anything is added.
 class CAPSTAN_API Metric {
  public:
   const std::string& name() const { return state_.name(); }
-  /// Makes the metric as it was when it was created. Updates that are in flight may be applied before or
-  /// after: call it after ClusterCoordinator::join.
+  /// Restores the initial state. Updates in flight may be applied before or after the reset: call it after
+  /// ClusterCoordinator::join.
   void reset_state() const;
 
-  /// For Serializer; not for programs.
+  /// Internal: for Serializer, not for programs.
   const Variable<double>& variable() const noexcept { return state_; }
 
  protected:
@@ -103,7 +102,7 @@ class CAPSTAN_API Metric {
   explicit Metric(Variable<double> state) : state_(std::move(state)) {}
 
   void add(std::span<const double> amounts) const;
-  /// A consistent view, which includes this rank's updates.
+  /// Returns a consistent view of the state, which includes this rank's updates.
   std::vector<double> state() const;
 
  private:
@@ -114,7 +113,7 @@ class CAPSTAN_API Metric {
 class CAPSTAN_API Sum : public Metric {
  public:
   explicit Sum(std::string name) : Metric(std::move(name), 1) {}
-  /// `sample_weight` is one number, or its shape is that of `values` or of their leading axes.
+  /// `sample_weight` is one number, or has the shape of `values` or of their leading axes.
   void update_state(const Values& values, const Values& sample_weight = 1) const;
   /// 0 before the first update.
   double result() const;
@@ -128,10 +127,10 @@ class CAPSTAN_API Sum : public Metric {
 class CAPSTAN_API Mean : public Metric {
  public:
   explicit Mean(std::string name) : Metric(std::move(name), 2) {}
-  /// `sample_weight` as in Sum; where it has the shape of the leading axes, a sample is the mean over the
-  /// other axes.
+  /// `sample_weight` as in Sum. If it has the shape of the leading axes, a sample is the mean over the other
+  /// axes.
   void update_state(const Values& values, const Values& sample_weight = 1) const;
-  /// 0 where the weights add up to 0.
+  /// 0 if the weights add up to 0.
   double result() const;
 
  protected:
@@ -141,12 +140,13 @@ class CAPSTAN_API Mean : public Metric {
   friend struct Serializer<Mean>;
 };
 
-/// How often predictions equal labels. Of arrays with several axes a sample is the mean over the last one.
+/// The weighted fraction of predictions equal to their labels. For arrays with several axes, a sample is the
+/// mean over the last axis.
 class CAPSTAN_API Accuracy : public Mean {
  public:
   explicit Accuracy(std::string name) : Mean(std::move(name)) {}
-  /// Both of one shape, but for a last axis of size 1 that one of them may lack; `sample_weight` is one
-  /// number, or one for each sample.
+  /// `y_true` and `y_pred` have equal shapes, except that one of them may lack a last axis of size 1;
+  /// `sample_weight` is one number, or one per sample.
   void update_state(const Values& y_true, const Values& y_pred, const Values& sample_weight = 1) const;
 
  private:
@@ -154,12 +154,12 @@ class CAPSTAN_API Accuracy : public Mean {
   explicit Accuracy(Variable<double> state) : Mean(std::move(state)) {}
 };
 
-/// The mean of (y_true - y_pred)^2. Of arrays with several axes a sample is the mean over the last one.
+/// The weighted mean of (y_true - y_pred)^2. For arrays with several axes, a sample is the mean over the last
+/// axis.
 class CAPSTAN_API MeanSquaredError : public Mean {
  public:
   explicit MeanSquaredError(std::string name) : Mean(std::move(name)) {}
-  /// Both of one shape, but for a last axis of size 1 that one of them may lack; `sample_weight` is one
-  /// number, or one for each sample.
+  /// Shapes and `sample_weight` as in Accuracy.
   void update_state(const Values& y_true, const Values& y_pred, const Values& sample_weight = 1) const;
 
  private:
@@ -167,17 +167,17 @@ class CAPSTAN_API MeanSquaredError : public Mean {
   explicit MeanSquaredError(Variable<double> state) : Mean(std::move(state)) {}
 };
 
-/// Which curve an AUC is the area under.
+/// The curve whose area an AUC computes.
 /// Sent over the wire: add at the end, never renumber.
 enum class Curve : std::uint8_t {
   roc = 0,  ///< true positive rate over false positive rate
   pr = 1,   ///< precision over recall
 };
 
-/// The height of the curve between two thresholds.
+/// The height of the curve between two adjacent thresholds.
 /// Sent over the wire: add at the end, never renumber.
 enum class SummationMethod : std::uint8_t {
-  /// The mean of both ends. Of the PR curve the interpolation of the counts: J. Davis and M. Goadrich, The
+  /// The mean of both ends. For the PR curve, interpolates the counts: J. Davis and M. Goadrich, The
   /// relationship between precision-recall and ROC curves, ICML 2006.
   interpolation = 0,
   minoring = 1,  ///< the lower end
@@ -185,31 +185,30 @@ enum class SummationMethod : std::uint8_t {
 };
 
 struct AUCOptions {
-  /// 2 or more, evenly spaced from just below 0 to just above 1.
+  /// At least 2; evenly spaced from just below 0 to just above 1.
   std::int64_t num_thresholds = 200;
   Curve curve = Curve::roc;
   SummationMethod summation_method = SummationMethod::interpolation;
-  /// In place of num_thresholds: numbers from 0 to 1, to which one below 0 and one above 1 are added.
+  /// Overrides num_thresholds: numbers in [0, 1], to which one below 0 and one above 1 are added.
   std::vector<double> thresholds = {};
 };
 
-/// Weighted counts at each threshold t; a prediction p is positive where p > t.
+/// Weighted counts at each threshold t; a prediction p is positive if p > t.
 struct ConfusionCounts {
   std::vector<double> true_positives, false_positives, true_negatives, false_negatives;
 };
 
-/// The area under a curve, approximated at fixed thresholds as tf.keras.metrics.AUC does it.
+/// The area under a curve, approximated at fixed thresholds as in tf.keras.metrics.AUC.
 class CAPSTAN_API AUC : public Metric {
  public:
-  /// Throws Error(invalid_argument) for fewer than 2 thresholds and for one outside of [0, 1].
+  /// Throws Error(invalid_argument) for fewer than 2 thresholds or a threshold outside of [0, 1].
   explicit AUC(std::string name, const AUCOptions& options = {});
-  /// A label is positive where it is not 0. Throws Error(invalid_argument) for a prediction outside of [0,
-  /// 1].
+  /// A label is positive if it is not 0. Throws Error(invalid_argument) for a prediction outside of [0, 1].
   void update_state(const Values& y_true, const Values& y_pred, const Values& sample_weight = 1) const;
-  /// From 0 to 1; 0 where a rate has no examples to be computed from.
+  /// In [0, 1]; 0 if there are no examples to compute a rate from.
   double result() const;
   ConfusionCounts confusion_counts() const;
-  /// In ascending order, including both ends.
+  /// In ascending order, including the one below 0 and the one above 1.
   const std::vector<double>& thresholds() const noexcept { return thresholds_; }
 
  private:
@@ -225,7 +224,7 @@ class CAPSTAN_API AUC : public Metric {
 
 namespace capstan {
 
-/// A metric travels as its variable.
+/// A metric is serialized as its variable.
 template <class M>
 requires std::derived_from<M, metrics::Metric>
 struct Serializer<M> {

@@ -1,4 +1,5 @@
-// model.hpp -- a trained model, read from the one file that `capstan checkpoint export` writes, for serving.
+// model.hpp -- Model: a trained model for serving, read from the file that `capstan checkpoint export`
+// writes.
 #pragma once
 
 #include <cstdint>
@@ -14,37 +15,37 @@
 
 namespace capstan {
 
-/// Values of variables, without a cluster, a ps or HDF5. The file is mapped into memory where its file system
-/// allows it, so that a table may be larger than memory. Movable; any number of threads at once.
+/// Read access to variables, without a cluster, a ps or HDF5. The file is memory-mapped if its file system
+/// supports that, so that a table may exceed the size of memory. Movable; thread-safe.
 ///
-/// The file must stay as it is while it is open. To replace it, rename another over it and open that: who has
-/// the old one open goes on with it. A file that is truncated instead ends the process (SIGBUS).
+/// The file must not change while it is open. To update it, rename another file over it and open that:
+/// existing readers keep the old mapping. Truncating the file kills the process (SIGBUS).
 class CAPSTAN_API Model {
  public:
-  /// Reads and checks the index alone, however large the tables are. Throws Error: not_found, data_loss
-  /// naming file and fault.
+  /// Reads and checks only the index, independently of the size of the tables. Throws Error: not_found,
+  /// data_loss naming the file and the fault.
   explicit Model(const std::filesystem::path& file);
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
   ~Model();
 
-  /// Ends as a model file does; nothing else is looked at.
+  /// Returns whether the file ends like a model file. Checks only the trailer.
   static bool is_one(const std::filesystem::path& file) noexcept;
 
-  /// Reads every byte and compares it with its checksum. Throws Error data_loss naming file and variable.
+  /// Reads every byte and verifies its checksum. Throws Error(data_loss) naming the file and the variable.
   void verify() const;
 
   const std::filesystem::path& file() const noexcept;
-  /// Of the checkpoint that it was made from.
+  /// Step of the exported checkpoint.
   std::int64_t step() const noexcept;
   /// Names, in alphabetical order.
   std::vector<std::string> variables() const;
-  /// Throws Error not_found listing the variables that there are; so does all that takes a name.
+  /// Throws Error(not_found) listing the existing variables, as do all calls that take a name.
   Shape shape(const std::string& variable) const;
   DType dtype(const std::string& variable) const;
 
-  /// The whole variable, or rows [first, first + rows) of it. Throws Error: invalid_argument when T is not
-  /// its dtype, out_of_range, data_loss when the file ends too early.
+  /// Returns the complete variable, or rows [first, first + rows) of it. Throws Error: invalid_argument if T
+  /// is not its dtype, out_of_range, data_loss if the file is truncated.
   template <class T>
   Array<T> read(const std::string& variable) const {
     return read_rows<T>(variable, 0, shape(variable).at(0));
@@ -56,16 +57,15 @@ class CAPSTAN_API Model {
     return out;
   }
 
-  /// Row ids[i] of the variable as row i: of shape (5000, 64) and three ids, (3, 64). Throws as read_rows
-  /// does.
+  /// Returns row ids[i] of the variable as row i: for shape (5000, 64) and three ids, (3, 64). Throws as
+  /// read_rows does.
   template <class T>
   Array<T> lookup(const std::string& variable, std::span<const std::int64_t> ids) const {
     Array<T> out(shape_of_lookup(variable, dtype_of<T>, ids.size()));
     lookup_bytes(variable, ids, out.values.data());
     return out;
   }
-  /// The same into `out`, which has exactly as many elements. Throws also Error invalid_argument when it has
-  /// not.
+  /// As above, into `out`; throws Error(invalid_argument) also unless its size is that of the result.
   template <class T>
   void lookup(const std::string& variable, std::span<const std::int64_t> ids,
               std::span<Element<T>> out) const {
@@ -76,7 +76,7 @@ class CAPSTAN_API Model {
  private:
   Shape shape_of_rows(const std::string& variable, DType dtype, std::int64_t first, std::int64_t rows) const;
   Shape shape_of_lookup(const std::string& variable, DType dtype, std::size_t ids) const;
-  static void check_room(const Shape& shape, std::size_t room);
+  static void check_room(const Shape& shape, std::size_t elements);
   void read_bytes(const std::string& variable, std::int64_t first, std::int64_t rows, void* out) const;
   void lookup_bytes(const std::string& variable, std::span<const std::int64_t> ids, void* out) const;
 

@@ -1,5 +1,5 @@
-// optimizers.hpp -- what a ps does with a gradient, and learning rates that change. Chosen per variable,
-// applied where the shard is stored.
+// optimizers.hpp -- optimizers, which a ps applies to gradients, and learning-rate schedules. Chosen per
+// variable, applied where the shard is stored.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ enum class ScheduleKind : std::uint8_t {
 
 CAPSTAN_API std::string_view to_string(ScheduleKind kind) noexcept;
 
-/// How a learning rate follows the update steps of a shard, as it travels: the structs of `schedules`
-/// describe the fields. Fields that a kind does not use are ignored.
+/// Wire format of a learning-rate schedule over the update steps of a shard; the structs of `schedules`
+/// document the fields. A kind ignores fields that it does not use.
 struct Schedule {
   ScheduleKind kind = ScheduleKind::constant;
   double decay_steps = 1;
@@ -53,7 +53,7 @@ struct Schedule {
   std::vector<double> values = {};
 };
 
-/// A number, or one of the structs of `schedules`.
+/// A constant rate, or one of the structs of `schedules`.
 struct LearningRate {
   LearningRate(double rate) : initial(rate) {}  // NOLINT(google-explicit-constructor)
   LearningRate(double first, Schedule then) : initial(first), schedule(std::move(then)) {}
@@ -61,13 +61,13 @@ struct LearningRate {
   Schedule schedule;
 };
 
-/// Learning rates that depend on s, the number of update steps that the shard has applied before, from 0 on
+/// Learning rates as functions of s, the number of update steps that the shard has applied before, from 0 on
 /// (each shard counts the pushes that name its rows). The ps computes the rate. Names and formulas are
 /// those of tf.keras.optimizers.schedules.
 ///
-/// The creation of a variable throws Error(invalid_argument) for a parameter that is not finite or out of
-/// range: decay_steps is above 0; decay_rate, power and warmup_steps are at least 0; boundaries ascend. An
-/// integer variable takes a constant rate only, and FTRL none that decays to 0, as an exponential one does.
+/// Creating a variable throws Error(invalid_argument) for a parameter that is not finite or out of range:
+/// decay_steps must be above 0; decay_rate, power and warmup_steps at least 0; boundaries ascending. An
+/// integer variable accepts only a constant rate, and FTRL no rate that decays to 0, as an exponential one.
 namespace schedules {
 
 /// initial decay_rate^(s / decay_steps); with staircase, s / decay_steps is rounded down.
@@ -101,7 +101,7 @@ struct InverseTimeDecay {
 };
 
 /// (initial - end) (1 - min(s, decay_steps) / decay_steps)^power + end. With cycle, decay_steps is multiplied
-/// by the smallest whole number, from 1 on, with which it is at least s.
+/// by the smallest integer of at least 1 that makes it at least s.
 struct PolynomialDecay {
   double initial_learning_rate = 0.01;
   double decay_steps = 1;
@@ -118,9 +118,9 @@ struct PolynomialDecay {
   }
 };
 
-/// initial ((1 - alpha) (1 + cos(pi min(s, decay_steps) / decay_steps)) / 2 + alpha)
-/// (Loshchilov, Hutter 2017). With a warmup_target, the rate first changes linearly from initial to that,
-/// within warmup_steps, and then decays from there, with s counted from the end of the warm-up.
+/// initial ((1 - alpha) (1 + cos(pi min(s, decay_steps) / decay_steps)) / 2 + alpha) (Loshchilov, Hutter
+/// 2017). With a warmup_target, the rate first changes linearly from initial to the target within
+/// warmup_steps, then decays from the target, with s counted from the end of the warm-up.
 struct CosineDecay {
   double initial_learning_rate = 0.01;
   double decay_steps = 1;
@@ -137,8 +137,8 @@ struct CosineDecay {
   }
 };
 
-/// values[0] while s <= boundaries[0], values[1] while s <= boundaries[1], ..., then the last value, of which
-/// there is one more than there are boundaries.
+/// values[0] while s <= boundaries[0], values[1] while s <= boundaries[1], ..., then the last value: there is
+/// one more value than boundaries.
 struct PiecewiseConstantDecay {
   std::vector<double> boundaries;
   std::vector<double> values;
@@ -150,10 +150,10 @@ struct PiecewiseConstantDecay {
 
 }  // namespace schedules
 
-/// Any optimizer, as it travels. Fields that a kind has no use for are ignored.
+/// Wire format of any optimizer. A kind ignores fields that it does not use.
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::sgd;
-  double learning_rate = 0.01;  ///< with a schedule, where that begins
+  double learning_rate = 0.01;  ///< initial rate of the schedule
   Schedule schedule = {};
   double initial_accumulator = 0.1;
   double beta1 = 0.9;
@@ -170,18 +170,18 @@ struct Optimizer {
   double beta = 0;
 };
 
-/// The learning rate of an update that `steps` others precede. REQUIRES: an optimizer with which a variable
-/// may be created.
+/// Learning rate of the update that follows `steps` updates. REQUIRES: an optimizer that is valid for
+/// creating a variable.
 CAPSTAN_API double learning_rate_after(std::int64_t steps, const Optimizer& optimizer) noexcept;
 
-/// Update rules, with w the value and g the gradient of one element; every other letter is a slot, kept
-/// beside w and 0 at first unless the rule says otherwise. A sparse push touches the rows it names and no
-/// others; rows named twice in one push count as one with the sum of their gradients.
+/// Update rules, with w the value and g the gradient of one element; every other letter is a slot, stored
+/// beside w and initially 0 unless stated otherwise. A sparse push changes only the rows that it names;
+/// rows named twice in one push count once, with the sum of their gradients.
 ///
-/// The creation of a variable throws Error(invalid_argument) for a parameter that is not finite in the
-/// arithmetic of the rule (float, of double variables double) or out of range: momentum and rho are from 0 to
-/// 1, beta1 and beta2 from 0 to below 1, learning_rate_power is at most 0, all others but the learning rate
-/// are at least 0, and FTRL's learning rate is above 0. A negative learning rate ascends.
+/// Creating a variable throws Error(invalid_argument) for a parameter that is not finite in the arithmetic of
+/// the rule (float; double for double variables) or out of range: momentum and rho in [0, 1], beta1 and beta2
+/// in [0, 1), learning_rate_power at most 0, all others but the learning rate at least 0, and FTRL's learning
+/// rate above 0. A negative learning rate ascends.
 namespace optimizers {
 
 /// w -= learning_rate g
@@ -196,7 +196,7 @@ struct SGD {
 
 /// v = momentum v - learning_rate g;  w += v       (Polyak 1964)
 /// With nesterov:  w += momentum v - learning_rate g       (Sutskever et al. 2013, in the form of Keras)
-/// A row keeps its velocity, and does not move, while pushes do not name it.
+/// A row that a push does not name keeps its velocity and does not move.
 struct Momentum {
   LearningRate learning_rate = 0.01;
   double momentum = 0.9;
@@ -242,9 +242,8 @@ struct RMSProp {
 
 /// m = beta1 m + (1-beta1) g;  v = beta2 v + (1-beta2) g^2;
 /// w -= learning_rate sqrt(1-beta2^t)/(1-beta1^t) m / (sqrt(v) + epsilon)       (Kingma, Ba 2015)
-/// t counts the pushes that the shard has seen. Rows that a sparse push does not name keep m and v as they
-/// are
-/// ("lazy Adam"), so a push costs what it touches.
+/// t counts the pushes that the shard has applied. Rows that a sparse push does not name keep m and v ("lazy
+/// Adam"), so a push costs only the rows that it names.
 struct Adam {
   LearningRate learning_rate = 0.001;
   double beta1 = 0.9;
@@ -280,11 +279,10 @@ struct AdamW {
 };
 
 /// n' = n + g^2;  z += g + 2 l2_shrinkage w - (n'^p - n^p) / learning_rate w   with p = -learning_rate_power;
-/// w = 0 where |z| <= l1, else (sign(z) l1 - z) / ((beta + n'^p) / learning_rate + 2 l2);  n = n'
-/// (McMahan et al. 2013; form and defaults of Keras)
-/// n starts at initial_accumulator. The first values of a row are soon forgotten unless that is 0; where the
-/// divisor is 0, for want of any gradient, w stays. A learning_rate_power other than -0.5 is many times
-/// slower.
+/// w = 0 where |z| <= l1, else (sign(z) l1 - z) / ((beta + n'^p) / learning_rate + 2 l2);  n = n' (McMahan et
+/// al. 2013; form and defaults of Keras) n starts at initial_accumulator. Unless that is 0, the initial
+/// values of a row are soon forgotten; while the divisor is 0, because all gradients were 0, w does not
+/// change. A learning_rate_power other than -0.5 is many times slower.
 struct FTRL {
   LearningRate learning_rate = 0.001;
   double learning_rate_power = -0.5;

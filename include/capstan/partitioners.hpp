@@ -1,4 +1,5 @@
-// partitioners.hpp -- into how many shards a variable is cut. The formulas are TensorFlow's.
+// partitioners.hpp -- functions that decide into how many shards a variable is divided. The formulas are
+// TensorFlow's.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +15,24 @@
 
 namespace capstan {
 
-/// What a shard is called in listings, checkpoints and errors: "w/part_0", or "w" where `w` has one shard.
+/// Name of a shard in listings, checkpoints and errors: "w/part_0", or "w" if `w` has one shard.
 inline std::string shard_name(const std::string& variable, std::uint64_t shard, std::uint64_t shards) {
   return shards == 1 ? variable : variable + "/part_" + std::to_string(shard);
 }
 
-/// What a partitioner returns: a number of shards along axis 0, or one number for each axis, of which all but
-/// the first are 1.
+/// Result of a partitioner: a number of shards along axis 0, or one number per axis, of which all but the
+/// first must be 1.
 struct Partitions {
   std::vector<std::int64_t> axes;
   Partitions(std::int64_t shards) : axes{shards} {}                            // NOLINT: implicit
   Partitions(std::vector<std::int64_t> numbers) : axes(std::move(numbers)) {}  // NOLINT: implicit
 };
 
-/// Asked with a variable's shape and dtype; not for a scalar, nor for a variable that is colocated. It does
-/// not know the number of ps: pass cluster.count(Role::ps). The strategy takes min(shards, rows). Fewer
-/// than 1, or more than 1 along another axis than the first, is refused.
+/// Called with a variable's shape and dtype, except for scalars and colocated variables. It does not receive
+/// the number of ps: pass cluster.count(Role::ps) to it. The strategy creates min(shards, rows) shards, and
+/// rejects a number below 1, or above 1 for an axis other than the first.
 ///
+/// The partitioners below throw Error(invalid_argument) for an argument below 1.
 /// Those that follow throw Error(invalid_argument) for an argument that is less than 1.
 using Partitioner = std::function<Partitions(std::span<const std::int64_t> shape, DType dtype)>;
 
@@ -40,16 +42,16 @@ struct CAPSTAN_API FixedShardsPartitioner {
   std::int64_t operator()(std::span<const std::int64_t> shape, DType dtype) const;
 };
 
-/// As many shards as make each about `min_shard_bytes`, at most `max_shards`:
-/// max(1, min(rows, max_shards, ceil(bytes / min_shard_bytes))). Rounding up makes shards that are smaller
-/// than min_shard_bytes: of 1.5 times as many bytes, two shards of 0.75 times.
+/// As many shards as make each one about `min_shard_bytes`, at most `max_shards`: max(1, min(rows,
+/// max_shards, ceil(bytes / min_shard_bytes))). Because of rounding up, shards may be smaller than
+/// min_shard_bytes: a variable of 1.5 times that size has two shards of 0.75 times.
 struct CAPSTAN_API MinSizePartitioner {
   std::int64_t min_shard_bytes = 256 << 10;
   std::int64_t max_shards = 1;
   std::int64_t operator()(std::span<const std::int64_t> shape, DType dtype) const;
 };
 
-/// As few shards as keep each within `max_shard_bytes` (a row that is larger is a shard by itself), at most
+/// The fewest shards of at most `max_shard_bytes` each (a larger row is a shard by itself), at most
 /// `max_shards`: ceil(rows / max(1, floor(max_shard_bytes / row_bytes))).
 struct CAPSTAN_API MaxSizePartitioner {
   std::int64_t max_shard_bytes = 0;

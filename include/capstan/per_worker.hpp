@@ -1,4 +1,4 @@
-// per_worker.hpp -- PerWorkerVariable: a variable of which each worker has a copy of its own.
+// per_worker.hpp -- PerWorkerVariable: a variable with an independent copy on each worker.
 #pragma once
 
 #include <concepts>
@@ -26,19 +26,20 @@ class PerWorkerVariable;
 
 namespace detail {
 
-/// What a worker makes its copy from.
+/// Description from which a worker creates its copy.
 struct CopyRecipe {
   std::string name;
   Shape shape;
   DType dtype{};
   Initializer initializer;
   std::uint32_t fill = 0;
-  std::vector<std::byte> values;  // in place of an initializer, when there are any
+  std::vector<std::byte> values;  // override the initializer unless empty
 };
-/// `shape` is null when the initial value has one. Throws Error(invalid_argument) for what does not fit.
+/// `shape` is null if the initial value determines it. Throws Error(invalid_argument) for a shape and an
+/// initial value that do not match.
 CAPSTAN_API CopyRecipe copy_recipe(const std::string& name, DType dtype, const Shape* shape,
                                    const AnyInitialValue& initial);
-/// The first values, into an array of the recipe's shape and dtype.
+/// Writes the initial values to an array of the recipe's shape and dtype.
 CAPSTAN_API void fill_copy(const CopyRecipe& recipe, void* out);
 
 template <class T>
@@ -60,35 +61,35 @@ Array<T> read_copy(const PerWorkerVariable<T>& variable);
 
 }  // namespace detail
 
-/// An array on every worker, in the worker's process: a metric's sums, a random state, a buffer. The copies
-/// know nothing of each other; no ps has a part in them and no checkpoint holds them. Made on the coordinator
-/// in a strategy's scope, passed to closures, where it is the copy of the worker that runs the closure. A
-/// copy begins with the initial value when a closure first uses it there, and is lost with its worker. The
-/// copies are freed when the last handle on the coordinator is destroyed, as those of a PerWorker are.
+/// An array in every worker's process, such as a metric's sums, a random state or a buffer. The copies are
+/// independent; they are neither on a ps nor in checkpoints. Made on the coordinator in a strategy's scope
+/// and passed to closures, where it denotes the copy of the worker that runs the closure. A copy is created
+/// from the initial value when a closure first uses it on that worker, and is lost with the worker. The
+/// copies are freed when the last handle on the coordinator is destroyed, as for PerWorker.
 ///
-/// On the coordinator there is no copy: read, assign and the like throw Error(failed_precondition) there, and
-/// read_all gathers. Used by one closure at a time; replica threads of a closure must not write to it
-/// together.
+/// The coordinator has no copy: read, assign and the like throw Error(failed_precondition) there; read_all
+/// gathers the workers' copies. Used by one closure at a time; a closure's replica threads must not write to
+/// it concurrently.
 template <class T>
 class PerWorkerVariable {
  public:
   using value_type = T;
   using element_type = Element<T>;
 
-  /// Throws Error: failed_precondition outside of a scope; invalid_argument for a size below 0, or values
-  /// of another shape. A function as initial value is called here, one that fills partitions on
-  /// each worker, with the whole as its only partition.
+  /// Throws Error: failed_precondition outside of a scope; invalid_argument for a size below 0 or values of
+  /// another shape. If the initial value is a function, it is called here; one that fills partitions is
+  /// called on each worker, with the complete variable as its only partition.
   template <std::same_as<Shape> S>
   PerWorkerVariable(std::string name, const S& shape, const InitialValue<T>& initial = {})
       : PerWorkerVariable(detail::copy_recipe(name, dtype_of<T>, &shape, initial.any())) {}
-  /// Of the initial value's shape, as a Variable.
+  /// With the initial value's shape, as for Variable.
   template <std::convertible_to<InitialValue<T>> Value>
   PerWorkerVariable(std::string name, Value initial)
       : PerWorkerVariable(
             detail::copy_recipe(name, dtype_of<T>, nullptr, InitialValue<T>(std::move(initial)).any())) {}
   PerWorkerVariable(std::string name, std::initializer_list<T> values)
       : PerWorkerVariable(detail::copy_recipe(name, dtype_of<T>, nullptr, InitialValue<T>(values).any())) {}
-  /// The rows of a matrix, of two values or more. Throws Error(invalid_argument) for rows of different
+  /// The rows of a matrix, of at least two values each. Throws Error(invalid_argument) for rows of different
   /// lengths.
   PerWorkerVariable(std::string name, std::initializer_list<std::initializer_list<T>> rows)
       : PerWorkerVariable(detail::copy_recipe(name, dtype_of<T>, nullptr, InitialValue<T>(rows).any())) {}
@@ -97,32 +98,32 @@ class PerWorkerVariable {
   const Shape& shape() const { return shape_; }
   static constexpr DType dtype() { return dtype_of<T>; }
 
-  // In a closure, on the worker's own copy:
+  // In a closure, for the worker's own copy:
 
   Array<T> read() const { return own(); }
-  /// In place. Until the closure ends.
+  /// The elements in place; valid until the closure ends.
   std::span<element_type> values() const { return own().values; }
-  /// A value for every element, row-major.
+  /// Sets every element from row-major values. Throws Error(invalid_argument) for another number of values.
   const PerWorkerVariable& assign(ConstSpan<element_type> values) const {
-    each(values, "assign", [](element_type, element_type given) { return given; });
+    combine_each(values, "assign", [](element_type, element_type given) { return given; });
     return *this;
   }
   const PerWorkerVariable& assign_add(ConstSpan<element_type> values) const
       requires(!std::is_same_v<T, bool>) {
-    each(values, "assign_add", [](element_type a, element_type b) { return plus(a, b, false); });
+    combine_each(values, "assign_add", [](element_type a, element_type b) { return plus(a, b, false); });
     return *this;
   }
   const PerWorkerVariable& assign_sub(ConstSpan<element_type> values) const
       requires(!std::is_same_v<T, bool>) {
-    each(values, "assign_sub", [](element_type a, element_type b) { return plus(a, b, true); });
+    combine_each(values, "assign_sub", [](element_type a, element_type b) { return plus(a, b, true); });
     return *this;
   }
 
   // On the coordinator:
 
-  /// Each worker's copy, in the order of coordinator.worker_indices(): workers that have died are left out,
-  /// their copies are lost. Waits behind what the workers are running; after join() it is what all closures
-  /// together have left.
+  /// Returns the copies of all live workers, in the order of coordinator.worker_indices(); copies of dead
+  /// workers are lost. Waits until the workers have finished their current closures; after join(), the copies
+  /// include the effects of all closures.
   std::vector<Array<T>> read_all(ClusterCoordinator& coordinator) const {
     return coordinator.run_on_every_worker<&detail::read_copy<T>>(*this);
   }
@@ -151,15 +152,15 @@ class PerWorkerVariable {
     return copy_->array;
   }
   template <class Combine>
-  void each(std::span<const element_type> given, const char* call, const Combine& combine) const {
-    auto& mine = own().values;
-    if (given.size() != mine.size()) {
+  void combine_each(std::span<const element_type> given, const char* call, const Combine& combine) const {
+    auto& elements = own().values;
+    if (given.size() != elements.size()) {
       throw Error(Code::invalid_argument, std::string(call) + " of per-worker variable \"" + name_ +
-                                              "\" of shape " + to_string(shape_) + ": it has " +
-                                              std::to_string(mine.size()) + " elements, " +
-                                              std::to_string(given.size()) + " were given");
+                                              "\" of shape " + to_string(shape_) + ": found " +
+                                              std::to_string(given.size()) + " values, expected " +
+                                              std::to_string(elements.size()));
     }
-    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = combine(mine[i], given[i]);
+    for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = combine(elements[i], given[i]);
   }
 
   detail::ResourceHandle handle_;

@@ -1,13 +1,13 @@
-// readers.hpp -- datasets that come out of files: text, libsvm, CSV, Criteo, fixed-size records, IDX, HDF5,
+// readers.hpp -- datasets read from files: text, libsvm, CSV, Criteo, fixed-size records, IDX, HDF5,
 // TFRecord.
 //
-// Files are read in turn, through a buffer, so none has to fit in memory; those of gzip are recognised and
-// unpacked (not HDF5). A missing file is Error(not_found) from the iterator, a line that is not understood
-// Error(invalid_argument) "train.txt:17: ...", a binary file that ends early Error(data_loss). A position
-// holds where in which file; in a gzip file going back to it unpacks what is before it.
+// Files are read in order, through a buffer, so they need not fit in memory; gzip files are detected and
+// unpacked (except HDF5). The iterator throws Error: not_found for a missing file, invalid_argument
+// "train.txt:17: ..." for a malformed line, data_loss for a truncated binary file. A position is a file and
+// an offset in it; in a gzip file, restoring it unpacks everything before it.
 //
-// A TFRecord is its length (8 bytes), the masked CRC-32C of these, its bytes, and their masked CRC-32C, all
-// little-endian. What the bytes mean (tf.train.Example, say) is up to the program.
+// A TFRecord is its length (8 bytes), the masked CRC-32C of the length, its bytes, and their masked CRC-32C,
+// all little-endian. The program interprets the bytes (as a tf.train.Example, for instance).
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@
 
 namespace capstan {
 
-/// Lines without their ends (LF or CRLF); empty ones too.
+/// Lines without their terminators (LF or CRLF), including empty lines.
 CAPSTAN_API Dataset<std::string> text_lines(data::Paths files);
 
 /// One line of libsvm text: `label id:value id:value ...`.
@@ -38,10 +38,11 @@ struct SparseExample {
   friend bool operator==(const SparseExample&, const SparseExample&) = default;
 };
 
-/// Many of them: example i has ids[offsets[i]] to ids[offsets[i + 1] - 1], and the values beside them.
+/// A batch of SparseExamples: example i has ids[offsets[i]] to ids[offsets[i + 1] - 1] and the values at the
+/// same indices.
 struct SparseBatch {
   std::vector<float> labels;
-  std::vector<std::int64_t> offsets{0};  ///< one more than labels
+  std::vector<std::int64_t> offsets{0};  ///< one element more than labels
   std::vector<std::int64_t> ids;
   std::vector<float> values;
 
@@ -57,94 +58,94 @@ struct CAPSTAN_API BatchOf<SparseBatch> {
 };
 
 struct LibsvmOptions {
-  /// The id of the first feature in the file; what is read begins at 0. The format says 1, many files have 0.
+  /// Feature id in the file that becomes id 0: 1 by the format, 0 in many files.
   std::int64_t first_id = 1;
-  /// An id beyond that many features is an error; 0: any is taken.
+  /// Number of features; a larger id is an error. 0: not checked.
   std::int64_t features = 0;
-  /// For two classes: labels other than 0, 1, -1 and +1 are an error, and -1 is read as 0; NaN and infinity
-  /// are errors as values.
+  /// Binary classification: labels other than 0, 1, -1 and +1, and values that are NaN or infinity, are
+  /// errors; -1 is read as 0.
   bool two_classes = false;
 };
 
-/// Blank lines and what follows a # are left out.
+/// Skips blank lines, and comments from # to the end of the line.
 CAPSTAN_API Dataset<SparseExample> libsvm(data::Paths files, LibsvmOptions options = {});
-/// `size` examples at a time, across the ends of files: twice as fast as single examples that are batched.
+/// Batches of `size` examples, across file boundaries: twice as fast as batching single examples.
 CAPSTAN_API Dataset<SparseBatch> libsvm_batches(data::Paths files, std::int64_t size,
                                                 LibsvmOptions options = {}, bool drop_remainder = false);
 
 struct SeparatedOptions {
   char separator = ',';
-  /// Fields may stand in these, and then hold separators, line ends, and doubled ones for themselves; '\0':
-  /// no field does.
+  /// Quote character. Quoted fields may contain separators, line ends, and the quote itself, doubled. '\0':
+  /// no quoting.
   char quote = '"';
-  /// The first record of each file names the columns and is left out.
+  /// Skips the first record of each file, which names the columns.
   bool header = false;
-  /// Fields a record; 0: as many as the first of the file has.
+  /// Fields per record; 0: the number in the file's first record.
   std::int64_t columns = 0;
 };
 inline constexpr SeparatedOptions kTabSeparated{.separator = '\t', .quote = '\0'};
 
-/// The fields of each record; blank lines are left out.
+/// The fields of each record. Skips blank lines.
 CAPSTAN_API Dataset<std::vector<std::string>> separated(data::Paths files, SeparatedOptions options = {});
 
-/// One line of Criteo's click logs: label, 13 integers, 26 categories of up to 8 hexadecimal digits, between
-/// tabs. A field that is missing is 0, and its bit is not set. The label is 0 or 1.
+/// One line of Criteo's click logs: a label of 0 or 1, 13 integers, 26 categories of up to 8 hexadecimal
+/// digits, separated by tabs. A missing field is 0 and its bit is clear.
 struct CriteoExample {
   static constexpr std::size_t kIntegers = 13;
   static constexpr std::size_t kCategories = 26;
   float label = 0;
-  std::uint32_t integers_present = 0;    ///< bit i: integers[i] was there
-  std::uint32_t categories_present = 0;  ///< bit i: categories[i] was there
+  std::uint32_t integers_present = 0;    ///< bit i: integers[i] is present
+  std::uint32_t categories_present = 0;  ///< bit i: categories[i] is present
   std::array<std::int64_t, kIntegers> integers{};
   std::array<std::uint32_t, kCategories> categories{};
   friend bool operator==(const CriteoExample&, const CriteoExample&) = default;
 };
-/// `has_label` is false for the days that were to be predicted.
+/// `has_label` is false for test data, whose lines have no label.
 CAPSTAN_API Dataset<CriteoExample> criteo(data::Paths files, bool has_label = true);
 
 struct RecordOptions {
   std::int64_t header_bytes = 0;  ///< before the first record of a file
-  std::int64_t footer_bytes = 0;  ///< behind the last
+  std::int64_t footer_bytes = 0;  ///< after the last record of a file
 };
-/// Records of `record_bytes` bytes each. A file whose rest is no whole record is Error(data_loss).
+/// Records of `record_bytes` bytes each. A file with an incomplete last record is Error(data_loss).
 CAPSTAN_API Dataset<std::vector<std::byte>> fixed_records(data::Paths files, std::int64_t record_bytes,
                                                           RecordOptions options = {});
 
-/// The items of IDX files (MNIST): an image has the shape (28, 28), a label (). T must be the file's type:
-/// std::uint8_t, std::int8_t, std::int16_t, std::int32_t, float or double.
+/// The items of IDX files (MNIST): an image has the shape (28, 28), a label the shape (). T must be the
+/// file's type: std::uint8_t, std::int8_t, std::int16_t, std::int32_t, float or double.
 template <class T>
 CAPSTAN_API Dataset<Array<T>> idx(data::Paths files);
 
 /// The rows of a dataset in HDF5 files, as arrays of one dimension less. T is float, double, std::uint8_t,
-/// std::int32_t or std::int64_t, whatever numbers the file holds: they are converted.
+/// std::int32_t or std::int64_t; numbers of any type in the file are converted to T.
 template <class T>
 CAPSTAN_API Dataset<Array<T>> hdf5_rows(data::Paths files, std::string name);
 
 enum class TFRecordCompression : std::uint8_t {
-  automatic,  ///< reading: gzip where a file is gzip, else none; writing: none
+  automatic,  ///< reading: detects gzip, else none; writing: none
   none,
   gzip,
   zlib,
 };
 
-/// The records of the files in turn. Every checksum is verified.
+/// The records of the files in order. Every checksum is verified.
 ///
-/// Errors name the file and the byte at which the record begins, after unpacking. Throws from the iterator:
-/// data_loss for a record whose bytes do not have their checksum, once, and the next record follows;
-/// data_loss for a damaged length and for a file that ends within a record, every time, since what follows
-/// cannot be found; not_found for a missing file. A position holds that byte; in a packed file going back to
-/// it unpacks all that is before it.
+/// Errors name the file and the byte, after unpacking, at which the record begins. The iterator throws Error:
+/// data_loss for a record that does not match its checksum, once, after which the next record follows;
+/// data_loss for a corrupt length or a truncated file, at every call, since the next record cannot be found;
+/// not_found for a missing file. A position is a byte offset; in a compressed file, restoring it unpacks
+/// everything before it.
 CAPSTAN_API Dataset<std::vector<std::byte>> tf_records(
     data::Paths files, TFRecordCompression compression = TFRecordCompression::automatic);
 
 struct TFRecordWriterOptions {
   TFRecordCompression compression = TFRecordCompression::automatic;
-  /// A file of this name is replaced; without it that is Error(already_exists).
+  /// Replaces an existing file of this name; false: Error(already_exists).
   bool replace = false;
 };
 
-/// Writes one file, which has its name once `close` has returned and does not exist before; a writer that is
-/// destroyed without it leaves nothing. One thread at a time.
+/// Writes one file, which appears under its name when `close` returns, not before; a writer destroyed without
+/// `close` leaves no file. One thread at a time.
 class CAPSTAN_API TFRecordWriter {
  public:
   /// Throws Error: already_exists, not_found (no such directory), permission_denied.
@@ -153,10 +154,10 @@ class CAPSTAN_API TFRecordWriter {
   TFRecordWriter(TFRecordWriter&&) noexcept;
   TFRecordWriter& operator=(TFRecordWriter&&) = delete;
 
-  /// Throws Error: resource_exhausted for a full disk; failed_precondition after `close`.
+  /// Throws Error: resource_exhausted if the disk is full; failed_precondition after `close`.
   void write(std::span<const std::byte> record);
   void write(std::string_view record);
-  /// Makes the file durable and gives it its name. Throws as `write` does.
+  /// Makes the file durable and moves it to its final name. Throws as `write` does.
   void close();
 
  private:

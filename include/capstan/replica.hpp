@@ -1,7 +1,7 @@
-// replica.hpp -- one function on every replica of a worker: run, reduce, gather.
+// replica.hpp -- Replicas: runs a function on every replica of a worker; reduces and gathers the results.
 //
-// A worker's replicas are `--replicas` host threads. A program calls these on its ParameterServerStrategy; a
-// function that is scheduled on a worker, where there is no strategy, on `get_replicas()`:
+// A worker's replicas are `--replicas` host threads. The main program makes these calls on its
+// ParameterServerStrategy; a function scheduled on a worker, which has no strategy, on `get_replicas()`:
 //
 //   double step(const Batch& batch) {
 //     auto replicas = capstan::get_replicas();
@@ -37,22 +37,22 @@ class DistributedDataset;
 template <class T>
 class Iterator;
 
-/// What distribute_values_from_function tells the function.
+/// The argument of distribute_values_from_function's function.
 struct ValueContext {
   int replica_id_in_sync_group = 0;
   int num_replicas_in_sync = 1;
 };
 
-/// Options of `run`, all of which are for TPUs: accepted, and without effect here, as in TensorFlow on CPUs
-/// and GPUs. Shapes of batches may differ from step to step either way.
+/// Options of `run` for TPUs, accepted without effect, as in TensorFlow on CPUs and GPUs. Shapes of batches
+/// may differ from step to step in any case.
 struct RunOptions {
   bool experimental_enable_dynamic_batch_size = true;
   bool experimental_bucketizing_dynamic_shape = false;
 };
 
-/// A worker's replicas, as one thread sees them: a handle, copies are the same replicas. Used by the thread
-/// that runs the program, or the closure. On the coordinator `run` and `reduce` work as well, on the
-/// coordinator's own threads, and log a warning once.
+/// The replicas of a worker. A handle: copies refer to the same replicas. Used by the thread that runs the
+/// program or the closure. On the coordinator, `run` and `reduce` use threads of the coordinator and log a
+/// warning once.
 ///
 /// All calls throw Error(failed_precondition) inside `run`: they are for the thread that calls it.
 class CAPSTAN_API Replicas {
@@ -61,11 +61,11 @@ class CAPSTAN_API Replicas {
 
   int num_replicas_in_sync() const noexcept;
 
-  /// fn(args...) once for each replica, at the same time. A PerReplica among the arguments, also inside a
-  /// tuple, pair, vector or map, becomes the replica's own value. fn may take a ReplicaContext& first.
-  /// Returns when all have ended. The result is a PerReplica of what fn returns, also with one replica: it
-  /// then converts to the value by itself. Throws what a replica threw, the one of the lowest number; Error:
-  /// invalid_argument for a PerReplica of another number of values, failed_precondition inside a run.
+  /// Calls fn(args...) concurrently, once per replica. A PerReplica among the arguments, or within a tuple,
+  /// pair, vector or map, is replaced by the replica's own value. fn may take a ReplicaContext& first. Blocks
+  /// until all calls have ended. Returns a PerReplica of the results; with one replica, it converts
+  /// implicitly to the value. Throws the error of the lowest-numbered replica that threw; Error:
+  /// invalid_argument for a PerReplica with another number of values, failed_precondition inside a run.
   template <class F, class... Args>
   requires(!std::is_same_v<std::remove_cvref_t<F>, RunOptions>) auto run(F&& fn, const Args&... args) const {
     using Result =
@@ -88,7 +88,7 @@ class CAPSTAN_API Replicas {
   auto run(const RunOptions&, F&& fn, const Args&... args) const {
     return run(std::forward<F>(fn), args...);
   }
-  /// contrib's call: run(fn, iterator.next()), and run(fn).
+  /// For tf.contrib compatibility: run(fn, iterator.next()), or run(fn).
   template <class F, class T>
   auto experimental_run(F&& fn, Iterator<T>& iterator) const {
     return run(std::forward<F>(fn), iterator.next());
@@ -98,10 +98,10 @@ class CAPSTAN_API Replicas {
     return run(std::forward<F>(fn));
   }
 
-  /// The sum or mean across replicas, of what reduce.hpp names. `op` is ReduceOp::SUM, ReduceOp::MEAN, or a
-  /// word ("sum"). The mean of integers is a double. A plain value is the same on every replica: its mean is
-  /// itself, and its sum is refused with several replicas unless it is 0. Throws Error(invalid_argument) for
-  /// values whose shapes, sizes or keys differ.
+  /// The sum or mean across replicas; reduce.hpp lists the types. `op` is ReduceOp::SUM, ReduceOp::MEAN, or a
+  /// string ("sum"). The mean of integers is a double. A plain value counts as equal on every replica: its
+  /// mean is the value; its sum over several replicas is rejected unless it is 0. Throws
+  /// Error(invalid_argument) for values whose shapes, sizes or keys differ.
   template <class Op, class T>
   auto reduce(const Op& op, const PerReplica<T>& value) const {
     before_reduce();
@@ -112,8 +112,8 @@ class CAPSTAN_API Replicas {
     before_reduce();
     return reduce_plain(detail::OpOf<Op>(op), value);
   }
-  /// The same along axes of each replica's array as well. A mean divides by the number of elements of all
-  /// replicas together, so it is exact for parts of different sizes. An Array loses those axes, a vector
+  /// As above, reduced along axes of each replica's array too. A mean divides by the total number of elements
+  /// of all replicas, so it is exact for parts of different sizes. An Array loses those axes; a vector
   /// becomes a number. Throws Error(invalid_argument) for an axis that the value does not have.
   template <class Op, class T>
   auto reduce(const Op& op, const T& value, const Axes& axis) const {
@@ -129,15 +129,15 @@ class CAPSTAN_API Replicas {
   auto reduce(const Op& op, const T& value, std::nullopt_t) const {
     return reduce(op, value);
   }
-  /// The same for a result that stays on a worker. Throws Error(invalid_argument) unless it is the calling
-  /// one: workers do not combine anything with each other.
+  /// As reduce, with the result on one worker. Throws Error(invalid_argument) unless `worker` is the calling
+  /// one: workers do not combine values with each other.
   template <class Op, class T>
   auto reduce_to(const Op& op, const T& value, int worker) const {
     require_own_worker(worker);
     return reduce(op, value);
   }
-  /// reduce_to of each value to the worker beside it, in that order. Throws as reduce_to does, before
-  /// anything is reduced where a destination is another worker.
+  /// reduce_to for each pair, in that order. If a destination is another worker, throws as reduce_to does
+  /// before reducing any value.
   template <class Op, class T>
   auto batch_reduce_to(const Op& op, const std::vector<std::pair<T, int>>& values_and_workers) const {
     for (const auto& [value, worker] : values_and_workers) require_own_worker(worker);
@@ -146,9 +146,9 @@ class CAPSTAN_API Replicas {
     return results;
   }
 
-  /// The replicas' arrays end to end along `axis`, in the order of the replicas. A plain value is given back.
-  /// Throws Error: invalid_argument for scalars, ranks that differ, an axis that is not there, and sizes that
-  /// differ along another axis; unimplemented for IndexedSlices.
+  /// Concatenates the replicas' arrays along `axis`, in replica order. A plain value is returned unchanged.
+  /// Throws Error: invalid_argument for scalars, ranks that differ, an axis that does not exist, and sizes
+  /// that differ along another axis; unimplemented for IndexedSlices.
   template <class T>
   T gather(const PerReplica<T>& value, std::int64_t axis) const {
     require_cross_replica("gather", "all_gather");
@@ -159,7 +159,7 @@ class CAPSTAN_API Replicas {
     return gather(PerReplica<T>{{value}}, axis);
   }
 
-  /// This worker's values, by replica; of a plain value, itself.
+  /// Returns this worker's values, by replica; for a plain value, the value.
   template <class T>
   std::vector<T> local_results(const PerReplica<T>& value) const {
     return value.values;
@@ -169,7 +169,7 @@ class CAPSTAN_API Replicas {
     return {value};
   }
 
-  /// value_fn(ValueContext) for each replica, one after another on the calling thread.
+  /// Calls value_fn(ValueContext) for each replica, sequentially on the calling thread.
   template <class F>
   auto distribute_values_from_function(F&& value_fn) const {
     require_cross_replica("distribute_values_from_function", "the replica's own function");
@@ -181,27 +181,26 @@ class CAPSTAN_API Replicas {
     return values;
   }
 
-  // Input for these replicas (include capstan/input.hpp). The iterator gives a PerReplica at every step,
-  // which `run` takes. Called on the worker that reads, in the function that create_per_worker_dataset is
-  // given.
+  // Input for these replicas (include capstan/input.hpp). The iterator returns a PerReplica per step, for
+  // `run`. Called on the worker that reads, in the function passed to create_per_worker_dataset.
 
-  /// The batches of `dataset` are global: each is cut into one a replica. The sizes differ by 1 at most;
-  /// where the size of the batches is not known (behind a map, say), the parts are equal and rounded up. The
-  /// last ones may be smaller, down to empty. Workers do not share the data. Throws Error: unimplemented for
-  /// InputReplicationMode::per_replica; invalid_argument for options that make no sense.
+  /// Cuts each global batch of `dataset` into one batch per replica. The sizes differ by at most 1; if the
+  /// size of the batches is not known (after a map, for instance), the parts are equal and rounded up, and
+  /// the last ones may be smaller or empty. Workers do not share the data. Throws Error: unimplemented for
+  /// InputReplicationMode::per_replica; invalid_argument for invalid options.
   template <Batch B>
   DistributedDataset<B> distribute_dataset(const Dataset<B>& dataset, const InputOptions& options) const;
   template <Batch B>
   DistributedDataset<B> distribute_dataset(const Dataset<B>& dataset) const;
-  /// make(InputContext) gives a Dataset of batches for one replica each, or of other elements; a step takes
-  /// as many as there are replicas. The context says one pipeline of one, and how many replicas; with
-  /// InputReplicationMode::per_replica, make is called for each replica with a pipeline of its own.
+  /// make(InputContext) returns a Dataset of batches for one replica each, or of other elements; a step takes
+  /// one per replica. The context gives one pipeline in total and the number of replicas; with
+  /// InputReplicationMode::per_replica, make is called for each replica, with a pipeline of its own.
   template <class F>
   auto distribute_datasets_from_function(F make, const InputOptions& options) const;
   template <class F>
   auto distribute_datasets_from_function(F make) const;
-  /// The calls of the early generations: elements of `dataset`, or of what make(InputContext) gives, are for
-  /// one replica each.
+  /// The calls of earlier TensorFlow generations: each element of `dataset`, or of the dataset that
+  /// make(InputContext) returns, is for one replica.
   template <class T>
   Iterator<PerReplica<T>> make_dataset_iterator(const Dataset<T>& dataset) const;
   template <class F>
@@ -209,37 +208,39 @@ class CAPSTAN_API Replicas {
   template <class F>
   auto make_input_fn_iterator(F make) const;
 
-  /// fn(variable, args...) once, with the values of replica 0.
+  /// Calls fn(variable, args...) once, with the values of replica 0.
   template <class V, class F, class... Args>
   auto update(const V& variable, F&& fn, const Args&... args) const {
     require_cross_replica("update", "merge_call");
     return fn(variable, detail::select_replica(args, 0, 0)...);
   }
-  /// The same for what belongs to no variable.
+  /// As update, for state that belongs to no variable.
   template <class F, class... Args>
   auto update_non_slot(F&& fn, const Args&... args) const {
     require_cross_replica("update_non_slot", "merge_call");
     return fn(detail::select_replica(args, 0, 0)...);
   }
-  /// The variable beside which an optimizer keeps what belongs to none: the first by name. Throws
-  /// Error(invalid_argument) when there is none.
+  /// The variable next to which an optimizer stores state that belongs to no variable: the first by name.
+  /// Throws Error(invalid_argument) if `variables` is empty.
   template <class V>
   V non_slot_devices(const std::vector<V>& variables) const {
-    if (variables.empty()) throw Error(Code::invalid_argument, "non_slot_devices: there are no variables");
+    if (variables.empty()) {
+      throw Error(Code::invalid_argument, "non_slot_devices: found no variables, expected at least one");
+    }
     const V* first = &variables.front();
     for (const V& variable : variables) {
       if (variable.name() < first->name()) first = &variable;
     }
     return *first;
   }
-  /// fn() once on this worker. Inside `run` it is ReplicaContext::on_first_replica.
+  /// Calls fn() once on this worker. Inside `run`, use ReplicaContext::on_first_replica.
   template <class F>
   auto on_first_replica(F&& fn) const {
     require_cross_replica("on_first_replica", "ReplicaContext::on_first_replica");
     return fn();
   }
 
-  /// Logical devices are parts of a TPU. Throw Error(unimplemented) always.
+  /// Logical devices are parts of a TPU. These always throw Error(unimplemented).
   template <class T>
   T experimental_assign_to_logical_device(const T&, int) const {
     throw only_on_tpus("experimental_assign_to_logical_device");
@@ -253,11 +254,11 @@ class CAPSTAN_API Replicas {
     throw only_on_tpus("experimental_split_to_logical_devices");
   }
 
-  /// Keeps `run` and `reduce` on the coordinator from warning: for tests of a function before it is
+  /// Suppresses the warning of `run` and `reduce` on the coordinator: for tests of a function before it is
   /// scheduled.
   void allow_run_without_coordinator(bool allow = true) const;
 
-  /// Whether both are the same replicas: those of one strategy, on one rank.
+  /// Returns whether both refer to the same replicas: those of one strategy, on one rank.
   friend bool operator==(const Replicas& a, const Replicas& b) noexcept { return a.group_ == b.group_; }
 
  protected:
@@ -269,7 +270,7 @@ class CAPSTAN_API Replicas {
   void before_reduce() const;
   void require_cross_replica(const char* call, const char* instead) const;
   void require_own_worker(int worker) const;
-  /// Their number, for input that is made outside of `run`.
+  /// Number of replicas, for input created outside of `run`.
   std::int64_t replicas_of_input(const char* call) const;
   static Error only_on_tpus(const char* call);
 
@@ -292,31 +293,31 @@ class CAPSTAN_API Replicas {
       if (sum == value) return one;  // 0 is the sum of any number of zeros
     }
     throw Error(Code::invalid_argument,
-                "reduce: a plain value, which is the same on every replica, has no SUM over " +
+                "reduce SUM: found a plain value, which is the same on each of the " +
                     std::to_string(num_replicas_in_sync()) +
-                    " replicas: give a PerReplica, or take the MEAN");
+                    " replicas, expected a PerReplica; pass a PerReplica, or use MEAN");
   }
 
   strategy::ReplicaGroup* group_ = nullptr;
 };
 
-/// The calling thread's rank's. Throws Error(failed_precondition) on a thread that neither made a strategy
-/// nor runs a closure.
+/// The replicas of the calling thread's rank. Throws Error(failed_precondition) on a thread that neither made
+/// a strategy nor runs a closure.
 CAPSTAN_API Replicas get_replicas();
 
-/// The strategy that is in use, as tf.distribute.get_strategy() gives it: inside `run` that of the replica;
-/// else that of the innermost scope of this thread; else, in a function on a worker, the strategy that
-/// scheduled it. Where there is none, the default strategy of the process: one replica, the calling thread,
-/// and variables that stay in the process; its `run` is for one thread at a time.
+/// The strategy in use, as tf.distribute.get_strategy() returns it: inside `run`, the replica's; otherwise
+/// that of this thread's innermost scope; otherwise, in a function on a worker, the strategy that scheduled
+/// it. Without any of these, the default strategy of the process: one replica on the calling thread, and
+/// variables in the process; its `run` may be used by one thread at a time.
 ///
 /// A ParameterServerStrategy is a Replicas, so `get_strategy() == strategy` in its scope.
 CAPSTAN_API Replicas get_strategy();
-/// Whether get_strategy() gives another than the default strategy.
+/// Returns whether get_strategy() would return another strategy than the default one.
 CAPSTAN_API bool has_strategy() noexcept;
 
 namespace detail {
 
-/// What replicas share already: a merge_call's function gets it as it is.
+/// Objects that replicas share already: a merge_call's function receives them as they are.
 template <class T>
 concept OnPs = std::is_base_of_v<AnyVariable, T> || std::is_same_v<T, Counter>;
 template <class T>

@@ -1,12 +1,12 @@
-// resolvers.hpp -- where the description of a cluster comes from: TF_CONFIG, Slurm, a Cluster that
-// this process has joined, or the program itself.
+// resolvers.hpp -- descriptions of a cluster from TF_CONFIG, Slurm, a Cluster that this process has joined,
+// or the program itself.
 //
 //   const cs::TFConfigClusterResolver resolver;
 //   cs::validate_cluster(resolver);
 //   std::cout << *resolver.task_type() << " " << resolver.master("ps", 0);
 //
-// A resolver describes; it starts and connects to nothing. Any number of threads may read one that nobody
-// changes.
+// A resolver only describes: it starts no process and connects to none. Any number of threads may read a
+// resolver that no thread changes.
 #pragma once
 
 #include <functional>
@@ -23,89 +23,90 @@
 
 namespace capstan {
 
-/// Addresses by task number, by job: {{"chief", {"h0:2222"}}, {"worker", {"h1:2222"}}, {"ps", {"h2:2222"}}}.
+/// Task addresses by job: {{"chief", {"h0:2222"}}, {"worker", {"h1:2222"}}, {"ps", {"h2:2222"}}}.
 struct CAPSTAN_API ClusterSpec {
   std::map<std::string, std::vector<std::string>> jobs;
 
   bool empty() const noexcept { return jobs.empty(); }
   int task_count(const std::string& job) const;
-  /// Throws Error(invalid_argument) for a task that there is not.
+  /// Throws Error(invalid_argument) for a task that does not exist.
   const std::string& task_address(const std::string& job, int task_id) const;
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 
-/// Throws Error(invalid_argument) for the first that is wrong with the cluster of a ParameterServerStrategy,
-/// in this order: it is empty; a job other than chief, worker, ps and evaluator; another task_type than
-/// these, or one that the spec does not have, other than evaluator; two chiefs; two evaluators; a task_id
-/// that is missing, negative or not in the spec; no ps; no worker. Without a task_type nothing is said of the
-/// task.
+/// Checks a spec and, if `task_type` is given, a task for a ParameterServerStrategy. Throws
+/// Error(invalid_argument) for the first problem, in this order: an empty spec; a job other than chief,
+/// worker, ps and evaluator; another task_type, or one that the spec does not have, other than evaluator; two
+/// chiefs; two evaluators; a task_id that is missing, negative or not in the spec; no ps; no worker.
 CAPSTAN_API void validate_cluster(const ClusterSpec& spec, const std::optional<std::string>& task_type = {},
                                   std::optional<int> task_id = {});
 
-/// The three below throw Error(invalid_argument) for a job other than chief, worker, ps and evaluator, for
-/// two chiefs or evaluators, and for a task that the spec does not have. An evaluator need not stand in it.
+/// The next three throw Error(invalid_argument) for a job other than chief, worker, ps and evaluator, for two
+/// chiefs or evaluators, and for a task that the spec does not have. An evaluator may be missing in the spec.
 
-/// The chief; worker 0 where there is no chief; an evaluator, which is alone in its own cluster.
+/// Returns true for the chief, for worker 0 if there is no chief, and for an evaluator, which is alone in its
+/// own cluster.
 CAPSTAN_API bool is_chief(const ClusterSpec& spec, const std::string& task_type, int task_id);
-/// Tasks that compute: the chief and the workers. 1 for an evaluator. Throws Error(invalid_argument) for a
-/// ps.
+/// Number of tasks that compute: the chief and the workers; 1 for an evaluator. Throws
+/// Error(invalid_argument) for a ps.
 CAPSTAN_API int worker_count(const ClusterSpec& spec, const std::string& task_type);
-/// Among the tasks that compute: the chief is 0, workers follow. Throws Error(invalid_argument) for a ps.
+/// Index among the tasks that compute: the chief is 0, workers follow. Throws Error(invalid_argument) for a
+/// ps.
 CAPSTAN_API int id_in_cluster(const ClusterSpec& spec, const std::string& task_type, int task_id);
 
-/// Where the first generation of the strategy computes and keeps variables, as device names.
+/// Device names on which the first generation of the strategy computes and stores variables.
 struct DevicePlan {
-  std::string worker;                 ///< "" in local mode, "/job:worker/task:1"
-  std::vector<std::string> compute;   ///< one a replica: the GPUs, or the CPU when there are none
-  std::vector<std::string> variable;  ///< taken in turn by new variables
+  std::string worker;                 ///< "/job:worker/task:1"; "" in local mode
+  std::vector<std::string> compute;   ///< one per replica: the GPUs, or the CPU if there are none
+  std::vector<std::string> variable;  ///< assigned to new variables round-robin
   bool chief = true;
   int num_replicas_in_sync() const noexcept { return static_cast<int>(compute.size()); }
 };
 
-/// The constructor's rules. Without a spec: local mode, all of this machine's GPUs compute, and variables lie
-/// on the only GPU if there is exactly one, else on the CPU. With one: variables lie on its ps. Throws
-/// Error(invalid_argument) for a spec without task_type and task_id, a spec without ps, and what is_chief
-/// refuses.
+/// Applies the constructor's rules. Without a spec: local mode; all GPUs of this machine compute, and
+/// variables are on the GPU if there is exactly one, else on the CPU. With a spec: variables are on its ps.
+/// Throws Error(invalid_argument) for a spec without task_type and task_id or without ps, and as is_chief
+/// does.
 CAPSTAN_API DevicePlan plan_devices(const ClusterSpec& spec = {},
                                     const std::optional<std::string>& task_type = {},
                                     std::optional<int> task_id = {}, int gpus_per_worker = 0);
 
-/// What a resolver asks of the process that it is in. It asks when it is made, and not again.
+/// The parts of a process's environment that resolvers read, once, in their constructor.
 struct CAPSTAN_API Environment {
   std::function<std::optional<std::string>(const std::string& name)> variable;
-  std::function<int()> gpus;  ///< of this host; asked where no variable says how many
+  std::function<int()> gpus;  ///< GPUs of this host; called if no variable gives their number
 
-  /// Of this process: its variables, and the NVIDIA devices in /dev.
+  /// Environment variables of this process and the NVIDIA devices in /dev.
   static Environment of_process();
   static Environment of(std::map<std::string, std::string> variables, int gpus = 0);
 
-  /// The entries of CUDA_VISIBLE_DEVICES, as CUDA reads it; nothing where it is not set.
+  /// Entries of CUDA_VISIBLE_DEVICES, as CUDA parses it; nullopt if it is not set.
   std::optional<std::vector<std::string>> visible_devices() const;
-  /// How many those are; gpus() where it is not set.
+  /// Number of visible devices; gpus() if CUDA_VISIBLE_DEVICES is not set.
   int visible_gpus() const;
 };
 
-/// Which task this process is, and how tasks are reached ("grpc").
+/// The task of this process, and the protocol that reaches tasks ("grpc").
 struct TaskOptions {
   std::optional<std::string> task_type = {};
   std::optional<int> task_id = {};
   std::optional<std::string> rpc_layer = {};
 };
 
-/// Device names of tasks, "/job:worker/task:1/device:GPU:0", found by asking `master`.
+/// Queries `master` for the device names of tasks: "/job:worker/task:0/device:GPU:0", ...
 using ListDevices = std::function<std::vector<std::string>(const std::string& master)>;
 
-/// A description of a cluster, and of which of its tasks this process is. Derive from it for a source that is
-/// none of those below.
+/// A description of a cluster and of this process's task in it. Derive from it for other sources than those
+/// below.
 class CAPSTAN_API ClusterResolver {
  public:
   virtual ~ClusterResolver() = default;
 
   virtual ClusterSpec cluster_spec() const = 0;
-  /// "" where the resolver was told nothing else.
+  /// "" unless the resolver was given another value.
   virtual std::string environment() const { return ""; }
 
-  /// What the constructor or a setter was given, else what was found.
+  /// The value given to the constructor or a setter; otherwise the detected one.
   std::optional<std::string> task_type() const { return own_task_type(); }
   std::optional<int> task_id() const { return own_task_id(); }
   std::optional<std::string> rpc_layer() const { return own_rpc_layer(); }
@@ -113,13 +114,13 @@ class CAPSTAN_API ClusterResolver {
   void set_task_id(int task_id) { own_.task_id = task_id; }
   void set_rpc_layer(std::string rpc_layer) { own_.rpc_layer = std::move(rpc_layer); }
 
-  /// The address of a task, this process's own by default, as "host:port" or "rpc_layer://host:port". Each
-  /// resolver says what else it may be. Throws Error(invalid_argument) for a task that is not in the cluster.
+  /// Address of a task, by default of this process's, as "host:port" or "rpc_layer://host:port". Resolvers
+  /// document exceptions. Throws Error(invalid_argument) for a task that is not in the cluster.
   std::string master(const std::optional<std::string>& task_type = {}, std::optional<int> task_id = {},
                      const std::optional<std::string>& rpc_layer = {}) const;
 
-  /// How many accelerators the task has, by their kind: {{"GPU", 2}}. Throws Error(failed_precondition) where
-  /// only the task itself knows.
+  /// Number of the task's accelerators by type: {{"GPU", 2}}. Throws Error(failed_precondition) if only the
+  /// task itself can tell.
   std::map<std::string, int> num_accelerators(const std::optional<std::string>& task_type = {},
                                               std::optional<int> task_id = {}) const;
 
@@ -131,18 +132,20 @@ class CAPSTAN_API ClusterResolver {
   virtual std::optional<std::string> own_task_type() const { return own_.task_type; }
   virtual std::optional<int> own_task_id() const { return own_.task_id; }
   virtual std::optional<std::string> own_rpc_layer() const { return own_.rpc_layer; }
-  /// `asked`: the arguments of the public function. Here: the task that was asked for, part by part, or own.
+  /// `asked` holds the arguments of the public function. The default returns the address of that task;
+  /// missing fields are those of this process's task.
   virtual std::string find_master(const TaskOptions& asked) const;
   virtual std::map<std::string, int> count_accelerators(const TaskOptions& asked) const = 0;
 
-  /// Of the task in cluster_spec(). Throws Error(invalid_argument) where there is none.
+  /// Address of a task in cluster_spec(). Throws Error(invalid_argument) if there is no such task.
   std::string address_of(const TaskOptions& task) const;
-  /// Devices that `list` names for the task asked for, or own; all that it names where neither is known.
-  /// Without a `list`, `visible` GPUs of own; throws Error(failed_precondition) for another task.
+  /// Counts the devices that `list` returns for the requested task, or for this process's; all of them if
+  /// neither is known. Without a `list`, returns `visible` GPUs for this process's task, and throws
+  /// Error(failed_precondition) for another task.
   std::map<std::string, int> count_devices(const ListDevices& list, int visible,
                                            const TaskOptions& asked) const;
   void set_own(TaskOptions own) { own_ = std::move(own); }
-  /// `asked` where it has something, else own.
+  /// Fills missing fields of `asked` from this process's task.
   TaskOptions or_own(const TaskOptions& asked) const;
 
  private:
@@ -150,7 +153,7 @@ class CAPSTAN_API ClusterResolver {
 };
 
 struct SimpleOptions {
-  std::string master = {};  ///< what master() returns when it is not asked for a task
+  std::string master = {};  ///< result of master() without a task
   std::optional<std::string> task_type = {};
   std::optional<int> task_id = {};
   std::string environment = {};
@@ -158,7 +161,7 @@ struct SimpleOptions {
   std::optional<std::string> rpc_layer = {};
 };
 
-/// What the program says.
+/// A description given by the program.
 class CAPSTAN_API SimpleClusterResolver final : public ClusterResolver {
  public:
   explicit SimpleClusterResolver(ClusterSpec spec, SimpleOptions options = {});
@@ -174,12 +177,12 @@ class CAPSTAN_API SimpleClusterResolver final : public ClusterResolver {
   SimpleOptions options_;
 };
 
-/// Several clusters as one: the tasks of a job that several have stand one behind the other, in the order of
-/// the resolvers. Everything else, where neither the constructor nor a setter says it, is the first one's:
-/// master() too, when it is not asked for a task.
+/// The union of several clusters: tasks of a job that occurs in several are concatenated in the order of the
+/// resolvers. Everything else that neither the constructor nor a setter gives is taken from the first
+/// resolver, including master() without a task.
 class CAPSTAN_API UnionClusterResolver final : public ClusterResolver {
  public:
-  /// Throws Error(invalid_argument) without a resolver, and for a null one.
+  /// Throws Error(invalid_argument) without a resolver or for a null one.
   explicit UnionClusterResolver(std::vector<std::shared_ptr<const ClusterResolver>> resolvers,
                                 TaskOptions own = {});
 
@@ -197,7 +200,7 @@ class CAPSTAN_API UnionClusterResolver final : public ClusterResolver {
 };
 
 struct TFConfigOptions {
-  std::optional<std::string> task_type = {};  ///< this and the next two beat TF_CONFIG
+  std::optional<std::string> task_type = {};  ///< this and the next two override TF_CONFIG
   std::optional<int> task_id = {};
   std::optional<std::string> rpc_layer = {};
   std::string environment = {};
@@ -205,14 +208,14 @@ struct TFConfigOptions {
   Environment process = Environment::of_process();
 };
 
-/// The variable TF_CONFIG:
+/// The environment variable TF_CONFIG:
 ///   {"cluster": {"chief": ["h0:2222"], "worker": ["h1:2222", "h2:2222"], "ps": ["h3:2222"]},
 ///    "task": {"type": "worker", "index": 0}, "rpc_layer": "grpc", "session_master": "h0:2222"}
-/// All parts are optional; without the variable, or with an empty one, the cluster is empty.
-/// master() is session_master where that is given, and "" where the cluster has no task or one.
+/// All parts are optional; if the variable is unset or empty, the cluster is empty. master() is
+/// session_master if given, and "" if the cluster has no task or one.
 class CAPSTAN_API TFConfigClusterResolver final : public ClusterResolver {
  public:
-  /// Throws Error(invalid_argument) that names the place in TF_CONFIG and what was expected there.
+  /// Throws Error(invalid_argument) that names the position in TF_CONFIG and the expected value.
   explicit TFConfigClusterResolver(TFConfigOptions options = {});
 
   ClusterSpec cluster_spec() const override { return spec_; }
@@ -229,11 +232,11 @@ class CAPSTAN_API TFConfigClusterResolver final : public ClusterResolver {
   int visible_gpus_ = 0;
 };
 
-/// The one to use when the program names none: TF_CONFIG's where that is set and not empty, else null.
+/// The resolver to use if the program gives none: TF_CONFIG's if that is set and not empty, else null.
 CAPSTAN_API std::unique_ptr<ClusterResolver> default_cluster_resolver(
     const Environment& process = Environment::of_process());
 
-/// So many tasks on a host.
+/// Number of tasks on a host.
 struct HostTasks {
   std::string host;
   int tasks = 0;
@@ -241,39 +244,40 @@ struct HostTasks {
 };
 
 struct SlurmOptions {
-  std::map<std::string, int> jobs = {};  ///< tasks by job; empty: all are workers
+  std::map<std::string, int> jobs = {};  ///< number of tasks by job; empty: all are workers
   int port_base = 8888;
-  std::optional<int> gpus_per_node = {};   ///< else SLURM_GPUS_ON_NODE, SLURM_STEP_GPUS, CUDA_VISIBLE_DEVICES
-  std::optional<int> gpus_per_task = {};   ///< else gpus_per_node / the most tasks of a node
-  std::optional<int> tasks_per_node = {};  ///< on each host, in place of SLURM_STEP_TASKS_PER_NODE
-  std::vector<HostTasks> hosts = {};       ///< in the order of ranks, in place of both lists
-  std::optional<int> rank = {};            ///< in place of SLURM_PROCID
+  /// Default: SLURM_GPUS_ON_NODE, SLURM_STEP_GPUS, CUDA_VISIBLE_DEVICES.
+  std::optional<int> gpus_per_node = {};
+  std::optional<int> gpus_per_task = {};   ///< default: gpus_per_node / maximum of tasks per node
+  std::optional<int> tasks_per_node = {};  ///< on each host; overrides SLURM_STEP_TASKS_PER_NODE
+  std::vector<HostTasks> hosts = {};       ///< in the order of ranks; overrides both lists
+  std::optional<int> rank = {};            ///< overrides SLURM_PROCID
   std::string rpc_layer = "grpc";
   Environment process = Environment::of_process();
 };
 
-/// The step of Slurm that this process is in: SLURM_STEP_NODELIST, SLURM_STEP_TASKS_PER_NODE and
-/// SLURM_PROCID; in a batch script, the job: SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE. Of a heterogeneous
-/// job all components of the step, in their order (SLURM_HET_SIZE and SLURM_JOB_NODELIST_HET_GROUP_n).
+/// The Slurm step of this process: SLURM_STEP_NODELIST, SLURM_STEP_TASKS_PER_NODE and SLURM_PROCID; in a
+/// batch script, the job: SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE. For a heterogeneous job, all
+/// components of the step in order (SLURM_HET_SIZE and SLURM_JOB_NODELIST_HET_GROUP_n).
 ///
-/// Jobs are sorted by name and take the ranks one after the other: {{"ps", 1}, {"worker", 2}} makes rank 0
-/// the ps. A task's port is port_base plus its number on its host. Ranks lie on hosts as SLURM_DISTRIBUTION
-/// says.
+/// Jobs, sorted by name, take consecutive ranks: {{"ps", 1}, {"worker", 2}} makes rank 0 the ps. A task's
+/// port is port_base plus its index on its host. Ranks are placed on hosts according to SLURM_DISTRIBUTION.
 class CAPSTAN_API SlurmClusterResolver final : public ClusterResolver {
  public:
-  /// Throws Error: failed_precondition outside of Slurm, under an mpirun within it, and where what Slurm has
-  /// assigned is not what was asked for; invalid_argument for a list or number that is none.
+  /// Throws Error: failed_precondition outside of Slurm, under an mpirun within Slurm, and if the allocation
+  /// does not match the options; invalid_argument for a malformed list or number.
   explicit SlurmClusterResolver(SlurmOptions options = {});
 
   ClusterSpec cluster_spec() const override { return spec_; }
   int gpus_per_node() const noexcept { return gpus_per_node_; }
   int gpus_per_task() const noexcept { return gpus_per_task_; }
 
-  /// This task's GPUs, in the form of CUDA_VISIBLE_DEVICES: gpus_per_task() of those that the process sees
-  /// now, by its number on the host, or all where Slurm has bound the task to so many. Throws
-  /// Error(failed_precondition) where it sees too few.
+  /// This task's GPUs in the format of CUDA_VISIBLE_DEVICES: gpus_per_task() of the GPUs visible to the
+  /// process now, selected by the task's index on the host, or all of them if Slurm has bound the task to
+  /// exactly that number. Throws Error(failed_precondition) if fewer are visible.
   std::string visible_gpus() const;
-  /// Sets CUDA_VISIBLE_DEVICES of this process to that. Before CUDA is used and before threads are started.
+  /// Sets CUDA_VISIBLE_DEVICES of this process to visible_gpus(). Call it before CUDA is used and before
+  /// threads are started.
   void set_visible_gpus() const;
 
  private:
@@ -292,10 +296,10 @@ struct MpiOptions {
   Environment process = Environment::of_process();
 };
 
-/// The ranks of a cluster that this process has joined, whatever started them: the coordinator is the chief.
-/// Addresses are host names without ports, of which the ranks need none; tasks of one host have the same. A
-/// ps is where it is now. Workers that came late stand in it too, with "" for one of which this rank has not
-/// heard. Spare ranks have no task until they take the place of a ps.
+/// The ranks of a cluster that this process has joined, however they were started: the coordinator is the
+/// chief. Addresses are host names without ports, equal for all tasks of a host. A ps has its current
+/// location. Workers that joined late are included, with "" for one that this rank has not yet learned of.
+/// Spares have no task until they replace a ps.
 class CAPSTAN_API MpiClusterResolver final : public ClusterResolver {
  public:
   explicit MpiClusterResolver(Cluster cluster, MpiOptions options = {});
@@ -312,7 +316,7 @@ class CAPSTAN_API MpiClusterResolver final : public ClusterResolver {
   int visible_gpus_;
 };
 
-/// validate_cluster of the resolver's spec and task (cluster_spec.hpp).
+/// Checks the resolver's spec and task with validate_cluster(ClusterSpec).
 CAPSTAN_API void validate_cluster(const ClusterResolver& resolver);
 
 }  // namespace capstan

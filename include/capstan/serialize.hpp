@@ -1,9 +1,9 @@
-// serialize.hpp -- values as bytes: arguments and results of closures, and every control message.
+// serialize.hpp -- serialization of arguments and results of closures, and of every control message.
 //
 // Works for arithmetic types, enums, strings, vectors, arrays, pairs, tuples, optionals, maps, and aggregates
-// (plain structs of 1 to 16 members, without bases and C arrays) of these, nested at will. A type of your own
-// that is none of these specialises `Serializer`. Ranks run the same binary on the same architecture, so
-// bytes are in host order.
+// (plain structs of 1 to 16 members, without bases and C arrays) of these, nested arbitrarily. Specialize
+// `Serializer` for any other type. Ranks run the same binary on the same architecture, so bytes are in host
+// order.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ namespace capstan {
 /// Appends bytes to a buffer that it owns.
 class Writer {
  public:
-  /// Not inlined: GCC 12 sees overflows in what becomes of it then.
+  /// Not inlined: GCC 12 reports false buffer overflows in the inlined code.
   [[gnu::noinline]] void raw(const void* data, std::size_t size) {
     if (size == 0) return;
     const std::size_t at = bytes_.size();
@@ -40,7 +40,7 @@ class Writer {
   const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
   std::vector<std::byte> take() noexcept { return std::move(bytes_); }
 
-  /// The bytes name this object, which stays alive as long as their user holds on to it.
+  /// Records an object that the bytes refer to; take_named() passes the ownership to their user.
   void name(std::shared_ptr<const void> object) { named_.push_back(std::move(object)); }
   std::vector<std::shared_ptr<const void>> take_named() noexcept { return std::move(named_); }
 
@@ -49,7 +49,7 @@ class Writer {
   std::vector<std::shared_ptr<const void>> named_;
 };
 
-/// Reads what a Writer wrote. Throws Error(data_loss) when the bytes end too early.
+/// Reads the output of a Writer. Throws Error(data_loss) if the bytes end too early.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
@@ -58,7 +58,7 @@ class Reader {
     if (size != 0) std::memcpy(out, left_.data(), size);
     left_ = left_.subspan(size);
   }
-  /// The next `size` bytes in place.
+  /// Returns the next `size` bytes in place, valid as long as the reader's input.
   std::span<const std::byte> view(std::size_t size) {
     require(size);
     const auto out = left_.first(size);
@@ -69,7 +69,7 @@ class Reader {
   void require(std::size_t size) const {
     if (size > left_.size()) {
       throw Error(Code::data_loss,
-                  "a message ends " + std::to_string(size - left_.size()) + " bytes too early");
+                  "truncated message: " + std::to_string(size - left_.size()) + " bytes are missing");
     }
   }
 
@@ -77,8 +77,8 @@ class Reader {
   std::span<const std::byte> left_;
 };
 
-/// Customisation point: `static void write(Writer&, const T&)` and `static T read(Reader&)`. One that works
-/// for any T lists the types that it is made of, so that errors name the one that is at fault:
+/// Customization point: `static void write(Writer&, const T&)` and `static T read(Reader&)`. A generic
+/// specialization lists its component types, so that errors name the offending one:
 /// `using Parts = detail::TypeList<...>`.
 template <class T>
 struct Serializer;
@@ -92,7 +92,7 @@ T read(Reader& in) {
   return Serializer<T>::read(in);
 }
 
-/// A value as bytes, and back. `from_bytes` refuses bytes that are left over.
+/// Converts a value to bytes and back. `from_bytes` throws Error(data_loss) for bytes after the value.
 template <class T>
 std::vector<std::byte> to_bytes(const T& value) {
   Writer out;
@@ -104,7 +104,8 @@ T from_bytes(std::span<const std::byte> bytes) {
   Reader in(bytes);
   T value = read<T>(in);
   if (in.left() != 0)
-    throw Error(Code::data_loss, "a message has " + std::to_string(in.left()) + " bytes too many");
+    throw Error(Code::data_loss,
+                "message: found " + std::to_string(in.left()) + " bytes after its end, expected none");
   return value;
 }
 
@@ -115,7 +116,7 @@ struct TypeList {};
 
 struct Anything {
   template <class T>
-  operator T() const noexcept;  // never defined: only counts members
+  operator T() const noexcept;  // never defined: used only to count members
 };
 
 template <class T, class... Args>
@@ -135,22 +136,23 @@ struct BaseOf {
   requires(std::is_base_of_v<B, T> && !std::is_same_v<B, T>) operator B() const noexcept;
 };
 
-/// Structured bindings give the members of an aggregate, one each: it has neither a base nor a member that is
-/// a C array, whose elements count_members counts.
+/// Whether structured bindings of an aggregate correspond one to one to the initializers that count_members
+/// counts: it has neither a base nor a C array as a member.
 template <class T>
 constexpr bool has_plain_members() {
   if constexpr (requires { T{BaseOf<T>()}; }) {
     return false;
   } else {
     constexpr std::size_t kCount = count_members<T>();
-    const auto stands_alone = []<std::size_t... Before, std::size_t... After>(std::index_sequence<Before...>,
-                                                                              std::index_sequence<After...>) {
+    const auto is_one_member = []<std::size_t... Before, std::size_t... After>(
+        std::index_sequence<Before...>, std::index_sequence<After...>) {
       return requires {
         T{(static_cast<void>(Before), Anything())..., {}, (static_cast<void>(After), Anything())...};
       };
     };
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return (stands_alone(std::make_index_sequence<I>(), std::make_index_sequence<kCount - 1 - I>()) && ...);
+      return (is_one_member(std::make_index_sequence<I>(), std::make_index_sequence<kCount - 1 - I>()) &&
+              ...);
     }
     (std::make_index_sequence<kCount>());
   }
@@ -164,8 +166,8 @@ struct AnythingButPointers {
   requires(!has_pointers<T>()) operator T() const noexcept;
 };
 
-/// T is a pointer, or an aggregate that has one: its bytes mean nothing in another process. Aggregates of
-/// more than 16 members are not examined.
+/// Whether T is a pointer or an aggregate that contains one: its bytes are meaningless in another process.
+/// Aggregates of more than 16 members are not examined.
 template <class T>
 constexpr bool has_pointers() {
   if constexpr (std::is_pointer_v<T> || std::is_member_pointer_v<T>) {
@@ -185,7 +187,7 @@ constexpr bool has_pointers() {
   }
 }
 
-/// Types whose bytes are their value: they travel by memcpy, alone and in vectors.
+/// Types that are serialized as their bytes, by memcpy, individually and in vectors.
 template <class T>
 concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, float16> ||
     std::is_same_v<T, bfloat16> ||
@@ -196,7 +198,7 @@ concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T
 template <class T, class Visit>
 decltype(auto) with_members(T& value, Visit&& visit) {
   constexpr std::size_t kCount = count_members<std::remove_cv_t<T>>();
-  static_assert(kCount >= 1 && kCount <= 16, "an aggregate that travels has 1 to 16 members");
+  static_assert(kCount >= 1 && kCount <= 16, "expected a serialized aggregate to have 1 to 16 members");
   if constexpr (kCount == 1) {
     auto& [f0] = value;
     return visit(f0);
@@ -248,7 +250,7 @@ decltype(auto) with_members(T& value, Visit&& visit) {
   }
 }
 
-/// The member types of an aggregate; void for one that does not travel.
+/// The member types of an aggregate; void if it cannot be serialized by its members.
 template <class T>
 struct MembersOf {
   struct List {
@@ -279,7 +281,10 @@ struct Serializer<T> {
   static T read(Reader& in) {
     if constexpr (std::is_same_v<T, bool>) {
       const auto byte = capstan::read<std::uint8_t>(in);
-      if (byte > 1) throw Error(Code::data_loss, "a message has " + std::to_string(byte) + " for a bool");
+      if (byte > 1) {
+        throw Error(Code::data_loss,
+                    "message: found " + std::to_string(byte) + " for a bool, expected 0 or 1");
+      }
       return byte == 1;
     } else {
       T value;
@@ -314,7 +319,7 @@ struct Serializer<std::vector<T>> {
   }
   static std::vector<T> read(Reader& in) {
     const auto size = capstan::read<std::uint64_t>(in);
-    in.require(size);  // every element takes a byte or more, so a wrong size cannot ask for all memory
+    in.require(size);  // an element takes at least one byte, which bounds the allocation
     std::vector<T> value;
     if constexpr (detail::Plain<T> && !std::is_same_v<T, bool>) {
       if (size > in.left() / sizeof(T)) in.require(in.left() + 1);
@@ -349,7 +354,7 @@ struct Serializer<std::pair<A, B>> {
     capstan::write(out, value.second);
   }
   static std::pair<A, B> read(Reader& in) {
-    A first = capstan::read<A>(in);  // in order: arguments of a call have none
+    A first = capstan::read<A>(in);  // first: the evaluation order of arguments is unspecified
     return {std::move(first), capstan::read<B>(in)};
   }
 };
@@ -361,7 +366,7 @@ struct Serializer<std::tuple<T...>> {
     std::apply([&](const T&... element) { (capstan::write(out, element), ...); }, value);
   }
   static std::tuple<T...> read(Reader& in) {
-    return std::tuple<T...>{capstan::read<T>(in)...};  // braces keep the order
+    return std::tuple<T...>{capstan::read<T>(in)...};  // a braced list is evaluated in order
   }
 };
 
@@ -435,8 +440,8 @@ concept HasParts = requires {
   typename Serializer<T>::Parts;
 };
 
-/// The first type within T that cannot be serialized; void when all of T can be. `Outer`: types that have T
-/// as a part, which are looked at already.
+/// The first type within T that cannot be serialized; void if all of T can. `Outer` lists enclosing types,
+/// which are being examined already.
 template <class T, class... Outer>
 struct Unserializable {
   using Type = std::conditional_t<HasSerializer<T>, void, T>;
@@ -471,8 +476,7 @@ struct Unserializable<T, Outer...> {
 
 }  // namespace detail
 
-/// T can be an argument or the result of a closure: `write` and `read` work for it and for all that it is
-/// made of.
+/// T can be an argument or result of a closure: `write` and `read` work for it and for all its components.
 template <class T>
 concept Serializable = std::is_void_v<typename detail::Unserializable<std::remove_cv_t<T>>::Type>;
 

@@ -1,5 +1,5 @@
-// sidecar_evaluator.hpp -- evaluates each new checkpoint of a directory, beside the training; a checkpoint
-// read from its files, without a cluster and without a ps.
+// sidecar_evaluator.hpp -- SidecarEvaluator: evaluates each new checkpoint during training; SavedCheckpoint:
+// reads a checkpoint from its files, without a cluster or a ps.
 //
 //   cs::Cluster cluster = cs::Cluster::join(argc, argv);  // mpirun ... --capstan-evaluator
 //   if (cluster.role() == cs::Role::evaluator) {
@@ -28,12 +28,12 @@ namespace io {
 class CheckpointReader;
 }
 
-/// Values of variables as they were saved, whatever the number of ps. Movable; one thread at a time.
+/// Values of variables in a checkpoint, saved with any number of ps. Movable; one thread at a time.
 class CAPSTAN_API SavedCheckpoint {
  public:
-  /// Opens one checkpoint, <directory>/checkpoint-00000012, and compares every byte with its checksums.
-  /// Throws Error: not_found, data_loss naming file and fault.
-  explicit SavedCheckpoint(const std::filesystem::path& folder);
+  /// Opens one checkpoint, such as <directory>/checkpoint-00000012, and verifies all checksums. Throws Error:
+  /// not_found, data_loss naming the file and the fault.
+  explicit SavedCheckpoint(const std::filesystem::path& directory);
   SavedCheckpoint(SavedCheckpoint&&) noexcept;
   SavedCheckpoint& operator=(SavedCheckpoint&&) noexcept;
   ~SavedCheckpoint();
@@ -42,15 +42,15 @@ class CAPSTAN_API SavedCheckpoint {
   std::int64_t step() const noexcept;
   /// JSON, as given to CheckpointManager::save.
   const std::string& user_state() const noexcept;
-  /// Of a SplitDataset, by its name: which splits were done. Throws Error(not_found).
+  /// Position of a SplitDataset, by its name: the splits that were done. Throws Error(not_found).
   const std::string& position(const std::string& name) const;
   /// Names, in alphabetical order.
   std::vector<std::string> variables() const;
-  /// Of a scalar variable (1).
+  /// (1) for a scalar variable.
   Shape shape(const std::string& variable) const;
 
-  /// The whole variable, or rows [first, first + rows) of it. Throws Error: not_found listing the variables
-  /// that there are, invalid_argument when T is not its dtype, out_of_range, data_loss when a file was
+  /// Returns the complete variable, or rows [first, first + rows) of it. Throws Error: not_found listing the
+  /// existing variables, invalid_argument if T is not its dtype, out_of_range, data_loss if a file was
   /// deleted meanwhile.
   template <class T>
   Array<T> read(const std::string& variable) const {
@@ -71,48 +71,47 @@ class CAPSTAN_API SavedCheckpoint {
 };
 
 struct SidecarEvaluatorOptions {
-  /// What CheckpointOptions::directory is on the coordinator, on a file system that this host sees.
+  /// CheckpointOptions::directory of the coordinator, on a file system that this host can access.
   std::filesystem::path checkpoint_dir;
-  /// Ends after so many; 0: as many as there are.
+  /// Ends after this number of evaluations; 0: no limit.
   std::int64_t max_evaluations = 0;
-  /// Ends when one of this step or a later one has been evaluated.
+  /// Ends once a checkpoint of this step or a later one has been evaluated.
   std::optional<std::int64_t> last_step = {};
-  /// Only later ones are evaluated: the step that the job resumed from, say.
+  /// Evaluates only checkpoints of later steps: than the one that the job resumed from, for instance.
   std::int64_t after_step = -1;
-  /// What is behind the newest one is passed over, when there are several to evaluate.
+  /// Skips all but the newest one, if several are to be evaluated.
   bool newest_only = false;
-  /// Between two looks into the folder.
+  /// Interval between scans of the directory.
   std::chrono::milliseconds poll_interval = std::chrono::milliseconds(500);
-  /// The folder must be there after so long.
+  /// Time within which the directory must exist.
   std::chrono::milliseconds folder_timeout = std::chrono::minutes(1);
-  /// Ends when there has been no new one for so long; 0: never for that reason.
+  /// Ends if there is no new checkpoint for this time; 0: no limit.
   std::chrono::milliseconds timeout = std::chrono::milliseconds(0);
 };
 
-/// What the rank with the role of evaluator runs; or a program of its own, beside a job or after it. It needs
-/// no ps: the function reads variables from the checkpoint. One thread.
+/// Evaluates checkpoints on the rank with the role evaluator, or in a separate program, during a job or after
+/// it. It needs no ps: the function reads variables from the checkpoint. One thread.
 ///
-/// Checkpoints are evaluated in the order of their steps, each once. One that is damaged is named in the log
-/// and passed over, and so is one that is deleted before its turn, or while it is read
-/// (CheckpointOptions::max_to_keep).
+/// Checkpoints are evaluated in the order of their steps, each once. A checkpoint is logged and skipped if it
+/// is damaged, or deleted before or during its evaluation (CheckpointOptions::max_to_keep).
 class CAPSTAN_API SidecarEvaluator {
  public:
   using Evaluate = std::function<void(const SavedCheckpoint&)>;
 
-  /// Throws Error(invalid_argument) for options that make no sense.
+  /// Throws Error(invalid_argument) for invalid options.
   explicit SidecarEvaluator(SidecarEvaluatorOptions options);
-  /// Of a running job: ends after the last checkpoint when the job does. Throws Error(failed_precondition) on
-  /// a rank of another role.
+  /// For a running job: ends after the last checkpoint once the job ends. Throws Error(failed_precondition)
+  /// on a rank of another role.
   SidecarEvaluator(const Cluster& cluster, SidecarEvaluatorOptions options);
   ~SidecarEvaluator();
   SidecarEvaluator(const SidecarEvaluator&) = delete;
   SidecarEvaluator& operator=(const SidecarEvaluator&) = delete;
 
-  /// Returns the exit code for main: 0 when all is evaluated, by any of the reasons to end; 4 when the
-  /// coordinator has died. Throws Error(not_found) when the folder is not there in time, and what `evaluate`
-  /// throws. The job goes on without its evaluator then.
+  /// Returns the exit code for main: 0 when all checkpoints are evaluated, for any of the reasons to end; 4
+  /// if the coordinator died. Throws Error(not_found) if the directory does not exist in time, and the errors
+  /// of `evaluate`; the job then continues without its evaluator.
   int start(const Evaluate& evaluate);
-  /// So far.
+  /// Number of evaluations so far.
   std::int64_t evaluations() const noexcept { return evaluations_; }
 
  private:
@@ -123,9 +122,9 @@ class CAPSTAN_API SidecarEvaluator {
   void pause();
 
   SidecarEvaluatorOptions options_;
-  std::unique_ptr<Job> job_;  // none: stands alone
+  std::unique_ptr<Job> job_;  // null outside of a job
   std::int64_t evaluations_ = 0;
-  std::int64_t step_ = -1;  // of the last one
+  std::int64_t step_ = -1;  // of the checkpoint evaluated last
 };
 
 }  // namespace capstan

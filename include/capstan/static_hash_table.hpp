@@ -1,4 +1,4 @@
-// static_hash_table.hpp -- StaticHashTable: words to numbers, say, looked up where the closure runs.
+// static_hash_table.hpp -- StaticHashTable: an immutable map, such as words to numbers, local to each worker.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +25,16 @@ class HashTable {
             Element<V> otherwise)
       : name(std::move(table)), default_value(std::move(otherwise)) {
     if (keys.size() != values.size()) {
-      throw Error(Code::invalid_argument, "table \"" + name + "\" has " + std::to_string(keys.size()) +
+      throw Error(Code::invalid_argument, "table \"" + name + "\": found " + std::to_string(keys.size()) +
                                               " keys and " + std::to_string(values.size()) +
-                                              " values; expected a value for each key");
+                                              " values, expected one value per key");
     }
     entries.reserve(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
       const auto [entry, added] = entries.emplace(keys[i], values[i]);
       if (!added && !(entry->second == values[i])) {
         throw Error(Code::invalid_argument, "table \"" + name + "\": key " + std::to_string(i) +
-                                                " stands there before, with another value");
+                                                " repeats an earlier key with another value");
       }
     }
   }
@@ -51,17 +51,17 @@ HashTable<K, V> make_hash_table(std::string name, const std::vector<K>& keys,
 
 }  // namespace detail
 
-/// A table that never changes. Made in a strategy's scope, it is passed to closures; each worker makes its
-/// own copy when a closure first uses it there, and lookups cost no message. Keys and values travel to a
-/// worker once. Made outside of a scope, it is in this process alone, and passing it to a closure throws
-/// Error(failed_precondition). Lookups may be made by several threads.
+/// An immutable table. If created in a strategy's scope, it can be passed to closures; each worker creates
+/// its own copy when a closure first uses it there, and lookups send no message. Keys and values are sent to
+/// a worker once. If created outside of a scope, it exists in this process only, and passing it to a closure
+/// throws Error(failed_precondition). Lookups are thread-safe.
 ///
-/// K: an integer, std::string, or another type that has a std::hash and travels; V: any that travels.
+/// K: an integer, std::string, or another serializable type with a std::hash; V: any serializable type.
 template <class K, class V>
 class StaticHashTable {
  public:
-  /// Value i belongs to key i; a key that is not there has the default value. Throws Error(invalid_argument)
-  /// when there are not as many values as keys, or a key comes twice with different values.
+  /// Value i belongs to key i; lookups of other keys return `default_value`. Throws Error(invalid_argument)
+  /// if the numbers of keys and values differ, or a key is repeated with a different value.
   StaticHashTable(std::string name, const std::vector<K>& keys, const std::vector<Element<V>>& values,
                   Element<V> default_value)
       : table_(std::make_shared<const detail::HashTable<K, V>>(name, keys, values, default_value)) {
@@ -72,7 +72,7 @@ class StaticHashTable {
   }
 
   const std::string& name() const { return table_->name; }
-  /// Different keys.
+  /// Number of distinct keys.
   std::int64_t size() const { return static_cast<std::int64_t>(table_->entries.size()); }
   const Element<V>& default_value() const { return table_->default_value; }
 
@@ -86,7 +86,7 @@ class StaticHashTable {
     for (const K& key : keys) values.push_back(lookup(key));
     return values;
   }
-  /// Of the same shape.
+  /// Returns values in the shape of `keys`.
   Array<V> lookup(const Array<K>& keys) const {
     return Array<V>(keys.shape, lookup(std::span<const K>(keys.values)));
   }
@@ -95,7 +95,7 @@ class StaticHashTable {
   friend struct Serializer<StaticHashTable<K, V>>;
   StaticHashTable() = default;
 
-  detail::ResourceHandle handle_;  // of none: in this process alone
+  detail::ResourceHandle handle_;  // empty if the table is in this process only
   std::shared_ptr<const detail::HashTable<K, V>> table_;
 };
 
@@ -104,8 +104,8 @@ struct Serializer<StaticHashTable<K, V>> {
   static void write(Writer& out, const StaticHashTable<K, V>& table) {
     if (table.handle_.id() == 0) {
       throw Error(Code::failed_precondition, "table \"" + table.name() +
-                                                 "\" was created outside of a strategy's scope and is in "
-                                                 "this process alone; create it in the scope to use it in "
+                                                 "\" was created outside of a strategy's scope and exists "
+                                                 "in this process only; create it in the scope to use it in "
                                                  "scheduled functions");
     }
     capstan::write(out, table.handle_);

@@ -1,4 +1,4 @@
-// variable.hpp -- parameters that live on the ps, as a program sees them: pull, lookup, push, flush.
+// variable.hpp -- variables on the ps: pull, lookup, push, flush, assignments.
 #pragma once
 
 #include <concepts>
@@ -29,7 +29,7 @@ class Context;
 class PendingCall;
 }  // namespace strategy
 
-/// Some rows of a variable, copied: row i is `[i * width, (i + 1) * width)` of `values`.
+/// A copy of some rows of a variable: row i is `[i * width, (i + 1) * width)` of `values`.
 template <class T>
 struct Rows {
   std::vector<Element<T>> values;
@@ -40,35 +40,34 @@ struct Rows {
   std::size_t size() const { return width == 0 ? 0 : values.size() / width; }
 };
 
-/// A gradient of some rows: row i of `values` belongs to row ids[i] of the variable. An id may be named
-/// twice.
+/// A gradient of some rows: row i of `values` belongs to row ids[i] of the variable. Ids may repeat.
 template <class T>
 struct IndexedSlices {
   std::vector<std::int64_t> ids;
   std::vector<Element<T>> values;
 };
 
-/// What a read may see while pushes are applied.
+/// Consistency of a read with concurrent pushes.
 enum class ReadMode : std::uint8_t {
-  /// An element is never torn, but a row may show one element before and another after an update.
+  /// Elements are never torn, but a row may mix elements from before and after an update.
   relaxed,
-  /// What is read of one shard lies between two pushes. Costs a second look at the shard's version; where
-  /// pushes leave no pause, the ps holds further ones back and serves the read.
+  /// The rows of one shard are read between two pushes. Costs a second read of the shard's version; if pushes
+  /// leave no pause, the ps holds further ones back and serves the read.
   consistent,
 };
 
-/// A read or a push that has been started. Used by the thread that started it. The `out` of a read must live
-/// until `wait` has returned or this object is destroyed.
+/// A read or a push in flight. Used by the thread that started it. The `out` of a read must live until `wait`
+/// has returned or this object is destroyed.
 class CAPSTAN_API Pending {
  public:
   Pending();
   Pending(Pending&& other) noexcept;
   Pending& operator=(Pending&& other) noexcept;
-  /// Cancels a read that has not ended. A push is applied all the same.
+  /// Cancels a read in flight. A push is applied nevertheless.
   ~Pending();
 
-  /// Returns true once the rows are there, the ps have applied the push, or `wait` would throw. Waits for
-  /// neither; of a push to a ps that is reached by RMA, it reads a word of the ps's memory.
+  /// Returns true once the rows have been read, the ps have applied the push, or `wait` would throw. Does not
+  /// block; for a push to a ps that is reached by RMA, reads one word of the ps's memory.
   bool ready() const;
   /// Blocks until the rows have been read, or the ps have applied the push; a push to a variable of a
   /// synchronous update group counts as applied when the ps holds it for the end of the step. Throws Error:
@@ -79,7 +78,7 @@ class CAPSTAN_API Pending {
  private:
   friend class AnyVariable;
   explicit Pending(std::unique_ptr<strategy::PendingCall> call);
-  std::unique_ptr<strategy::PendingCall> call_;  // null: it has ended
+  std::unique_ptr<strategy::PendingCall> call_;  // null once it has ended
 };
 
 template <class T>
@@ -87,46 +86,46 @@ struct Lookup;
 template <class T>
 struct Push;
 
-/// Where a shard lies.
+/// Rows and location of a shard.
 struct ShardInfo {
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
   int ps = 0;        ///< index among the ps
-  std::string name;  ///< "w/part_0"; "w" of the only one
+  std::string name;  ///< "w/part_0"; "w" for the only shard
 };
 
-/// What all variables have, whatever their dtype. A handle: copies are the same variable.
+/// Base of all variables, whatever their dtype. A handle: copies refer to the same variable.
 class CAPSTAN_API AnyVariable {
  public:
   const std::string& name() const;
   DType dtype() const;
   Shape shape() const;
-  /// Along axis 0; 1 of a scalar.
+  /// Size along axis 0; 1 for a scalar.
   std::uint64_t rows() const;
   /// Elements in a row.
   std::uint64_t width() const;
-  /// By first row, cut by the "div" rule: 10 rows in 4 shards are 3, 3, 2, 2. Variable::variables() has them
-  /// as variables.
+  /// The shards by first row, divided by the "div" rule: 10 rows in 4 shards are 3, 3, 2, 2.
+  /// Variable::variables() returns them as variables.
   std::vector<ShardInfo> shards() const;
   bool trainable() const;
   VariableAggregation aggregation() const;
   VariableSynchronization synchronization() const;
-  /// It was created outside of a strategy's scope and lives in the coordinator's process.
+  /// Returns true for a variable created outside of a strategy's scope, in the coordinator's process.
   bool on_coordinator() const;
-  /// Waits until every push that this rank has made, to any variable, has been applied.
+  /// Blocks until all pushes that this rank has made so far, to any variable, have been applied. Throws
+  /// Error: unavailable naming a dead ps, deadline_exceeded, aborted (this rank counts as dead), cancelled.
   void flush() const;
-  /// Sets the learning rate of the optimizer, in place of the rate or schedule of the variable's creation.
-  /// Applied on each ps after what this rank has pushed before; when it returns, it holds for all pushes that
-  /// any rank begins. Of a synchronous update group, the step in progress has the new rate too. Checkpoints
-  /// store it, and a restore brings it back, or the rate of the creation; a spare that replaces a ps restores
-  /// the rate of its checkpoint, too. In a closure that runs again, it
-  /// takes effect once. Throws Error(invalid_argument) for a rate with which the variable could not be
-  /// created, and what other calls throw.
+  /// Sets the optimizer's learning rate, replacing the rate or schedule given at creation. Each ps applies it
+  /// after this rank's earlier pushes; after it returns, it holds for every push that any rank starts. For a
+  /// synchronous update group, it also holds for the step in progress. Checkpoints store it; a restore sets
+  /// the stored rate, or else the rate given at creation, as does a spare that replaces a ps. In a closure
+  /// that runs again, it takes effect once. Throws Error(invalid_argument) for a rate with which the variable
+  /// could not be created, and the errors of other calls.
   void set_learning_rate(double rate) const;
-  /// Rows of gradients that this rank has left out because of NaN or infinity: --nan-gradients=skip.
+  /// Number of gradient rows that this rank has skipped because of NaN or infinity: --nan-gradients=skip.
   std::uint64_t skipped_rows() const;
 
-  /// For the layers above; not for programs.
+  /// Internal: for the layers above, not for programs.
   const std::shared_ptr<const strategy::BoundVariable>& bound() const noexcept { return bound_; }
 
  protected:
@@ -137,14 +136,14 @@ class CAPSTAN_API AnyVariable {
   template <class T>
   friend void push_all(std::span<const Push<T>> pushes);
 
-  /// What is done to rows: protocol::RowOp.
+  /// Row operations; the values are those of protocol::RowOp.
   enum class Op : std::uint32_t { set = 1, add, sub, mul, div, min, max };
 
   AnyVariable() = default;
   AnyVariable(std::string name, DType dtype, const Shape* shape, const detail::AnyInitialValue& initial,
               const VariableOptions& options);
 
-  /// One variable's part of a read or a push of several.
+  /// One variable's part of a read or push of several variables.
   struct Part {
     const AnyVariable* variable;
     std::span<const std::int64_t> ids;
@@ -156,9 +155,9 @@ class CAPSTAN_API AnyVariable {
   static Pending start_lookups(std::span<const Part> parts, ReadMode mode);
   static void push_parts(std::span<const Part> parts);
 
-  void lookup(std::span<const std::int64_t> ids, void* out, std::size_t room, ReadMode mode) const;
+  void lookup(std::span<const std::int64_t> ids, void* out, std::size_t elements, ReadMode mode) const;
   void pull(std::uint64_t first_row, void* out, std::size_t elements, ReadMode mode) const;
-  /// All of it, from the thread's CachingScope if there is one.
+  /// Reads the complete variable, from the thread's CachingScope if one is open.
   void pull_whole(void* out, std::size_t elements) const;
   Pending pull_async(std::uint64_t first_row, void* out, std::size_t elements) const;
   void push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const;
@@ -166,7 +165,7 @@ class CAPSTAN_API AnyVariable {
   /// Returns a Pending for all pushes of this rank to the ps of this variable so far.
   Pending pushed() const;
   void lookup_to_gpu(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out,
-                     std::size_t room, ReadMode mode) const;
+                     std::size_t elements, ReadMode mode) const;
   void pull_to_gpu(const DeviceStream& stream, std::uint64_t first_row, void* out, std::size_t elements,
                    ReadMode mode) const;
   void push_from_gpu(const DeviceStream& stream, std::span<const std::int64_t> ids, const void* gradient,
@@ -176,50 +175,51 @@ class CAPSTAN_API AnyVariable {
   void update_all(Op op, const void* values, std::size_t elements) const;
   void scatter(Op op, std::span<const std::int64_t> ids, const void* values, std::size_t elements) const;
 
-  /// How a variable travels: its number, and of one shard's variable which shard it is.
+  /// Serialized form of a variable: its number and, for one shard's variable, the shard.
   struct Sent {
     std::uint32_t id = 0;
-    std::uint32_t part = 0;  ///< from 1 on; 0: all of it
+    std::uint32_t part = 0;  ///< shard number + 1; 0: all shards
   };
-  /// Throws Error(failed_precondition) for a variable that other ranks do not reach.
+  /// Throws Error(failed_precondition) for a variable in the coordinator's process, which other ranks cannot
+  /// reach.
   Sent to_send() const;
   void bind(const Sent& sent, DType dtype);
   std::vector<std::shared_ptr<const strategy::BoundVariable>> bound_shards() const;
-  /// Null where there is none.
+  /// Returns null if there is no such variable.
   static std::shared_ptr<const strategy::BoundVariable> find(const std::string& name, DType dtype);
 
   std::shared_ptr<const strategy::BoundVariable> bound_;
 };
 
-/// A variable of float, double, float16, bfloat16, std::int32_t, std::int64_t or bool (kept as bytes of 0 and
-/// 1), of any rank. Made on the coordinator, after Cluster::join: in the scope of a strategy it goes to the
-/// ps, shard by shard, and may be handed to closures as an argument; outside of a scope it stays in the
-/// coordinator's process. Used by the thread that runs the program, or the closure.
+/// A variable of any rank, of float, double, float16, bfloat16, std::int32_t, std::int64_t or bool (stored as
+/// bytes of 0 and 1). Made on the coordinator, after Cluster::join: in the scope of a strategy it is created
+/// on the ps, shard by shard, and may be passed to closures as an argument; outside of a scope it stays in
+/// the coordinator's process. Used by the thread that runs the program or the closure.
 ///
 /// Values are row-major. Reads are relaxed unless ReadMode::consistent is given. Every call throws Error:
-/// out_of_range for a row that is not there, invalid_argument for values that do not fit the rows or the
-/// dtype (nothing has been sent then), unavailable naming a ps that is gone, deadline_exceeded.
+/// out_of_range for a row that does not exist, invalid_argument for values that do not match the rows or the
+/// dtype (both before anything is sent), unavailable naming a dead ps, deadline_exceeded.
 template <class T>
 class Variable : public AnyVariable {
  public:
   using value_type = T;
   using element_type = Element<T>;
 
-  /// `Variable<float>("v", Shape{3, 4})`: zeros, unless `initial` says more. Throws Error:
-  /// failed_precondition on another rank than the coordinator; invalid_argument for a size below 0, values of
-  /// another shape, parameters of the optimizer or initializer that are out of range, and a name that no
-  /// checkpoint could hold (docs/checkpoint_format.md#names); already_exists for a name that is taken.
+  /// `Variable<float>("v", Shape{3, 4})`: zeros, unless `initial` is given. Throws Error: failed_precondition
+  /// on a rank other than the coordinator; invalid_argument for a size below 0, values of another shape,
+  /// parameters of the optimizer or initializer that are out of range, and a name that is not valid in
+  /// checkpoints (docs/checkpoint_format.md#names); already_exists for a name that is taken.
   template <std::same_as<Shape> S>
   Variable(std::string name, const S& shape, const InitialValue<T>& initial = {},
            const VariableOptions& options = {})
       : AnyVariable(std::move(name), dtype_of<T>, &shape, initial.any(), options) {}
-  /// `Variable("v", 1.0F)`: of the initial value's shape. A number makes a scalar, a vector or a span a
-  /// variable of rank 1, an Array or a function that returns one a variable of its shape.
+  /// `Variable("v", 1.0F)`: with the initial value's shape. A number makes a scalar; a vector or span, a
+  /// variable of rank 1; an Array, or a function that returns one, a variable of its shape.
   template <std::convertible_to<InitialValue<T>> Value>
   Variable(std::string name, Value initial, const VariableOptions& options = {})
       : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(std::move(initial)).any(),
                     options) {}
-  /// `Variable<float>("v", {1, 2, 3})`: these values, of rank 1.
+  /// `Variable<float>("v", {1, 2, 3})`: a variable of rank 1 with these values.
   Variable(std::string name, std::initializer_list<T> values, const VariableOptions& options = {})
       : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(values).any(), options) {}
   /// `Variable<float>("v", {{1, 2}, {3, 4}})`: the rows of a matrix. `{}` and rows of one value are
@@ -229,80 +229,83 @@ class Variable : public AnyVariable {
            const VariableOptions& options = {})
       : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(rows).any(), options) {}
   Variable(std::string name, std::initializer_list<std::int64_t> sizes, const InitialValue<T>& initial,
-           const VariableOptions& options = {}) = delete;  // a shape is written Shape{...}
+           const VariableOptions& options = {}) = delete;  // shapes are written Shape{...}
 
-  /// The variable of that name in the scope, or nothing. get_variable (capstan/detail/get_variable.hpp) makes
-  /// it then. Throws Error(invalid_argument) for one of another dtype.
+  /// Returns the variable of that name in the scope, or nullopt; get_variable
+  /// (capstan/detail/get_variable.hpp) can create it then. Throws Error(invalid_argument) for a variable of
+  /// another dtype.
   static std::optional<Variable> find(const std::string& name) {
     auto bound = AnyVariable::find(name, dtype_of<T>);
     return bound == nullptr ? std::nullopt : std::optional(Variable(std::move(bound)));
   }
 
-  /// One variable for each shard, of the shard's rows alone: "w/part_0" has row 0 as its row 0. They are read
-  /// and changed as any variable, and passed to closures; what is done to them is done to this one. Of a
-  /// variable with one shard, itself.
+  /// One variable per shard, with the shard's rows only: row 0 of "w/part_0" is its first row. They share
+  /// their values with this variable, and can be read, changed and passed to closures like any other. For a
+  /// variable with one shard, returns the variable itself.
   std::vector<Variable> variables() const {
     std::vector<Variable> variables;
     for (auto& bound : bound_shards()) variables.push_back(Variable(std::move(bound)));
     return variables;
   }
 
-  /// The rows `ids`, in that order.
+  /// Returns the rows `ids`, in that order.
   Rows<T> lookup(ConstSpan<std::int64_t> ids, ReadMode mode = ReadMode::relaxed) const {
     Rows<T> rows{std::vector<element_type>(ids.size() * width()), width()};
     AnyVariable::lookup(ids, rows.values.data(), rows.values.size(), mode);
     return rows;
   }
-  /// The same into `out`, which has exactly ids.size() * width() elements.
+  /// As above, into `out`, which must have ids.size() * width() elements.
   void lookup(ConstSpan<std::int64_t> ids, std::span<element_type> out,
               ReadMode mode = ReadMode::relaxed) const {
     AnyVariable::lookup(ids, out.data(), out.size(), mode);
   }
-  /// Starts it and returns, so that the next batch's rows travel while this one is computed. Rows of a ps on
-  /// this host are there at once. `ids` may be reused on return, `out` not before Pending::wait().
+  /// Starts a lookup and returns, so that it overlaps with computation. Rows of a ps on this host are read
+  /// before it returns. `ids` may be reused on return, `out` only after Pending::wait().
   [[nodiscard]] Pending lookup_async(ConstSpan<std::int64_t> ids, std::span<element_type> out) const {
     const Part part{this, ids, out.data(), nullptr, out.size()};
     return start_lookups({&part, 1}, ReadMode::relaxed);
   }
 
-  /// All of it: the shards one after the other. In a CachingScope, what its first call returned.
+  /// Returns the complete variable: the shards in order. In a CachingScope, returns the result of its first
+  /// complete read.
   std::vector<element_type> pull() const {
     std::vector<element_type> values(rows() * width());
     AnyVariable::pull_whole(values.data(), values.size());
     return values;
   }
-  /// The same with its shape.
+  /// pull() as an array of the variable's shape.
   Array<T> read() const { return Array<T>(shape(), pull()); }
-  /// The same where an Array is expected. In arithmetic and comparisons a variable is an operand
+  /// read(), where an Array is expected. Variables are operands of arithmetic and comparisons
   /// (capstan/array.hpp).
   operator Array<T>() const { return read(); }  // NOLINT(google-explicit-constructor)
-  /// Python's v[...]: v.at(Slice{.start = 2}, ellipsis, -1). Reads the rows that are needed; see read_slice.
+  /// Python's v[...]: v.at(Slice{.start = 2}, ellipsis, -1). Reads only the rows that it needs; see
+  /// read_slice.
   template <std::convertible_to<Index>... I>
   Array<T> at(const I&... indices) const {
     return read_slice(*this, indices...);
   }
-  /// Rows from `first_row` on, as many as fill `out`, whose size is a multiple of width().
+  /// Reads rows from `first_row` on until `out` is full; its size must be a multiple of width().
   void pull(std::uint64_t first_row, std::span<element_type> out, ReadMode mode = ReadMode::relaxed) const {
     AnyVariable::pull(first_row, out.data(), out.size(), mode);
   }
-  /// Starts it and returns; see lookup_async.
+  /// Starts a pull and returns; `out` as in lookup_async.
   [[nodiscard]] Pending pull_async(std::uint64_t first_row, std::span<element_type> out) const {
     return AnyVariable::pull_async(first_row, out.data(), out.size());
   }
 
-  /// Sends a gradient; the ps applies the variable's optimizer. Returns before it is applied, see flush().
-  /// --nan-gradients says what becomes of NaN and infinity: passed, refused (Error(invalid_argument), nothing
-  /// has been sent), or their rows skipped, of a dense gradient all.
+  /// Sends a gradient; the ps applies the variable's optimizer to it. Returns before it is applied; see
+  /// flush(). --nan-gradients decides about NaN and infinity: passed, refused with Error(invalid_argument)
+  /// before anything is sent, or their rows skipped (for a dense gradient, the whole push).
   void push(const IndexedSlices<T>& gradient) const { push(gradient.ids, gradient.values); }
   void push(ConstSpan<std::int64_t> ids, ConstSpan<element_type> gradient) const {
     AnyVariable::push(ids, gradient.data(), gradient.size());
   }
-  /// A gradient for every element.
+  /// Sends a gradient of every element; otherwise as push.
   void push_dense(ConstSpan<element_type> gradient) const {
     AnyVariable::push_dense(gradient.data(), gradient.size());
   }
-  /// The same as push and push_dense. The result waits for this push, and for those that this rank has made
-  /// before to the same ps; flush() waits for all of all variables.
+  /// As push and push_dense. The returned Pending completes with this push and this rank's earlier pushes to
+  /// the same ps; flush() waits for all pushes to all variables.
   [[nodiscard]] Pending push_async(ConstSpan<std::int64_t> ids, ConstSpan<element_type> gradient) const {
     push(ids, gradient);
     return pushed();
@@ -312,12 +315,11 @@ class Variable : public AnyVariable {
     return pushed();
   }
 
-  // The same between the ps and a GPU's memory, in the order of the stream's work: what is given to it after
-  // a read finds the rows, and a push sends what the work before it has made. `ids` and the gradient may be
-  // reused when the call returns, `out` is there when the stream is. Rows go through pinned memory, piece by
-  // piece, one of which is copied while the next one travels; a relaxed pull and a dense push of a variable
-  // all of whose shards an adapter reaches, straight from and to the GPU's memory where UCX can
-  // (--gpu-transfer).
+  // The same calls with GPU memory, in stream order: work enqueued after a read sees the rows, and a push
+  // sends the results of earlier work. `ids` and the gradient may be reused on return; `out` is complete when
+  // the stream reaches that point. Rows are staged in pinned memory in pieces, and the copy of one piece
+  // overlaps with the transfer of the next. A relaxed pull or a dense push of a variable all of whose shards
+  // are reached through an adapter bypasses staging where UCX supports it (--gpu-transfer).
   void lookup(const DeviceStream& stream, std::span<const std::int64_t> ids, DeviceSpan<element_type> out,
               ReadMode mode = ReadMode::relaxed) const {
     AnyVariable::lookup_to_gpu(stream, ids, out.data(), out.size(), mode);
@@ -334,24 +336,25 @@ class Variable : public AnyVariable {
     AnyVariable::push_dense_from_gpu(stream, gradient.data(), gradient.size());
   }
 
-  // Assignments and scatter operations change values on the ps that own them, without the optimizer and its
-  // slots, after what this rank has pushed before; they return when that has been done. Each shard is changed
-  // as a whole (see ReadMode::consistent), several shards one after the other. They return the variable.
-  // Called by several replicas at the same time, inside run, they wait for each other, and the variable's
-  // aggregation makes one change of theirs: see VariableAggregation for what and for the errors.
+  // Assignments and scatter operations change values on the ps, bypassing the optimizer and its slots, after
+  // this rank's earlier pushes. They block until applied and return the variable. Each shard is changed
+  // atomically (see ReadMode::consistent), one shard after another. Replicas that call them inside run wait
+  // for each other, and the variable's aggregation combines their values: VariableAggregation defines how,
+  // and the errors.
 
-  /// Sets every element. Throws Error(invalid_argument) for fewer or more values than there are.
+  /// Sets every element. Throws Error(invalid_argument) unless there is one value per element.
   const Variable& assign(ConstSpan<element_type> values) const { return all(Op::set, values); }
-  /// Sets rows from `first_row` on, as many as there are values for.
+  /// Sets rows from `first_row` on, as many as `values` fills.
   const Variable& assign(ConstSpan<element_type> values, std::uint64_t first_row) const {
     update(Op::set, first_row, values.data(), values.size());
     return *this;
   }
-  /// A value for every element.
+  /// Adds one value to every element.
   const Variable& assign_add(ConstSpan<element_type> values) const { return all(Op::add, values); }
   const Variable& assign_sub(ConstSpan<element_type> values) const { return all(Op::sub, values); }
 
-  /// Row i of `values` changes row ids[i]; a row that is named twice is changed twice, in that order.
+  /// Adds row i of `values` to row ids[i]; a repeated id is changed repeatedly, in that order. The other
+  /// scatter operations work alike.
   const Variable& scatter_add(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::add, ids, values);
   }
@@ -361,7 +364,7 @@ class Variable : public AnyVariable {
   const Variable& scatter_mul(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::mul, ids, values);
   }
-  /// Integers are divided towards zero; by 0 is invalid_argument.
+  /// Integer division truncates towards zero; division by 0 is Error(invalid_argument).
   const Variable& scatter_div(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::div, ids, values);
   }
@@ -374,7 +377,7 @@ class Variable : public AnyVariable {
   const Variable& scatter_update(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::set, ids, values);
   }
-  /// The same: the container's first axis is the one that is indexed.
+  /// As scatter_update: the variable's first axis is the indexed one.
   const Variable& batch_scatter_update(ConstSpan<std::int64_t> ids, ConstSpan<element_type> values) const {
     return some(Op::set, ids, values);
   }
@@ -413,7 +416,7 @@ Variable(std::string, std::initializer_list<T>, VariableOptions = {}) -> Variabl
 template <class T>
 Variable(std::string, std::initializer_list<std::initializer_list<T>>, VariableOptions = {}) -> Variable<T>;
 
-/// Rows of one variable among several, for lookup_all.
+/// Rows of one of the variables of a lookup_all.
 template <class T>
 struct Lookup {
   const Variable<T>& variable;
@@ -423,7 +426,7 @@ struct Lookup {
 template <class T, class I, class O>
 Lookup(const Variable<T>&, const I&, O&) -> Lookup<T>;
 
-/// A gradient of rows of one variable among several, for push_all.
+/// A gradient of rows of one of the variables of a push_all.
 template <class T>
 struct Push {
   const Variable<T>& variable;
@@ -433,9 +436,9 @@ struct Push {
 template <class T, class I, class G>
 Push(const Variable<T>&, const I&, const G&) -> Push<T>;
 
-/// Looks rows of several variables up, at the cost of one round trip to each ps:
-/// `lookup_all(Lookup{entities, ids, rows}, Lookup{relations, more_ids, more_rows})`. All variables of one
-/// strategy, or Error(invalid_argument).
+/// Looks up rows of several variables with one round trip to each ps:
+/// `lookup_all(Lookup{entities, ids, rows}, Lookup{relations, more_ids, more_rows})`. Throws
+/// Error(invalid_argument) for variables of different strategies.
 template <class... T>
 [[nodiscard]] Pending lookup_all_async(const Lookup<T>&... lookups) {
   const AnyVariable::Part parts[] = {lookups.variable.part(lookups.ids, lookups.out)...};
@@ -446,14 +449,14 @@ void lookup_all(const Lookup<T>&... lookups) {
   lookup_all_async(lookups...).wait();
 }
 
-/// Pushes gradients of several variables, shown to each ps together: `push_all(Push{entities, ids, g}, ...)`.
-/// An id that one of them does not have means that none is sent.
+/// Pushes gradients of several variables with one notification per ps: `push_all(Push{entities, ids, g},
+/// ...)`. If an id is out of range for its variable, no gradient is sent.
 template <class... T>
 void push_all(const Push<T>&... pushes) {
   const AnyVariable::Part parts[] = {pushes.variable.part(pushes.ids, pushes.gradient)...};
   AnyVariable::push_parts(parts);
 }
-/// The same of any number.
+/// As above, for a run-time number of variables.
 template <class T>
 void push_all(std::span<const Push<T>> pushes) {
   std::vector<AnyVariable::Part> parts;
@@ -461,7 +464,7 @@ void push_all(std::span<const Push<T>> pushes) {
   AnyVariable::push_parts(parts);
 }
 
-/// A variable travels as its number; the receiving rank binds it to its own connections.
+/// A variable is serialized as its number; the receiving rank binds it to its own connections.
 template <class T>
 struct Serializer<Variable<T>> {
   static void write(Writer& out, const Variable<T>& variable) { capstan::write(out, variable.to_send()); }
@@ -472,24 +475,24 @@ struct Serializer<Variable<T>> {
   }
 };
 
-/// A 64-bit number on a ps that any rank may add to: a global step.
+/// A 64-bit counter on a ps to which any rank may add, such as a global step.
 class CAPSTAN_API Counter {
  public:
-  /// REQUIRES: a strategy's scope. Starts at 0. Throws Error: already_exists for a name that is taken,
-  /// invalid_argument for one that no variable could have.
+  /// Starts at 0. REQUIRES: a strategy's scope. Throws Error: already_exists for a name that is taken,
+  /// invalid_argument for a name that no variable could have.
   explicit Counter(std::string name);
 
-  /// Adds, as a push does: in a closure it has been done when that counts as done, and counts once though the
-  /// closure is run again after its worker has died.
+  /// Adds as a push does: in a closure, it has been applied when the closure counts as done, and counts once
+  /// even if the closure runs again after its worker died.
   void add(std::int64_t delta) const;
-  /// Adds at once and returns what it was before. In a closure that is run again it is done again.
+  /// Adds immediately and returns the previous value. In a closure that runs again it is repeated.
   std::int64_t fetch_add(std::int64_t delta) const;
   std::int64_t value() const { return fetch_add(0); }
 
  private:
   friend struct Serializer<Counter>;
   explicit Counter(strategy::Context& context) : context_(&context) {}
-  /// Of the rank that runs the calling closure.
+  /// The context of the rank that runs the calling closure.
   static strategy::Context& context_here();
 
   strategy::Context* context_;

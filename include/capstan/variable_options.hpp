@@ -1,4 +1,4 @@
-// variable_options.hpp -- properties of a variable besides its name, shape and values; update groups.
+// variable_options.hpp -- options of a variable, and update groups.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,18 @@
 
 namespace capstan {
 
-/// Pushes are applied as they come, nobody waits for anybody.
+/// Pushes are applied on arrival; workers do not wait for each other.
 struct Asynchronous {};
 
-/// Pushes are applied as they come; a worker that is more than `bound` steps ahead of the slowest waits for
-/// it (Ho et al., "More effective distributed ML via a stale synchronous parallel parameter server", NIPS
-/// 2013).
+/// Pushes are applied on arrival; a worker more than `bound` steps ahead of the slowest waits for it (Ho et
+/// al., "More effective distributed ML via a stale synchronous parallel parameter server", NIPS 2013).
 struct StaleSynchronous {
   std::int64_t bound = 0;
 };
 
-/// What the workers push in a step is summed, in the order of their indices, or averaged over them, and
-/// applied once, when all but `backup_workers` of them have ended the step. What a later one has pushed for
-/// it is dropped (Chen et al., "Revisiting distributed synchronous SGD", 2016).
+/// The workers' pushes of a step are summed, in the order of worker indices, or averaged, and applied once,
+/// when all but `backup_workers` of them have ended the step. Pushes for it from later workers are dropped
+/// (Chen et al., "Revisiting distributed synchronous SGD", 2016).
 struct Synchronous {
   bool average = true;
   int backup_workers = 0;
@@ -33,23 +32,24 @@ struct Synchronous {
 
 using Synchronization = std::variant<Asynchronous, StaleSynchronous, Synchronous>;
 
-/// Variables whose workers keep step. Made on the coordinator, in a strategy's scope; given to variables as
-/// VariableOptions::group; handed to closures as an argument. Every worker of the cluster takes part, until
-/// it leaves or dies. docs/consistency.md says what each mode promises.
+/// Variables for which workers synchronize their steps. Made on the coordinator, in a strategy's scope; set
+/// as VariableOptions::group; passed to closures as an argument. Every worker of the cluster takes part until
+/// it leaves or dies. docs/consistency.md states the guarantees of each mode.
 class CAPSTAN_API UpdateGroup {
  public:
-  /// Throws Error: failed_precondition outside of a scope, invalid_argument for a negative bound, backup
-  /// workers that leave no worker to wait for, or a name that no variable could have.
+  /// Throws Error: failed_precondition outside of a scope; invalid_argument for a negative bound, for so many
+  /// backup workers that none is left to wait for, or for a name that no variable could have.
   UpdateGroup(std::string name, const Synchronization& synchronization);
 
-  /// In a closure: ends this worker's step. Returns when what was pushed before has been applied, or dropped,
-  /// and the mode lets the worker go on; the number of steps that it has ended, which skips those that others
-  /// have ended without it. Throws Error: deadline_exceeded naming the workers that are behind, unavailable.
+  /// In a closure: ends this worker's step. Blocks until its earlier pushes have been applied or dropped and
+  /// the mode lets the worker continue. Returns the number of steps that it has ended, including those that
+  /// others ended without it. Throws Error: deadline_exceeded naming the workers that are behind,
+  /// unavailable.
   std::int64_t end_step() const;
-  /// In a closure: nobody waits for this worker any more. It comes back with its next end_step. What every
-  /// closure that ends steps does last, so that those of workers that have more to do go on.
+  /// In a closure: other workers no longer wait for this one, until it calls end_step again. A closure that
+  /// ends steps should call it last, so that closures with more steps can continue.
   void leave() const;
-  /// On the coordinator, while no closure of the group runs: all workers that live take part again.
+  /// On the coordinator, while no closure of the group runs: all live workers take part again.
   void restart() const;
 
   const std::string& name() const noexcept { return name_; }
@@ -76,48 +76,48 @@ struct Serializer<UpdateGroup> {
   }
 };
 
-/// What becomes of the values with which the replicas of one worker, inside run, change a variable at the
-/// same time, by an assignment or a scatter operation. All of them must make the call, and assign to the same
-/// rows. Of scatter operations each replica names rows of its own: a sum has all of them, one replica's after
-/// another's, and a mean the same with values divided by the number of replicas; only add, sub, mul and div
-/// have these, others are Error(unimplemented). Of bools there is no sum and of integers no mean:
-/// Error(invalid_argument). Workers always update asynchronously.
-/// Sent over the wire: add at the end, never renumber.
+/// How concurrent assignments and scatter operations by the replicas of one worker, inside run, are combined.
+/// All replicas must make the call, and assign to the same rows. For scatter operations each replica names
+/// its own rows: a sum applies all of them, in replica order; a mean too, with values divided by the number
+/// of replicas. Both support only add, sub, mul and div; others are Error(unimplemented). Bools have no sum
+/// and integers no mean: Error(invalid_argument). Workers always update asynchronously. Sent over the wire:
+/// add at the end, never renumber.
 enum class VariableAggregation : std::uint8_t {
   none = 0,  ///< Error(invalid_argument) with more than one replica
   sum = 1,
   mean = 2,
-  only_first_replica = 3,  ///< what replica 0 does
+  only_first_replica = 3,  ///< applies replica 0's call only
 };
 
-/// Accepted as TensorFlow does. A variable is one copy, on the ps, so all of them mean the same.
+/// Accepted for compatibility with TensorFlow. A variable has one copy, on the ps, so all values are
+/// equivalent.
 /// Sent over the wire: add at the end, never renumber.
 enum class VariableSynchronization : std::uint8_t { automatic = 0, none = 1, on_write = 2, on_read = 3 };
 
-/// Where a ps keeps its part of a variable, values and the optimizer's slots.
+/// Memory in which a ps stores its part of a variable: values and optimizer slots.
 /// Sent over the wire: add at the end, never renumber.
 enum class ShardMemory : std::uint8_t {
   host = 0,
-  /// The memory of the ps's GPU, which applies the pushes. Reads to the memory of hosts are served by the ps,
-  /// and not mapped.
+  /// Memory of the ps's GPU, which applies the pushes. Reads into host memory are served by the ps, never
+  /// mapped.
   device = 1,
 };
 
 struct VariableOptions {
-  /// The ps's rule for pushes; none: SGD{}, of integers SGD{1}, since they take SGD with a whole learning
-  /// rate and nothing else.
+  /// Applied by the ps to pushes. None: SGD{}; for integers SGD{1}, since they support only SGD with an
+  /// integer learning rate.
   std::optional<Optimizer> optimizer = {};
-  /// Whether training is meant to change it; pushes are taken either way.
+  /// Marks the variable for training; pushes are accepted in any case.
   bool trainable = true;
   VariableAggregation aggregation = VariableAggregation::none;
   VariableSynchronization synchronization = VariableSynchronization::automatic;
-  /// Whose pushes to it wait for each other; none: asynchronous.
+  /// Synchronizes the workers that push to the variable; none: asynchronous.
   std::optional<UpdateGroup> group = {};
-  /// none: StrategyOptions::memory. Its creation throws Error: failed_precondition where a ps has no GPU,
-  /// resource_exhausted where the GPU has no room; the ps goes on.
+  /// None: StrategyOptions::memory. Creating the variable throws Error: failed_precondition if a ps has no
+  /// GPU, resource_exhausted if the GPU's memory is insufficient; the ps remains usable.
   std::optional<ShardMemory> memory = {};
-  /// Whether updates are rounded to the dtype by chance, so that small ones count on the average. Of float16
-  /// and bfloat16 in the memory of GPUs alone; anything else is Error(invalid_argument).
+  /// Rounds updates to the dtype stochastically, so that small ones count on average. Only for float16 and
+  /// bfloat16 in GPU memory; otherwise Error(invalid_argument).
   bool stochastic_rounding = false;
 };
 

@@ -1,4 +1,4 @@
-// version.hpp -- the version of the headers, as macros, and that of the library that a program runs with.
+// version.hpp -- the version of the headers, as macros, and of the library that the program runs with.
 #pragma once
 
 #include <compare>
@@ -6,13 +6,13 @@
 
 #include "capstan/detail/export.hpp"
 
-// The configuration of a build fails if these are not the version of the project in CMakeLists.txt.
+// CMake configuration fails if these differ from the project's version in CMakeLists.txt.
 #define CAPSTAN_VERSION_MAJOR 0
 #define CAPSTAN_VERSION_MINOR 1
 #define CAPSTAN_VERSION_PATCH 0
 #define CAPSTAN_VERSION_STRING "0.1.0"
 
-/// One number for comparisons: `#if CAPSTAN_VERSION >= 10203` requires version 1.2.3.
+/// The version as one number for comparisons: `#if CAPSTAN_VERSION >= 10203` requires version 1.2.3.
 #define CAPSTAN_VERSION (CAPSTAN_VERSION_MAJOR * 10000 + CAPSTAN_VERSION_MINOR * 100 + CAPSTAN_VERSION_PATCH)
 
 namespace capstan {
@@ -24,7 +24,7 @@ struct Version {
   friend constexpr auto operator<=>(const Version&, const Version&) = default;
 };
 
-/// Version of the headers that a source is compiled with.
+/// Version of the headers that a translation unit is compiled with.
 inline constexpr Version kHeaderVersion{CAPSTAN_VERSION_MAJOR, CAPSTAN_VERSION_MINOR, CAPSTAN_VERSION_PATCH};
 
 /// Version of the library that the program runs with. Its patch number may differ from kHeaderVersion's; its

@@ -1,6 +1,7 @@
 // array_test.cpp -- shapes and what does not fit them.
 #include "capstan/array.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "support/expect_error.hpp"
@@ -14,17 +15,15 @@ TEST(Array, HasAsManyValuesAsItsShape) {
   EXPECT_EQ(Array<int>(Shape{0, 3}).size(), 0U);
   EXPECT_EQ(Array<int>::vector({1, 2}), Array<int>({2}, {1, 2}));
   EXPECT_NE(Array<int>({2, 1}, {1, 2}), Array<int>({1, 2}, {1, 2}));
-  expect_error(Code::invalid_argument, "an array of shape (2, 3) has 6 elements; 1 were given", [] {
+  expect_error(Code::invalid_argument, "array of shape (2, 3): found 1 values, expected 6", [] {
     Array<int>({2, 3}, {1});
   });
 }
 
 TEST(Array, WhatIsNotAShapeIsRefused) {
   for (const Shape& shape : {Shape{-1}, Shape{std::int64_t{1} << 32, std::int64_t{1} << 31}}) {
-    expect_error(Code::invalid_argument,
-                 "shape " + to_string(shape) +
-                     " is not a shape: expected sizes of 0 or more whose product is below 2^63",
-                 [&] { (void)elements_of(shape); });
+    EXPECT_THAT(error_of(Code::invalid_argument, [&] { (void)elements_of(shape); }),
+                testing::HasSubstr(to_string(shape)));
   }
 }
 

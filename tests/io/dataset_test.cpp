@@ -40,7 +40,8 @@ TEST(Dataset, RangesCountUpAndDown) {
   EXPECT_THAT(all(Dataset<std::uint8_t>::range(254, 255)), ElementsAre(254));
   const auto low = std::numeric_limits<std::int64_t>::min(), high = std::numeric_limits<std::int64_t>::max();
   EXPECT_THAT(all(Data::range(low, high, high)), ElementsAre(low, -1, high - 1));
-  expect_error(Code::invalid_argument, "range: the step is 0; it must not be", [] { Data::range(0, 1, 0); });
+  EXPECT_THAT(error_of(Code::invalid_argument, [] { Data::range(0, 1, 0); }),
+              testing::HasSubstr("range: the step is 0"));
 }
 
 TEST(Dataset, GeneratorsRestartForEveryIteration) {
@@ -70,8 +71,8 @@ TEST(Dataset, TakeSkipAndShardCountElements) {
   EXPECT_THAT(all(Data::range(3).skip(-1)), IsEmpty());
   EXPECT_THAT(all(Data::range(7).shard(3, 1)), ElementsAre(1, 4));
   EXPECT_THAT(all(Data::range(2).shard(5, 4)), IsEmpty());
-  expect_error(Code::invalid_argument, "shard: the index is 2; with 2 shards it must be 0 to 1",
-               [] { Data::range(4).shard(2, 2); });
+  EXPECT_THAT(error_of(Code::invalid_argument, [] { Data::range(4).shard(2, 2); }),
+              testing::AllOf(testing::HasSubstr("shard: the index is 2"), testing::HasSubstr("0 to 1")));
   expect_error(Code::invalid_argument, "shard: the number of shards is 0; it must be 1 or more",
                [] { Data::range(4).shard(0, 0); });
 }
@@ -178,9 +179,11 @@ TEST(Dataset, RebatchSplitsAcrossBatches) {
               ElementsAre(Numbers{0}, Numbers{}, Numbers{1}, Numbers{}));
   EXPECT_THAT(all(Data::range(8).batch(4).legacy_rebatch(3)),
               ElementsAre(Numbers{0, 1}, Numbers{2, 3}, Numbers{}, Numbers{4, 5}, Numbers{6, 7}, Numbers{}));
-  expect_error(Code::invalid_argument, "rebatch: all sizes are 0, so it would never end", [] {
-    Data::range(2).batch(2).rebatch({0, 0});
-  });
+  EXPECT_THAT(error_of(Code::invalid_argument,
+                       [] {
+                         Data::range(2).batch(2).rebatch({0, 0});
+                       }),
+              testing::HasSubstr("rebatch: all sizes are 0"));
 }
 
 TEST(Dataset, RebatchSplitsBatchesOfArraysAndPairs) {
@@ -191,8 +194,9 @@ TEST(Dataset, RebatchSplitsBatchesOfArraysAndPairs) {
   const auto pairs = zip(Data::range(4).batch(2), Data::range(4, 8).batch(2)).rebatch({3});
   EXPECT_THAT(all(pairs),
               ElementsAre(std::pair(Numbers{0, 1, 2}, Numbers{4, 5, 6}), std::pair(Numbers{3}, Numbers{7})));
-  expect_error(Code::invalid_argument, "the parts of a batch hold 2 and 3 examples; they must hold as many",
-               [] { all(zip(Data::range(6).batch(2), Data::range(6).batch(3)).rebatch({1})); });
+  EXPECT_THAT(error_of(Code::invalid_argument,
+                       [] { all(zip(Data::range(6).batch(2), Data::range(6).batch(3)).rebatch({1})); }),
+              testing::HasSubstr("2 and 3 examples"));
 }
 
 TEST(Dataset, BatchInfoPropagatesThroughOperators) {

@@ -207,22 +207,21 @@ TEST(Position, OfAGeneratorOnlyMovesForward) {
   auto fresh = iterate(Numbers{0, 1, 2, 3, 4});
   fresh.restore(one);
   EXPECT_EQ(fresh.next(), 1);
-  expect_error(Code::failed_precondition, "this iterator has given 2 elements; it cannot go back to 1",
-               [&] { numbers.restore(one); });
+  EXPECT_THAT(error_of(Code::failed_precondition, [&] { numbers.restore(one); }),
+              testing::AllOf(testing::HasSubstr("2 elements"), testing::HasSubstr("at most 1")));
 }
 
 TEST(Position, OfAnotherPipelineIsRejected) {
   auto batches = count_to(4).batch(2).make_iterator();
   const Position position = count_to(4).shuffle(2).make_iterator().position();
-  expect_error(Code::invalid_argument,
-               "this position is of another pipeline: it has 'shuffle' where this one has 'batch'",
-               [&] { batches.restore(position); });
+  EXPECT_THAT(error_of(Code::invalid_argument, [&] { batches.restore(position); }),
+              testing::HasSubstr("found 'shuffle', expected 'batch'"));
   auto range = count_to(4).make_iterator();
   EXPECT_THROW(range.restore({}), Error);
   Position longer = range.position();
   longer.bytes.push_back(std::byte{0});
-  expect_error(Code::invalid_argument, "this position is of another pipeline: it has 1 bytes too many",
-               [&] { range.restore(longer); });
+  EXPECT_THAT(error_of(Code::invalid_argument, [&] { range.restore(longer); }),
+              testing::HasSubstr("1 bytes"));
 }
 
 }  // namespace

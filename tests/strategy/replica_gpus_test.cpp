@@ -156,9 +156,9 @@ TEST_P(ReplicaGpusTest, CallsThatDoNotMatchAreErrorsOfAllAndTheNextRunIsWell) {
     });
   };
   using Span = DeviceSpan<float>;
-  EXPECT_EQ(run(Code::invalid_argument,
-                [](auto& replica, Span span) { replica.all_reduce(ReduceOp::SUM, span.subspan(0, 1)); }),
-            "all_reduce: the size of replica 1 is 1, that of replica 0 is 2");
+  EXPECT_THAT(run(Code::invalid_argument,
+                  [](auto& replica, Span span) { replica.all_reduce(ReduceOp::SUM, span.subspan(0, 1)); }),
+              HasSubstr("all_reduce: the size of replica 1 is 1"));
   EXPECT_THAT(run(Code::failed_precondition,
                   [](auto& replica, Span span) { replica.all_reduce(ReduceOp::MEAN, span); }),
               HasSubstr("replica 1 calls all_reduce MEAN on GPUs where replica 0 calls all_reduce SUM on"));

@@ -85,7 +85,7 @@ TEST_P(ReplicasTest, PerReplicaArgumentsAreUnpackedWhereverTheyStand) {
   }
   const PerReplica<int> wrong{std::vector<int>(static_cast<std::size_t>(n_) + 1)};
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { strategy_.run([](int) {}, wrong); }),
-              HasSubstr(std::to_string(n_ + 1) + " replicas; expected " + std::to_string(n_)));
+              HasSubstr(std::to_string(n_ + 1) + " replicas, expected " + std::to_string(n_)));
 }
 
 TEST_P(ReplicasTest, TheFirstErrorByReplicaNumberComesOut) {

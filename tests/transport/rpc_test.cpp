@@ -11,6 +11,7 @@
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
 #include "support/asleep.hpp"
+#include "support/expect_error.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace capstan::transport {
@@ -113,8 +114,9 @@ TEST_F(RpcTest, AnErrorTravelsWithItsCode) {
   expect_error(Code::internal, "plain words",
                [&] { (void)client_->call(*ps_, kThrow, {}, kTimeout, "do it"); });
   // Bytes that the handler cannot read are an error of the caller's, too.
-  expect_error(Code::data_loss, "a message ends 3 bytes too early",
-               [&] { (void)client_->call(*ps_, kDouble, to_bytes('x'), kTimeout, "double"); });
+  EXPECT_THAT(error_of(Code::data_loss,
+                       [&] { (void)client_->call(*ps_, kDouble, to_bytes('x'), kTimeout, "double"); }),
+              testing::HasSubstr("3 bytes"));
   EXPECT_EQ(call_double(1), 2);
 }
 

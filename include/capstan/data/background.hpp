@@ -1,4 +1,5 @@
-// background.hpp -- elements made ahead of time by other threads: prefetch and parallel map.
+// background.hpp -- operators that produce elements ahead of time in background threads: prefetch, parallel
+// map.
 #pragma once
 
 #include <condition_variable>
@@ -16,16 +17,16 @@ namespace capstan::data {
 
 struct Ahead {
   int threads = 1;
-  std::size_t elements = 1;  // in work or ready, at most
+  std::size_t elements = 1;  // in progress or ready, at most
 };
 
-/// Threads take elements from the input, one at a time, and apply `function` to them side by side; results
-/// come out in the input's order, errors in their place. Threads start with the first call of next() and end
-/// with the cursor, after the call of the input or of `function` that each is in. next() throws
-/// Error(cancelled) when the function that calls it is cancelled while it waits for an element.
+/// Threads take elements from the input, one at a time, and apply `function` to them concurrently; results
+/// and errors keep the input's order. Threads start at the first call of next() and end with the cursor,
+/// after the current call of the input or of `function` of each. next() throws Error(cancelled) if the
+/// function that calls it is cancelled while it waits for an element.
 ///
-/// A position is where the input stood before one of the last kEvery elements given, and how many to pass
-/// from there: what is ready but not given is made again.
+/// A position holds the input's position before one of the last kPositionInterval elements returned and the
+/// number of elements to skip from there: elements that are ready but not returned are produced again.
 template <class In, class Out>
 class BackgroundCursor final : public OneInputCursor<In, Out> {
  public:
@@ -49,7 +50,7 @@ class BackgroundCursor final : public OneInputCursor<In, Out> {
     if (results_.empty()) return std::nullopt;
     Result result = std::move(results_.front());
     results_.pop_front();
-    room_.notify_one();
+    not_full_.notify_one();
     lock.unlock();
     if (!result.before.empty()) {
       base_ = std::move(result.before);
@@ -70,17 +71,17 @@ class BackgroundCursor final : public OneInputCursor<In, Out> {
   struct Result {
     std::optional<Out> value;
     std::exception_ptr error;
-    std::vector<std::byte> before;  // where the input stood before it; of every kEvery-th one
+    std::vector<std::byte> before;  // position of the input before it; for every kPositionInterval-th
     bool done = false;
   };
-  static constexpr std::uint64_t kEvery = 32;  // a position costs some 100 ns
+  static constexpr std::uint64_t kPositionInterval = 32;  // saving a position costs about 100 ns
 
   Kind kind() const noexcept override { return kind_; }
 
-  /// REQUIRES: the mutex.
+  /// REQUIRES: mutex_ is held.
   bool ready() const { return !results_.empty() ? results_.front().done : ended_; }
   void await_ready() {
-    const CancellationCallback wake([this] {
+    const CancellationCallback notify([this] {
       const std::lock_guard lock(mutex_);
       ready_.notify_all();
     });
@@ -103,7 +104,7 @@ class BackgroundCursor final : public OneInputCursor<In, Out> {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
     }
-    room_.notify_all();
+    not_full_.notify_all();
     for (auto& thread : threads_) thread.join();
     threads_.clear();
     results_.clear();
@@ -113,16 +114,16 @@ class BackgroundCursor final : public OneInputCursor<In, Out> {
     while (true) {
       std::optional<In> element;
       std::exception_ptr error;
-      Result* result = nullptr;  // a deque does not move what stays in it
+      Result* result = nullptr;  // stays valid: a deque does not move its elements
       {
-        const std::lock_guard turn(input_mutex_);  // elements are taken, and their results lined up, in order
+        const std::lock_guard turn(input_mutex_);  // keeps elements and results in order
         std::unique_lock lock(mutex_);
-        room_.wait(lock, [this] { return stopping_ || ended_ || results_.size() < ahead_.elements; });
+        not_full_.wait(lock, [this] { return stopping_ || ended_ || results_.size() < ahead_.elements; });
         if (stopping_ || ended_) return;
         lock.unlock();
         std::vector<std::byte> before;
         try {
-          if (taken_++ % kEvery == 0) before = this->input_->saved();
+          if (taken_++ % kPositionInterval == 0) before = this->input_->saved();
           element = this->input_->next();
         } catch (...) {
           error = std::current_exception();
@@ -131,7 +132,7 @@ class BackgroundCursor final : public OneInputCursor<In, Out> {
         if (!element && !error) {
           ended_ = true;
           ready_.notify_all();
-          room_.notify_all();
+          not_full_.notify_all();
           return;
         }
         result = &results_.emplace_back();
@@ -163,7 +164,7 @@ class BackgroundCursor final : public OneInputCursor<In, Out> {
     begin();
     since_ = capstan::read<std::uint64_t>(in);
     this->input_->pass(since_);
-    taken_ = 1;  // base_ and since_ stay right until the next kept position
+    taken_ = 1;  // the restored base_ and since_ stay valid until the next saved position
   }
 
   std::function<Out(In)> function_;
@@ -172,10 +173,10 @@ class BackgroundCursor final : public OneInputCursor<In, Out> {
   std::vector<std::byte> base_;
   std::uint64_t since_ = 0;
 
-  std::mutex input_mutex_;  // the input, and taken_
+  std::mutex input_mutex_;  // protects the input and taken_
   std::uint64_t taken_ = 0;
-  mutable std::mutex mutex_;  // all below
-  std::condition_variable ready_, room_;
+  mutable std::mutex mutex_;  // protects all members below
+  std::condition_variable ready_, not_full_;
   std::deque<Result> results_;
   bool ended_ = false;
   bool stopping_ = false;

@@ -1,4 +1,4 @@
-// batch_of.hpp -- what a batch is: something that has a size and can be cut and joined.
+// batch_of.hpp -- BatchOf and Batch: types that have a size and can be divided and concatenated.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace capstan {
 
-/// Customisation point: how many examples a batch holds, and a part of one. Known for std::vector, Array
-/// (along axis 0), and pairs and tuples of batches of one size.
+/// Customization point: the number of examples in a batch, a slice of it, and concatenation. Defined for
+/// std::vector, Array (along axis 0), and pairs and tuples of batches of equal size.
 template <class B>
 struct BatchOf;
 
@@ -40,7 +40,8 @@ template <class T>
 struct BatchOf<Array<T>> {
   static std::int64_t size(const Array<T>& batch) {
     if (batch.rank() == 0) {
-      throw Error(Code::invalid_argument, "a scalar is no batch: batch the dataset before it is distributed");
+      throw Error(Code::invalid_argument,
+                  "batch: found a scalar, expected an array; batch the dataset before distributing it");
     }
     return batch.shape[0];
   }
@@ -53,8 +54,9 @@ struct BatchOf<Array<T>> {
   }
   static void append(Array<T>& batch, Array<T> part) {
     if (!std::equal(batch.shape.begin() + 1, batch.shape.end(), part.shape.begin() + 1, part.shape.end())) {
-      throw Error(Code::invalid_argument, "batches of shapes " + to_string(batch.shape) + " and " +
-                                              to_string(part.shape) + " do not fit together");
+      throw Error(Code::invalid_argument, "batch: found arrays of shapes " + to_string(batch.shape) +
+                                              " and " + to_string(part.shape) +
+                                              ", expected equal shapes after axis 0");
     }
     batch.shape[0] += part.shape[0];
     batch.values.insert(batch.values.end(), part.values.begin(), part.values.end());
@@ -76,9 +78,8 @@ struct TupleBatch {
         batch);
     for (const std::int64_t other : sizes) {
       if (other != sizes[0]) {
-        throw Error(Code::invalid_argument, "the parts of a batch hold " + std::to_string(sizes[0]) +
-                                                " and " + std::to_string(other) +
-                                                " examples; they must hold as many");
+        throw Error(Code::invalid_argument, "batch: found parts of " + std::to_string(sizes[0]) + " and " +
+                                                std::to_string(other) + " examples, expected equal numbers");
       }
     }
     return sizes[0];

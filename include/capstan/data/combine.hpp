@@ -1,4 +1,4 @@
-// combine.hpp -- streams one after the other and side by side: repeat, concatenate, zip.
+// combine.hpp -- operators that combine streams: repeat, concatenate, zip.
 #pragma once
 
 #include <exception>
@@ -9,7 +9,7 @@
 
 namespace capstan::data {
 
-/// `count` iterations of the input; -1 for ever. An iteration that gives nothing is the end of it.
+/// `count` iterations of the input; -1: endless. Ends at an iteration without elements.
 template <class T>
 class RepeatNode : public PassThrough<RepeatNode<T>, T> {
  public:
@@ -60,7 +60,7 @@ class RepeatNode : public PassThrough<RepeatNode<T>, T> {
       this->input_->load(in);
     }
     std::int64_t count_, done_ = 0;
-    bool any_ = false;  // this iteration gave something
+    bool any_ = false;  // this iteration returned an element
   };
 
   std::int64_t count_;
@@ -106,7 +106,7 @@ class ConcatenateNode : public ManyInputs<ConcatenateNode<T>, T, T> {
   };
 };
 
-/// One element of each input, as long as all have one.
+/// One element of each input per element, up to the end of the shortest input.
 template <class Out, class... In>
 class ZipNode : public Node<Out> {
  public:
@@ -137,9 +137,9 @@ class ZipNode : public Node<Out> {
               [](const auto&... node) { return std::tuple<std::unique_ptr<Cursor<In>>...>{node->open()...}; },
               nodes)) {}
     std::optional<Out> next() override {
-      if (ended_) return std::nullopt;  // longer inputs may have errors to come
+      if (ended_) return std::nullopt;  // longer inputs may still throw
       std::tuple<std::optional<In>...> values;
-      std::exception_ptr error;  // the others go on all the same, so that they stay in step
+      std::exception_ptr error;  // the other inputs advance nevertheless, to stay in step
       const auto pull = [&error](auto& input, auto& value) {
         try {
           value = input->next();

@@ -1,4 +1,4 @@
-// elements.hpp -- operators that look at one element after the other: map, filter, batch, take, skip, shard.
+// elements.hpp -- element-wise operators: map, filter, batch, take, skip, shard.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace capstan {
 
-/// Given to Dataset::shard for both numbers: AutoShardPolicy::hint fills them in.
+/// Both arguments of Dataset::shard for AutoShardPolicy::hint, which replaces them.
 inline constexpr std::int64_t kShardHint = -1;
 
 }  // namespace capstan
@@ -75,7 +75,7 @@ class FilterNode : public PassThrough<FilterNode<T>, T> {
   std::function<bool(const T&)> keep_;
 };
 
-/// Collects `size` elements and makes one of them.
+/// Combines `size` elements into one.
 template <class In, class Out>
 class BatchNode : public OneInput<BatchNode<In, Out>, In, Out> {
  public:
@@ -118,7 +118,7 @@ class BatchNode : public OneInput<BatchNode<In, Out>, In, Out> {
     }
 
    private:
-    static constexpr std::size_t kMaxReserved = 65536;  // a batch may be asked to hold all there is
+    static constexpr std::size_t kMaxReserved = 65536;  // the batch size may be far larger than the dataset
     Kind kind() const noexcept override { return Kind::batch; }
     std::size_t size_;
     bool drop_remainder_;
@@ -130,7 +130,7 @@ class BatchNode : public OneInput<BatchNode<In, Out>, In, Out> {
   Combine combine_;
 };
 
-/// take and skip: the first `count` elements, or all but these; -1 is all.
+/// take and skip: the first `count` elements, or all others; -1 denotes all elements.
 template <class T>
 class CountedNode : public PassThrough<CountedNode<T>, T> {
  public:
@@ -198,9 +198,8 @@ class ShardNode : public PassThrough<ShardNode<T>, T> {
     if (count == kShardHint && index == kShardHint) return;
     require_at_least(count, 1, "shard: the number of shards");
     if (index < 0 || index >= count) {
-      throw Error(Code::invalid_argument, "shard: the index is " + std::to_string(index) + "; with " +
-                                              std::to_string(count) + " shards it must be 0 to " +
-                                              std::to_string(count - 1));
+      throw Error(Code::invalid_argument, "shard: the index is " + std::to_string(index) +
+                                              ", expected 0 to " + std::to_string(count - 1));
     }
   }
   Kind kind() const noexcept override { return Kind::shard; }
@@ -211,7 +210,7 @@ class ShardNode : public PassThrough<ShardNode<T>, T> {
   std::unique_ptr<Cursor<T>> open() const override {
     if (count_ == kShardHint) {
       throw Error(Code::failed_precondition,
-                  "shard(kShardHint, kShardHint) has no numbers yet: AutoShardPolicy::hint fills them in");
+                  "shard(kShardHint, kShardHint): the numbers are not set; use AutoShardPolicy::hint");
     }
     return std::make_unique<Reading>(this->input_->open(), *this);
   }
@@ -232,9 +231,10 @@ class ShardNode : public PassThrough<ShardNode<T>, T> {
       } while (seen_++ % count_ != index_);
       while (each_has_one_ && seen_ < count_) {
         if (!this->input_->next()) {
-          throw Error(Code::invalid_argument,
-                      "there are " + std::to_string(seen_) + " elements for " + std::to_string(count_) +
-                          " shards, so some would be empty: use fewer workers, or AutoShardPolicy::off");
+          throw Error(Code::invalid_argument, "shard: found " + std::to_string(seen_) +
+                                                  " elements, expected at least one for each of " +
+                                                  std::to_string(count_) +
+                                                  " shards; use fewer workers, or AutoShardPolicy::off");
         }
         ++seen_;
       }

@@ -1,4 +1,4 @@
-// interleave.hpp -- operators that run a function over a stream: interleave and transform.
+// interleave.hpp -- operators that apply a function to a stream: interleave and transform.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace capstan::data {
 
-/// Makes a pipeline of each of `cycle` elements and takes `block` elements from each in turn. One that ends
-/// is replaced by the next element's when its turn comes again, as in TensorFlow.
+/// Makes a pipeline from each of `cycle` elements and takes `block` elements from each in turn. A pipeline
+/// that ends is replaced by that of the next element at its next turn, as in TensorFlow.
 template <class In, class Out>
 class InterleaveNode : public OneInput<InterleaveNode<In, Out>, In, Out> {
  public:
@@ -61,7 +61,7 @@ class InterleaveNode : public OneInput<InterleaveNode<In, Out>, In, Out> {
     }
 
    private:
-    /// The cursor of one element; `before` is where the input stood before that element.
+    /// The cursor of one element; `before` is the input's position before that element.
     struct Slot {
       std::vector<std::byte> before;
       std::unique_ptr<Cursor<Out>> cursor;
@@ -108,15 +108,17 @@ class InterleaveNode : public OneInput<InterleaveNode<In, Out>, In, Out> {
       const bool ended = capstan::read<bool>(in);
       const auto slots = capstan::read<std::uint64_t>(in);
       if (slots != slots_.size() || at_ >= slots) {
-        throw Error(Code::invalid_argument, "this position is of an interleave of " + std::to_string(slots) +
-                                                ", this one is of " + std::to_string(slots_.size()));
+        throw Error(Code::invalid_argument, "position of another interleave: found a cycle of " +
+                                                std::to_string(slots) + ", expected " +
+                                                std::to_string(slots_.size()));
       }
       for (Slot& slot : slots_) {
         if (!capstan::read<bool>(in)) continue;
         this->input_->load(capstan::read<std::vector<std::byte>>(in));
         fill(slot);
-        if (!slot.cursor)
-          throw Error(Code::invalid_argument, "this position is of other data: it has ended early");
+        if (!slot.cursor) {
+          throw Error(Code::invalid_argument, "position of other data: the data end before the position");
+        }
         slot.cursor->load(in);
       }
       ended_ = ended;
@@ -133,7 +135,7 @@ class InterleaveNode : public OneInput<InterleaveNode<In, Out>, In, Out> {
   std::int64_t cycle_, block_;
 };
 
-/// Any function from a stream to a stream. A position is the number of calls and where the input began.
+/// A function from stream to stream. A position is the input's position at the start and the number of calls.
 template <class In, class Out>
 class TransformNode : public OneInput<TransformNode<In, Out>, In, Out> {
  public:

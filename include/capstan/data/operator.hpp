@@ -1,7 +1,7 @@
-// operator.hpp -- one step of a dataset's pipeline: what it says of itself, and what reads from it.
+// operator.hpp -- Operator, a step of a dataset's pipeline, and Cursor, which reads from it.
 //
-// A pipeline is a tree of immutable operators with sources as its leaves. Operators say enough of themselves
-// for sharding to rewrite a pipeline (capstan/input.hpp) without knowing what type of element passes through.
+// A pipeline is a tree of immutable operators whose leaves are sources. Operators expose enough properties
+// for sharding to rewrite a pipeline (capstan/input.hpp) without knowing the types of its elements.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +35,8 @@ enum class Kind : std::uint8_t {
   vector = 0,
   range = 1,
   generator = 2,
-  files = 3,       // a reader: elements come out of files
-  file_names = 4,  // the names themselves, for an interleave that opens them
+  files = 3,       // a reader: yields the contents of files
+  file_names = 4,  // yields file names, for an interleave that opens them
   map = 5,
   filter = 6,
   shuffle = 7,
@@ -50,20 +50,20 @@ enum class Kind : std::uint8_t {
   zip = 15,
   prefetch = 16,
   cache = 17,
-  transform = 18,  // a function from stream to stream: nobody can see through it
+  transform = 18,  // an arbitrary function from stream to stream
   rebatch = 19,
   legacy_rebatch = 20,
   group = 21,
-  function = 22,  // an Iterator made of a plain function
+  function = 22,  // an Iterator made from a plain function
   file = 23,      // one file of a reader
   side_by_side = 24,
 };
 
 CAPSTAN_API std::string_view to_string(Kind kind) noexcept;
 
-/// What is known of a pipeline's elements without reading one.
+/// Properties of a pipeline's elements that are known without reading one.
 struct BatchInfo {
-  std::int64_t size = -1;  // of every batch but perhaps the last; -1 when elements are no batches, or unknown
+  std::int64_t size = -1;  // of every batch but possibly the last; -1 if unknown, or elements are not batches
   bool always_full = false;  // no partial batch at the end
 };
 
@@ -71,10 +71,10 @@ class Operator;
 using OperatorPointer = std::shared_ptr<const Operator>;
 using Paths = std::vector<std::filesystem::path>;
 
-/// How another rank makes an operator: by a function that every rank of the binary has (RegisteredMaker). Its
-/// parameters are a dataset for each input, and then what `write_arguments` writes.
+/// How another rank makes an operator: by a function that every rank of the binary registers
+/// (RegisteredMaker). Its parameters are one dataset per input, then the output of `write_arguments`.
 struct Recipe {
-  const std::uint32_t* function = nullptr;  // which is not known before the program is loaded
+  const std::uint32_t* function = nullptr;  // valid once static initialization is complete
   std::function<void(Writer&)> write_arguments = {};
 };
 
@@ -82,32 +82,32 @@ class CAPSTAN_API Operator : public std::enable_shared_from_this<Operator> {
  public:
   virtual ~Operator();
 
-  /// Before it is shared.
+  /// Must be called before the operator is shared.
   void set_recipe(Recipe recipe) { recipe_ = std::move(recipe); }
-  /// Appends what read<Dataset<T>> makes this pipeline of, on any rank of the binary. Throws
-  /// Error(invalid_argument) naming the operator for one that has no recipe.
+  /// Appends a description from which read<Dataset<T>> recreates this pipeline on any rank of the binary.
+  /// Throws Error(invalid_argument) naming the first operator that has no recipe.
   void describe(Writer& out) const;
 
   virtual Kind kind() const noexcept = 0;
   virtual std::vector<OperatorPointer> inputs() const { return {}; }
   virtual BatchInfo batches() const { return {}; }
-  /// It repeats what it is given without an end. A generator may be endless and is not known to be.
+  /// Whether it is known to repeat its input endlessly. An endless generator is not known to be endless.
   virtual bool endless() const;
-  /// Of a reader, or of file_names.
+  /// The files of a reader or of file_names; empty for all others.
   virtual Paths files() const { return {}; }
 
-  /// The same operator on other inputs, as many as it has, of the same types of element.
+  /// The same operator on other inputs, of the same number and element types.
   virtual OperatorPointer with_inputs(const std::vector<OperatorPointer>&) const {
     return shared_from_this();
   }
-  /// The same reader of other files.
+  /// The same reader for other files; null for operators that are not readers.
   virtual OperatorPointer with_files(Paths) const { return nullptr; }
-  /// Elements index, index + count, ... of this one. With `each_has_one`, a shard that has an element throws
-  /// Error(invalid_argument) when there are fewer than `count`.
+  /// Elements index, index + count, ... of this operator. With `each_has_one`, a shard that has an element
+  /// throws Error(invalid_argument) if there are fewer elements than `count`.
   virtual OperatorPointer sharded(std::int64_t count, std::int64_t index, bool each_has_one) const = 0;
-  /// A shard whose numbers were left open (kShardHint), with them filled in; null for all others.
+  /// A shard with placeholder arguments (kShardHint), with its arguments set; null for all others.
   virtual OperatorPointer with_shard(std::int64_t, std::int64_t) const { return nullptr; }
-  /// A rebatch as one that cuts each batch into `pieces`; null for all others.
+  /// A rebatch replaced by one that cuts each batch into `pieces`; null for all others.
   virtual OperatorPointer with_pieces(std::int64_t) const { return nullptr; }
 
  protected:
@@ -119,7 +119,7 @@ class CAPSTAN_API Operator : public std::enable_shared_from_this<Operator> {
   Recipe recipe_;
 };
 
-/// Reads a pipeline once, or again after `rewind`. One thread at a time.
+/// Reads a pipeline once, or again after each `rewind`. One thread at a time.
 template <class T>
 class Cursor {
  public:
@@ -128,12 +128,13 @@ class Cursor {
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 
-  /// Nothing at the end, and from then on. What it throws belongs to one element unless said otherwise.
+  /// Returns nullopt at the end and thereafter. An error replaces one element unless documented otherwise.
   virtual std::optional<T> next() = 0;
-  /// Starts the next iteration: shuffles may give another order.
+  /// Starts the next iteration; the order of a shuffle may change.
   virtual void rewind() = 0;
 
-  /// Where it stands, as bytes; `load` of another cursor of the same pipeline goes on from there.
+  /// Serializes the position; `load`, also by another cursor of the same pipeline, resumes from it. `load`
+  /// throws Error(invalid_argument) for a position of another pipeline.
   void save(Writer& out) const {
     capstan::write(out, kind());
     write_state(out);
@@ -141,8 +142,8 @@ class Cursor {
   void load(Reader& in) {
     const auto found = capstan::read<Kind>(in);
     if (found != kind()) {
-      throw Error(Code::invalid_argument, "this position is of another pipeline: it has '" +
-                                              std::string(to_string(found)) + "' where this one has '" +
+      throw Error(Code::invalid_argument, "position of another pipeline: found '" +
+                                              std::string(to_string(found)) + "', expected '" +
                                               std::string(to_string(kind())) + "'");
     }
     read_state(in);
@@ -157,13 +158,13 @@ class Cursor {
     load(in);
   }
 
-  /// Goes on by `calls` calls of next(), whatever they give or throw.
+  /// Makes `calls` calls of next(), ignoring results and errors.
   void pass(std::uint64_t calls) {
     for (; calls > 0; --calls) {
       try {
         (void)next();
       } catch (const std::exception&) {
-        // It was thrown once already, before the position was taken.
+        // Already thrown once, before the position was saved.
       }
     }
   }
@@ -187,11 +188,11 @@ using NodePointer = std::shared_ptr<const Node<T>>;
 template <class T>
 NodePointer<T> node_as(const OperatorPointer& node) {
   auto typed = std::dynamic_pointer_cast<const Node<T>>(node);
-  if (!typed) throw Error(Code::internal, "an operator was given an input of another type of element");
+  if (!typed) throw Error(Code::internal, "pipeline operator: found an input with another element type");
   return typed;
 }
 
-/// An operator with one input. `Derived` is copied when its input changes.
+/// An operator with one input. Replacing the input copies `Derived`.
 template <class Derived, class In, class Out>
 class OneInput : public Node<Out> {
  public:
@@ -207,7 +208,7 @@ class OneInput : public Node<Out> {
   NodePointer<In> input_;
 };
 
-/// An operator with any number of inputs of one type. `Derived` is made of them.
+/// An operator with any number of inputs of one type. `Derived` is constructed from them.
 template <class Derived, class In, class Out>
 class ManyInputs : public Node<Out> {
  public:
@@ -223,10 +224,10 @@ class ManyInputs : public Node<Out> {
   std::vector<NodePointer<In>> inputs_;
 };
 
-/// What is known of elements of which each is made of one element of every input, or is one of theirs.
+/// Properties of elements each of which combines one element of every input, or is an element of one input.
 CAPSTAN_API BatchInfo batches_of(const std::vector<OperatorPointer>& inputs);
 
-/// For operators that let batches pass as they are.
+/// Base of operators that do not change batches.
 template <class Derived, class T>
 class PassThrough : public OneInput<Derived, T, T> {
  public:
@@ -246,7 +247,8 @@ class OneInputCursor : public Cursor<Out> {
   std::unique_ptr<Cursor<In>> input_;
 };
 
-/// Error(invalid_argument) "batch: the size is 0; it must be 1 or more".
+/// Throws Error(invalid_argument) if value < least: "batch: the size is 0; it must be 1 or more". `what`
+/// names the value.
 CAPSTAN_API void require_at_least(std::int64_t value, std::int64_t least, const char* what);
 
 }  // namespace capstan::data

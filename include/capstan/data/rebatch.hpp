@@ -1,4 +1,4 @@
-// rebatch.hpp -- operators that cut batches anew.
+// rebatch.hpp -- operators that change the sizes of batches.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace capstan::data {
 
-/// Holds a batch of the input while it is given piece by piece. A position is where the input stood before
-/// that batch.
+/// Holds a batch of the input while pieces of it are returned. A position is the input's position before that
+/// batch.
 template <Batch T>
 class CuttingCursor : public OneInputCursor<T, T> {
  protected:
   using OneInputCursor<T, T>::OneInputCursor;
-  /// The next batch in place of this one. At the end this one stays, behind an error it is gone: a position
-  /// before it would meet the error again.
+  /// Replaces the current batch by the next one. Keeps it at the end; discards it on an error, since a
+  /// position before it would repeat the error.
   bool pull() {
     auto before = this->input_->saved();
     std::optional<T> batch;
@@ -47,7 +47,7 @@ class CuttingCursor : public OneInputCursor<T, T> {
     if (!pull()) throw ended_early();
   }
   static Error ended_early() {
-    return Error(Code::invalid_argument, "this position is of other data: it has ended early");
+    return Error(Code::invalid_argument, "position of other data: the data end before the position");
   }
 
   std::optional<T> batch_;
@@ -56,8 +56,8 @@ class CuttingCursor : public OneInputCursor<T, T> {
   std::vector<std::byte> before_;
 };
 
-/// Batches of the sizes given, over and over, whatever the input's are. A size of 0 gives an empty batch. The
-/// last may be smaller.
+/// Batches of the given sizes, repeated cyclically, whatever the sizes of the input's. A size of 0 yields an
+/// empty batch. The last batch may be smaller.
 template <Batch T>
 class RebatchNode : public OneInput<RebatchNode<T>, T, T> {
  public:
@@ -65,10 +65,10 @@ class RebatchNode : public OneInput<RebatchNode<T>, T, T> {
       : OneInput<RebatchNode, T, T>(std::move(input)),
         sizes_(std::move(sizes)),
         drop_remainder_(drop_remainder) {
-    if (sizes_.empty()) throw Error(Code::invalid_argument, "rebatch: no sizes were given");
+    if (sizes_.empty()) throw Error(Code::invalid_argument, "rebatch: found no sizes, expected at least one");
     for (const std::int64_t size : sizes_) require_at_least(size, 0, "rebatch: a size");
     if (*std::max_element(sizes_.begin(), sizes_.end()) == 0) {
-      throw Error(Code::invalid_argument, "rebatch: all sizes are 0, so it would never end");
+      throw Error(Code::invalid_argument, "rebatch: all sizes are 0, expected at least one above 0");
     }
   }
   Kind kind() const noexcept override { return Kind::rebatch; }
@@ -88,18 +88,18 @@ class RebatchNode : public OneInput<RebatchNode<T>, T, T> {
     Reading(std::unique_ptr<Cursor<T>> input, std::vector<std::int64_t> sizes, bool drop_remainder)
         : CuttingCursor<T>(std::move(input)), sizes_(std::move(sizes)), drop_remainder_(drop_remainder) {}
     std::optional<T> next() override {
-      const std::int64_t wanted = sizes_[turn_];
+      const std::int64_t target = sizes_[turn_];
       std::optional<T> out;
-      // Empty batches are given without looking whether more will follow, as in TensorFlow.
-      if (wanted == 0 && (this->batch_ || pull())) out = BatchOf<T>::slice(*this->batch_, 0, 0);
-      for (std::int64_t got = 0; got < wanted;) {
+      // Empty batches are returned without checking whether more data follow, as in TensorFlow.
+      if (target == 0 && (this->batch_ || pull())) out = BatchOf<T>::slice(*this->batch_, 0, 0);
+      for (std::int64_t filled = 0; filled < target;) {
         if (at_ == size_ && !pull()) {
           if (drop_remainder_) return std::nullopt;
           break;
         }
-        const std::int64_t end = std::min(at_ + wanted - got, size_);
+        const std::int64_t end = std::min(at_ + target - filled, size_);
         T part = BatchOf<T>::slice(*this->batch_, at_, end);
-        got += end - at_;
+        filled += end - at_;
         at_ = end;
         if (out) {
           BatchOf<T>::append(*out, std::move(part));
@@ -107,7 +107,7 @@ class RebatchNode : public OneInput<RebatchNode<T>, T, T> {
           out = std::move(part);
         }
       }
-      if (out && wanted > 0 && BatchOf<T>::size(*out) == 0) return std::nullopt;
+      if (out && target > 0 && BatchOf<T>::size(*out) == 0) return std::nullopt;
       if (out) turn_ = (turn_ + 1) % sizes_.size();
       return out;
     }
@@ -146,14 +146,14 @@ class RebatchNode : public OneInput<RebatchNode<T>, T, T> {
     std::vector<std::int64_t> sizes_;
     bool drop_remainder_;
     std::uint64_t turn_ = 0;
-    std::int64_t size_ = 0, at_ = 0;  // of batch_; what is before at_ was given
+    std::int64_t size_ = 0, at_ = 0;  // size of batch_, and examples of it returned
   };
 
   std::vector<std::int64_t> sizes_;
   bool drop_remainder_;
 };
 
-/// Each batch in `pieces`, all of the size of the first, rounded up: the last may be smaller or empty.
+/// Cuts each batch into `pieces` of equal size, rounded up: the last ones may be smaller or empty.
 template <Batch T>
 class LegacyRebatchNode : public OneInput<LegacyRebatchNode<T>, T, T> {
  public:
@@ -202,7 +202,7 @@ class LegacyRebatchNode : public OneInput<LegacyRebatchNode<T>, T, T> {
       if (given_ < 0 || given_ > pieces_) throw this->ended_early();
       CuttingCursor<T>::read_state(in);
     }
-    std::int64_t pieces_, given_ = 0;  // of batch_
+    std::int64_t pieces_, given_ = 0;  // pieces of batch_ returned
   };
 
   std::int64_t pieces_;

@@ -1,4 +1,4 @@
-// shuffle.hpp -- a random order through a buffer of bounded size.
+// shuffle.hpp -- random order of elements by means of a bounded buffer.
 #pragma once
 
 #include <atomic>
@@ -9,14 +9,15 @@
 
 namespace capstan::data {
 
-/// Random numbers that depend on a key and a counter alone, the same on every machine (SplitMix64).
+/// A hash for random numbers that depend only on a key and a counter, equal on every machine (SplitMix64).
 inline std::uint64_t mixed(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
 }
-/// In [0, bound). The bias of a 64-bit multiplication is below 2^-32 for any buffer that fits in memory.
+/// Returns a number in [0, bound). The bias of the 64-bit multiplication is below 2^-32 for any buffer that
+/// fits in memory.
 inline std::uint64_t random_below(std::uint64_t bound, std::uint64_t key, std::uint64_t counter) noexcept {
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((static_cast<Wide>(mixed(key ^ mixed(counter))) * bound) >> 64);
@@ -28,16 +29,16 @@ struct ShuffleOrder {
   bool reshuffle = true;
 };
 
-/// Gives an element drawn from the buffer, then fills its place with the next of the input. A position does
-/// not hold the buffer but how to get to it: where the input stood at the start of the iteration, and how
-/// many elements were given since.
+/// Returns an element drawn from the buffer and replaces it by the next element of the input. A position
+/// holds, instead of the buffer, the input's position at the start of the iteration and the number of
+/// elements returned since.
 template <class T>
 class ShuffleNode : public PassThrough<ShuffleNode<T>, T> {
  public:
   ShuffleNode(NodePointer<T> input, std::int64_t buffer, ShuffleOrder order)
       : PassThrough<ShuffleNode, T>(std::move(input)), buffer_(buffer), order_(order) {
     require_at_least(buffer, 1, "shuffle: the buffer size");
-    if (!order_.has_seed && !order_.reshuffle) {  // one order for all iterations, but a random one
+    if (!order_.has_seed && !order_.reshuffle) {  // random, but equal for all iterations
       order_.seed = random_seed();
       order_.has_seed = true;
     }
@@ -77,7 +78,7 @@ class ShuffleNode : public PassThrough<ShuffleNode<T>, T> {
         }
       }
       if (buffer_.empty()) {
-        --calls_;  // asking again at the end changes nothing
+        --calls_;  // calls after the end do not count
         return std::nullopt;
       }
       const auto chosen = random_below(buffer_.size(), key_, given_++);
@@ -128,7 +129,7 @@ class ShuffleNode : public PassThrough<ShuffleNode<T>, T> {
 
   std::int64_t buffer_;
   ShuffleOrder order_;
-  // How many iterators were made: with reshuffling each has an order of its own.
+  // Number of iterators made: with reshuffling, each has its own order.
   std::shared_ptr<std::atomic<std::uint64_t>> iterators_ = std::make_shared<std::atomic<std::uint64_t>>(0);
 };
 

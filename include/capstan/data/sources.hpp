@@ -1,4 +1,4 @@
-// sources.hpp -- where a pipeline begins: a vector, a range, a function, files.
+// sources.hpp -- sources of a pipeline: a vector, a range, a function, files.
 #pragma once
 
 #include <functional>
@@ -57,8 +57,8 @@ template <class T>
 class RangeNode : public Node<T> {
  public:
   RangeNode(T start, T stop, T step) : start_(start), step_(step) {
-    if (step == 0) throw Error(Code::invalid_argument, "range: the step is 0; it must not be");
-    // As wide as a difference of two T can be.
+    if (step == 0) throw Error(Code::invalid_argument, "range: the step is 0, expected another value");
+    // Computed in unsigned arithmetic: a difference of two T may not fit in T.
     const auto distance = step > 0 ? static_cast<std::uint64_t>(stop) - static_cast<std::uint64_t>(start)
                                    : static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(stop);
     const auto stride =
@@ -91,12 +91,12 @@ class RangeNode : public Node<T> {
   std::uint64_t count_;
 };
 
-/// A function that gives elements until it gives nothing.
+/// A function that returns elements, then nullopt.
 template <class T>
 using Next = std::function<std::optional<T>()>;
 
-/// `make` is called for every iteration. A position is the number of calls: going back to it calls the
-/// function as often again.
+/// Calls `make` for each iteration. A position is the number of calls of its result: restoring it repeats
+/// these calls.
 template <class T>
 class GeneratorNode : public Node<T> {
  public:
@@ -138,11 +138,11 @@ class GeneratorNode : public Node<T> {
   std::function<Next<T>()> make_;
 };
 
-/// Opens one file as a cursor. Throws Error for a file that cannot be read.
+/// Opens one file as a cursor. Throws Error if the file cannot be read.
 template <class T>
 using OpenFile = std::function<std::unique_ptr<Cursor<T>>(const std::filesystem::path&)>;
 
-/// Files one after the other.
+/// The elements of files, one file after another.
 template <class T>
 class FilesNode : public Node<T> {
  public:
@@ -184,9 +184,9 @@ class FilesNode : public Node<T> {
       at_ = capstan::read<std::uint64_t>(in);
       if (!capstan::read<bool>(in)) return;
       if (at_ >= files_.size()) {
-        throw Error(Code::invalid_argument, "this position is in file " + std::to_string(at_ + 1) + " of " +
-                                                std::to_string(files_.size()) +
-                                                ": the files are not the same");
+        throw Error(Code::invalid_argument, "position of other files: found file number " +
+                                                std::to_string(at_ + 1) + ", expected at most " +
+                                                std::to_string(files_.size()));
       }
       file_ = open_(files_[at_]);
       file_->load(in);

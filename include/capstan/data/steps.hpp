@@ -1,4 +1,4 @@
-// steps.hpp -- operators that give one element to each replica of a worker.
+// steps.hpp -- operators that produce one element for each replica of a worker.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace capstan::data {
 
-/// A step in which some replicas have no element: with empty batches in their place. Nothing when no replica
-/// has an example, or when elements are no batches.
+/// Completes a step in which some replicas have no element with empty batches. Returns nullopt if no replica
+/// has an example, or if elements are not batches.
 template <class T>
 std::optional<PerReplica<T>> filled(std::vector<std::optional<T>> parts) {
   if constexpr (Batch<T>) {
@@ -33,9 +33,9 @@ std::optional<PerReplica<T>> filled(std::vector<std::optional<T>> parts) {
   }
 }
 
-/// `size` elements at a time, one a replica. At the end, replicas without an element get an empty batch;
-/// where there is no such thing (elements that are no batches, or batches that are always full) the elements
-/// left over are dropped. A last step of empty batches alone is no step.
+/// Groups `size` elements, one per replica. At the end, replicas without an element get an empty batch;
+/// leftover elements that are not batches, or are batches that are always full, are dropped. A last step of
+/// empty batches only is omitted.
 template <class T>
 class GroupNode : public OneInput<GroupNode<T>, T, PerReplica<T>> {
  public:
@@ -80,8 +80,8 @@ class GroupNode : public OneInput<GroupNode<T>, T, PerReplica<T>> {
   std::int64_t size_;
 };
 
-/// One element of each input: a pipeline for each replica. Goes on until all have ended, unless batches are
-/// always full.
+/// One element of each input, with one pipeline per replica. Ends when all inputs have ended, or, if batches
+/// are always full, when one has.
 template <class T>
 class SideBySideNode : public ManyInputs<SideBySideNode<T>, T, PerReplica<T>> {
  public:
@@ -103,7 +103,7 @@ class SideBySideNode : public ManyInputs<SideBySideNode<T>, T, PerReplica<T>> {
     std::optional<PerReplica<T>> next() override {
       if (ended_) return std::nullopt;
       std::vector<std::optional<T>> parts;
-      std::exception_ptr error;  // the others go on all the same, so that they stay in step
+      std::exception_ptr error;  // the other inputs advance nevertheless, to stay in step
       for (auto& input : inputs_) {
         parts.emplace_back();
         try {

@@ -1,4 +1,4 @@
-// caching_scope.hpp -- CachingScope: whole reads of a variable that are made once and used again.
+// caching_scope.hpp -- CachingScope: caches reads of complete variables.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,16 @@ namespace strategy {
 class ReadCache;
 }
 
-/// While it lives, the first whole read of each variable (`pull()` and `read()`) on this thread is kept, and
-/// later ones return what it returned, without asking a ps. Assignments and pushes go through to the ps; what
-/// was read before stays as it was until the scope ends. Parts of a variable (lookups, `pull(first_row,
-/// out)`, `at`, slices, embeddings) are always read anew. Costs a copy of each variable that is read whole.
+/// Caches, on the thread that opened it, the first complete read (`pull()` or `read()`) of each variable;
+/// later complete reads return the cached values without contacting a ps. Assignments and pushes go to the
+/// ps, but the cached values stay unchanged until the scope ends. Partial reads (lookups, `pull(first_row,
+/// out)`, `at`, slices, embeddings) are never cached. Costs one copy of each variable that is read
+/// completely.
 ///
-/// For the thread that opened it, which must also end it; one in a closure ends with the closure at the
-/// latest.
+/// Used by one thread, which must also destroy it. A scope opened in a closure must end within the closure.
 class CAPSTAN_API CachingScope {
  public:
-  /// Throws Error(invalid_argument) inside of another one of the same thread.
+  /// Throws Error(invalid_argument) if this thread already has an open CachingScope.
   CachingScope();
   ~CachingScope();
   CachingScope(const CachingScope&) = delete;

@@ -1,4 +1,4 @@
-// const_span.hpp -- elements that a call reads: a span that also takes a list in braces.
+// const_span.hpp -- ConstSpan: a read-only span that also accepts a braced list.
 #pragma once
 
 #include <initializer_list>
@@ -6,8 +6,8 @@
 
 namespace capstan {
 
-/// std::span<const T> with the constructor that C++26 gives it: `v.assign({1, 2, 3})`. For parameters alone,
-/// since a list lives until the end of the statement that it is written in.
+/// std::span<const T> with the initializer-list constructor of C++26: `v.assign({1, 2, 3})`. For parameters
+/// only: a braced list lives until the end of the full expression.
 template <class T>
 class ConstSpan : public std::span<const T> {
  public:

@@ -1,4 +1,4 @@
-// coordinator_statistics.hpp -- what a coordinator has done so far, and how long it took.
+// coordinator_statistics.hpp -- counts and latency histograms of a coordinator.
 #pragma once
 
 #include <array>
@@ -8,10 +8,10 @@
 
 namespace capstan {
 
-/// Times, by powers of two: bucket i holds those below bound(i) and not below the bound before.
+/// Durations in power-of-two buckets: bucket i counts those in [bound(i - 1), bound(i)).
 struct Histogram {
   static constexpr std::size_t kBuckets = 32;
-  /// In seconds: 1.024 us, twice that, ... The last bucket has no upper bound.
+  /// Upper bound of a bucket in seconds: 1.024 us, 2.048 us, ... The last bucket is unbounded.
   static constexpr double bound(std::size_t bucket) {
     return static_cast<double>(std::uint64_t{1024} << bucket) * 1e-9;
   }
@@ -21,7 +21,7 @@ struct Histogram {
   }
 
   std::uint64_t count = 0;
-  double seconds = 0;  ///< all together
+  double seconds = 0;  ///< sum of all durations
   std::array<std::uint64_t, kBuckets> buckets{};
 
   void add(std::uint64_t nanoseconds) {
@@ -29,35 +29,36 @@ struct Histogram {
     seconds += static_cast<double>(nanoseconds) * 1e-9;
     ++buckets[bucket_of(nanoseconds)];
   }
-  /// The bound of the bucket below which this part of the times lies, in seconds; 0 when there are none.
+  /// Returns the upper bound, in seconds, of the bucket that contains quantile `part` (0 to 1); 0 if the
+  /// histogram is empty.
   double quantile(double part) const {
-    const double wanted = part * static_cast<double>(count);
+    const double rank = part * static_cast<double>(count);
     std::uint64_t below = 0;
     for (std::size_t i = 0; i < kBuckets; ++i) {
       below += buckets[i];
-      if (below > 0 && static_cast<double>(below) >= wanted) return bound(i);
+      if (below > 0 && static_cast<double>(below) >= rank) return bound(i);
     }
     return 0;
   }
 };
 
+/// Counts of closures and times since the coordinator's start. Covers closures for any worker and for one.
 struct CoordinatorStatistics {
-  std::uint64_t scheduled =
-      0;  ///< since the coordinator's start, of any worker and of one, as all counts here
-  std::uint64_t finished = 0;            ///< well
-  std::uint64_t failed = 0;              ///< by themselves, by an argument, or by their deadline
+  std::uint64_t scheduled = 0;
+  std::uint64_t finished = 0;            ///< ended without an error
+  std::uint64_t failed = 0;              ///< by their own error, an argument's error, or their deadline
   std::uint64_t cancelled = 0;           ///< by an earlier error
-  std::uint64_t deadlines_exceeded = 0;  ///< of `failed`
-  std::uint64_t moved = 0;               ///< taken from a worker that was busy, or died, and queued again
-  std::uint64_t queued = 0;              ///< now
-  std::uint64_t waiting = 0;             ///< now, for arguments
-  std::uint64_t running = 0;             ///< now handed to a worker
+  std::uint64_t deadlines_exceeded = 0;  ///< included in `failed`
+  std::uint64_t moved = 0;               ///< taken back from a busy or dead worker and queued again
+  std::uint64_t queued = 0;              ///< current number
+  std::uint64_t waiting = 0;             ///< current number that wait for arguments
+  std::uint64_t running = 0;             ///< current number handed to workers
 
-  Histogram execution;  ///< of each closure that ended on a worker, measured there
-  /// From schedule to a worker, of one closure in 32 and of those that found nothing queued before them. The
-  /// clock is not asked for each: it takes as long as all the rest.
+  Histogram execution;  ///< run time of each closure that ended on a worker, measured there
+  /// Time from schedule to dispatch, sampled: one closure in 32, and those scheduled to an empty queue.
+  /// Reading the clock for every closure would double the cost of scheduling.
   Histogram queueing;
-  Histogram fetch;  ///< how long each fetch waited
+  Histogram fetch;  ///< time that each fetch blocked
 };
 
 }  // namespace capstan

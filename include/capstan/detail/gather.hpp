@@ -1,8 +1,7 @@
-// gather.hpp -- the arrays of several replicas become one, end to end along an axis, in the order of the
-// replicas.
+// gather.hpp -- concatenates the arrays of several replicas along an axis, in replica order.
 //
-// Structures are gathered member by member, as in reduce.hpp. A vector of numbers, bools or words is an array
-// of rank 1.
+// Structures are gathered member by member, as in reduce.hpp. A vector of numbers, bools or strings is an
+// array of rank 1.
 #pragma once
 
 #include <algorithm>
@@ -20,25 +19,24 @@
 
 namespace capstan::detail {
 
-/// Elements of a vector that is an array of rank 1.
+/// Element types for which a vector is an array of rank 1.
 template <class T>
 concept Scalar = Number<T> || std::is_same_v<T, bool> || std::is_same_v<T, std::string>;
 
 template <class T>
 struct Gathering {
   static T of(Parts<T>, std::int64_t) {
-    throw Error(Code::invalid_argument,
-                "gather: a scalar has no axis to gather along; give an array of rank 1 or more");
+    throw Error(Code::invalid_argument, "gather: found a scalar, expected an array of rank 1 or more");
   }
 };
 
 template <class T>
 T gather_parts(Parts<T> parts, std::int64_t axis) {
-  if (parts.empty()) throw Error(Code::invalid_argument, "gather: there are values of no replica");
+  if (parts.empty()) throw Error(Code::invalid_argument, "gather: found no values, expected one per replica");
   return Gathering<T>::of(parts, axis);
 }
 
-/// The shape of the whole. Throws Error(invalid_argument) for parts that do not fit together.
+/// Returns the shape of the concatenation. Throws Error(invalid_argument) for incompatible shapes.
 CAPSTAN_API Shape gathered_shape(std::span<const Shape* const> shapes, std::int64_t axis);
 
 template <class T>
@@ -46,19 +44,19 @@ struct Gathering<Array<T>> {
   static Array<T> of(Parts<Array<T>> parts, std::int64_t axis) {
     std::vector<const Shape*> shapes;
     for (const Array<T>* part : parts) shapes.push_back(&part->shape);
-    Array<T> whole(gathered_shape(shapes, axis));
+    Array<T> result(gathered_shape(shapes, axis));
     const auto along =
-        static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(whole.rank()) : axis);
+        static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(result.rank()) : axis);
     std::size_t outer = 1;
-    for (std::size_t i = 0; i < along; ++i) outer *= static_cast<std::size_t>(whole.shape[i]);
-    auto out = whole.values.begin();
+    for (std::size_t i = 0; i < along; ++i) outer *= static_cast<std::size_t>(result.shape[i]);
+    auto out = result.values.begin();
     for (std::size_t i = 0; i < outer; ++i) {
       for (const Array<T>* part : parts) {
         const auto block = static_cast<std::ptrdiff_t>(part->size() / outer);
         out = std::copy_n(part->values.begin() + static_cast<std::ptrdiff_t>(i) * block, block, out);
       }
     }
-    return whole;
+    return result;
   }
 };
 
@@ -68,9 +66,9 @@ struct Gathering<std::vector<T>> {
     const Shape any{0};
     const Shape* const shape = &any;
     static_cast<void>(gathered_shape({&shape, 1}, axis));
-    std::vector<T> whole;
-    for (const std::vector<T>* part : parts) whole.insert(whole.end(), part->begin(), part->end());
-    return whole;
+    std::vector<T> result;
+    for (const std::vector<T>* part : parts) result.insert(result.end(), part->begin(), part->end());
+    return result;
   }
 };
 
@@ -93,22 +91,22 @@ template <class T>
 requires(!Scalar<T>) struct Gathering<std::vector<T>> {
   static std::vector<T> of(Parts<std::vector<T>> parts, std::int64_t axis) {
     require_sizes(parts, "gather");
-    std::vector<T> whole;
+    std::vector<T> result;
     for (std::size_t i = 0; i < parts[0]->size(); ++i) {
-      whole.push_back(gather_element(parts, axis, [i](const auto& part) -> const T& { return part[i]; }));
+      result.push_back(gather_element(parts, axis, [i](const auto& part) -> const T& { return part[i]; }));
     }
-    return whole;
+    return result;
   }
 };
 
 template <class T, std::size_t N>
 struct Gathering<std::array<T, N>> {
   static std::array<T, N> of(Parts<std::array<T, N>> parts, std::int64_t axis) {
-    std::array<T, N> whole{};
+    std::array<T, N> result{};
     for (std::size_t i = 0; i < N; ++i) {
-      whole[i] = gather_element(parts, axis, [i](const auto& part) -> const T& { return part[i]; });
+      result[i] = gather_element(parts, axis, [i](const auto& part) -> const T& { return part[i]; });
     }
-    return whole;
+    return result;
   }
 };
 
@@ -137,20 +135,20 @@ template <class Map>
 struct MapGathering {
   static Map of(Parts<Map> parts, std::int64_t axis) {
     require_sizes(parts, "gather");
-    Map whole;
+    Map result;
     for (const auto& entry : *parts[0]) {
       const auto& key = entry.first;
-      whole.emplace(key, gather_element(
-                             parts, axis, [&](const Map& part) -> const auto& {
-                               const auto found = part.find(key);
-                               if (found == part.end()) {
-                                 throw Error(Code::invalid_argument,
-                                             "gather: the maps of the replicas have different keys");
-                               }
-                               return found->second;
-                             }));
+      result.emplace(key, gather_element(
+                              parts, axis, [&](const Map& part) -> const auto& {
+                                const auto found = part.find(key);
+                                if (found == part.end()) {
+                                  throw Error(Code::invalid_argument,
+                                              "gather: the maps of the replicas have different keys");
+                                }
+                                return found->second;
+                              }));
     }
-    return whole;
+    return result;
   }
 };
 template <class K, class V>
@@ -161,14 +159,14 @@ struct Gathering<std::unordered_map<K, V>> : MapGathering<std::unordered_map<K, 
 template <Struct T>
 struct Gathering<T> {
   static T of(Parts<T> parts, std::int64_t axis) {
-    T whole = *parts[0];
+    T result = *parts[0];
     [&]<std::size_t... k>(std::index_sequence<k...>) {
-      ((*member<k>(whole) = gather_element(
+      ((*member<k>(result) = gather_element(
             parts, axis, [](const T& part) -> const auto& { return *member<k>(part); })),
        ...);
     }
     (std::make_index_sequence<count_members<T>()>{});
-    return whole;
+    return result;
   }
 };
 

@@ -1,4 +1,4 @@
-// iterator.hpp -- a stream of elements on one worker, which can say where it stands and go back there.
+// iterator.hpp -- Iterator: a stream of elements on one worker whose position can be saved and restored.
 #pragma once
 
 #include <functional>
@@ -14,49 +14,50 @@
 
 namespace capstan {
 
-/// Where an iterator stands: some bytes that another iterator over the same pipeline can go on from, in this
-/// process or in another one. Travels in closures and their results.
+/// Position of an iterator, as opaque bytes. Another iterator over the same pipeline, in this process or
+/// another, can resume from it. May be an argument or result of a closure.
 struct Position {
   std::vector<std::byte> bytes;
   friend bool operator==(const Position&, const Position&) = default;
 };
 
-/// A stream of elements, most often batches: made by a Dataset, or of a function. On a worker it is made
-/// there by the function that `create_per_worker_dataset` was given. One thread at a time.
+/// A stream of elements, usually batches, made from a Dataset or a function. On a worker, the function passed
+/// to `create_per_worker_dataset` creates it. Not thread-safe: one thread at a time.
 template <class T>
 class Iterator {
  public:
   using Element = T;
 
-  /// `next` gives elements until it gives nothing. A position is then the number of elements given, and can
-  /// only be restored by an iterator that is not past it: the function is called as often as needed.
+  /// `next` returns elements, then nullopt. A position is then the number of elements returned; only an
+  /// iterator that has not passed it can restore it, by calling the function as often as needed.
   explicit Iterator(std::function<std::optional<T>()> next)
       : cursor_(std::make_unique<FunctionCursor>(std::move(next))) {}
   explicit Iterator(std::unique_ptr<data::Cursor<T>> cursor) : cursor_(std::move(cursor)) {}
 
-  /// Throws Error(out_of_range) at the end. An error of the pipeline (a line that is not understood, a
-  /// function that throws) takes the place of one element, with all that would have been batched with it; the
-  /// next call goes on behind it. A file that cannot be opened is an error every time. Throws
-  /// Error(cancelled) in a function that is cancelled, and then takes no element.
+  /// Returns the next element. Throws Error(out_of_range) at the end. An error of the pipeline (a malformed
+  /// line, a function that throws) replaces one element, together with the rest of its batch; the next call
+  /// continues after it. A file that cannot be opened fails every call. In a function that is cancelled,
+  /// throws Error(cancelled) and consumes no element.
   T next() {
     if (auto value = try_next()) return std::move(*value);
     throw Error(Code::out_of_range, "end of the dataset");
   }
-  /// The same, but returns nothing at the end.
+  /// As next(), but returns nullopt at the end.
   std::optional<T> try_next() {
     throw_if_cancelled();
     return cursor_->next();
   }
 
   Position position() const { return {cursor_->saved()}; }
-  /// Goes on with exactly the elements that followed when `position` was taken, provided that files and
-  /// functions give what they gave. Throws Error(invalid_argument) for a position of another pipeline.
+  /// Resumes with exactly the elements that followed `position`, provided that files and functions yield the
+  /// same data as before. Throws Error: invalid_argument for a position of another pipeline;
+  /// failed_precondition for an iterator made from a function that has already passed the position.
   void restore(const Position& position) {
     Reader in(position.bytes);
     cursor_->load(in);
     if (in.left() != 0) {
-      throw Error(Code::invalid_argument, "this position is of another pipeline: it has " +
-                                              std::to_string(in.left()) + " bytes too many");
+      throw Error(Code::invalid_argument, "position of another pipeline: found " + std::to_string(in.left()) +
+                                              " bytes after its end, expected none");
     }
   }
 
@@ -69,7 +70,7 @@ class Iterator {
       return next_();
     }
     void rewind() override {
-      throw Error(Code::failed_precondition, "an Iterator made of a function cannot start again");
+      throw Error(Code::failed_precondition, "an Iterator made from a function cannot be rewound");
     }
 
    private:
@@ -78,8 +79,8 @@ class Iterator {
     void read_state(Reader& in) override {
       const auto calls = capstan::read<std::uint64_t>(in);
       if (calls < calls_) {
-        throw Error(Code::failed_precondition, "this iterator has given " + std::to_string(calls_) +
-                                                   " elements; it cannot go back to " +
+        throw Error(Code::failed_precondition, "Iterator::restore: " + std::to_string(calls_) +
+                                                   " elements were already read, expected at most " +
                                                    std::to_string(calls));
       }
       this->pass(calls - calls_);
@@ -91,7 +92,7 @@ class Iterator {
   std::unique_ptr<data::Cursor<T>> cursor_;
 };
 
-/// The elements of a vector in order, then the end; or for ever.
+/// Returns the elements of a vector in order, once or, with `repeat`, endlessly.
 template <class T>
 Iterator<T> iterate(std::vector<T> elements, bool repeat = false) {
   return Iterator<T>(

@@ -1,4 +1,4 @@
-// per_replica.hpp -- one value for each replica of a worker: what `run` takes and gives.
+// per_replica.hpp -- PerReplica: one value for each replica of a worker, as `run` takes and returns them.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace capstan {
 
-/// Values by replica number. A worker with one replica has PerReplica values too, of size 1, because a C++
-/// type cannot depend on the number of replicas; those convert to the value by themselves.
+/// Values by replica number. A worker with one replica has PerReplica values of size 1, because a C++ type
+/// cannot depend on the number of replicas; they convert implicitly to the value.
 template <class T>
 struct PerReplica {
   std::vector<T> values;
@@ -24,7 +24,7 @@ struct PerReplica {
   auto begin() const noexcept { return values.begin(); }
   auto end() const noexcept { return values.end(); }
 
-  /// The only value. Throws Error(failed_precondition) when there are several, or none.
+  /// Returns the only value. Throws Error(failed_precondition) unless size() is 1.
   T value() const& {
     require_one();
     return values.front();
@@ -41,9 +41,9 @@ struct PerReplica {
  private:
   void require_one() const {
     if (values.size() == 1) return;
-    throw Error(Code::failed_precondition, "the values of " + std::to_string(values.size()) +
-                                               " replicas are not one value: reduce or gather them, or "
-                                               "name the replica");
+    throw Error(Code::failed_precondition,
+                "PerReplica::value: found the values of " + std::to_string(values.size()) +
+                    " replicas, expected one value; reduce or gather them, or index by replica");
   }
 };
 
@@ -52,7 +52,7 @@ struct IsPerReplica : std::false_type {};
 template <class T>
 struct IsPerReplica<PerReplica<T>> : std::true_type {};
 
-/// A value that is the same for every replica.
+/// A plain value, the same for every replica.
 template <class T>
 concept OneValue = !IsPerReplica<T>::value;
 

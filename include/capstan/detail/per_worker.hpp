@@ -1,4 +1,4 @@
-// per_worker.hpp -- one object on every worker, made there when it is first needed.
+// per_worker.hpp -- PerWorker: one object on every worker, created on first use.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ namespace capstan {
 
 namespace detail {
 
-/// How a worker makes its own: the function's number and its arguments.
+/// How a worker creates its object: the number of a registered function and its serialized arguments.
 struct ResourceRecipe {
   std::uint64_t id = 0;
   std::uint32_t function = 0;
   std::vector<std::byte> arguments;
 };
 
-/// Names an object that each worker makes for itself. On the coordinator the object lives as long as a copy
-/// of its handle, or a closure that was given one and has not ended; then every worker frees its own.
+/// Refers to an object of which each worker creates its own. On the coordinator, the object lives as long as
+/// a copy of the handle, or an unfinished closure that received one; then every worker frees its own.
 class ResourceHandle {
  public:
   ResourceHandle() = default;
   ResourceHandle(std::uint64_t id, std::shared_ptr<const void> owner) : id_(id), owner_(std::move(owner)) {}
-  /// 0: it names none.
+  /// 0 for a handle without an object.
   std::uint64_t id() const noexcept { return id_; }
   /// Null on a worker.
   const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
@@ -38,15 +38,15 @@ class ResourceHandle {
   std::shared_ptr<const void> owner_;
 };
 
-/// This worker's object, made now if need be. Throws what its function throws, and Error(failed_precondition)
-/// elsewhere than in a closure, or when the coordinator has freed it.
+/// Returns this worker's object, creating it on first use. Throws the creating function's error, and
+/// Error(failed_precondition) outside of a closure or after the coordinator has freed the object.
 CAPSTAN_API std::shared_ptr<void> worker_resource(const ResourceHandle& handle);
 
-/// The calling thread is in a strategy's scope.
+/// Returns whether the calling thread is in a strategy's scope.
 CAPSTAN_API bool in_scope() noexcept;
-/// A new object of the workers of the strategy whose scope this is. `kind` and `name` are for errors:
-/// "table", "words". Throws Error: failed_precondition outside of a scope, invalid_argument for a name that
-/// no checkpoint could hold.
+/// Registers a new object for the workers of the strategy whose scope is open. `kind` and `name` appear in
+/// errors: "table", "words". Throws Error: failed_precondition outside of a scope, invalid_argument for a
+/// name that is not valid in checkpoints.
 CAPSTAN_API ResourceHandle add_worker_resource(const std::string& kind, const std::string& name,
                                                std::uint32_t function, PackedArguments arguments);
 
@@ -61,9 +61,9 @@ struct Serializer<detail::ResourceHandle> {
   static detail::ResourceHandle read(Reader& in) { return {capstan::read<std::uint64_t>(in), nullptr}; }
 };
 
-/// On the coordinator a handle, to be passed to closures; inside a closure a pointer to the worker's own
-/// object. A worker that takes a lost one's place makes its own anew. When the last copy of the handle is
-/// destroyed, and every closure that was given one has ended, each worker frees its object.
+/// On the coordinator, a handle to pass to closures; inside a closure, a pointer to the worker's own object.
+/// A worker that replaces a dead one creates a new object. Each worker frees its object once the last copy of
+/// the handle is destroyed and every closure that received one has ended.
 template <class T>
 class PerWorker {
  public:

@@ -1,8 +1,8 @@
-// reduce.hpp -- the values of several replicas become one: numbers, arrays, and whatever is built of them.
+// reduce.hpp -- reduces the values of several replicas to one: numbers, arrays, and structures of them.
 //
-// Structures are combined member by member: std::vector, std::array, std::pair, std::tuple, maps (of the same
-// keys) and plain structs. Numbers are added in the order of the replicas, so a sum has the same bits in
-// every run. 16-bit numbers are added in float and rounded once. Integers wrap.
+// Structures are reduced member by member: std::vector, std::array, std::pair, std::tuple, maps (with equal
+// keys) and plain structs. Numbers are added in replica order, so a sum has the same bits in every run.
+// 16-bit floating-point numbers are added in float and rounded once. Integers wrap.
 #pragma once
 
 #include <array>
@@ -28,9 +28,9 @@
 
 namespace capstan {
 
-/// What becomes of the values of several replicas. `ReduceOp::SUM` and `ReduceOp::MEAN` are known to the
-/// compiler: the sum of integers is an integer, their mean a double, as in TensorFlow. An operation that is
-/// known only at run time, a ReduceOp or a word, gives a double for integers in both cases.
+/// The operation of a reduction. For `ReduceOp::SUM` and `ReduceOp::MEAN`, known at compile time, the sum of
+/// integers is an integer and their mean a double, as in TensorFlow. For an operation known only at run time
+/// (a ReduceOp object or a string), both are doubles.
 class CAPSTAN_API ReduceOp {
  public:
   struct Sum {};
@@ -40,7 +40,7 @@ class CAPSTAN_API ReduceOp {
 
   constexpr ReduceOp(Sum) noexcept {}
   constexpr ReduceOp(Mean) noexcept : mean_(true) {}
-  /// "SUM" or "MEAN" in any case. Throws Error(invalid_argument) for another word.
+  /// "SUM" or "MEAN", in upper or lower case. Throws Error(invalid_argument) for another string.
   ReduceOp(std::string_view word);
   ReduceOp(const char* word) : ReduceOp(std::string_view(word)) {}
   ReduceOp(const std::string& word) : ReduceOp(std::string_view(word)) {}
@@ -53,8 +53,8 @@ class CAPSTAN_API ReduceOp {
   bool mean_ = false;
 };
 
-/// One axis, or several: `0`, `-1`, `{0, 1}`, `std::tuple{0, 2}`. Negative ones count from the last. An axis
-/// that is no integer does not compile.
+/// One axis or several: `0`, `-1`, `{0, 1}`, `std::tuple{0, 2}`. Negative axes count from the last. A
+/// non-integer axis does not compile.
 class CAPSTAN_API Axes {
  public:
   template <std::integral I>
@@ -67,10 +67,10 @@ class CAPSTAN_API Axes {
   template <std::floating_point F>
   Axes(F axis) = delete;
 
-  /// No axis is named: values are combined across replicas alone.
+  /// Returns true if no axis is given: values are then reduced across replicas only.
   bool empty() const noexcept { return axes_.empty(); }
-  /// For each axis of an array of this rank whether it is named. Throws Error(invalid_argument) for one that
-  /// the array does not have, and for one that is named twice.
+  /// For each axis of an array of this rank, whether it is reduced. Throws Error(invalid_argument) for an
+  /// axis that is out of range or given twice.
   std::vector<bool> named(std::size_t rank) const;
   /// " along axis 0, -1"; "" for none.
   std::string along() const;
@@ -92,11 +92,11 @@ template <class T>
 concept Half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 template <class T>
 concept Integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
-/// What can be added. Not bool, as in TensorFlow.
+/// Types that can be added. As in TensorFlow, bool cannot.
 template <class T>
 concept Number = Integer<T> || std::is_floating_point_v<T> || Half<T>;
 
-/// Where the type cannot change: of a member of a plain struct, and of a variable.
+/// An operation whose result keeps the operand's type: for members of a plain struct and for variables.
 struct Kept {
   bool is_mean;
   constexpr bool mean() const noexcept { return is_mean; }
@@ -109,7 +109,8 @@ using ReducedNumber =
     std::conditional_t<Integer<T> && !std::is_same_v<Op, ReduceOp::Sum> && !std::is_same_v<Op, Kept>, double,
                        T>;
 
-/// In which numbers of type T are added: unsigned ones wrap without being undefined.
+/// The type in which numbers of type T are added: unsigned for integers, so that they wrap without undefined
+/// behavior.
 template <class T>
 struct SumType {
   using type = T;
@@ -135,8 +136,8 @@ ReducedNumber<Op, T> finish_sum(Op op, SumOf<T> sum, std::int64_t count) {
       return static_cast<double>(value) / static_cast<double>(count);
     } else {
       throw Error(Code::invalid_argument,
-                  "the MEAN of an integer is a double, which this struct has no room for: make the member a "
-                  "double");
+                  "reduce MEAN: the member is an integer, expected a floating-point type that can hold the "
+                  "mean; make the member a double");
     }
   } else {
     return static_cast<Result>(is_mean(op) ? sum / static_cast<SumOf<T>>(count) : sum);
@@ -146,19 +147,19 @@ ReducedNumber<Op, T> finish_sum(Op op, SumOf<T> sum, std::int64_t count) {
 template <class T>
 using Parts = std::span<const T* const>;
 
-inline Error differ(const std::string& call, const std::string& what, std::size_t replica,
-                    const std::string& its, const std::string& first) {
-  return Error(Code::invalid_argument, call + ": " + what + " of replica " + std::to_string(replica) +
-                                           " is " + its + ", that of replica 0 is " + first);
+inline Error differ(const std::string& call, const std::string& property, std::size_t replica,
+                    const std::string& found, const std::string& first) {
+  return Error(Code::invalid_argument, call + ": " + property + " of replica " + std::to_string(replica) +
+                                           " is " + found + ", expected " + first + " as on replica 0");
 }
 
-/// A T of each replica to one, across replicas alone or, with kAlong, along axes as well.
+/// Reduces one T per replica to one, across replicas only or, with kAlong, along axes too.
 template <class Op, bool kAlong, class T>
 struct Reduction;
 
 template <class Op, bool kAlong, class T>
 auto reduce_parts(Op op, Parts<T> parts, const Axes& axes) {
-  if (parts.empty()) throw Error(Code::invalid_argument, "reduce: there are values of no replica");
+  if (parts.empty()) throw Error(Code::invalid_argument, "reduce: found no values, expected one per replica");
   return Reduction<Op, kAlong, T>::of(op, parts, axes);
 }
 
@@ -172,7 +173,7 @@ struct Reduction<Op, kAlong, T> {
   }
 };
 
-/// Sums of an array's elements, over no axis or some, and how many elements each is a sum of.
+/// Sums of an array's elements over some axes or none; `count` is the number of elements in each sum.
 template <class T>
 struct PartialSums {
   Shape shape;
@@ -183,7 +184,7 @@ struct PartialSums {
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<SumOf<T>>(array.values[i]);
   }
   PartialSums(const Array<T>& array, const std::vector<bool>& summed) {
-    std::vector<std::int64_t> steps(array.rank());  // in `sums`, of one step along an axis of `array`
+    std::vector<std::int64_t> steps(array.rank());  // stride in `sums` of each axis of `array`; 0 if summed
     std::int64_t step = 1;
     for (std::size_t axis = array.rank(); axis-- > 0;) {
       if (summed[axis]) {
@@ -244,12 +245,12 @@ struct Reduction<Op, kAlong, Array<T>> {
   }
 };
 
-/// A vector of numbers is an array of rank 1, so along its axis it becomes a number.
+/// A vector of numbers is an array of rank 1: along its axis it is reduced to a number.
 template <class Op, bool kAlong, Number T>
 struct Reduction<Op, kAlong, std::vector<T>> {
   static auto of(Op op, Parts<std::vector<T>> parts, const Axes& axes) {
     if constexpr (kAlong) {
-      if (axes.empty()) throw Error(Code::invalid_argument, "reduce: `axis` of a vector is 0 or -1");
+      if (axes.empty()) throw Error(Code::invalid_argument, "reduce: no axis of a vector, expected 0 or -1");
     }
     std::vector<Array<T>> arrays;
     for (const std::vector<T>* part : parts) arrays.push_back(Array<T>::vector(*part));
@@ -264,7 +265,7 @@ struct Reduction<Op, kAlong, std::vector<T>> {
   }
 };
 
-/// The same element of every part, reduced. `get` gives a reference into a part.
+/// Reduces the same element of every part. `get` returns a reference into a part.
 template <class Op, bool kAlong, class T, class Get>
 auto reduce_element(Op op, Parts<T> parts, const Axes& axes, const Get& get) {
   using Member = std::remove_cvref_t<decltype(get(*parts[0]))>;
@@ -360,8 +361,8 @@ struct Reduction<Op, kAlong, std::unordered_map<K, V>> {
   }
 };
 
-/// Gradients of rows: their sum is all of them, one after another; a row that several name is summed when it
-/// is applied.
+/// Gradients of rows: their sum is the concatenation. A row that several replicas name is summed when it is
+/// applied.
 template <class Op, bool kAlong, Number T>
 struct Reduction<Op, kAlong, IndexedSlices<T>> {
   static auto of(Op op, Parts<IndexedSlices<T>> parts, const Axes&) {
@@ -392,11 +393,11 @@ struct Reduction<Op, kAlong, Rows<T>> {
   }
 };
 
-/// Of a struct that is built of members, in place of a number, a container or an array.
+/// Plain structs, which are reduced member by member.
 template <class T>
 concept Struct = std::is_aggregate_v<T> && !IsStdArray<T>::value && !std::is_array_v<T>;
 
-/// A pointer to member number k of a struct.
+/// A pointer to member k of a struct.
 template <std::size_t k, class T>
 auto member(T& value) {
   return with_members(value, [](auto&... members) { return &std::get<k>(std::tie(members...)); });

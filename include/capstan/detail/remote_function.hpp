@@ -1,7 +1,7 @@
-// remote_function.hpp -- how a function becomes something that another rank of the same binary can run.
+// remote_function.hpp -- registers functions so that other ranks of the same binary can run them.
 //
-// Naming a function as a template argument, schedule<&fn>, registers it while the program is loaded; every
-// rank of one binary registers the same functions in the same order, so a number is enough to name one.
+// Naming a function as a template argument, schedule<&fn>, registers it during static initialization. Every
+// rank of one binary registers the same functions in the same order, so a number identifies a function.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@
 namespace capstan::detail {
 
 struct RemoteFunction {
-  const char* name;  // for messages
-  /// Reads arguments, calls, returns the result as bytes. Null for a function that makes an object.
+  const char* name;  // for error messages
+  /// Deserializes the arguments, calls, serializes the result. Null for a function that makes an object.
   std::vector<std::byte> (*run)(Reader&);
-  /// Reads arguments, calls, keeps the result as an object. Null for a function that is run.
+  /// Deserializes the arguments, calls, returns the result as an object. Null for a function that is run.
   std::shared_ptr<void> (*make)(Reader&);
 };
 
-/// Its number. Called while the program is loaded.
+/// Returns the function's number. Called during static initialization.
 CAPSTAN_API std::uint32_t register_function(const RemoteFunction& function);
-/// Throws Error(internal) for a number that no function has.
+/// Throws Error(internal) for an unregistered number.
 CAPSTAN_API const RemoteFunction& registered_function(std::uint32_t number);
 
 template <class F>
@@ -50,37 +50,36 @@ using ResultOf = typename Signature<std::remove_cvref_t<decltype(fn)>>::Result;
 template <auto fn>
 using ArgumentsOf = typename Signature<std::remove_cvref_t<decltype(fn)>>::Arguments;
 
-// What a function that another rank runs cannot have is an error of one line, which names the type: these
-// variables cannot be used.
+// A type that a remote function cannot use produces a one-line compile error that names the type: these
+// variables are unavailable.
 #if defined(__has_attribute) && __has_attribute(unavailable)
 #define CAPSTAN_UNAVAILABLE(text) __attribute__((unavailable(text)))
 inline constexpr bool kUnavailable = false;
-#else  // the static_assert that uses them is the error
+#else  // the static_asserts below report the error
 #define CAPSTAN_UNAVAILABLE(text)
 inline constexpr bool kUnavailable = true;
 #endif
 template <class... Type>
 CAPSTAN_UNAVAILABLE(
-    "arguments and results of functions that workers run are serialized, which this type cannot be: expected "
-    "an arithmetic type, an enum, std::string, a vector, array, pair, tuple, optional or map, an aggregate "
-    "of "
-    "these, a variable or a per-worker object; specialize capstan::Serializer for any other type")
+    "arguments and results of functions that workers run must be serializable, which this type is not: "
+    "expected an arithmetic type, an enum, std::string, a vector, array, pair, tuple, optional or map, an "
+    "aggregate of these, a variable or a per-worker object; specialize capstan::Serializer for any other "
+    "type")
 inline constexpr bool not_serializable = kUnavailable;
 template <class... Parameter>
 CAPSTAN_UNAVAILABLE(
-    "a worker calls the function with values of its own: expected parameters that are values or const "
-    "references")
+    "a worker calls the function with its own copies of the arguments: expected parameters that are values "
+    "or const references")
 inline constexpr bool not_callable_with_values_of = kUnavailable;
 template <class Argument, class Parameter>
 CAPSTAN_UNAVAILABLE("this argument does not convert to the function's parameter")
 inline constexpr bool not_convertible = kUnavailable;
 template <class F>
 CAPSTAN_UNAVAILABLE(
-    "this function object cannot be sent to workers: expected one without captures, or a struct whose "
-    "members "
-    "can be serialized; name a function as a template argument, create_per_worker_dataset<&f>(arguments...), "
-    "and "
-    "pass what a lambda captures as arguments")
+    "this function object cannot be sent to workers: expected one without captures, or a struct of "
+    "serializable members; name a function as a template argument, "
+    "create_per_worker_dataset<&f>(arguments...), "
+    "and pass captured values as arguments")
 inline constexpr bool not_portable = kUnavailable;
 #undef CAPSTAN_UNAVAILABLE
 
@@ -104,7 +103,7 @@ inline constexpr bool kTakesValues = false;
 template <auto fn, class... P>
 inline constexpr bool kTakesValues<fn, std::tuple<P...>> = std::is_invocable_v<decltype(fn), P...>;
 
-/// A call of fn. Made as Call<fn>{read<A>(in), read<B>(in)}, since braces are evaluated from left to right.
+/// A call of fn, written Call<fn>{read<A>(in), read<B>(in)}: a braced list is evaluated from left to right.
 template <auto fn, class Result = ResultOf<fn>>
 struct Call {
   template <class... P>
@@ -116,11 +115,11 @@ struct Call<fn, void> {
   template <class... P>
   explicit Call(P&&... arguments) {
     fn(std::move(arguments)...);
-  }
+  }  // namespace capstan::detail
 };
 template <auto fn, class... P>
 Call<fn> call(Reader& in, const std::tuple<P...>*) {
-  (void)in;  // of a function without parameters
+  (void)in;  // unused for a function without parameters
   return Call<fn>{read<P>(in)...};
 }
 
@@ -143,10 +142,10 @@ std::shared_ptr<void> make_with_function(Reader& in) {
 
 template <auto fn>
 const char* name_of() {
-  return __PRETTY_FUNCTION__;  // "... [with auto fn = train_step]": the message picks the name out
+  return __PRETTY_FUNCTION__;  // "... [with auto fn = train_step]": error messages extract the name
 }
 
-/// Null for what does not compile where it is used: the error is there.
+/// Null for a function that cannot be run remotely: the compile error is reported where it is used.
 template <auto fn>
 constexpr auto run_or_null() {
   constexpr bool kTravels = Serializable<ArgumentsOf<fn>> && kTakesValues<fn>;
@@ -168,7 +167,7 @@ constexpr auto make_or_null() {
   }
 }
 
-/// A function that a worker runs for its result.
+/// Registers a function that a worker runs for its result.
 template <auto fn>
 struct Registered {
   static const std::uint32_t number;
@@ -176,7 +175,7 @@ struct Registered {
 template <auto fn>
 const std::uint32_t Registered<fn>::number = register_function({name_of<fn>(), run_or_null<fn>(), nullptr});
 
-/// A function that makes an object where it runs.
+/// Registers a function that creates an object on the rank that runs it.
 template <auto fn>
 struct RegisteredMaker {
   static const std::uint32_t number;
@@ -185,13 +184,14 @@ template <auto fn>
 const std::uint32_t RegisteredMaker<fn>::number = register_function({name_of<fn>(), nullptr,
                                                                      make_or_null<fn>()});
 
-/// A function object that travels by its type, or with its state where that can be serialized.
+/// A function object without state, which is sent as its type alone.
 template <class F>
 concept Stateless = std::is_empty_v<F> && std::is_default_constructible_v<F>;
+/// A function object that is stateless or serializable, so that another rank can call it.
 template <class F>
 concept Portable = Stateless<F> ||(std::is_class_v<F>&& Serializable<F>);
 
-/// No aggregate, so that it is serialized as below or not at all.
+/// Wraps a function object for serialization. Not an aggregate, so that only the Serializer below applies.
 template <class F>
 struct Carried {
   explicit Carried(F object) : function(std::move(object)) {}

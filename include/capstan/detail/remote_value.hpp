@@ -1,4 +1,4 @@
-// remote_value.hpp -- the result of a scheduled function before it is there, fetched or passed on.
+// remote_value.hpp -- RemoteValue: the future result of a scheduled function, fetched or passed on.
 #pragma once
 
 #include <concepts>
@@ -27,15 +27,16 @@ namespace detail {
 CAPSTAN_API std::vector<std::byte> fetch_bytes(const coordinator::Result& result);
 CAPSTAN_API bool is_ready(const coordinator::Result& result);
 
-/// An argument, or a part of one, that another closure makes: its bytes belong at `at`.
+/// An argument, or a part of one, that is another closure's result: its bytes are inserted at `at`.
 struct ArgumentInput {
   std::size_t at = 0;
   std::shared_ptr<const coordinator::Result> result;
-  /// From the result's type to the parameter's; null when it is the same.
+  /// Converts from the result's type to the parameter's; null when the types are the same.
   std::vector<std::byte> (*convert)(std::span<const std::byte>) = nullptr;
 };
 
-/// Objects that bytes name: they live on the workers as long as one of these does.
+/// Worker objects that serialized bytes refer to; each stays alive on the workers while a pointer to it
+/// exists.
 using Named = std::vector<std::shared_ptr<const void>>;
 
 struct PackedArguments {
@@ -46,8 +47,8 @@ struct PackedArguments {
 
 }  // namespace detail
 
-/// The result of a scheduled function, before it is there. Copies are the same result. As an argument of a
-/// later function it stands for its value: that function waits for it, and nobody else does.
+/// The future result of a scheduled function. Copies share one result. Passed as an argument to a later
+/// function, it stands for its value: only that function waits for it.
 template <class T>
 class RemoteValue {
  public:
@@ -55,8 +56,9 @@ class RemoteValue {
     if constexpr (!std::is_void_v<T>) detail::require_serializable<T>();
   }
 
-  /// Waits. Throws what the function threw, with its code; Error(cancelled) when an earlier error called it
-  /// off: schedule it again. A result stays when the worker that made it dies.
+  /// Blocks until the function has ended. Throws the function's error with its code, or Error(cancelled) if
+  /// an earlier error cancelled the function: schedule it again. A result survives the worker that computed
+  /// it.
   T fetch() const {
     const std::vector<std::byte> bytes = detail::fetch_bytes(*result_);
     if constexpr (std::is_void_v<T>) {
@@ -67,10 +69,10 @@ class RemoteValue {
       throw Error(Code::internal, "the constructor does not compile");
     }
   }
-  /// Done, well or not: fetch() will not wait.
+  /// Returns true once the function has ended, with or without an error: fetch() will not block.
   bool ready() const { return detail::is_ready(*result_); }
 
-  /// For the layers above; not for programs.
+  /// Internal: for the layers above, not for programs.
   const std::shared_ptr<const coordinator::Result>& result() const noexcept { return result_; }
 
  private:
@@ -79,7 +81,7 @@ class RemoteValue {
 
 namespace detail {
 
-/// T is a RemoteValue, or a vector, pair, tuple or map that has one somewhere.
+/// True for a RemoteValue, and for a vector, pair, tuple or map that contains one.
 template <class T>
 inline constexpr bool kHasRemote = false;
 template <class T>
@@ -98,7 +100,7 @@ std::vector<std::byte> convert_bytes(std::span<const std::byte> bytes) {
   return to_bytes(static_cast<To>(from_bytes<From>(bytes)));
 }
 
-/// Writes arguments as parameters of type P, and notes where results belong.
+/// Serializes arguments as parameters of type P and records the positions of RemoteValues.
 class ArgumentPacker {
  public:
   template <class P, class A>
@@ -116,7 +118,8 @@ class ArgumentPacker {
  private:
   template <class T, class P>
   void add_remote(const RemoteValue<T>& value, const P*) {
-    static_assert(std::is_convertible_v<T, P>, "the function takes what the earlier one returns");
+    static_assert(std::is_convertible_v<T, P>,
+                  "the earlier function's result does not convert to this function's parameter");
     ArgumentInput input{out_.bytes().size(), value.result(), nullptr};
     if constexpr (!std::is_same_v<T, P>) input.convert = &convert_bytes<T, P>;
     inputs_.push_back(std::move(input));
@@ -148,12 +151,13 @@ class ArgumentPacker {
   std::vector<ArgumentInput> inputs_;
 };
 
-/// True when fn can be called on a worker with these arguments. Otherwise the program does not compile, for
-/// one reason at a time.
+/// Returns true if fn can be called on a worker with these arguments. Otherwise compilation fails, with one
+/// error at a time.
 template <auto fn, class... P, class... Args>
 constexpr bool check_arguments(const std::tuple<P...>*, const TypeList<Args...>*) {
   if constexpr (sizeof...(P) != sizeof...(Args)) {
-    static_assert(sizeof...(P) == sizeof...(Args), "as many arguments as the function has");
+    static_assert(sizeof...(P) == sizeof...(Args),
+                  "expected as many arguments as the function has parameters");
     return false;
   } else if constexpr (!(Serializable<P> && ...)) {
     (require_serializable<P>(), ...);
@@ -169,7 +173,7 @@ constexpr bool check_arguments(const std::tuple<P...>*, const TypeList<Args...>*
   }
 }
 
-/// Arguments of a call as the function's parameter types, in bytes.
+/// Serializes the arguments of a call as the function's parameter types.
 template <auto fn, class... Args>
 PackedArguments pack_arguments(Args&&... args) {
   constexpr const ArgumentsOf<fn>* kParameters = nullptr;
@@ -180,7 +184,7 @@ PackedArguments pack_arguments(Args&&... args) {
   return packer.take();
 }
 
-/// A nest with values in place of RemoteValues; what has none is copied.
+/// Returns a copy of a nested value in which each RemoteValue is replaced by its fetched value.
 template <class T>
 T fetched(const RemoteValue<T>& value) {
   return value.fetch();

@@ -1,4 +1,4 @@
-// replica_context.hpp -- what a function that `run` calls knows of the other replicas, and does with them.
+// replica_context.hpp -- ReplicaContext: a replica's view of the others inside `run`, and collective calls.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +31,9 @@ class ReplicaGroup;
 
 namespace detail {
 
-/// One replica's part in a call that all make.
+/// One replica's contribution to a collective call.
 struct Collective {
-  std::string name;  // what all must call
+  std::string name;  // must be equal on all replicas
   const std::type_info& type;
   const void* value;
   std::function<std::shared_ptr<const void>(std::span<const void* const>)> combine;
@@ -42,13 +42,14 @@ struct Collective {
 CAPSTAN_API std::shared_ptr<const void> meet(strategy::ReplicaGroup& group, int replica,
                                              const Collective& call);
 
-/// The op as far as the compiler knows it.
+/// Op as a compile-time operation where it is one, else ReduceOp.
 template <class Op>
 using OpOf =
     std::conditional_t<std::is_same_v<Op, ReduceOp::Sum>, ReduceOp::Sum,
                        std::conditional_t<std::is_same_v<Op, ReduceOp::Mean>, ReduceOp::Mean, ReduceOp>>;
 
-/// While it lives the calling thread is in no replica: a merge_call's function runs on behalf of all.
+/// While it lives, the calling thread is outside of any replica: a merge_call's function runs for all of
+/// them.
 class CAPSTAN_API CrossReplicaScope {
  public:
   CrossReplicaScope() noexcept;
@@ -62,14 +63,14 @@ class CAPSTAN_API CrossReplicaScope {
 
 CAPSTAN_API Replicas replicas_of(strategy::ReplicaGroup& group);
 
-/// What GPUs share; they add those that are numbers.
+/// Element types of collectives on GPUs; those of reductions are Addable.
 template <class T>
 concept Shareable = std::is_same_v<T, std::uint8_t> || requires {
   DTypeOf<T>::value;
 };
 template <class T>
 concept Addable = Shareable<T> && !std::is_same_v<T, bool>;
-/// A byte stands for a bool.
+/// A byte is treated as a bool.
 template <Shareable T>
 constexpr DType shared_dtype() noexcept {
   if constexpr (std::is_same_v<T, std::uint8_t>) {
@@ -79,7 +80,7 @@ constexpr DType shared_dtype() noexcept {
   }
 }
 
-/// A replica's part in a call on arrays in GPUs' memory: elements there are, and room there is for.
+/// A replica's operands of a collective on GPU memory: `size` elements at `in`, space for `room` at `out`.
 struct OnGpu {
   const void* in = nullptr;
   std::size_t size = 0;
@@ -97,7 +98,7 @@ CAPSTAN_API void all_gather_on_gpus(strategy::ReplicaGroup& group, DType dtype,
 CAPSTAN_API void broadcast_on_gpus(strategy::ReplicaGroup& group, int root, DType dtype,
                                    std::span<const OnGpu> arrays);
 
-/// In place, by replica.
+/// In-place operands, by replica.
 template <class T>
 std::vector<OnGpu> in_place(Parts<DeviceSpan<T>> parts) {
   std::vector<OnGpu> arrays;
@@ -107,29 +108,28 @@ std::vector<OnGpu> in_place(Parts<DeviceSpan<T>> parts) {
 
 }  // namespace detail
 
-/// One replica's view, during `run`. Its collective calls are made by all replicas, in the same order; each
-/// waits for the others, `--wait-timeout` at most. They throw Error: deadline_exceeded naming the replicas
-/// that did not come; failed_precondition when another replica made a different call, or returned;
-/// aborted when another replica has failed, in which case `run` throws that one's error. Used by the
-/// replica's own thread.
+/// One replica's view during `run`. Used by the replica's own thread. All replicas must make the same
+/// collective calls in the same order; each waits for the others, at most `--wait-timeout`. Collective calls
+/// throw Error: deadline_exceeded naming the missing replicas; failed_precondition if another replica made a
+/// different call or returned; aborted if another replica failed, whose error `run` then throws.
 class ReplicaContext {
  public:
   ReplicaContext(strategy::ReplicaGroup& group, int replica, int replicas) noexcept
       : group_(&group), replica_(replica), replicas_(replicas) {}
 
-  /// From 0. The group is one worker: workers do not wait for each other.
+  /// From 0, within this worker: workers do not wait for each other.
   int replica_id_in_sync_group() const noexcept { return replica_; }
   int num_replicas_in_sync() const noexcept { return replicas_; }
-  /// For the layers above and below; not for programs.
+  /// Internal: for the layers above and below, not for programs.
   strategy::ReplicaGroup& group() const noexcept { return *group_; }
 
-  /// The sum or mean of every replica's value, for every replica: see reduce.hpp for what a value may be,
-  /// and Replicas::reduce for types and errors.
+  /// Returns the sum or mean of every replica's value to every replica. reduce.hpp lists the types; types of
+  /// the result and errors are those of Replicas::reduce.
   template <class Op, class T>
   auto all_reduce(const Op& op, const T& value) const {
     return all_reduce_along<false>(detail::OpOf<Op>(op), value, {});
   }
-  /// The same along axes of the value as well.
+  /// As above, reduced along axes of the value too.
   template <class Op, class T>
   auto all_reduce(const Op& op, const T& value, const Axes& axis) const {
     return all_reduce_along<true>(detail::OpOf<Op>(op), value, axis);
@@ -139,32 +139,32 @@ class ReplicaContext {
     return all_reduce(op, value);
   }
 
-  /// The arrays of all replicas, end to end along `axis` in the order of the replicas, for every replica.
-  /// Throws as Replicas::gather.
+  /// Returns the concatenation of all replicas' arrays along `axis`, in replica order, to every replica.
+  /// Throws as Replicas::gather does.
   template <class T>
   T all_gather(const T& value, std::int64_t axis) const {
     return meet("all_gather along axis " + std::to_string(axis), value,
                 [axis](detail::Parts<T> parts) { return detail::gather_parts(parts, axis); });
   }
 
-  // On GPUs (--replica-device=gpu). Each replica has one, with a stream; what it calls here is done in that
-  // stream's order, so that neither a kernel before it nor one after it needs a wait. All replicas make the
-  // call, and it returns when the work has been given to all streams. What fails on a GPU, or is not done
-  // within --wait-timeout, ends the work of all of them: every replica gets the error at its next call or
-  // wait, and `run` throws it; the next run begins anew. Throw Error as the calls above, and:
-  // failed_precondition for replicas that are host threads; invalid_argument naming the replicas whose sizes
-  // differ; internal, deadline_exceeded naming GPUs.
+  // Collectives on GPUs (--replica-device=gpu). Each replica has one GPU and one stream. Work runs in the
+  // stream's order, so kernels before and after need no synchronization. All replicas make the call, which
+  // returns once the work is enqueued on all streams. If work fails on a GPU, or does not complete within
+  // --wait-timeout, the work of all replicas is aborted: every replica gets the error from its next call or
+  // wait, and `run` throws it; the next run starts afresh. Besides the errors above, they throw Error:
+  // failed_precondition if replicas are host threads; invalid_argument naming the replicas whose sizes
+  // differ; internal and deadline_exceeded naming GPUs.
 
-  /// Its number. CUDA's own calls of this thread go there.
+  /// Number of the replica's GPU, which is the current CUDA device of this thread.
   int device() const { return detail::device_of(*group_, replica_); }
-  /// The replica's own, until `run` ends.
+  /// The replica's stream, valid until `run` ends.
   const DeviceStream& stream() const { return detail::stream_of(*group_, replica_); }
-  /// Until all that was given to the stream is done: stream().wait() that ends, when another GPU has failed
-  /// or nothing comes of it.
+  /// Blocks until all work enqueued on the stream is done. Unlike stream().wait(), it also ends, with an
+  /// error, if another GPU has failed or the work does not complete.
   void wait() const { detail::wait_for_gpu(*group_, replica_); }
 
-  /// The sum or mean of all replicas' elements, in place of each's. Integers wrap around and have no mean.
-  /// Stand-ins add in double, in the order of the replicas, and round once; NCCL has an order of its own.
+  /// Replaces each replica's elements by the sum or mean over all replicas. Integers wrap and have no mean.
+  /// Simulated GPUs add in double, in replica order, and round once; the order of NCCL is unspecified.
   template <class Op, detail::Addable T>
   void all_reduce(const Op& op, DeviceSpan<T> values) const {
     const ReduceOp how(op);
@@ -174,11 +174,11 @@ class ReplicaContext {
                                       detail::in_place(parts));
          });
   }
-  /// The elements of all replicas, in their order, into everybody's `whole`.
+  /// Concatenates the elements of all replicas, in replica order, into every replica's `out`.
   template <class S, detail::Shareable T>
   requires(std::is_same_v<std::remove_const_t<S>, T>) void all_gather(DeviceSpan<S> part,
-                                                                      DeviceSpan<T> whole) const {
-    const std::pair<DeviceSpan<S>, DeviceSpan<T>> mine(part, whole);
+                                                                      DeviceSpan<T> out) const {
+    const std::pair<DeviceSpan<S>, DeviceSpan<T>> mine(part, out);
     meet("all_gather on GPUs", mine, [&](detail::Parts<std::pair<DeviceSpan<S>, DeviceSpan<T>>> parts) {
       std::vector<detail::OnGpu> arrays;
       for (const auto* of : parts) {
@@ -187,7 +187,7 @@ class ReplicaContext {
       detail::all_gather_on_gpus(*group_, detail::shared_dtype<T>(), arrays);
     });
   }
-  /// The elements of replica `root` in place of everybody's.
+  /// Replaces every replica's elements by those of replica `root`.
   template <detail::Shareable T>
   void broadcast(DeviceSpan<T> values, int root) const {
     meet("broadcast from replica " + std::to_string(root), values, [&](detail::Parts<DeviceSpan<T>> parts) {
@@ -195,8 +195,8 @@ class ReplicaContext {
     });
   }
 
-  /// All rows of a variable into everybody's `out`, as Variable::pull with a stream: read from the ps once,
-  /// to replica 0's GPU, and broadcast from there. V is a Variable.
+  /// Reads all rows of a variable into every replica's `out`, as Variable::pull with a stream does: one read
+  /// from the ps to replica 0's GPU, then a broadcast. V is a Variable.
   template <class V>
   void pull_once(const V& variable, DeviceSpan<typename V::element_type> out) const {
     using Span = DeviceSpan<typename V::element_type>;
@@ -206,8 +206,9 @@ class ReplicaContext {
                                 detail::in_place(parts));
     });
   }
-  /// The sum or mean of all replicas' gradients, for every row of a variable, pushed once for the worker by
-  /// replica 0, as Variable::push_dense with a stream; every replica has it afterwards in place of its own.
+  /// Sums or averages all replicas' gradients of all rows of a variable; replica 0 pushes the result once for
+  /// the worker, as Variable::push_dense with a stream does. Replaces every replica's `gradient` by the
+  /// result.
   template <class Op, class V>
   void push_dense_once(const Op& op, const V& variable, DeviceSpan<typename V::element_type> gradient) const {
     using Span = DeviceSpan<typename V::element_type>;
@@ -220,15 +221,15 @@ class ReplicaContext {
     });
   }
 
-  /// fn(replicas, args...) once for all, outside of any replica, when all have called it; each argument is a
-  /// PerReplica of what the replicas gave, but a variable and a counter stay what they are. fn may leave
-  /// `replicas` out. Every replica gets the result, or its own part of a PerReplica. The function object is
-  /// replica 0's.
+  /// Calls fn(replicas, args...) once, outside of any replica, when all replicas have made the call. Each
+  /// argument is a PerReplica of the replicas' arguments, except variables and counters, which are passed as
+  /// they are. fn may omit `replicas`. Returns the result to every replica, or the replica's value of a
+  /// PerReplica result. The function object is replica 0's.
   template <class F, class... Args>
   auto merge_call(F&& fn, const Args&... args) const;
 
-  /// fn() on replica 0 alone: what is done once a worker, such as counting a step. Every replica waits for
-  /// it and gets its result. fn makes no collective calls.
+  /// Calls fn() on replica 0 only, for work done once per worker, such as counting a step. Every replica
+  /// waits for the result and returns it. fn must not make collective calls.
   template <class F>
   auto on_first_replica(F&& fn) const {
     using Result = std::decay_t<std::invoke_result_t<F&>>;
@@ -250,7 +251,7 @@ class ReplicaContext {
                 [&](detail::Parts<T> parts) { return detail::reduce_parts<Op, kAlong, T>(op, parts, axes); });
   }
 
-  /// combine(pointers to all values, by replica), once; a copy of its result for everybody.
+  /// Calls combine(pointers to all values, by replica) once; returns a copy of its result to every replica.
   template <class T, class Combine>
   auto meet(std::string name, const T& value, const Combine& combine) const {
     using Result = std::invoke_result_t<const Combine&, detail::Parts<T>>;
@@ -275,7 +276,8 @@ class ReplicaContext {
   int replicas_;
 };
 
-/// The calling thread's. Throws Error(failed_precondition) outside of `run`, and in a merge_call's function.
+/// The calling thread's replica. Throws Error(failed_precondition) outside of `run` and in a merge_call's
+/// function.
 CAPSTAN_API ReplicaContext& get_replica_context();
 CAPSTAN_API bool in_replica_context() noexcept;
 

@@ -1,5 +1,4 @@
-// select_replica.hpp -- one replica's part of an argument: PerReplica values, wherever they stand, are
-// replaced.
+// select_replica.hpp -- replaces the PerReplica values within an argument by one replica's values.
 #pragma once
 
 #include <array>
@@ -20,7 +19,7 @@ class ReplicaContext;
 
 namespace detail {
 
-/// There is a PerReplica in it.
+/// True for a PerReplica, and for a container that contains one.
 template <class T>
 struct HasPerReplica : IsPerReplica<T> {};
 template <class T>
@@ -41,7 +40,8 @@ struct Selection {
   static const T& of(const T& value, int, int) { return value; }
 };
 
-/// `replicas` values are expected, or any number if that is 0.
+/// Replaces PerReplica values by those of `replica`. Throws Error(invalid_argument) unless each PerReplica
+/// has `replicas` values, or, if `replicas` is 0, more than `replica`.
 template <class T>
 decltype(auto) select_replica(const T& value, int replica, int replicas) {
   return Selection<T>::of(value, replica, replicas);
@@ -52,8 +52,8 @@ struct Selection<PerReplica<T>> {
   static decltype(auto) of(const PerReplica<T>& value, int replica, int replicas) {
     const auto size = static_cast<int>(value.size());
     if (size <= replica || (replicas != 0 && size != replicas)) {
-      throw Error(Code::invalid_argument, "an argument has values for " + std::to_string(size) +
-                                              " replicas; expected " + std::to_string(replicas));
+      throw Error(Code::invalid_argument, "PerReplica argument: found values for " + std::to_string(size) +
+                                              " replicas, expected " + std::to_string(replicas));
     }
     return value[static_cast<std::size_t>(replica)];
   }
@@ -112,7 +112,7 @@ requires HasPerReplica<V>::value struct Selection<std::unordered_map<K, V>>
     : MapSelection<std::unordered_map, K, V> {
 };
 
-/// fn with the replica's arguments, after its context if it takes that.
+/// Calls fn with the replica's arguments, preceded by its context if fn accepts one.
 template <class F, class Context, class... Args>
 decltype(auto) call_on_replica(F& fn, Context& context, const Args&... args) {
   const int replica = context.replica_id_in_sync_group();

@@ -1,5 +1,5 @@
-// slice.hpp -- Python-style indexing of a variable, reading only the rows that it needs; rows and elements by
-// their ids.
+// slice.hpp -- Python-style indexing of a variable that reads only the rows it needs; rows and elements by
+// id.
 #pragma once
 
 #include <algorithm>
@@ -28,14 +28,14 @@ struct Slice {
   std::int64_t step = 1;
 };
 
-/// Python's `...`: all the axes that the other indices leave.
+/// Python's `...`: all axes that the other indices do not cover.
 struct Ellipsis {};
 inline constexpr Ellipsis ellipsis{};  // NOLINT(readability-identifier-naming)
 /// numpy.newaxis: an axis of size 1 in the result.
 struct NewAxis {};
 inline constexpr NewAxis newaxis{};  // NOLINT(readability-identifier-naming)
 
-/// A slice of an axis of known size: the positions start, start + step, ..., `count` of them, all on the
+/// A slice resolved against an axis of known size: `count` positions start, start + step, ..., all within the
 /// axis.
 struct CAPSTAN_API AxisRange {
   std::int64_t start = 0;
@@ -52,9 +52,9 @@ struct CAPSTAN_API AxisRange {
 template <class I>
 concept AxisPosition = std::integral<I> && !std::same_as<I, bool>;
 
-/// What may stand for an axis: an integer drops it, a Slice keeps it, a mask (an array of bool) takes as many
-/// axes as it has and makes one of the places where it is true. Other types, arrays of integers among them,
-/// do not compile; `sparse_read` and `gather_nd` take those.
+/// An index for one axis or more: an integer removes its axis, a Slice keeps it, a mask (an array of bool)
+/// replaces as many axes as it has by one axis of the positions where it is true. Other types, such as arrays
+/// of integers, do not compile: use `sparse_read` or `gather_nd`.
 class Index {
  public:
   using Any = std::variant<std::int64_t, Slice, Ellipsis, NewAxis, Array<bool>>;
@@ -73,55 +73,55 @@ class Index {
   Any value_;
 };
 
-/// Which rows an indexing needs, and which of their elements. "Pieces" are equally long runs of elements.
+/// The rows that an indexing operation needs, and the elements to take from them. Pieces are runs of elements
+/// of equal length.
 struct CAPSTAN_API Selection {
-  Shape shape;  ///< of the result
-  /// Rows to read: [first_row, first_row + row_count) when `rows` is empty, else `rows`, each named once.
+  Shape shape;  ///< shape of the result
+  /// Rows to read: `rows`, without duplicates, or, if it is empty, [first_row, first_row + row_count).
   std::int64_t first_row = 0;
   std::int64_t row_count = 0;
   std::vector<std::int64_t> rows;
-  /// The rows that were read are the result as they lie; what follows is then not filled in.
+  /// The result is the rows as read; the fields below are then unset.
   bool verbatim = false;
-  std::vector<std::int64_t> starts;   ///< in elements of what was read
-  std::vector<std::int64_t> offsets;  ///< from each start to its pieces
-  std::int64_t piece = 0;             ///< elements
+  std::vector<std::int64_t> starts;   ///< in elements of the rows read
+  std::vector<std::int64_t> offsets;  ///< from each start to its pieces, in elements
+  std::int64_t piece = 0;             ///< length of a piece in elements
 
-  /// Throws Error, which names the variable: out_of_range for an integer that is not on its axis,
-  /// invalid_argument for a step of 0, more indices than axes, two ellipses or masks, or a mask that has
-  /// another shape than its axes.
+  /// Throws Error naming the variable: out_of_range for an integer outside of its axis; invalid_argument for
+  /// a step of 0, more indices than axes, two ellipses or masks, or a mask whose shape differs from its axes.
   Selection(const std::string& variable, const Shape& of, std::span<const Index> indices);
 };
 
-/// The sizes of a variable.
+/// The shape of a variable.
 template <class V>
 Shape shape_of(const V& variable) {
   const auto& sizes = variable.shape();
   return Shape(sizes.begin(), sizes.end());
 }
 
-/// As Python's `variable[indices...]`: `read_slice(v, Slice{.start = 2, .step = 2}, ellipsis, -1)`. Axes that
-/// are not named are whole. Reads the rows that it needs and no others, consecutive ones by one pull, others
-/// by one lookup, and nothing when the result is empty. A mask between or beside integers makes its axis
-/// where it stands. Throws Error as Selection does, before anything is sent, and as the reads do.
+/// Python's `variable[indices...]`: `read_slice(v, Slice{.start = 2, .step = 2}, ellipsis, -1)`. Axes without
+/// an index are returned complete. Reads only the rows that it needs: consecutive rows by one pull, others by
+/// one lookup, none if the result is empty. The axis of a mask keeps its position among the indices. Throws
+/// Error as Selection does, before any request is sent, and the errors of the reads.
 template <class V>
 Array<typename V::value_type> read_slice(const V& variable, std::span<const Index> indices) {
   using T = typename V::value_type;
-  const Selection wanted(variable.name(), shape_of(variable), indices);
-  Array<T> out(wanted.shape);
+  const Selection selection(variable.name(), shape_of(variable), indices);
+  Array<T> out(selection.shape);
   if (out.size() == 0) return out;
   std::vector<Element<T>> rows(
-      wanted.verbatim ? 0 : static_cast<std::size_t>(wanted.row_count) * variable.width());
-  const std::span<Element<T>> into = wanted.verbatim ? out.values : rows;
-  if (wanted.rows.empty()) {
-    variable.pull(static_cast<std::uint64_t>(wanted.first_row), into);
+      selection.verbatim ? 0 : static_cast<std::size_t>(selection.row_count) * variable.width());
+  const std::span<Element<T>> into = selection.verbatim ? out.values : rows;
+  if (selection.rows.empty()) {
+    variable.pull(static_cast<std::uint64_t>(selection.first_row), into);
   } else {
-    variable.lookup(wanted.rows, into);
+    variable.lookup(selection.rows, into);
   }
-  if (wanted.verbatim) return out;
+  if (selection.verbatim) return out;
   auto to = out.values.begin();
-  for (const std::int64_t start : wanted.starts) {
-    for (const std::int64_t offset : wanted.offsets) {
-      to = std::copy_n(rows.begin() + start + offset, wanted.piece, to);
+  for (const std::int64_t start : selection.starts) {
+    for (const std::int64_t offset : selection.offsets) {
+      to = std::copy_n(rows.begin() + start + offset, selection.piece, to);
     }
   }
   return out;
@@ -132,12 +132,13 @@ Array<typename V::value_type> read_slice(const V& variable, const I&... indices)
   return read_slice(variable, std::span<const Index>(std::vector<Index>{indices...}));
 }
 
-/// The shape of what rows `ids` make: ids.shape + variable.shape[1:]. Throws Error(invalid_argument) for a
+/// The shape of a read of rows `ids`: ids.shape + variable.shape[1:]. Throws Error(invalid_argument) for a
 /// scalar variable, which has no rows.
 CAPSTAN_API Shape shape_of_rows(const std::string& variable, const Shape& of, const Shape& ids);
 
-/// The rows `ids`, in that order, in the shape ids.shape + variable.shape[1:]. Throws Error: out_of_range for
-/// a row that is not there (nothing has been sent then), invalid_argument for a scalar variable.
+/// Returns the rows `ids`, in that order, with shape ids.shape + variable.shape[1:]. Throws Error:
+/// out_of_range for a row that does not exist, before any request is sent; invalid_argument for a scalar
+/// variable.
 template <class V>
 Array<typename V::value_type> sparse_read(const V& variable, const Array<std::int64_t>& ids) {
   Array<typename V::value_type> out(shape_of_rows(variable.name(), shape_of(variable), ids.shape));
@@ -149,19 +150,19 @@ Array<typename V::value_type> sparse_read(const V& variable, ConstSpan<std::int6
   return sparse_read(variable, Array<std::int64_t>::vector({ids.begin(), ids.end()}));
 }
 
-/// What gather_nd reads.
+/// The rows and pieces that gather_nd reads.
 struct CAPSTAN_API GatherPlan {
-  Shape shape;                       ///< of the result
-  std::vector<std::int64_t> rows;    ///< each once, ascending
-  std::vector<std::int64_t> starts;  ///< of the pieces, in elements of `rows`
-  std::int64_t piece = 0;            ///< elements
+  Shape shape;                       ///< shape of the result
+  std::vector<std::int64_t> rows;    ///< ascending, without duplicates
+  std::vector<std::int64_t> starts;  ///< start of each piece, in elements of the rows read
+  std::int64_t piece = 0;            ///< length of a piece in elements
   GatherPlan(const std::string& variable, const Shape& of, const Array<std::int64_t>& positions);
 };
 
-/// As tf.gather_nd: the last axis of `positions`, of size k, holds places on the first k axes; the result has
-/// the shape positions.shape[:-1] + variable.shape[k:]. A row that is named twice is read once. Throws Error:
-/// out_of_range for a place below 0 or past its axis, invalid_argument for k of more than the variable's
-/// axes, before anything is sent.
+/// As tf.gather_nd: the last axis of `positions`, of size k, holds positions on the first k axes. Returns an
+/// array of shape positions.shape[:-1] + variable.shape[k:]. Reads each row once. Throws Error, before any
+/// request is sent: out_of_range for a position below 0 or past its axis, invalid_argument for k greater than
+/// the variable's rank.
 template <class V>
 Array<typename V::value_type> gather_nd(const V& variable, const Array<std::int64_t>& positions) {
   using T = typename V::value_type;

@@ -1,4 +1,4 @@
-// user_state.hpp -- a program's own value in a checkpoint: anything that capstan/serialize.hpp can pack.
+// user_state.hpp -- a program's own value in a checkpoint: any type that capstan/serialize.hpp can serialize.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@
 
 namespace capstan::detail {
 
-/// What a value is made of, in words that do not change with the compiler: "(i64, f32, [str])". Types with a
-/// Serializer of their own are "?".
+/// Describes a type independently of the compiler: "(i64, f32, [str])". A type with its own Serializer is
+/// "?".
 template <class T>
 struct StateType {
   static std::string name() {
@@ -80,11 +80,10 @@ struct StateType<std::unordered_map<K, V>> : StateType<std::map<K, V>> {};
 
 /// {"capstan-value": "<the bytes in hexadecimal digits>", "type": type}.
 CAPSTAN_API std::string to_user_state(const std::string& type, const std::vector<std::byte>& bytes);
-/// Throws Error(failed_precondition) when the user state is JSON of the program's own, or a value of another
-/// type.
+/// Throws Error(failed_precondition) if the user state is the program's own JSON, or a value of another type.
 CAPSTAN_API std::vector<std::byte> from_user_state(const std::string& user_state, const std::string& type);
 
-/// Not a JSON text.
+/// A value to serialize, as opposed to JSON text.
 template <class T>
 concept UserValue = !std::is_convertible_v<const T&, std::string>;
 

@@ -28,7 +28,7 @@ RpcClient::RpcClient(Fabric& fabric) : fabric_(fabric) {
 RpcClient::Id RpcClient::start(Peer& peer, std::uint16_t type, Bytes request) {
   peer.require_alive();
   const Id id = next_++;
-  calls_[id] = Call{&peer, false, 0, {}};
+  calls_[id] = Call{&peer, peer.revivals(), false, 0, {}};
   peer.send(type, as_bytes(id), request);
   return id;
 }
