@@ -6,6 +6,7 @@ import random
 import re
 import signal
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from gpu import gpu_flags
@@ -72,6 +73,22 @@ class PsRestarted(SumsTest):
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)
         self.assertRegex(job.stderr, r'cannot recover shard .*of variable "sharded".*--spares')
         self.assertRegex(job.stderr, rf"ps 0 \(rank 3 on {HOST}\) is gone.* has not come back")
+
+    def test_one_that_returns_after_the_wait_timeout_acknowledges_a_dead_worker(self):
+        """The waits for its acknowledgment, of the coordinator and of a worker that is restarted, start again when it returns."""
+        job = self.start_sums(5, "--capstan-ps=2", "--capstan-ps-wait=60s", "--capstan-wait-timeout=8s", microseconds=600)
+        roles, pids = Roles(5, 2), job.ranks()
+        agent, child = pids[roles.ps[1]]
+        os.kill(agent, signal.SIGSTOP)  # does not restart its child yet
+        os.kill(child, signal.SIGKILL)
+        self.assert_says(job, r"ps 1 \(rank \d+ on .*\) is gone")
+        os.kill(pids[roles.workers[0]][1], signal.SIGKILL)
+        self.assert_says(job, r"worker 0 .* is gone; its \d+ functions run elsewhere")
+        time.sleep(9)  # longer than --wait-timeout
+        os.kill(agent, signal.SIGCONT)
+        self.assert_says(job, r"ps 1 \(rank \d+ on .*\) is back")
+        self.assert_says(job, r"worker 0 .* is there in place of")
+        self.assert_exact(job)
 
     def test_restarts_are_used_up(self):
         job = self.start_sums(4, "--capstan-ps=1", "--capstan-max-restarts=1", "--capstan-ps-wait=10s", microseconds=600)
