@@ -1,4 +1,4 @@
-// command_line.cpp -- the subcommands; their options come from the table of settings.
+// command_line.cpp -- the subcommands of `capstan`; their options come from the table of settings.
 #include "launch/command_line.hpp"
 
 #include <fmt/format.h>
@@ -22,10 +22,10 @@
 namespace capstan::launch {
 namespace {
 
-using Options = std::map<std::string_view, const CLI::Option*>;  // by setting
+using Options = std::map<std::string_view, const CLI::Option*>;  // by name of the setting
 
 constexpr std::string_view kConfigVariable = "CAPSTAN_CONFIG";
-constexpr int kManyWords = 1 << 20;
+constexpr int kMaxFiles = 1 << 20;  // of one option
 
 std::string_view placeholder(SettingKind kind) {
   switch (kind) {
@@ -48,31 +48,30 @@ std::string help_line(const Setting& setting) {
   return fmt::format("{} [{}]", setting.help, initial);
 }
 
-/// A subcommand that trains.
+/// A subcommand of `capstan train`.
 struct Trainer {
   std::string_view program;
   std::string_view description;
   Action action;
 };
 constexpr std::array<Trainer, 4> kTrainers{{
-    {"kge", "knowledge-graph embeddings (TransE, DistMult, ComplEx)", Action::train_kge},
-    {"lr", "logistic regression on libsvm or Criteo files", Action::train_lr},
-    {"fm", "a factorization machine on libsvm or Criteo files", Action::train_fm},
-    {"mlp", "a network of fully connected layers on IDX images (MNIST)", Action::train_mlp},
+    {"kge", "train knowledge-graph embeddings: TransE, DistMult or ComplEx", Action::train_kge},
+    {"lr", "train logistic regression on libsvm or Criteo files", Action::train_lr},
+    {"fm", "train a factorization machine on libsvm or Criteo files", Action::train_fm},
+    {"mlp", "train a multilayer perceptron on IDX images (MNIST)", Action::train_mlp},
 }};
 
-bool takes(std::string_view program, const Setting& setting) {
+bool accepts(std::string_view program, const Setting& setting) {
   const auto groups = groups_of(program);
   return setting.group == "runtime" || std::find(groups.begin(), groups.end(), setting.group) != groups.end();
 }
 
-/// One option for each setting that the program has, of all settings where none is named; a flag without a
-/// value (--resume, --no-resume) where the setting is one. Of several files a trainer of examples takes each
-/// as a word.
+/// Adds an option for each setting of `program`, or for every setting if `program` is empty. A flag takes no
+/// value (--resume, --no-resume). A list of files takes several words, except in `train kge`.
 Options add_settings(CLI::App& app, std::string_view program = {}) {
   Options options;
   for (const Setting& setting : Settings::table()) {
-    if (!program.empty() && !takes(program, setting)) continue;
+    if (!program.empty() && !accepts(program, setting)) continue;
     const std::string help = help_line(setting);
     CLI::Option* option = nullptr;
     if (setting.kind == SettingKind::flag) {
@@ -83,7 +82,7 @@ Options add_settings(CLI::App& app, std::string_view program = {}) {
     }
     option->group(fmt::format("Settings of {}", setting.group));
     if (setting.list && !program.empty() && program != "kge") {
-      option->expected(1, kManyWords)->type_name("FILE");
+      option->expected(1, kMaxFiles)->type_name("FILE");
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     } else {
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -93,7 +92,7 @@ Options add_settings(CLI::App& app, std::string_view program = {}) {
   return options;
 }
 
-/// `options` are filled when the command is met: CLI11 takes milliseconds for those of all commands.
+/// Adds the options only when the command is parsed: adding those of all commands costs CLI11 milliseconds.
 void add_settings_if_named(CLI::App& app, Options& options, std::string_view program = {}) {
   app.preparse_callback([&app, &options, program](std::size_t) { options = add_settings(app, program); });
 }
@@ -103,8 +102,8 @@ std::string add_hint(std::string_view given, const std::vector<std::string>& kno
   return nearest.empty() ? std::string() : fmt::format("; did you mean {}?", nearest);
 }
 
-/// The first word that no option and no subcommand took.
-[[noreturn]] void refuse(const CLI::App& command, const std::string& word) {
+/// Throws for `word`, the first one that no option and no subcommand consumed.
+[[noreturn]] void throw_unknown_word(const CLI::App& command, const std::string& word) {
   if (!word.starts_with("-")) {
     std::vector<std::string> known;
     for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {
@@ -123,18 +122,18 @@ std::string add_hint(std::string_view given, const std::vector<std::string>& kno
               fmt::format("{}: there is no such option{}", name, add_hint(name, known)));
 }
 
-/// CLI11 gives an option the next word even where that is an option itself: `--batch --dim 3`.
-void refuse_missing_values(const CLI::App& command) {
+/// Rejects an option name as a value, which CLI11 accepts: `--batch --dim 3`.
+void require_values(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; })) {
     for (const std::string& value : option->results()) {
       if (!value.starts_with("--") || command.get_option_no_throw(value) == nullptr) continue;
       throw Error(Code::invalid_argument,
-                  fmt::format("{}: its value is missing before {}", option->get_name(), value));
+                  fmt::format("{}: the value is missing before {}", option->get_name(), value));
     }
   }
 }
 
-Settings gather(const Options& options, const std::string& config, const char* const* environment) {
+Settings load_settings(const Options& options, const std::string& config, const char* const* environment) {
   Settings settings;
   settings.load_environment(environment);
   if (!config.empty()) {
@@ -156,9 +155,9 @@ Settings gather(const Options& options, const std::string& config, const char* c
   return settings;
 }
 
-/// Of `capstan run`: where the program begins, behind the first "--"; `argc` where there is none. What is
-/// there is no option of ours.
-int program_begin(int argc, const char* const* argv) {
+/// Index of the first "--" of `capstan run`, after which the program and its arguments follow; `argc` if
+/// there is none.
+int program_separator(int argc, const char* const* argv) {
   if (argc < 2 || std::string_view(argv[1]) != "run") return argc;
   const auto found = std::find(argv, argv + argc, std::string_view("--"));
   return static_cast<int>(std::distance(argv, found));
@@ -167,17 +166,17 @@ int program_begin(int argc, const char* const* argv) {
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv, const char* const* environment) {
-  const int behind = program_begin(argc, argv);
+  const int separator = program_separator(argc, argv);
   std::vector<std::string> program;
-  for (int i = behind + 1; i < argc; ++i) program.emplace_back(argv[i]);
-  argc = behind;
+  for (int i = separator + 1; i < argc; ++i) program.emplace_back(argv[i]);
+  argc = separator;
   CLI::App app("Capstan: a parameter-server runtime on MPI, UCX and HDF5", "capstan");
   bool version = false;
-  app.add_flag("--version", version, "the version of the program and of what it stands on");
+  app.add_flag("--version", version, "print the versions of Capstan, MPI, UCX and HDF5");
 
   std::string config;
   const auto add_config = [&config](CLI::App& command) {
-    command.add_option("--config", config, "a TOML file with settings [CAPSTAN_CONFIG]")->type_name("FILE");
+    command.add_option("--config", config, "TOML file with settings [$CAPSTAN_CONFIG]")->type_name("FILE");
   };
   CLI::App& train = *app.add_subcommand("train", "train a model");
   std::array<CLI::App*, kTrainers.size()> trainers{};
@@ -189,13 +188,14 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     add_settings_if_named(*trainers[i], trainer_options[i], kTrainers[i].program);
   }
 
-  CLI::App& show = *app.add_subcommand("settings", "every setting: value, default, unit, variable and help");
+  CLI::App& show =
+      *app.add_subcommand("settings", "print every setting: value, default, unit, variable and help");
   bool markdown = false;
-  show.add_flag("--markdown", markdown, "the table of docs/settings.md, without this run's values");
+  show.add_flag("--markdown", markdown,
+                "print the table of docs/settings.md, without the values of this run");
   bool transports = false;
-  show.add_flag(
-          "--transports", transports,
-          "what UCX offers, and the way that is taken to a ps; under mpirun, from every rank to every ps")
+  show.add_flag("--transports", transports,
+                "print what UCX offers and the route to a ps; under mpirun, from every rank to every ps")
       ->excludes("--markdown");
   add_config(show);
   Options show_options;
@@ -203,17 +203,17 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
 
   std::string run_dir;
   const auto add_run_dir = [&run_dir](CLI::App& command) {
-    command.add_option("RUN_DIR", run_dir, "the --run-dir of a job that runs")->required();
+    command.add_option("RUN_DIR", run_dir, "the --run-dir of a running job")->required();
   };
-  CLI::App& status = *app.add_subcommand("status", "what a job that runs is doing");
+  CLI::App& status = *app.add_subcommand("status", "print the state of a running job");
   add_run_dir(status);
-  CLI::App& top = *app.add_subcommand("top", "a table of a job's ranks, rates and queue, once a second");
+  CLI::App& top = *app.add_subcommand("top", "show ranks, rates and queue of a running job, once a second");
   add_run_dir(top);
   bool once = false;
-  top.add_flag("--once", once, "print one table and end");
-  CLI::App& trace = *app.add_subcommand("trace", "make one timeline of the traces that a job has left");
-  trace.add_option("RUN_DIR", run_dir, "the --run-dir of a job that was run with --trace")->required();
-  CLI::App& join = *app.add_subcommand("join", "start the job's program once more, as one more worker");
+  top.add_flag("--once", once, "print one table and exit");
+  CLI::App& trace = *app.add_subcommand("trace", "merge the traces of a job into one timeline");
+  trace.add_option("RUN_DIR", run_dir, "the --run-dir of a job that ran with --trace")->required();
+  CLI::App& join = *app.add_subcommand("join", "add a worker to a running job");
   add_run_dir(join);
 
   run::Options run(app);
@@ -225,7 +225,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   doctor::Request doctor_request;
   CLI::App& doctor = doctor::add_command(app, doctor_request);
 
-  // What is left over is looked at below: CLI11's own message has no suggestion.
+  // Unknown words are rejected below with a suggestion, which the message of CLI11 lacks.
   std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
   commands.insert(commands.end(),
                   {&show, &train, &status, &top, &trace, &join, &doctor, &run.command(), &app});
@@ -239,17 +239,16 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     throw Error(Code::invalid_argument, error.what());
   }
   for (const CLI::App* command : commands) {
-    refuse_missing_values(*command);
+    require_values(*command);
     const auto words = command->remaining();
     if (words.empty()) continue;
     if (command == &run.command() && !words.front().starts_with("-")) {
       throw Error(
           Code::invalid_argument,
-          fmt::format("run: what stands before \"{0}\"? The program to run stands behind a --: capstan run "
-                      "-- {0}",
+          fmt::format("run: unexpected argument \"{0}\"; put -- before the program: capstan run -- {0}",
                       words.front()));
     }
-    refuse(*command, words.front());
+    throw_unknown_word(*command, words.front());
   }
 
   if (version) return {.action = Action::print_text, .text = version_text()};
@@ -257,7 +256,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     const Action action = markdown     ? Action::print_settings_markdown
                           : transports ? Action::show_transports
                                        : Action::print_settings;
-    return {.action = action, .settings = gather(show_options, config, environment)};
+    return {.action = action, .settings = load_settings(show_options, config, environment)};
   }
   if (status.parsed()) return {.action = Action::show_status, .text = run_dir};
   if (run.command().parsed())
@@ -270,18 +269,18 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     if (!checkpoint.get_subcommands().empty())
       return {.action = Action::checkpoint, .checkpoint = std::move(request)};
     throw Error(Code::invalid_argument,
-                fmt::format("checkpoint what? There is: capstan checkpoint {}", checkpoint::verbs()));
+                fmt::format("checkpoint: no subcommand, expected one of {}", checkpoint::verbs()));
   }
   for (std::size_t i = 0; i < kTrainers.size(); ++i) {
     if (!trainers[i]->parsed()) continue;
-    return {.action = kTrainers[i].action, .settings = gather(trainer_options[i], config, environment)};
+    return {.action = kTrainers[i].action,
+            .settings = load_settings(trainer_options[i], config, environment)};
   }
-  throw Error(
-      Code::invalid_argument,
-      train.parsed()
-          ? "train what? There is: capstan train kge, lr, fm and mlp"
-          : "a command is missing: capstan train kge, capstan run, capstan doctor, capstan settings, capstan "
-            "status, capstan top, capstan trace, capstan join or capstan checkpoint");
+  throw Error(Code::invalid_argument, train.parsed()
+                                          ? "train: no program, expected capstan train kge, lr, fm or mlp"
+                                          : "a command is missing, expected capstan train, run, doctor, "
+                                            "settings, status, top, trace, join or "
+                                            "checkpoint");
 }
 
 }  // namespace capstan::launch

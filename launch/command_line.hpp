@@ -1,4 +1,4 @@
-// command_line.hpp -- what the user of the `capstan` program asked for.
+// command_line.hpp -- the parsed command line of the `capstan` program.
 #pragma once
 
 #include <string>
@@ -30,18 +30,18 @@ enum class Action {
 
 struct CommandLine {
   Action action = Action::print_text;
-  std::string text =
-      {};  // of print_text: --help or --version; of show_status, show_top, merge_trace and join: RUN_DIR
-  bool once = false;  // of show_top
+  /// print_text: the text to print; show_status, show_top, merge_trace and join: RUN_DIR.
+  std::string text = {};
+  bool once = false;  ///< show_top: print one table and exit
   Settings settings = Settings();
-  checkpoint::Request checkpoint = {};  // of checkpoint
-  run::Request run = {};                // of run
-  doctor::Request doctor = {};          // of doctor
+  checkpoint::Request checkpoint = {};
+  run::Request run = {};
+  doctor::Request doctor = {};
 };
 
-/// Reads the command line, the CAPSTAN_* variables of `environment` (as `environ`) and the TOML file that
-/// --config or CAPSTAN_CONFIG names. Throws Error(invalid_argument) with the nearest name for what is
-/// unknown.
+/// Merges the command line, the CAPSTAN_* variables of `environment` (in the format of `environ`) and the
+/// TOML file that --config or CAPSTAN_CONFIG names. Throws Error: invalid_argument for an unknown option,
+/// command, setting or value, with the nearest known name; not_found for a missing TOML file.
 CommandLine parse_command_line(int argc, const char* const* argv, const char* const* environment);
 
 }  // namespace capstan::launch

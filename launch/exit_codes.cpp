@@ -1,4 +1,4 @@
-// exit_codes.cpp -- from the code of an Error to an exit code and a line of advice.
+// exit_codes.cpp -- maps the Code of an Error to an exit code and a line of advice.
 #include "launch/exit_codes.hpp"
 
 namespace capstan::launch {
@@ -20,7 +20,7 @@ Exit exit_code(Code code) noexcept {
       return Exit::environment;
     case Code::deadline_exceeded:
     case Code::unavailable:
-      return Exit::lost_rank;
+      return Exit::rank_unavailable;
     case Code::data_loss:
       return Exit::damaged_checkpoint;
     case Code::cancelled:
@@ -34,13 +34,13 @@ Exit exit_code(Code code) noexcept {
 std::string_view hint(Code code) noexcept {
   switch (exit_code(code)) {
     case Exit::usage:
-      return "`capstan --help` shows the commands, `capstan settings` every setting";
+      return "`capstan --help` lists the commands, `capstan settings` every setting";
     case Exit::environment:
-      return "this is the machine's answer, not the training's; docs/errors.md says what to look at";
-    case Exit::lost_rank:
-      return "start the same command with --resume to go on from the newest checkpoint";
+      return "the cause is outside Capstan: MPI, UCX, the file system or the machine; see docs/errors.md";
+    case Exit::rank_unavailable:
+      return "run the same command with --resume to continue from the newest checkpoint";
     case Exit::damaged_checkpoint:
-      return "move the file that is named out of the way; the checkpoint before it is then used";
+      return "move the named checkpoint away; the previous one is used then";
     case Exit::ok:
     case Exit::failed:
     case Exit::requeue:
@@ -50,29 +50,29 @@ std::string_view hint(Code code) noexcept {
   return "";
 }
 
-std::string_view meaning(int exit_code) noexcept {
+std::string_view describe_exit_code(int exit_code) noexcept {
   switch (static_cast<Exit>(exit_code)) {
     case Exit::ok:
-      return "done";
+      return "success";
     case Exit::failed:
-      return "it failed";
+      return "failure";
     case Exit::usage:
-      return "an option, a setting or the input is wrong";
+      return "invalid option, setting or input";
     case Exit::environment:
-      return "the machine said no";
-    case Exit::lost_rank:
-      return "a ps or the coordinator is gone, or a rank no longer answers";
+      return "MPI, UCX, the file system or the machine failed";
+    case Exit::rank_unavailable:
+      return "a ps or the coordinator is dead or unreachable";
     case Exit::damaged_checkpoint:
-      return "a checkpoint is damaged";
+      return "damaged checkpoint";
     case Exit::requeue:
-      return "not done; a checkpoint is saved, --resume goes on from it";
+      return "stopped early with a checkpoint; --resume continues from it";
     case Exit::timed_out:
-      return "the --timeout was over";
+      return "--timeout expired";
   }
   return "";
 }
 
-bool own_failure(Code code) noexcept {
+bool is_rank_local(Code code) noexcept {
   return code == Code::internal || code == Code::resource_exhausted || code == Code::data_loss ||
          code == Code::unknown;
 }

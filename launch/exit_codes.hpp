@@ -1,4 +1,4 @@
-// exit_codes.hpp -- what the `capstan` program tells the shell. docs/errors.md lists them: never renumber.
+// exit_codes.hpp -- exit codes of the `capstan` program. docs/errors.md lists them: never renumber.
 #pragma once
 
 #include <string_view>
@@ -9,25 +9,25 @@ namespace capstan::launch {
 
 enum class Exit : int {
   ok = 0,
-  failed = 1,              // anything that has no number of its own
-  usage = 2,               // an option, a setting or the input is wrong; another try ends the same way
-  environment = 3,         // MPI, UCX, the file system or the machine said no
-  lost_rank = 4,           // a ps or the coordinator is gone or no longer answers
-  damaged_checkpoint = 5,  // a file is not what it says it is
-  requeue = 85,            // not done: a checkpoint is saved, and the same command with --resume goes on
-  timed_out = 124,         // of `capstan run`: the --timeout, as timeout(1)
+  failed = 1,              // a failure without a code of its own
+  usage = 2,               // invalid option, setting or input; a retry fails the same way
+  environment = 3,         // MPI, UCX, the file system or the machine failed
+  rank_unavailable = 4,    // a ps or the coordinator is dead or unreachable
+  damaged_checkpoint = 5,  // a checksum, a size or a format does not match
+  requeue = 85,            // stopped early with a checkpoint; the same command with --resume continues
+  timed_out = 124,         // --timeout of `capstan run` expired, as in timeout(1)
 };
 
 Exit exit_code(Code code) noexcept;
 
-/// What to do next, in one line; "" if the message says it all.
+/// One line of advice for the user; "" where the error message needs none.
 std::string_view hint(Code code) noexcept;
 
-/// What an exit code of ours says, in a few words; "" for any other.
-std::string_view meaning(int exit_code) noexcept;
+/// A short description of an exit code of `capstan`; "" for any other number.
+std::string_view describe_exit_code(int exit_code) noexcept;
 
-/// The failure is this rank's own. Of the others every rank sees the same, so that one rank is enough to
-/// tell.
-bool own_failure(Code code) noexcept;
+/// Returns true for failures that only this rank sees. All ranks see the others alike, so rank 0 alone
+/// reports those.
+bool is_rank_local(Code code) noexcept;
 
 }  // namespace capstan::launch

@@ -1,4 +1,4 @@
-// failure.cpp -- one message a job, in one piece.
+// failure.cpp -- one error message per job, in one write.
 #include "launch/failure.hpp"
 
 #include <chrono>
@@ -12,8 +12,8 @@
 namespace capstan::launch {
 namespace {
 
-/// A launcher ends the whole job at the first rank that fails. The others give rank 0 this long to say why.
-constexpr std::chrono::milliseconds kRankZeroSpeaksFirst{500};
+/// A launcher ends all ranks when the first one fails. Other ranks wait this long for the message of rank 0.
+constexpr std::chrono::milliseconds kRankZeroFirst{500};
 
 }  // namespace
 
@@ -23,11 +23,11 @@ int report_failure(Code code, std::string_view message) {
   if (rank == 0) {
     text.append("capstan: ").append(message).append("\n");
     if (!hint(code).empty()) text.append("hint: ").append(hint(code)).append("\n");
-  } else if (own_failure(code)) {
+  } else if (is_rank_local(code)) {
     text.append("capstan: rank ").append(std::to_string(rank)).append(": ").append(message).append("\n");
   }
-  std::fputs(text.c_str(), stderr);  // in one piece, whatever other ranks write
-  if (rank != 0) std::this_thread::sleep_for(kRankZeroSpeaksFirst);
+  std::fputs(text.c_str(), stderr);  // one write, so that output of other ranks cannot interleave
+  if (rank != 0) std::this_thread::sleep_for(kRankZeroFirst);
   return static_cast<int>(exit_code(code));
 }
 

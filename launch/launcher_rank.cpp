@@ -1,4 +1,4 @@
-// launcher_rank.cpp -- the launchers' environment variables, the innermost launcher first.
+// launcher_rank.cpp -- reads the environment variables of the launchers, innermost launcher first.
 #include "launch/launcher_rank.hpp"
 
 #include <charconv>

@@ -1,9 +1,9 @@
-// launcher_rank.hpp -- which rank this process is, before MPI is initialised.
+// launcher_rank.hpp -- the rank of this process, before MPI_Init.
 #pragma once
 
 namespace capstan::launch {
 
-/// From what mpirun, mpiexec.hydra, PMIx or srun put into the environment; 0 where none did.
+/// Reads the environment variables of mpirun, mpiexec.hydra, PMIx and srun; returns 0 where none is set.
 int launcher_rank();
 
 }  // namespace capstan::launch

@@ -1,4 +1,4 @@
-// main.cpp -- the `capstan` program: reads the command line, runs the command, turns an Error into an exit
+// main.cpp -- the `capstan` program: parses the command line, runs the command, maps an Error to an exit
 // code.
 #include <unistd.h>
 
@@ -70,7 +70,7 @@ int run_command(int argc, char** argv) {
       break;
   }
   std::cout.flush();
-  if (!std::cout) throw Error(Code::resource_exhausted, "standard output: cannot be written");
+  if (!std::cout) throw Error(Code::resource_exhausted, "cannot write to standard output");
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// progress.cpp -- the bar, the line, the rate and the time left.
+// progress.cpp -- formats the bar, the log line, the rate and the time left.
 #include "launch/progress.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ std::string loss_text(double loss) {
 
 std::string time_left(const ProgressState& state, double rate) {
   if (rate <= 0) return "? left";
-  // A rank that is stuck must not overflow the clock.
+  // Clamped: a rate near 0 must not overflow the clock.
   const double seconds =
       std::min(static_cast<double>(std::max<std::int64_t>(state.total - state.done, 0)) / rate, 1e9);
   return short_time(std::chrono::milliseconds(std::llround(seconds * 1e3))) + " left";
@@ -42,7 +42,7 @@ double fraction(const ProgressState& state) {
 }  // namespace
 
 std::string short_time(std::chrono::milliseconds time) {
-  // Rounded first, so that it never says "60.0 s" or "60:00 min".
+  // Rounds first, so that "60.0 s" and "60:00 min" never appear.
   const auto tenths = (time.count() + 50) / 100;
   if (tenths < 600) return fmt::format("{}.{} s", tenths / 10, tenths % 10);
   const auto seconds = (time.count() + 500) / 1000;
@@ -75,7 +75,7 @@ Progress::~Progress() {
   try {
     if (on_screen_) sink_ << '\n' << std::flush;
   } catch (const std::exception&) {
-    // A sink that cannot take a newline has nobody to tell either.
+    // The sink is broken, so there is nowhere to report to.
   }
 }
 
@@ -87,7 +87,7 @@ void Progress::update(const ProgressState& state) {
     started_ = true;
     first_ = {now, state.done};
     samples_ = {first_};
-    // A log needs no line that says "nothing yet".
+    // A log gets no line before the first interval.
     drawn_at_ = options_.terminal ? now - interval : now;
   }
   if (now - drawn_at_ < interval) return;
@@ -131,29 +131,31 @@ double Progress::recent_rate() const {
 }
 
 std::string Progress::bar_line(const ProgressState& state) const {
-  const std::string left = what(state) + " ";
-  const std::string right = how_far(state);
-  // The last column stays empty: a terminal may wrap when it is written.
-  const std::size_t room = options_.width > 0 ? options_.width - 1 : 0;
-  constexpr std::size_t kShortest = 5;
-  constexpr std::size_t kLongest = 40;
+  const std::string left = headline(state) + " ";
+  const std::string right = progress_text(state);
+  // The last column stays empty: some terminals wrap when it is written.
+  const std::size_t columns = options_.width > 0 ? options_.width - 1 : 0;
+  constexpr std::size_t kMinCells = 5;
+  constexpr std::size_t kMaxCells = 40;
   std::string bar;
-  if (left.size() + right.size() + kShortest + 2 <= room) {
-    const std::size_t cells = std::min(kLongest, room - left.size() - right.size() - 2);
+  if (left.size() + right.size() + kMinCells + 2 <= columns) {
+    const std::size_t cells = std::min(kMaxCells, columns - left.size() - right.size() - 2);
     const auto full = static_cast<std::size_t>(fraction(state) * static_cast<double>(cells));
     bar = fmt::format("[{:#<{}}{:.<{}}]", "", full, "", cells - full);
   }
-  return (left + bar + right).substr(0, room);
+  return (left + bar + right).substr(0, columns);
 }
 
-std::string Progress::log_line(const ProgressState& state) const { return what(state) + how_far(state); }
+std::string Progress::log_line(const ProgressState& state) const {
+  return headline(state) + progress_text(state);
+}
 
-std::string Progress::what(const ProgressState& state) const {
+std::string Progress::headline(const ProgressState& state) const {
   if (!options_.label.empty()) return std::string(options_.label);
   return fmt::format("epoch {}/{}", state.epoch, state.epochs);
 }
 
-std::string Progress::how_far(const ProgressState& state) const {
+std::string Progress::progress_text(const ProgressState& state) const {
   const double rate = recent_rate();
   const std::string loss = options_.label.empty() ? "  " + loss_text(state.loss) : "";
   return fmt::format(" {:3.0f}%  {} {}/s{}  {}", std::floor(fraction(state) * 100), short_count(rate),

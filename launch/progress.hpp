@@ -1,6 +1,6 @@
-// progress.hpp -- how far the training is: a bar on a terminal, a line every few seconds in a log.
+// progress.hpp -- progress display: a bar on a terminal, a line every few seconds in a log.
 //
-// No thread: whoever waits for the workers calls `update`, as often as it likes.
+// Starts no thread: the thread that waits for the workers calls `update`.
 #pragma once
 
 #include <chrono>
@@ -15,27 +15,27 @@
 namespace capstan::launch {
 
 struct ProgressOptions {
-  bool terminal = false;                        // one line that is drawn over itself
-  std::size_t width = 80;                       // of the terminal
-  std::chrono::milliseconds redraw_every{100};  // more often only flickers
-  std::chrono::milliseconds line_every{5'000};  // where there is no terminal
-  std::chrono::milliseconds rate_over{10'000};  // the rate shown is that of so much of the past
+  bool terminal = false;                        // redraw one line in place
+  std::size_t width = 80;                       // columns of the terminal
+  std::chrono::milliseconds redraw_every{100};  // a shorter interval flickers
+  std::chrono::milliseconds line_every{5'000};  // interval of log lines without a terminal
+  std::chrono::milliseconds rate_over{10'000};  // averaging window of the displayed rate
   std::string_view unit = "triples";
-  std::string_view label = {};  // in place of epochs and loss: what is done, where there are none
+  std::string_view label = {};  // replaces epoch and loss if not empty
 
-  /// What suits standard error of this process.
+  /// Options for standard error: terminal or log, and the width of the terminal.
   static ProgressOptions for_standard_error();
 };
 
 struct ProgressState {
   std::int64_t epoch = 0;  // counted from 1
   std::int64_t epochs = 0;
-  std::int64_t done = 0;  // examples, over all epochs; starts above 0 in a run that was resumed
+  std::int64_t done = 0;  // examples over all epochs; starts above 0 in a resumed run
   std::int64_t total = 0;
-  double loss = 0;  // NaN while there is none
+  double loss = 0;  // NaN until the first value
 };
 
-/// Used by one thread. The sink must outlive it.
+/// For one thread. `sink` must outlive the object.
 class Progress {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -45,14 +45,14 @@ class Progress {
                     Clock clock = std::chrono::steady_clock::now);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// Leaves the cursor at the start of a line, also when an exception goes by.
+  /// Ends an unfinished bar with a newline, also during stack unwinding.
   ~Progress();
 
-  /// Draws if it is time to. Cheap otherwise.
+  /// Draws if the interval has passed; otherwise it only reads the clock.
   void update(const ProgressState& state);
-  /// Takes the bar off the terminal, so that somebody may print a line; the next `update` draws it again.
+  /// Erases the bar so that the caller can print a line; the next `update` redraws it.
   void clear();
-  /// The last line: what was done in which time. Later calls of `update` and `finish` do nothing.
+  /// Prints the summary line: count, time and rate. Later calls of `update` and `finish` have no effect.
   void finish(const ProgressState& state);
 
  private:
@@ -64,13 +64,13 @@ class Progress {
   double recent_rate() const;
   std::string bar_line(const ProgressState& state) const;
   std::string log_line(const ProgressState& state) const;
-  std::string what(const ProgressState& state) const;
-  std::string how_far(const ProgressState& state) const;
+  std::string headline(const ProgressState& state) const;
+  std::string progress_text(const ProgressState& state) const;
 
   std::ostream& sink_;
   ProgressOptions options_;
   Clock clock_;
-  std::deque<Sample> samples_;  // about the last `rate_over`
+  std::deque<Sample> samples_;  // covers about the last `rate_over`
   Sample first_{};
   Time drawn_at_{};
   bool started_ = false;

@@ -1,4 +1,4 @@
-// running_job.cpp -- asks the join listener, or starts what will.
+// running_job.cpp -- queries the join listener of a job, or execs its program.
 #include "launch/running_job.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 namespace capstan::launch {
 namespace {
 
-constexpr std::chrono::seconds kStatusWithin{5};
+constexpr std::chrono::seconds kStatusTimeout{5};
 
 }  // namespace
 
@@ -34,18 +34,18 @@ cluster::RunFile run_file_of(const std::string& run_dir) {
 
 int show_status(const std::string& run_dir) {
   const cluster::RunFile file = run_file_of(run_dir);
-  const auto deadline = std::chrono::steady_clock::now() + kStatusWithin;
+  const auto deadline = std::chrono::steady_clock::now() + kStatusTimeout;
   const cluster::JoinAnswer answer =
       cluster::ask_join_listener(file.address, file.token, cluster::JoinRequest::status, {}, deadline);
   if (answer.code != Code::ok) throw Error(answer.code, answer.message);
   std::fputs(answer.message.c_str(), stdout);
-  if (std::fflush(stdout) != 0) throw Error(Code::resource_exhausted, "standard output: cannot be written");
+  if (std::fflush(stdout) != 0) throw Error(Code::resource_exhausted, "cannot write to standard output");
   return 0;
 }
 
 void join_job(const std::string& run_dir) {
   const cluster::RunFile file = run_file_of(run_dir);
-  // Before the folder is changed.
+  // Resolved before chdir.
   const std::string absolute = std::filesystem::absolute(run_dir).string();
   for (const auto& [name, value] : file.environment) {
     if (!name.starts_with("CAPSTAN_TEST_")) setenv(name.c_str(), value.c_str(), 0);
@@ -53,16 +53,17 @@ void join_job(const std::string& run_dir) {
   setenv("CAPSTAN_JOIN", absolute.c_str(), 1);
   setenv(cluster::kJobRuns, "1", 1);
   if (chdir(file.folder.c_str()) != 0) {
-    throw Error(Code::not_found,
-                fmt::format("the job was started in {}: {}", file.folder, std::strerror(errno)));
+    throw Error(Code::not_found, fmt::format("cannot enter the working directory of the job, {}: {}",
+                                             file.folder, std::strerror(errno)));
   }
-  std::fprintf(stderr, "capstan: joins the job of %s: %s\n", absolute.c_str(),
+  std::fprintf(stderr, "capstan: joining the job of %s: %s\n", absolute.c_str(),
                fmt::format("{}", fmt::join(file.arguments, " ")).c_str());
   std::vector<char*> words;
   for (const std::string& word : file.arguments) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   execv(file.program.c_str(), words.data());
-  throw Error(Code::not_found, fmt::format("the job's program {}: {}", file.program, std::strerror(errno)));
+  throw Error(Code::not_found, fmt::format("cannot execute the program of the job, {}: {}", file.program,
+                                           std::strerror(errno)));
 }
 
 }  // namespace capstan::launch

@@ -1,4 +1,4 @@
-// running_job.hpp -- `capstan status` and `capstan join`: a job that runs, by its run directory.
+// running_job.hpp -- `capstan status` and `capstan join`, which find a running job by its run directory.
 #pragma once
 
 #include <string>
@@ -7,14 +7,15 @@
 
 namespace capstan::launch {
 
-/// Its coordinator's file. Throws Error: not_found when no job runs there.
+/// Reads the file that the coordinator left in `run_dir`. Throws Error(not_found) if no job runs there.
 cluster::RunFile run_file_of(const std::string& run_dir);
 
-/// Prints what its coordinator says of it. Throws Error: not_found when no job runs there.
+/// Prints the coordinator's status report. Throws Error: not_found if no job runs there, unavailable or
+/// deadline_exceeded if the coordinator does not answer within 5 s.
 int show_status(const std::string& run_dir);
 
-/// Becomes the job's program, with its arguments, its CAPSTAN_* and UCX_* variables where this process has
-/// none of that name, and CAPSTAN_JOIN. Throws Error.
+/// Replaces this process (execv) with the program of the job: same arguments and working directory, the
+/// job's CAPSTAN_* and UCX_* variables unless this process sets them, and CAPSTAN_JOIN. Throws Error.
 [[noreturn]] void join_job(const std::string& run_dir);
 
 }  // namespace capstan::launch

@@ -1,12 +1,12 @@
-// top.hpp -- `capstan top`: a job that runs, as a table that is drawn over itself.
+// top.hpp -- `capstan top`: a table of a running job, redrawn in place.
 #pragma once
 
 #include <string>
 
 namespace capstan::launch {
 
-/// Once a second until the job ends or the user does; one table where standard output is no terminal, or with
-/// `once`. Throws Error: not_found when no job runs there.
+/// Redraws the table once a second until the job ends. Prints one table if `once` is set or standard output
+/// is not a terminal. Throws Error(not_found) if no job runs in `run_dir`.
 int show_top(const std::string& run_dir, bool once);
 
 }  // namespace capstan::launch

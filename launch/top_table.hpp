@@ -1,4 +1,4 @@
-// top_table.hpp -- a job's figures as a table for a terminal.
+// top_table.hpp -- formats the metrics of a job as a table for a terminal.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 namespace capstan::launch {
 
 struct Screen {
-  std::size_t width = 0;  // in characters; 0: any
-  std::size_t lines = 0;
+  std::size_t width = 0;  // in characters; 0: unlimited
+  std::size_t lines = 0;  // 0: unlimited
 };
 
-/// `figures`: a record of docs/metrics.md with `each_worker`. Lines that do not fit are left out, and said to
-/// be.
-std::string top_table(const nlohmann::json& figures, const Screen& screen);
+/// `metrics`: a record of docs/metrics.md with `each_worker`. Lines that do not fit on `screen` are replaced
+/// by a line with their number.
+std::string top_table(const nlohmann::json& metrics, const Screen& screen);
 
-/// They are of a period of a few seconds, and not of all the time since the job's start.
-bool has_fresh_rates(const nlohmann::json& figures);
+/// Returns true if the rates cover the last few seconds rather than the time since the start of the job.
+bool has_fresh_rates(const nlohmann::json& metrics);
 
 }  // namespace capstan::launch

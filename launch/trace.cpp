@@ -1,4 +1,4 @@
-// trace.cpp -- says what merge_traces() did.
+// trace.cpp -- prints the result of merge_traces().
 #include "launch/trace.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// train_kge.cpp -- `capstan train kge` on every rank: the coordinator runs the program and shows it, others
-// serve.
+// train_kge.cpp -- `capstan train kge` on every rank: the coordinator runs the program and displays its
+// progress, the other ranks serve.
 #include "launch/train_kge.hpp"
 
 #include <fmt/format.h>
@@ -103,7 +103,7 @@ void print_report(const kge::ProgramOptions& options, const kge::Report& report,
       "{:.2g}\n",
       report.random_mrr);
   if (report.workers_lost > 0)
-    fmt::print("{} worker(s) were lost on the way; their work was done by others\n", report.workers_lost);
+    fmt::print("{} worker(s) died during the training; the others did their work\n", report.workers_lost);
   if (!report.predictions.empty()) fmt::print("\n{}:\n", kge::predictions_header(report));
   for (const kge::Prediction& p : report.predictions) fmt::print("  {}\n", kge::to_string(p));
   if (!report.checkpoint.empty()) fmt::print("\ncheckpoint: {}\n", report.checkpoint);
@@ -114,7 +114,7 @@ void print_report(const kge::ProgramOptions& options, const kge::Report& report,
 }  // namespace
 
 int run_train_kge(const Settings& settings, int, char**) {
-  // Before anything is started: every rank finds the same mistakes, and rank 0 tells.
+  // Before any process starts: all ranks find the same mistakes, and rank 0 reports them.
   const kge::ProgramOptions options = kge::ProgramOptions::from(settings);
   const std::string& summary = settings.text("summary");
   launch::check_summary_path(summary);

@@ -1,11 +1,11 @@
-// train_kge.hpp -- `capstan train kge`: knowledge-graph embeddings, on every rank and in every role.
+// train_kge.hpp -- `capstan train kge`: knowledge-graph embeddings; runs on every rank, in every role.
 #pragma once
 
 #include "base/settings.hpp"
 
 namespace capstan {
 
-/// Runs this rank's part and returns the program's exit code. `argc` and `argv` are main's. Throws Error.
+/// Runs the role of this rank and returns the exit code. `argc` and `argv` are those of main. Throws Error.
 int run_train_kge(const Settings& settings, int argc, char** argv);
 
 }  // namespace capstan

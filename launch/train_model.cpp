@@ -85,7 +85,8 @@ void print_report(const train::ModelOptions& options, const train::ModelReport& 
   fmt::print("train: objective {:.10f}  {}\n", report.objective, train::to_string(report.train));
   if (report.test) fmt::print("test:  {}\n", train::to_string(*report.test));
   if (report.workers_lost > 0) {
-    fmt::print("{} worker(s) were lost on the way; their examples went to others\n", report.workers_lost);
+    fmt::print("{} worker(s) died during the training; the others processed their examples\n",
+               report.workers_lost);
   }
   if (!report.checkpoint.empty()) fmt::print("\ncheckpoint: {}\n", report.checkpoint);
   if (!summary.empty()) fmt::print("summary:    {}\n", summary);
@@ -95,7 +96,7 @@ void print_report(const train::ModelOptions& options, const train::ModelReport& 
 }  // namespace
 
 int run_train_model(train::Program program, const Settings& settings) {
-  // Before anything is started: every rank finds the same mistakes, and rank 0 tells.
+  // Before any process starts: all ranks find the same mistakes, and rank 0 reports them.
   const train::ModelOptions options = train::ModelOptions::from(program, settings);
   const std::string& summary = settings.text("summary");
   launch::check_summary_path(summary);

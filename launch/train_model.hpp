@@ -1,4 +1,4 @@
-// train_model.hpp -- `capstan train lr`, `fm` and `mlp`, on every rank and in every role.
+// train_model.hpp -- `capstan train lr`, `fm` and `mlp`; runs on every rank, in every role.
 #pragma once
 
 #include "base/settings.hpp"
@@ -6,7 +6,7 @@
 
 namespace capstan {
 
-/// Runs this rank's part and returns the program's exit code. Throws Error.
+/// Runs the role of this rank and returns the exit code. Throws Error.
 int run_train_model(train::Program program, const Settings& settings);
 
 }  // namespace capstan

@@ -1,4 +1,4 @@
-// training_output.cpp -- the lines and the file that training programs share.
+// training_output.cpp -- console lines and the summary file of the training programs.
 #include "launch/training_output.hpp"
 
 #include <fmt/format.h>
@@ -14,8 +14,7 @@ namespace capstan::launch {
 namespace {
 
 Error not_writable(const std::string& path) {
-  return Error(Code::permission_denied,
-               "cannot write " + path + ": give --summary a place that can be written");
+  return Error(Code::permission_denied, "cannot write " + path + "; give --summary a writable path");
 }
 
 }  // namespace
@@ -41,7 +40,7 @@ nlohmann::json cluster_json(const Cluster& cluster) {
 
 void announce(const Cluster& cluster) {
   if (cluster.embedded()) {
-    fmt::print(stderr, "capstan: all roles in this process; mpirun -np 5 with --ps 2 makes it a cluster\n");
+    fmt::print(stderr, "capstan: all roles in this process; start a cluster with mpirun -np 5 and --ps 2\n");
   } else {
     fmt::print(stderr, "capstan: 1 coordinator, {} ps, {} workers\n", cluster.count(Role::ps),
                cluster.count(Role::worker));
@@ -49,7 +48,7 @@ void announce(const Cluster& cluster) {
 }
 
 int requeue(const std::string& why, const std::string& checkpoint) {
-  fmt::print(stderr, "capstan: {}: saved {}; the same command with --resume goes on\n", why, checkpoint);
+  fmt::print(stderr, "capstan: {}: saved {}; continue with the same command and --resume\n", why, checkpoint);
   return static_cast<int>(Exit::requeue);
 }
 

@@ -1,4 +1,4 @@
-// training_output.hpp -- what all training programs say alike: the cluster, and the file of results.
+// training_output.hpp -- output that all training programs share: the cluster line and the summary file.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,17 +8,17 @@
 
 namespace capstan::launch {
 
-/// Throws Error(permission_denied) for a summary that cannot be written: found before training, not after
-/// it, and before the other ranks wait, since rank 0 is the coordinator. "" is none.
+/// Throws Error(permission_denied) if `path` cannot be written; "" means no summary. Checks on rank 0 alone,
+/// which is the coordinator. Call it before the cluster forms, so that a bad path costs no training.
 void check_summary_path(const std::string& path);
-/// Throws the same. "" is none.
+/// Throws Error(permission_denied). "" means no summary.
 void write_summary(const std::string& path, const nlohmann::json& summary);
 
 nlohmann::json cluster_json(const Cluster& cluster);
-/// One line on standard error.
+/// Prints the size of the cluster on standard error.
 void announce(const Cluster& cluster);
 
-/// The exit code of a training that has saved and ended before its time, after a line on standard error.
+/// Reports on standard error that the training saved `checkpoint` and stopped early. Returns Exit::requeue.
 int requeue(const std::string& why, const std::string& checkpoint);
 
 }  // namespace capstan::launch

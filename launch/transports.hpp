@@ -1,4 +1,4 @@
-// transports.hpp -- `capstan settings --transports`: which way every rank takes to every ps, found by
+// transports.hpp -- `capstan settings --transports`: the route from every rank to every ps, found by
 // connecting.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace capstan {
 
-/// Runs on every rank. Alone, it connects to a second process on this host, and says what can be expected of
-/// another host. Returns the exit code; throws Error, when it has shown the ways, for one that would stop a
+/// Runs on every rank. Without a launcher, it connects to a second process on this host and predicts the
+/// route to another host. Returns the exit code. After printing, throws Error for a route that would stop a
 /// run.
 int run_show_transports(const Settings& settings);
 

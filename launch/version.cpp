@@ -13,8 +13,8 @@
 namespace capstan::launch {
 namespace {
 
-/// "Open MPI v4.1.4" of a text that goes on for a line, or for a page.
-std::string beginning_of(std::string_view text) {
+/// Text before the first comma or newline: "Open MPI v4.1.4".
+std::string first_field(std::string_view text) {
   return std::string(text.substr(0, text.find_first_of(",\n")));
 }
 
@@ -27,7 +27,7 @@ std::string version_text() {
       "  UCX   built with {}, runs with {}\n"
       "  HDF5  built with {}\n",
       to_string(version()), CAPSTAN_COMMIT, CAPSTAN_BUILD_TYPE, mpi::header_version(),
-      beginning_of(mpi::library_version()), CAPSTAN_BUILT_WITH_UCX, transport::ucx_version(),
+      first_field(mpi::library_version()), CAPSTAN_BUILT_WITH_UCX, transport::ucx_version(),
       CAPSTAN_BUILT_WITH_HDF5);
 }
 

@@ -1,4 +1,4 @@
-// version.hpp -- the version of the program and of what it stands on.
+// version.hpp -- versions of the program and of its libraries.
 #pragma once
 
 #include <string>

@@ -8,11 +8,11 @@
 
 namespace capstan::launch::checkpoint {
 
-/// Adds the command with its subcommands to `app`; parsing fills `request`, which must outlive `app`. Returns
-/// the command, then its subcommands.
+/// Adds the command and its subcommands to `app`; parsing fills `request`, which must outlive `app`. Returns
+/// the command, followed by its subcommands.
 std::vector<CLI::App*> add_commands(CLI::App& app, Request& request);
 
-/// Names of the subcommands, "list, show, ...", for a message.
+/// Names of the subcommands for an error message: "list, show, ...".
 std::string verbs();
 
 }  // namespace capstan::launch::checkpoint

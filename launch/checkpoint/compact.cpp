@@ -1,4 +1,4 @@
-// compact.cpp -- `capstan checkpoint compact`: an increment and its base as one whole checkpoint.
+// compact.cpp -- `capstan checkpoint compact`: merges an increment with its base into a full checkpoint.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -8,25 +8,25 @@
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
+#include "launch/checkpoint/byte_progress.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "launch/checkpoint/copy.hpp"
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/new_checkpoint.hpp"
 #include "launch/checkpoint/output.hpp"
-#include "launch/checkpoint/work.hpp"
 
 namespace capstan::launch::checkpoint {
 namespace {
 
-/// Of the folder's name; nothing when that is not a checkpoint's.
-std::optional<std::int64_t> step_in(const std::filesystem::path& folder) {
-  std::string name = folder.filename().string();
+/// Step in the name of a checkpoint directory; nullopt for any other name.
+std::optional<std::int64_t> step_of_directory(const std::filesystem::path& directory) {
+  std::string name = directory.filename().string();
   if (name.ends_with(io::kReplaced)) name.resize(name.size() - io::kReplaced.size());
   return io::step_of_name(name);
 }
 
-void say(const Request& request, const std::filesystem::path& path, const std::string& base,
-         const std::string& what) {
+void print_result(const Request& request, const std::filesystem::path& path, const std::string& base,
+                  const std::string& what) {
   if (request.json) {
     print_json(nlohmann::json{{"path", path.string()},
                               {"base", base.empty() ? nlohmann::json() : nlohmann::json(base)}});
@@ -38,28 +38,29 @@ void say(const Request& request, const std::filesystem::path& path, const std::s
 }  // namespace
 
 int compact(const Request& request) {
-  const auto folder = find_checkpoint(request.from);
-  const io::CheckpointReader reader(folder);
+  const auto directory = find_checkpoint(request.from);
+  const io::CheckpointReader reader(directory);
   if (reader.base() == nullptr) {
-    say(request, folder, "", "is whole already");
+    print_result(request, directory, "", "already a full checkpoint");
     return 0;
   }
-  const auto whole_name = std::filesystem::canonical(folder);
-  if (const auto step = step_in(whole_name); step != reader.step()) {
+  const auto canonical = std::filesystem::canonical(directory);
+  if (const auto step = step_of_directory(canonical); step != reader.step()) {
     throw Error(Code::invalid_argument,
-                fmt::format("{} is of step {}: what takes its place would be {}, which is another one; "
-                            "`capstan checkpoint reshard` writes to a folder of its own",
-                            whole_name.string(), reader.step(), io::checkpoint_name(reader.step())));
+                fmt::format("{} is of step {}, so the result would be {} and not replace it; write a copy to "
+                            "another directory with `capstan checkpoint reshard`",
+                            canonical.string(), reader.step(), io::checkpoint_name(reader.step())));
   }
-  NewCheckpoint to(whole_name.parent_path(), reader.step(), /*force=*/true);
+  NewCheckpoint to(canonical.parent_path(), reader.step(), /*force=*/true);
   {
-    Work work("compact", 2 * bytes_to_copy(reader));
+    ByteProgress progress("compact", 2 * bytes_to_copy(reader));
     reader.verify();
-    work.done()(bytes_to_copy(reader));
-    copy_as_it_is(reader, to, work.done());
+    progress.done()(bytes_to_copy(reader));
+    copy_parts(reader, to, progress.done());
   }
   const std::string base = reader.manifest().base->checkpoint;
-  say(request, publish_as(reader, to), base, fmt::format("whole now, and no longer in need of {}", base));
+  print_result(request, publish_as(reader, to), base,
+               fmt::format("now a full checkpoint, independent of {}", base));
   return 0;
 }
 

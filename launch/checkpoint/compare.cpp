@@ -1,4 +1,4 @@
-// compare.cpp -- both read side by side, piece by piece.
+// compare.cpp -- reads both checkpoints in parallel, piece by piece.
 #include "launch/checkpoint/compare.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::uint64_t kNoRow = std::numeric_limits<std::uint64_t>::max();
 template <class T>
 double difference(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
-    // The difference of two integers may be larger than either type holds.
+    // The difference of two signed integers may overflow their type.
     using Unsigned = std::make_unsigned_t<T>;
     const auto large = static_cast<Unsigned>(std::max(a, b));
     const auto small = static_cast<Unsigned>(std::min(a, b));
@@ -31,7 +31,7 @@ double difference(T a, T b) {
   }
 }
 
-/// Goes through the pieces of two arrays.
+/// Compares consecutive pieces of two arrays.
 class RowComparison {
  public:
   explicit RowComparison(std::uint64_t row_bytes) : row_bytes_(row_bytes) {}
@@ -52,10 +52,10 @@ class RowComparison {
   void add_element(const char* a, const char* b, std::uint64_t row) {
     if (row != last_row_) ++found_.rows;
     last_row_ = row;
-    T of_a, of_b;
-    std::memcpy(&of_a, a, sizeof(T));
-    std::memcpy(&of_b, b, sizeof(T));
-    const double by = difference(of_a, of_b);
+    T value_a, value_b;
+    std::memcpy(&value_a, a, sizeof(T));
+    std::memcpy(&value_b, b, sizeof(T));
+    const double by = difference(value_a, value_b);
     if (std::isfinite(by)) {
       found_.largest = std::max(found_.largest, by);
     } else {
@@ -76,8 +76,9 @@ const io::ArrayInfo* find(const std::vector<io::ArrayInfo>& arrays, const io::Ar
   return found == arrays.end() ? nullptr : &*found;
 }
 
-/// The first of dtype and shape that is another; nothing when rows can be compared.
-bool add_kind(std::vector<ArrayDifference>& to, const io::ArrayInfo& a, const io::ArrayInfo& b) {
+/// Adds differences of dtype and shape to `to`. Returns false if there are none, so that rows can be
+/// compared.
+bool add_type_differences(std::vector<ArrayDifference>& to, const io::ArrayInfo& a, const io::ArrayInfo& b) {
   ArrayDifference difference{.variable = a.variable, .which = a.which};
   const std::size_t before = to.size();
   if (a.dtype != b.dtype) {
@@ -100,15 +101,16 @@ bool add_kind(std::vector<ArrayDifference>& to, const io::ArrayInfo& a, const io
 RowDifferences compare_rows(io::ArrayStream& a, io::ArrayStream& b, const io::BytesDone& done) {
   const io::ArrayInfo& array = a.array();
   RowComparison comparison(io::row_bytes(array.shape, array.dtype));
-  const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(io::kPieceBytes, array.bytes()));
-  std::vector<char> of_a(room), of_b(room);
-  while (const std::size_t bytes = a.read(of_a)) {
-    b.read(of_b);
-    if (std::memcmp(of_a.data(), of_b.data(), bytes) == 0) {
+  const auto piece_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(io::kPieceBytes, array.bytes()));
+  std::vector<char> piece_a(piece_bytes), piece_b(piece_bytes);
+  while (const std::size_t bytes = a.read(piece_a)) {
+    b.read(piece_b);
+    if (std::memcmp(piece_a.data(), piece_b.data(), bytes) == 0) {
       comparison.skip(bytes);
     } else {
-      with_type(array.dtype,
-                [&]<class T>(std::type_identity<T>) { comparison.add<T>(of_a.data(), of_b.data(), bytes); });
+      with_type(array.dtype, [&]<class T>(std::type_identity<T>) {
+        comparison.add<T>(piece_a.data(), piece_b.data(), bytes);
+      });
     }
     if (done) done(2 * bytes);
   }
@@ -129,11 +131,12 @@ Comparison compare(const io::CheckpointReader& a, const io::CheckpointReader& b,
     }
     ++result.arrays;
     if (array.which == io::kValue) {
-      const std::string& of_a = a.variable(array.variable).optimizer;
-      const std::string& of_b = b.variable(array.variable).optimizer;
-      if (of_a != of_b) add({array.variable, array.which, "optimizer", of_a, of_b});
+      const std::string& optimizer_a = a.variable(array.variable).optimizer;
+      const std::string& optimizer_b = b.variable(array.variable).optimizer;
+      if (optimizer_a != optimizer_b)
+        add({array.variable, array.which, "optimizer", optimizer_a, optimizer_b});
     }
-    if (add_kind(result.differences, array, *other)) continue;
+    if (add_type_differences(result.differences, array, *other)) continue;
     io::ArrayStream stream_a(a, array), stream_b(b, array);
     const RowDifferences rows = compare_rows(stream_a, stream_b, done);
     if (rows.rows > 0) {

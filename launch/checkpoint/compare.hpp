@@ -1,4 +1,4 @@
-// compare.hpp -- where two checkpoints differ.
+// compare.hpp -- compares two checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,32 @@
 
 namespace capstan::launch::checkpoint {
 
-/// Of two arrays of one dtype and shape. A row differs when its bytes do.
+/// Differences of two arrays with equal dtype and shape. A row differs if its bytes differ.
 struct RowDifferences {
   std::uint64_t rows = 0;
-  double largest = 0;            // of |a - b| where it is finite
-  std::uint64_t not_finite = 0;  // elements that differ by NaN or infinity
+  double largest = 0;            // maximum of |a - b| over the finite differences
+  std::uint64_t not_finite = 0;  // elements whose difference is NaN or infinite
 };
 
 struct ArrayDifference {
   std::string variable = {};
   std::string which = {};
   std::string what = {};  // "only in A", "only in B", "dtype", "shape", "optimizer", "values"
-  std::string in_a = {};  // of dtype, shape and optimizer
+  std::string in_a = {};  // set for dtype, shape and optimizer
   std::string in_b = {};
-  RowDifferences rows = {};  // of values
-  std::uint64_t of_rows = 0;
+  RowDifferences rows = {};   // set for values
+  std::uint64_t of_rows = 0;  // rows of the array; set for values
 };
 
 struct Comparison {
-  std::uint64_t arrays = 0;  // that both have
+  std::uint64_t arrays = 0;  // arrays in both checkpoints
   std::vector<ArrayDifference> differences = {};
 };
 
+/// Reads both streams to their ends; REQUIRES: equal dtype and shape.
 RowDifferences compare_rows(io::ArrayStream& a, io::ArrayStream& b, const io::BytesDone& done);
 
+/// Compares all variables, with optimizer slots if `with_slots`. `done` receives the bytes read.
 Comparison compare(const io::CheckpointReader& a, const io::CheckpointReader& b, bool with_slots,
                    const io::BytesDone& done);
 

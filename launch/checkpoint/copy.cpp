@@ -1,4 +1,4 @@
-// copy.cpp -- streams in, rows out.
+// copy.cpp -- streams the arrays of one checkpoint into another.
 #include "launch/checkpoint/copy.hpp"
 
 #include <memory>
@@ -10,7 +10,7 @@
 namespace capstan::launch::checkpoint {
 namespace {
 
-/// Whole arrays that are read from `reader` as they are written.
+/// Complete arrays whose rows are read from `reader` only when they are written.
 std::vector<io::PartArray> arrays_from(const io::CheckpointReader& reader,
                                        const std::vector<io::ArrayInfo>& listed, const io::BytesDone& done) {
   std::vector<io::PartArray> arrays;
@@ -19,7 +19,7 @@ std::vector<io::PartArray> arrays_from(const io::CheckpointReader& reader,
         .variable = info.variable, .which = info.which, .dtype = info.dtype, .shape = info.shape};
     const auto stream = std::make_shared<io::ArrayStream>(reader, info);
     const std::uint64_t row = io::row_bytes(info.shape, info.dtype);
-    // The parts and their rows are written in order, so a stream is enough.
+    // Parts and rows are written in order, so a sequential stream suffices.
     array.read = [stream, row, done](std::uint64_t, std::uint64_t count, std::byte* out) {
       stream->read({reinterpret_cast<char*>(out), static_cast<std::size_t>(count * row)});
       done(count * row);
@@ -37,7 +37,7 @@ std::uint64_t bytes_to_copy(const io::CheckpointReader& from) {
 
 void copy(const io::CheckpointReader& from, NewCheckpoint& to, int parts, const io::BytesDone& done) {
   const auto listed = io::arrays_of(from.variables(), /*with_slots=*/true);
-  // Who restores with another number of ps gets the same steps.
+  // Sets the step counters that a restore with this number of ps would compute.
   to.write(arrays_from(from, listed, done), parts, [&](io::PartArray& rows) {
     const io::VariableInfo& variable = from.variable(rows.variable);
     rows.optimizer = variable.optimizer;
@@ -46,7 +46,7 @@ void copy(const io::CheckpointReader& from, NewCheckpoint& to, int parts, const 
   });
 }
 
-void copy_as_it_is(const io::CheckpointReader& from, NewCheckpoint& to, const io::BytesDone& done) {
+void copy_parts(const io::CheckpointReader& from, NewCheckpoint& to, const io::BytesDone& done) {
   const int parts = static_cast<int>(from.parts().size());
   for (int part = 0; part < parts; ++part) {
     std::vector<io::PartArray> arrays;

@@ -1,4 +1,4 @@
-// copy.hpp -- all that a checkpoint holds, written as another one.
+// copy.hpp -- copies the content of a checkpoint into a new one.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,13 @@ namespace capstan::launch::checkpoint {
 /// Bytes that `copy` reads.
 std::uint64_t bytes_to_copy(const io::CheckpointReader& from);
 
-/// Writes every array of `from` in `parts` parts. Throws Error(data_loss) where bytes do not have their
-/// checksum.
+/// Writes every array of `from` in `parts` parts. Throws Error(data_loss) on a checksum mismatch.
 void copy(const io::CheckpointReader& from, NewCheckpoint& to, int parts, const io::BytesDone& done);
 
-/// Writes every array cut as it is in `from`, so that each shard keeps its steps. Compares no checksums.
-void copy_as_it_is(const io::CheckpointReader& from, NewCheckpoint& to, const io::BytesDone& done);
+/// Writes every array with the parts of `from`, so that each shard keeps its step. Verifies no checksums.
+void copy_parts(const io::CheckpointReader& from, NewCheckpoint& to, const io::BytesDone& done);
 
-/// With the state, settings, positions and counters of `from`. Returns the folder.
+/// Publishes `to` with the user state, settings, positions and counters of `from`. Returns its directory.
 std::filesystem::path publish_as(const io::CheckpointReader& from, NewCheckpoint& to);
 
 }  // namespace capstan::launch::checkpoint

@@ -1,15 +1,15 @@
-// diff.cpp -- `capstan checkpoint diff`: exit codes as of diff(1).
+// diff.cpp -- `capstan checkpoint diff`, with the exit codes of diff(1).
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "capstan/error.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
+#include "launch/checkpoint/byte_progress.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "launch/checkpoint/compare.hpp"
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/output.hpp"
-#include "launch/checkpoint/work.hpp"
 #include "launch/failure.hpp"
 
 namespace capstan::launch::checkpoint {
@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-enum DiffExit : int { kEqual = 0, kDifferent = 1, kTrouble = 2 };
+enum DiffExit : int { kEqual = 0, kDifferent = 1, kError = 2 };
 
 std::string name_of(const ArrayDifference& difference) {
   return difference.which == io::kValue ? difference.variable
@@ -80,8 +80,8 @@ int compare_and_print(const Request& request) {
   {
     const auto arrays_a = io::arrays_of(a.variables(), request.compare_slots);
     const auto arrays_b = io::arrays_of(b.variables(), request.compare_slots);
-    Work work("compare", io::bytes_of(arrays_a) + io::bytes_of(arrays_b));
-    comparison = compare(a, b, request.compare_slots, work.done());
+    ByteProgress progress("compare", io::bytes_of(arrays_a) + io::bytes_of(arrays_b));
+    comparison = compare(a, b, request.compare_slots, progress.done());
   }
   if (request.json) {
     print_json(as_json(a, b, comparison));
@@ -98,7 +98,7 @@ int diff(const Request& request) {
     return compare_and_print(request);
   } catch (const Error& error) {
     report_failure(error.code(), error.what());
-    return kTrouble;
+    return kError;
   }
 }
 

@@ -1,4 +1,4 @@
-// export.cpp -- `capstan checkpoint export`: which format, which variables, one file.
+// export.cpp -- `capstan checkpoint export`: writes variables to one file.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,10 +12,10 @@
 #include "io/hdf5/array_stream.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/output_file.hpp"
+#include "launch/checkpoint/byte_progress.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/output.hpp"
-#include "launch/checkpoint/work.hpp"
 
 namespace capstan::launch::checkpoint {
 namespace {
@@ -31,11 +31,10 @@ std::string format_of(const Request& request) {
     }
     if (request.format == "keras" &&
         (out.ends_with(".weights.h5") || !(out.ends_with(".h5") || out.ends_with(".hdf5")))) {
-      throw Error(
-          Code::invalid_argument,
-          fmt::format("{}: Keras takes --format keras by a name that ends with .h5 or .hdf5, and not with "
-                      ".weights.h5, which is another format",
-                      out));
+      throw Error(Code::invalid_argument, fmt::format("{}: expected a name with the suffix .h5 or .hdf5 for "
+                                                      "--format keras, but not .weights.h5, which "
+                                                      "Keras takes for another format",
+                                                      out));
     }
     return request.format;
   }
@@ -44,10 +43,10 @@ std::string format_of(const Request& request) {
   if (out.ends_with(".npz")) return "npz";
   throw Error(
       Code::invalid_argument,
-      fmt::format("{}: its end names no format; end it with .h5, .npy or .npz, or give --format", out));
+      fmt::format("{}: unknown suffix, expected .h5, .hdf5, .npy or .npz; rename it or pass --format", out));
 }
 
-/// In the order of --variable; all by name without it.
+/// Arrays in the order of --variable; without it, all in the order of names.
 std::vector<io::ArrayInfo> arrays_to_write(const Request& request, const io::CheckpointReader& reader) {
   if (request.variables.empty()) return io::arrays_of(reader.variables(), request.slots);
   std::vector<io::VariableInfo> variables;
@@ -65,23 +64,23 @@ void check_fits(const Request& request, std::string_view format, const io::Check
                 const std::vector<io::ArrayInfo>& arrays) {
   if (request.slots && format != "model" && format != "npz") {
     throw Error(Code::invalid_argument,
-                fmt::format("--slots: --format {} has no place for them; model and npz have", format));
+                fmt::format("--slots: not supported by --format {}, expected model or npz", format));
   }
   if (format != "npy" || arrays.size() == 1) return;
   std::vector<std::string> names;
   for (const io::VariableInfo& variable : reader.variables()) names.push_back(variable.name);
   throw Error(
       Code::invalid_argument,
-      fmt::format("a .npy file holds one variable; choose one with --variable: {}", fmt::join(names, ", ")));
+      fmt::format("a .npy file holds one variable; select one with --variable: {}", fmt::join(names, ", ")));
 }
 
 void write(std::string_view format, const io::CheckpointReader& reader,
            const std::vector<io::ArrayInfo>& arrays, io::OutputFile& to) {
-  Work work("export", io::bytes_of(arrays));
-  if (format == "npy") return io::export_npy(reader, arrays.front(), to, work.done());
-  if (format == "npz") return io::export_npz(reader, arrays, to, work.done());
-  if (format == "keras") return io::export_keras(reader, arrays, to, work.done());
-  io::export_model(reader, arrays, to, work.done());
+  ByteProgress progress("export", io::bytes_of(arrays));
+  if (format == "npy") return io::export_npy(reader, arrays.front(), to, progress.done());
+  if (format == "npz") return io::export_npz(reader, arrays, to, progress.done());
+  if (format == "keras") return io::export_keras(reader, arrays, to, progress.done());
+  io::export_model(reader, arrays, to, progress.done());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// find.cpp -- a checkpoint by its name or its manifest.
+// find.cpp -- recognizes a checkpoint by its name or its manifest.
 #include "launch/checkpoint/find.hpp"
 
 #include <fmt/format.h>
@@ -13,25 +13,26 @@ namespace capstan::launch::checkpoint {
 
 namespace fs = std::filesystem;
 
-fs::path without_slash(const std::string& path) {
+fs::path without_trailing_slash(const std::string& path) {
   const fs::path given(path);
   return given.has_filename() || !given.has_parent_path() ? given : given.parent_path();
 }
 
-bool is_one_checkpoint(const fs::path& path) {
-  std::error_code error;  // opening it says what is wrong with a path that cannot be looked at
+bool is_checkpoint(const fs::path& path) {
+  std::error_code error;  // ignored: opening the path reports the reason
   return io::step_of_name(path.filename().string()).has_value() ||
          fs::exists(path / io::kManifestFile, error);
 }
 
 fs::path find_checkpoint(const std::string& path) {
-  const fs::path clean = without_slash(path);
+  const fs::path clean = without_trailing_slash(path);
   std::error_code error;
-  if (is_one_checkpoint(clean) || !fs::is_directory(clean, error)) return clean;
+  if (is_checkpoint(clean) || !fs::is_directory(clean, error)) return clean;
   const auto entries = io::list_checkpoints(clean);
   if (!entries.empty()) return entries.back().path;
-  throw Error(Code::not_found, fmt::format("no checkpoint in {}; a checkpoint is a folder with a {} in it",
-                                           clean.string(), io::kManifestFile));
+  throw Error(Code::not_found,
+              fmt::format("no checkpoint in {}; a checkpoint is a directory that contains {}", clean.string(),
+                          io::kManifestFile));
 }
 
 }  // namespace capstan::launch::checkpoint

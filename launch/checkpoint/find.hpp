@@ -1,4 +1,4 @@
-// find.hpp -- which checkpoint a path means.
+// find.hpp -- resolves a path of the command line to a checkpoint.
 #pragma once
 
 #include <filesystem>
@@ -6,14 +6,14 @@
 
 namespace capstan::launch::checkpoint {
 
-/// True when `path` is one checkpoint rather than the folder of several, as far as names tell.
-bool is_one_checkpoint(const std::filesystem::path& path);
+/// Returns true if `path` has the name or the manifest of a checkpoint; it may still be damaged.
+bool is_checkpoint(const std::filesystem::path& path);
 
-/// `path` without a slash at its end; of a folder of checkpoints its newest, whole or not. Throws
-/// Error(not_found).
+/// Resolves a directory of checkpoints to its newest one, damaged or not; returns any other path without its
+/// trailing slash. Throws Error(not_found) if the directory has no checkpoint.
 std::filesystem::path find_checkpoint(const std::string& path);
 
-/// "checkpoints/" is "checkpoints".
-std::filesystem::path without_slash(const std::string& path);
+/// "checkpoints/" becomes "checkpoints".
+std::filesystem::path without_trailing_slash(const std::string& path);
 
 }  // namespace capstan::launch::checkpoint

@@ -1,5 +1,4 @@
-// import.cpp -- `capstan checkpoint import`: one array of numpy or HDF5 as a checkpoint, for restoring by
-// name.
+// import.cpp -- `capstan checkpoint import`: makes a checkpoint of one NumPy or HDF5 array.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,12 +13,12 @@
 #include "capstan/optimizers.hpp"
 #include "io/hdf5/checkpoint_types.hpp"
 #include "io/hdf5/layout.hpp"
+#include "launch/checkpoint/byte_progress.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/import_source.hpp"
 #include "launch/checkpoint/new_checkpoint.hpp"
 #include "launch/checkpoint/output.hpp"
-#include "launch/checkpoint/work.hpp"
 #include "protocol/descriptor.hpp"
 
 namespace capstan::launch::checkpoint {
@@ -36,8 +35,8 @@ Optimizer optimizer_of(const Request& request, DType dtype) {
     if (names.back() != request.optimizer) continue;
     if (kind != OptimizerKind::sgd && !is_floating(dtype)) {
       throw Error(Code::invalid_argument,
-                  fmt::format("--optimizer {}: the array is {}, which only sgd changes", request.optimizer,
-                              to_string(dtype)));
+                  fmt::format("--optimizer {}: the array is {}, expected a floating-point dtype; use sgd",
+                              request.optimizer, to_string(dtype)));
     }
     return {.kind = kind, .initial_accumulator = request.initial_accumulator};
   }
@@ -52,7 +51,7 @@ void fill(std::byte* out, std::uint64_t elements, double value) {
   std::fill(to, to + elements, element);
 }
 
-/// A slot as it is before the first step.
+/// An optimizer slot with the values that it has before the first step.
 io::PartArray new_slot(const io::PartArray& value, const Optimizer& optimizer, std::size_t slot) {
   io::PartArray array{.variable = value.variable,
                       .which = protocol::slots_of(optimizer.kind).at(slot),
@@ -69,13 +68,13 @@ io::PartArray new_slot(const io::PartArray& value, const Optimizer& optimizer, s
 void write(const Request& request, const ImportSource& source, const Optimizer& optimizer,
            NewCheckpoint& to) {
   const std::uint64_t row = io::row_bytes(source.shape, source.dtype);
-  Work work("import", source.shape[0] * row);
+  ByteProgress progress("import", source.shape[0] * row);
   std::vector<io::PartArray> arrays{
       {.variable = request.variables.back(), .dtype = source.dtype, .shape = source.shape}};
   arrays[0].optimizer = fmt::format("{}(imported)", to_string(optimizer.kind));
   arrays[0].read = [&, row](std::uint64_t first, std::uint64_t rows, std::byte* out) {
     source.read(first, rows, out);
-    work.done()(rows * row);
+    progress.done()(rows * row);
   };
   for (std::size_t slot = 0; slot < protocol::slots_of(optimizer.kind).size(); ++slot) {
     arrays.push_back(new_slot(arrays[0], optimizer, slot));
@@ -90,19 +89,19 @@ int import_from(const Request& request) {
   check_name("variable", name);
   const ImportSource source = open_import_source(request.from, request.dataset);
   const Optimizer optimizer = optimizer_of(request, source.dtype);
-  NewCheckpoint to(without_slash(request.to), request.step, request.force);
+  NewCheckpoint to(without_trailing_slash(request.to), request.step, request.force);
   write(request, source, optimizer, to);
-  const std::filesystem::path folder = to.publish({});
+  const std::filesystem::path directory = to.publish({});
   if (request.json) {
     print_json(nlohmann::json{{"from", request.from},
-                              {"path", folder.string()},
+                              {"path", directory.string()},
                               {"step", request.step},
                               {"variable", name},
                               {"dtype", to_string(source.dtype)},
                               {"shape", source.shape},
                               {"slots", protocol::slots_of(optimizer.kind)}});
   } else {
-    print(fmt::format("{}: {} {} {}\n", folder.string(), name, to_string(source.dtype),
+    print(fmt::format("{}: {} {} {}\n", directory.string(), name, to_string(source.dtype),
                       shape_text(source.shape)));
   }
   return 0;

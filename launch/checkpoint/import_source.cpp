@@ -1,4 +1,4 @@
-// import_source.cpp -- rows of a .npy file by their offset, of an HDF5 dataset by HDF5.
+// import_source.cpp -- reads rows of a .npy file by offset and of an HDF5 dataset through HDF5.
 #include "launch/checkpoint/import_source.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 void check_bools(const fs::path& file, const std::byte* bytes, std::uint64_t count) {
   if (std::all_of(bytes, bytes + count, [](std::byte b) { return b <= std::byte{1}; })) return;
-  throw Error(Code::data_loss, fmt::format("{}: a bool that is neither 0 nor 1", file.string()));
+  throw Error(Code::data_loss, fmt::format("{}: found a bool that is neither 0 nor 1", file.string()));
 }
 
 ImportSource open_npy(const fs::path& file) {
@@ -49,7 +49,8 @@ ImportSource open_import_source(const fs::path& file, const std::string& dataset
   if (file.extension() != ".npy") return open_hdf5(file, dataset);
   if (dataset.empty()) return open_npy(file);
   throw Error(Code::invalid_argument,
-              fmt::format("--dataset {}: {} is of numpy and has one array", dataset, file.string()));
+              fmt::format("--dataset {}: {} is a .npy file, which has a single array; omit the option",
+                          dataset, file.string()));
 }
 
 }  // namespace capstan::launch::checkpoint

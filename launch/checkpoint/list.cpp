@@ -1,4 +1,4 @@
-// list.cpp -- `capstan checkpoint list`: every checkpoint of a folder.
+// list.cpp -- `capstan checkpoint list`: lists the checkpoints of a directory.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -15,10 +15,10 @@
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/hdf5/retained_checkpoints.hpp"
+#include "launch/checkpoint/byte_progress.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/output.hpp"
-#include "launch/checkpoint/work.hpp"
 
 namespace capstan::launch::checkpoint {
 namespace {
@@ -28,13 +28,13 @@ using Json = nlohmann::json;
 
 struct Listed {
   io::CheckpointEntry entry = {};
-  std::time_t written = 0;  // of its youngest file
-  std::uint64_t bytes = 0;  // of all its files, as they are
+  std::time_t written = 0;  // modification time of its newest file
+  std::uint64_t bytes = 0;  // size of all its files
   std::uint64_t parts = 0;
   std::uint64_t variables = 0;
-  std::string base = {};   // of an increment: the checkpoint that it belongs to
-  bool kept = false;       // though newer ones come
-  std::string fault = {};  // "" of one that is whole
+  std::string base = {};   // base of an increment
+  bool retained = false;   // exempt from max_to_keep
+  std::string fault = {};  // "" if no fault was found
 };
 
 struct Leftover {
@@ -42,8 +42,8 @@ struct Leftover {
   std::string what;
 };
 
-void look_at_files(Listed& listed) {
-  std::error_code error;  // what cannot be read is named by the check
+void stat_files(Listed& listed) {
+  std::error_code error;  // ignored: inspect() reports unreadable files
   for (fs::directory_iterator it(listed.entry.path, error), end; !error && it != end; it.increment(error)) {
     struct stat status {};
     if (::stat(it->path().c_str(), &status) != 0) continue;
@@ -52,9 +52,9 @@ void look_at_files(Listed& listed) {
   }
 }
 
-Listed look_at(io::CheckpointEntry entry, const io::BytesDone& done, bool verify) {
+Listed inspect(io::CheckpointEntry entry, const io::BytesDone& done, bool verify) {
   Listed listed{.entry = std::move(entry)};
-  look_at_files(listed);
+  stat_files(listed);
   try {
     const io::CheckpointReader reader(listed.entry.path);
     listed.parts = reader.manifest().parts.size();
@@ -65,23 +65,21 @@ Listed look_at(io::CheckpointEntry entry, const io::BytesDone& done, bool verify
       if (!faults.empty()) listed.fault = faults.front().text;
     }
   } catch (const Error& error) {
-    if (error.code() == Code::resource_exhausted) throw;  // the fault is ours, not the checkpoint's
+    if (error.code() == Code::resource_exhausted) throw;  // a local shortage, not a fault of the checkpoint
     listed.fault = error.what();
   }
   return listed;
 }
 
-/// Of a name that is a checkpoint's but for its end.
+/// Describes a checkpoint name with the suffix of an unfinished operation; "" for any other name.
 std::string leftover_kind(const std::string& name) {
   const auto is = [&](std::string_view suffix) {
     return name.ends_with(suffix) &&
            io::step_of_name(name.substr(0, name.size() - suffix.size())).has_value();
   };
-  if (is(io::kUnfinished))
-    return "being written, or left by a save that was cut off; the next save removes it";
-  if (is(io::kDeleted))
-    return "being deleted, or left by a deletion that was cut off; the next save removes it";
-  if (is(io::kReplaced)) return "replaced by a newer one of the same step; the next save removes it";
+  if (is(io::kUnfinished)) return "being written, or left by an interrupted save; the next save removes it";
+  if (is(io::kDeleted)) return "being deleted, or left by an interrupted deletion; the next save removes it";
+  if (is(io::kReplaced)) return "replaced by a newer checkpoint of the same step; the next save removes it";
   return "";
 }
 
@@ -91,9 +89,9 @@ std::vector<Leftover> find_leftovers(const fs::path& directory,
   std::error_code error;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    const bool counts = std::any_of(entries.begin(), entries.end(),
+    const bool listed = std::any_of(entries.begin(), entries.end(),
                                     [&](const auto& entry) { return entry.path.filename() == name; });
-    if (std::string kind = leftover_kind(name); !counts && !kind.empty())
+    if (std::string kind = leftover_kind(name); !listed && !kind.empty())
       found.push_back({name, std::move(kind)});
   }
   std::sort(found.begin(), found.end(), [](const Leftover& a, const Leftover& b) { return a.name < b.name; });
@@ -101,9 +99,9 @@ std::vector<Leftover> find_leftovers(const fs::path& directory,
 }
 
 std::string state_text(const Listed& listed, bool verified, bool latest) {
-  std::string text = !listed.fault.empty() ? "DAMAGED" : verified ? "whole, verified" : "whole";
+  std::string text = !listed.fault.empty() ? "DAMAGED" : verified ? "complete, verified" : "complete";
   if (!listed.base.empty()) text += fmt::format(", changes since {}", listed.base);
-  if (listed.kept) text += ", kept";
+  if (listed.retained) text += ", kept";
   if (latest) text += ", latest";
   return text;
 }
@@ -142,7 +140,7 @@ Json as_json(const fs::path& directory, const std::vector<Listed>& all,
               {"base", listed.base.empty() ? Json() : Json(listed.base)},
               {"whole", listed.fault.empty()},
               {"verified", verified && listed.fault.empty()},
-              {"kept", listed.kept},
+              {"kept", listed.retained},
               {"latest", &listed == &all.back()}};
     if (!listed.fault.empty()) json["fault"] = listed.fault;
     checkpoints.push_back(std::move(json));
@@ -158,35 +156,34 @@ Json as_json(const fs::path& directory, const std::vector<Listed>& all,
 void check_is_directory(const fs::path& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) {
-    throw Error(Code::not_found, fmt::format("no folder {}", directory.string()));
+    throw Error(Code::not_found, fmt::format("no directory {}", directory.string()));
   }
-  if (is_one_checkpoint(directory)) {
-    throw Error(
-        Code::invalid_argument,
-        fmt::format("{} is one checkpoint; `list` takes the folder of all of them, `show` looks at one",
-                    directory.string()));
+  if (is_checkpoint(directory)) {
+    throw Error(Code::invalid_argument, fmt::format("{} is one checkpoint, expected a directory of "
+                                                    "checkpoints; use `capstan checkpoint show` for one",
+                                                    directory.string()));
   }
 }
 
 }  // namespace
 
 int list(const Request& request) {
-  const fs::path directory = without_slash(request.from);
+  const fs::path directory = without_trailing_slash(request.from);
   check_is_directory(directory);
   const auto entries = io::list_checkpoints(directory);
   std::uint64_t bytes = 0;
   for (const auto& entry : entries) {
     Listed files{.entry = entry};
-    if (request.verify) look_at_files(files);
+    if (request.verify) stat_files(files);
     bytes += files.bytes;
   }
   std::vector<Listed> all;
   {
-    Work work("verify", bytes);
-    const io::RetainedCheckpoints kept(directory);
+    ByteProgress progress("verify", bytes);
+    const io::RetainedCheckpoints retained(directory);
     for (const auto& entry : entries) {
-      all.push_back(look_at(entry, work.done(), request.verify));
-      all.back().kept = kept.contains(entry.path.filename().string());
+      all.push_back(inspect(entry, progress.done(), request.verify));
+      all.back().retained = retained.contains(entry.path.filename().string());
     }
   }
   const auto leftovers = find_leftovers(directory, entries);

@@ -1,4 +1,4 @@
-// new_checkpoint.hpp -- a checkpoint that a subcommand writes: all of it or nothing.
+// new_checkpoint.hpp -- a checkpoint that a subcommand writes and publishes atomically.
 #pragma once
 
 #include <cstdint>
@@ -14,38 +14,40 @@
 
 namespace capstan::launch::checkpoint {
 
-/// One thread at a time.
+/// A checkpoint in progress. Not thread-safe.
 class NewCheckpoint {
  public:
-  /// Makes `directory` where it is missing, and keeps jobs out of it until the end. Throws Error:
-  /// already_exists when it has a checkpoint of this step, unless `force`; failed_precondition when a job
-  /// writes there; invalid_argument when it is a checkpoint itself; permission_denied, resource_exhausted.
+  /// Creates `directory` if missing and holds its lock, which excludes jobs, until destruction. Throws Error:
+  /// already_exists if it has a checkpoint of this step and `force` is not set; failed_precondition if a job
+  /// holds the lock; invalid_argument if it is itself a checkpoint; permission_denied, resource_exhausted.
   NewCheckpoint(std::filesystem::path directory, std::int64_t step, bool force);
   NewCheckpoint(const NewCheckpoint&) = delete;
   NewCheckpoint& operator=(const NewCheckpoint&) = delete;
-  /// Removes what was not published.
+  /// Unless published, removes the files and the directory if the constructor created it.
   ~NewCheckpoint();
 
-  /// Writes whole `arrays` in `parts` parts, cut as evenly as rows allow. Their `read` is called for each row
-  /// once, in order, over all parts. `rows_of` may fill in, for a `value`, what depends on its rows.
+  /// Writes complete `arrays` in `parts` parts of nearly equal numbers of rows. Calls their `read` once per
+  /// row, in order over all parts, and `rows_of` for each slice of a value, to set fields that depend on
+  /// rows.
   void write(const std::vector<io::PartArray>& arrays, int parts,
              const std::function<void(io::PartArray& rows)>& rows_of);
 
-  /// One part of so many; the others have to follow. Arrays are those of its rows.
+  /// Writes part `part` of `parts`; the caller must write all of them. `arrays` hold the rows of this part.
   void write_part(int part, int parts, const std::vector<io::PartArray>& arrays);
 
-  /// Returns its folder.
+  /// Makes the checkpoint visible and returns its directory. Throws Error(failed_precondition) if the lock
+  /// was lost.
   std::filesystem::path publish(const io::PublishOptions& options);
 
  private:
   void discard() noexcept;
 
   std::filesystem::path path_;
-  bool made_directory_;
+  bool created_directory_;
   io::CheckpointDirectory directory_;
   std::int64_t step_;
   std::shared_ptr<const io::DirectoryLock> lock_;
-  std::filesystem::path folder_;
+  std::filesystem::path staging_;
   std::vector<io::PartReport> parts_;
   bool published_ = false;
 };

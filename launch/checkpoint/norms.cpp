@@ -1,4 +1,4 @@
-// norms.cpp -- one loop for each dtype, in double.
+// norms.cpp -- one loop per dtype, accumulating in double.
 #include "launch/checkpoint/norms.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// norms.hpp -- what the elements of an array are like, in one pass.
+// norms.hpp -- statistics of the elements of an array, in one pass.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace capstan::launch::checkpoint {
 
-/// NaN and infinities are counted and are no part of the rest.
+/// NaN and infinities are counted, and excluded from the other fields.
 struct Norms {
   std::uint64_t finite = 0;
   std::uint64_t nan = 0;
   std::uint64_t infinite = 0;
   double sum_of_squares = 0;
-  double minimum = 0;  // of finite elements, if there are any
+  double minimum = 0;  // meaningless if finite == 0
   double maximum = 0;
 
   double l2() const;
 };
 
-/// Adds whole elements of `dtype`, in the order of a file.
+/// Adds the elements in `bytes`; REQUIRES: a multiple of the element size.
 void add(Norms& norms, DType dtype, std::string_view bytes);
 
 }  // namespace capstan::launch::checkpoint

@@ -1,4 +1,4 @@
-// output.cpp -- plain text that stays aligned when names are UTF-8.
+// output.cpp -- formats text; columns count UTF-8 characters, not bytes.
 #include "launch/checkpoint/output.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 namespace capstan::launch::checkpoint {
 namespace {
 
-/// Characters of UTF-8 text.
+/// Number of characters of UTF-8 text.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
@@ -35,7 +35,7 @@ std::string line(const Row& cells, const std::vector<std::size_t>& widths, const
 
 void print(std::string_view text) {
   std::cout << text << std::flush;
-  if (!std::cout) throw Error(Code::resource_exhausted, "standard output: cannot be written");
+  if (!std::cout) throw Error(Code::resource_exhausted, "cannot write to standard output");
 }
 
 void print_json(const nlohmann::json& json) {

@@ -1,4 +1,4 @@
-// request.hpp -- what the user of `capstan checkpoint` asked for.
+// request.hpp -- options of `capstan checkpoint`.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@ enum class Verb { list, show, verify, diff, export_file, import_file, reshard, c
 
 struct Request {
   Verb verb = Verb::list;
-  std::string from = {};  // the first word: a checkpoint, a folder of them, or the file to import
-  std::string to = {};    // the second: the other checkpoint, or where to write
+  std::string from = {};  // first argument: a checkpoint, a directory of checkpoints, or the file to import
+  std::string to = {};    // second argument: the other checkpoint, or the output
   bool json = false;
-  bool verify = false;                      // of list: read every byte
-  bool norms = true;                        // of show
-  bool slots = false;                       // of export: these too
-  bool compare_slots = true;                // of diff
-  bool force = false;                       // replace what is there
-  std::vector<std::string> variables = {};  // of export: these alone; of import: the one to be made
-  std::string format = {};                  // of export; "" follows from the name
-  std::string dataset = {};                 // of import
-  std::string optimizer = "sgd";            // of import: whose slots there are
-  double initial_accumulator = 0.1;         // of import
-  std::int64_t step = 0;                    // of import
-  std::int64_t parts = 0;                   // of reshard
+  bool verify = false;                      // list: verify the checksums
+  bool norms = true;                        // show
+  bool slots = false;                       // export: include optimizer slots
+  bool compare_slots = true;                // diff: compare optimizer slots
+  bool force = false;                       // replace existing output
+  std::vector<std::string> variables = {};  // export: the selection; import: the name of the new variable
+  std::string format = {};                  // export; "": by the suffix of `to`
+  std::string dataset = {};                 // import
+  std::string optimizer = "sgd";            // import: optimizer whose slots are added
+  double initial_accumulator = 0.1;         // import
+  std::int64_t step = 0;                    // import
+  std::int64_t parts = 0;                   // reshard
 };
 
 }  // namespace capstan::launch::checkpoint

@@ -1,4 +1,4 @@
-// run.cpp -- from the verb to its function.
+// run.cpp -- dispatches to the subcommand.
 #include "base/assert.hpp"
 #include "launch/checkpoint/commands.hpp"
 

@@ -1,4 +1,4 @@
-// show.cpp -- `capstan checkpoint show`: what is in one checkpoint.
+// show.cpp -- `capstan checkpoint show`: prints the content of one checkpoint.
 #include <fmt/format.h>
 
 #include <optional>
@@ -10,11 +10,11 @@
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
+#include "launch/checkpoint/byte_progress.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/norms.hpp"
 #include "launch/checkpoint/output.hpp"
-#include "launch/checkpoint/work.hpp"
 
 namespace capstan::launch::checkpoint {
 namespace {
@@ -164,10 +164,10 @@ int show(const Request& request) {
   const auto arrays = io::arrays_of(reader.variables(), /*with_slots=*/true);
   std::vector<Shown> all;
   {
-    Work work("read", io::bytes_of(arrays));
+    ByteProgress progress("read", io::bytes_of(arrays));
     for (const io::ArrayInfo& array : arrays) {
       Shown shown{array, std::nullopt};
-      if (request.norms) shown.norms = norms_of(reader, array, work.done());
+      if (request.norms) shown.norms = norms_of(reader, array, progress.done());
       all.push_back(std::move(shown));
     }
   }

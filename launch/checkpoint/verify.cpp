@@ -1,4 +1,4 @@
-// verify.cpp -- `capstan checkpoint verify`: every byte, and everything that is wrong.
+// verify.cpp -- `capstan checkpoint verify`: verifies every byte and reports all faults.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -10,10 +10,10 @@
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/faults.hpp"
 #include "io/hdf5/manifest.hpp"
+#include "launch/checkpoint/byte_progress.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/output.hpp"
-#include "launch/checkpoint/work.hpp"
 #include "launch/exit_codes.hpp"
 
 namespace capstan::launch::checkpoint {
@@ -27,22 +27,22 @@ struct Verified {
   std::vector<io::Fault> faults;
 };
 
-/// One, or all of a folder.
-std::vector<fs::path> folders_of(const fs::path& path) {
+/// The checkpoint `path`, or all checkpoints in the directory `path`.
+std::vector<fs::path> checkpoints_in(const fs::path& path) {
   std::error_code error;
-  if (is_one_checkpoint(path) || !fs::is_directory(path, error)) return {path};
-  std::vector<fs::path> folders;
-  for (const auto& entry : io::list_checkpoints(path)) folders.push_back(entry.path);
-  if (folders.empty()) throw Error(Code::not_found, fmt::format("no checkpoint in {}", path.string()));
-  return folders;
+  if (is_checkpoint(path) || !fs::is_directory(path, error)) return {path};
+  std::vector<fs::path> checkpoints;
+  for (const auto& entry : io::list_checkpoints(path)) checkpoints.push_back(entry.path);
+  if (checkpoints.empty()) throw Error(Code::not_found, fmt::format("no checkpoint in {}", path.string()));
+  return checkpoints;
 }
 
-std::uint64_t bytes_to_read(const fs::path& folder) {
+std::uint64_t bytes_to_read(const fs::path& directory) {
   std::uint64_t bytes = 0;
   try {
-    for (const io::PartReport& part : io::read_manifest(folder).parts) bytes += part.bytes;
+    for (const io::PartReport& part : io::read_manifest(directory).parts) bytes += part.bytes;
   } catch (const Error&) {
-    // Its faults are found below.
+    // find_faults() reports it.
   }
   return bytes;
 }
@@ -61,14 +61,15 @@ Verified verify_model(const fs::path& file) {
 std::vector<Verified> verify_all(const fs::path& path) {
   std::error_code error;
   if (fs::is_regular_file(path, error) && Model::is_one(path)) return {verify_model(path)};
-  // What is neither is refused in the reader's words.
+  // For any other file, the constructor of the reader throws the precise error.
   if (!fs::is_directory(path, error)) (void)io::CheckpointReader(path);
-  const std::vector<fs::path> folders = folders_of(path);
+  const std::vector<fs::path> checkpoints = checkpoints_in(path);
   std::uint64_t bytes = 0;
-  for (const fs::path& folder : folders) bytes += bytes_to_read(folder);
-  Work work("verify", bytes);
+  for (const fs::path& checkpoint : checkpoints) bytes += bytes_to_read(checkpoint);
+  ByteProgress progress("verify", bytes);
   std::vector<Verified> all;
-  for (const fs::path& folder : folders) all.push_back({folder, io::find_faults(folder, work.done())});
+  for (const fs::path& checkpoint : checkpoints)
+    all.push_back({checkpoint, io::find_faults(checkpoint, progress.done())});
   return all;
 }
 
@@ -76,7 +77,7 @@ std::string as_text(const std::vector<Verified>& all) {
   std::string text;
   for (const Verified& verified : all) {
     text += fmt::format("{}: {}\n", verified.path.string(),
-                        verified.faults.empty() ? "whole" : count_text(verified.faults.size(), "fault"));
+                        verified.faults.empty() ? "complete" : count_text(verified.faults.size(), "fault"));
     for (const io::Fault& fault : verified.faults) text += fmt::format("  {}\n", fault.text);
   }
   return text;
@@ -99,15 +100,15 @@ Json as_json(const std::vector<Verified>& all) {
 }  // namespace
 
 int verify(const Request& request) {
-  const std::vector<Verified> all = verify_all(without_slash(request.from));
+  const std::vector<Verified> all = verify_all(without_trailing_slash(request.from));
   if (request.json) {
     print_json(as_json(all));
   } else {
     print(as_text(all));
   }
-  bool whole = true;
-  for (const Verified& verified : all) whole = whole && verified.faults.empty();
-  return static_cast<int>(whole ? Exit::ok : Exit::damaged_checkpoint);
+  bool intact = true;
+  for (const Verified& verified : all) intact = intact && verified.faults.empty();
+  return static_cast<int>(intact ? Exit::ok : Exit::damaged_checkpoint);
 }
 
 }  // namespace capstan::launch::checkpoint

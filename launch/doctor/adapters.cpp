@@ -1,4 +1,4 @@
-// adapters.cpp -- /sys/class/infiniband and /sys/class/net.
+// adapters.cpp -- reads /sys/class/infiniband and /sys/class/net.
 #include "launch/doctor/adapters.hpp"
 
 #include <fmt/format.h>
@@ -20,17 +20,17 @@ std::string line_of(const fs::path& path) {
   return line;
 }
 
-/// Entries of a folder; none where there is no such folder.
-std::vector<fs::path> entries_of(const fs::path& folder) {
+/// Sorted entries of a directory; empty if it does not exist.
+std::vector<fs::path> entries_of(const fs::path& directory) {
   std::error_code error;
   std::vector<fs::path> entries;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error))
     entries.push_back(at->path());
   std::sort(entries.begin(), entries.end());
   return entries;
 }
 
-/// "200 Gb/sec (4X HDR)" is 200.
+/// Parses the rate: "200 Gb/sec (4X HDR)" is 200.
 std::optional<double> gigabits_in(const std::string& rate) {
   char* end = nullptr;
   const double value = std::strtod(rate.c_str(), &end);
@@ -57,7 +57,7 @@ std::optional<double> link_rate(const fs::path& sys, const std::string& device) 
   }
   std::ifstream file(sys / "class/net" / device / "speed");
   double megabits = 0;
-  // A virtual device says -1, or nothing.
+  // A virtual device reports -1 or fails to read.
   if (!(file >> megabits) || megabits <= 0) return std::nullopt;
   return megabits / 1000;
 }
@@ -65,18 +65,18 @@ std::optional<double> link_rate(const fs::path& sys, const std::string& device) 
 Finding judge_adapters(const std::vector<AdapterPort>& ports) {
   if (ports.empty()) {
     return skip(
-        "no InfiniBand or RoCE adapter in /sys/class/infiniband: other hosts are reached over TCP, by active "
-        "messages");
+        "no InfiniBand or RoCE adapter in /sys/class/infiniband: UCX connects other hosts by active messages "
+        "over TCP");
   }
-  std::vector<std::string> told;
+  std::vector<std::string> texts;
   bool any = false;
   for (const AdapterPort& port : ports) {
     any = any || port.active();
-    told.push_back(fmt::format("{} (state {}, {}, {})", port.name, port.state, port.rate, port.link_layer));
+    texts.push_back(fmt::format("{} (state {}, {}, {})", port.name, port.state, port.rate, port.link_layer));
   }
-  const std::string seen = fmt::format("{}", fmt::join(told, ", "));
+  const std::string seen = fmt::format("{}", fmt::join(texts, ", "));
   if (any) return pass(seen);
-  return fail(seen, "no port is active: ibstat, the cable, the subnet manager");
+  return fail(seen, "no port is active; check ibstat, the cable and the subnet manager");
 }
 
 Finding check_adapters(const Request&) { return judge_adapters(read_adapters("/sys")); }

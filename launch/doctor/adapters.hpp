@@ -1,4 +1,4 @@
-// adapters.hpp -- InfiniBand and RoCE adapters, and how fast a link is, from sysfs.
+// adapters.hpp -- InfiniBand and RoCE adapters and link rates, from sysfs.
 #pragma once
 
 #include <filesystem>
@@ -21,10 +21,10 @@ struct AdapterPort {
   bool active() const { return state.find("ACTIVE") != std::string::npos; }
 };
 
-/// Of class/infiniband below `sys` ("/sys"), sorted by name.
+/// Reads the ports in class/infiniband below `sys` ("/sys"), sorted by name.
 std::vector<AdapterPort> read_adapters(const std::filesystem::path& sys);
 
-/// Gigabit a second of a device as UCX calls it, "mlx5_0:1" or "eth0"; nothing where it does not say.
+/// Rate in Gbit/s of a device in the notation of UCX, "mlx5_0:1" or "eth0"; nullopt if sysfs has none.
 std::optional<double> link_rate(const std::filesystem::path& sys, const std::string& device);
 
 Finding check_adapters(const Request& request);

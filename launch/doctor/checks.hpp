@@ -13,37 +13,38 @@
 
 namespace capstan::launch::doctor {
 
-/// Who runs a check.
+/// Ranks that run a check.
 enum class Scope : std::uint8_t {
-  process,   // every rank, for itself
-  host,      // one rank of each host
-  job,       // rank 0 alone
-  together,  // all ranks, which need each other; see job_checks.hpp
+  process,     // every rank
+  host,        // one rank of each host
+  job,         // rank 0
+  collective,  // all ranks together; see job_checks.hpp
 };
 
 struct Check {
   std::string_view name;
   Scope scope = Scope::process;
-  std::string_view asks;  ///< one line for --list
+  std::string_view summary;  ///< one line for --list
   std::chrono::seconds time_limit{5};
-  std::function<Finding(const Request&)> run = {};  ///< none where ranks need each other
+  std::function<Finding(const Request&)> run = {};  ///< empty for collective checks
 };
 
-/// All, in the order in which they are shown.
+/// All checks, in the order of the report.
 std::span<const Check> checks();
 
-/// Throws Error(invalid_argument), with the nearest name, for a name in `only` that is no check.
+/// Throws Error(invalid_argument) with the nearest name if `only` has an unknown check.
 void require_checks(const std::vector<std::string>& only);
-bool wanted(std::string_view check, const std::vector<std::string>& only);
+/// Returns true if `only` is empty or names `check`.
+bool is_selected(std::string_view check, const std::vector<std::string>& only);
 
-/// --list
+/// Output of --list.
 std::string list_text();
 
-/// What can be told without other ranks. A check that has no answer within its time limit is given up: it
-/// goes on in its thread, and what it finds is dropped. One that throws has failed.
+/// Runs the checks that need no other rank. A check that exceeds its time limit fails; it continues in its
+/// thread, and its result is discarded. A check that throws fails with the message of the exception.
 std::vector<Finding> run_local_checks(const Request& request);
 
-/// The same for one check; any thread.
+/// Runs one check with the same rules; any thread may call it.
 Finding run_check(const Check& check, const Request& request);
 
 }  // namespace capstan::launch::doctor

@@ -1,4 +1,4 @@
-// command_line.hpp -- `capstan doctor`, for the parser of the program.
+// command_line.hpp -- the command-line options of `capstan doctor`.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,14 +1,14 @@
-// doctor.hpp -- `capstan doctor`: says of a machine, or of all hosts of a job, what would keep a run from
-// being right and fast.
+// doctor.hpp -- `capstan doctor`: checks a machine, or all hosts of a job, for anything that would make a run
+// incorrect or slow.
 #pragma once
 
 #include "launch/doctor/request.hpp"
 
 namespace capstan::launch::doctor {
 
-/// Runs on every rank; rank 0 prints. Ends the process, with 0 when nothing failed and 3 otherwise: checks
-/// that were given up are still running, and the end of the program would wait for them or pull memory from
-/// under them. Throws Error(invalid_argument) for a check that does not exist.
+/// Runs on every rank; rank 0 prints the report. Ends the process by _exit with 0 if no check failed, else 3:
+/// timed-out checks still run, and exit() would destroy objects that they use. Throws Error(invalid_argument)
+/// for an unknown check.
 [[noreturn]] void run(const Request& request);
 
 }  // namespace capstan::launch::doctor

@@ -1,4 +1,4 @@
-// finding.cpp -- making findings, and their words.
+// finding.cpp -- creates, combines and formats findings.
 #include "launch/doctor/finding.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ Finding fail(std::string seen, std::string mend) {
   return {.verdict = Verdict::fail, .seen = std::move(seen), .mend = std::move(mend)};
 }
 
-Finding both(Finding one, const Finding& other) {
+Finding combine(Finding one, const Finding& other) {
   const auto append = [](std::string& to, const std::string& more) {
     if (more.empty() || to == more) return;
     to.append(to.empty() ? "" : "; ").append(more);
@@ -40,7 +40,7 @@ Finding both(Finding one, const Finding& other) {
   if (other.verdict > one.verdict) one.verdict = other.verdict;
   append(one.seen, other.seen);
   append(one.mend, other.mend);
-  append(one.alike, other.alike);
+  append(one.group_key, other.group_key);
   return one;
 }
 
@@ -50,9 +50,9 @@ std::string bytes_text(std::uint64_t bytes) {
   double value = static_cast<double>(bytes);
   std::size_t unit = 0;
   for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  const bool whole = value == static_cast<double>(static_cast<std::uint64_t>(value));
-  return whole ? fmt::format("{:.0f} {}", value, kUnits[unit])
-               : fmt::format("{:.1f} {}", value, kUnits[unit]);
+  const bool integral = value == static_cast<double>(static_cast<std::uint64_t>(value));
+  return integral ? fmt::format("{:.0f} {}", value, kUnits[unit])
+                  : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
 }  // namespace capstan::launch::doctor

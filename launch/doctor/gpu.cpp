@@ -1,4 +1,4 @@
-// gpu.cpp -- libcuda and libnccl by dlopen, in a child: cuInit may hang with a sick GPU.
+// gpu.cpp -- loads libcuda and libnccl with dlopen in a child process: cuInit may hang on a faulty GPU.
 #include "launch/doctor/gpu.hpp"
 
 #include <dlfcn.h>
@@ -16,9 +16,9 @@
 namespace capstan::launch::doctor {
 namespace {
 
-constexpr std::chrono::seconds kCudaAnswersWithin{20};
+constexpr std::chrono::seconds kCudaTimeout{20};
 
-/// A function of a library that this program is not linked with; throws Error(not_found).
+/// A function of a dynamically loaded library. Throws Error(not_found).
 template <class Function>
 Function* symbol(void* library, const char* name) {
   void* found = dlsym(library, name);
@@ -30,8 +30,8 @@ void require(int status, const char* call) {
   if (status != 0) throw Error(Code::internal, fmt::format("{}: CUDA error {}", call, status));
 }
 
-/// The prototypes are those of cuda.h, where CUresult and CUdevice are of the size of int.
-void ask_cuda(nlohmann::json& found) {
+/// Prototypes as in cuda.h, where CUresult and CUdevice have the size of int.
+void query_cuda(nlohmann::json& found) {
   void* cuda = dlopen("libcuda.so.1", RTLD_NOW);
   if (cuda == nullptr) throw Error(Code::not_found, std::string("dlopen: ") + dlerror());
   require(symbol<int(unsigned)>(cuda, "cuInit")(0), "cuInit");
@@ -49,7 +49,7 @@ void ask_cuda(nlohmann::json& found) {
   }
 }
 
-void ask_nccl(nlohmann::json& found) {
+void query_nccl(nlohmann::json& found) {
   void* nccl = dlopen("libnccl.so.2", RTLD_NOW);
   int version = 0;
   if (nccl != nullptr && symbol<int(int*)>(nccl, "ncclGetVersion")(&version) == 0) found["nccl"] = version;
@@ -62,11 +62,11 @@ std::string nccl_version(int version) {
 
 }  // namespace
 
-int look_at_gpus() {
+int run_gpu_probe() {
   nlohmann::json found = nlohmann::json::object();
   try {
-    ask_cuda(found);
-    ask_nccl(found);
+    query_cuda(found);
+    query_nccl(found);
   } catch (const std::exception& error) {
     found["failure"] = error.what();
   }
@@ -74,44 +74,44 @@ int look_at_gpus() {
   return 0;
 }
 
-Finding judge_gpus(const GpuLook& look) {
-  if (!look.driver) return skip("no NVIDIA driver (/proc/driver/nvidia); replicas of a worker are threads");
-  if (!look.failure.empty())
-    return fail("the NVIDIA driver is loaded, and " + look.failure,
-                "nvidia-smi; the driver's user-space libraries");
-  if (look.devices.empty()) {
-    return warn("the NVIDIA driver is loaded, and shows this process no GPU",
-                "ask the batch system for GPUs (--gpus-per-node); CUDA_VISIBLE_DEVICES");
+Finding judge_gpus(const GpuProbe& probe) {
+  if (!probe.driver)
+    return skip("no NVIDIA driver (/proc/driver/nvidia); the replicas of a worker are threads");
+  if (!probe.failure.empty())
+    return fail("the NVIDIA driver is loaded, but " + probe.failure,
+                "run nvidia-smi; check the user-space libraries of the driver");
+  if (probe.devices.empty()) {
+    return warn("the NVIDIA driver is loaded, but this process sees no GPU",
+                "request GPUs from the batch system (--gpus-per-node); check CUDA_VISIBLE_DEVICES");
   }
   const std::string seen = fmt::format(
-      "{} (CUDA {}), NCCL {}, nvidia_peermem {}", fmt::join(look.devices, ", "), cuda_version(look.cuda),
-      look.nccl > 0 ? nccl_version(look.nccl) : "absent", look.peer_memory ? "loaded" : "not loaded");
-  if (look.nccl == 0 && look.devices.size() > 1) {
-    return warn(seen + ": several GPUs of a worker are combined by NCCL", "install NCCL (libnccl.so.2)");
+      "{} (CUDA {}), NCCL {}, nvidia_peermem {}", fmt::join(probe.devices, ", "), cuda_version(probe.cuda),
+      probe.nccl > 0 ? nccl_version(probe.nccl) : "absent", probe.peer_memory ? "loaded" : "not loaded");
+  if (probe.nccl == 0 && probe.devices.size() > 1) {
+    return warn(seen + ": a worker with several GPUs needs NCCL", "install NCCL (libnccl.so.2)");
   }
   return pass(seen);
 }
 
 Finding check_gpus(const Request&) {
-  GpuLook look;
-  look.driver =
+  GpuProbe probe;
+  probe.driver =
       std::filesystem::exists("/proc/driver/nvidia/version") || std::filesystem::exists("/dev/nvidiactl");
-  if (!look.driver) return judge_gpus(look);
-  look.peer_memory = std::filesystem::exists("/sys/module/nvidia_peermem");
-  const auto end =
-      command_output({"/proc/self/exe", "doctor", "--look", "gpu"}, kCudaAnswersWithin, Errors::kept);
+  if (!probe.driver) return judge_gpus(probe);
+  probe.peer_memory = std::filesystem::exists("/sys/module/nvidia_peermem");
+  const auto end = command_output({"/proc/self/exe", "doctor", "--look", "gpu"}, kCudaTimeout, Errors::kept);
   const auto found = try_parse_json(end ? end->text : "");
   if (!end) {
-    look.failure = fmt::format("cuInit has not returned after {} s", kCudaAnswersWithin.count());
+    probe.failure = fmt::format("cuInit has not returned after {} s", kCudaTimeout.count());
   } else if (!found.is_object()) {
-    look.failure = fmt::format("the process that asked CUDA ended with exit code {}", end->exit_code);
+    probe.failure = fmt::format("the process that queried CUDA ended with exit code {}", end->exit_code);
   } else {
-    look.failure = found.value("failure", "");
-    look.cuda = found.value("cuda", 0);
-    look.nccl = found.value("nccl", 0);
-    look.devices = found.value("devices", std::vector<std::string>());
+    probe.failure = found.value("failure", "");
+    probe.cuda = found.value("cuda", 0);
+    probe.nccl = found.value("nccl", 0);
+    probe.devices = found.value("devices", std::vector<std::string>());
   }
-  return judge_gpus(look);
+  return judge_gpus(probe);
 }
 
 }  // namespace capstan::launch::doctor

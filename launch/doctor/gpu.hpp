@@ -1,4 +1,4 @@
-// gpu.hpp -- whether this host has GPUs, and what drives them.
+// gpu.hpp -- GPUs of this host, with driver and library versions.
 #pragma once
 
 #include <string>
@@ -9,19 +9,21 @@
 
 namespace capstan::launch::doctor {
 
-struct GpuLook {
-  bool driver = false;       ///< NVIDIA's kernel driver is loaded
-  std::string failure = {};  ///< its user-space half did not work, and why
-  int cuda = 0;              ///< 12040 is 12.4
-  int nccl = 0;              ///< 22005 is 2.20.5; 0: there is no libnccl
+/// Result of the child process, and of the files of the kernel driver.
+struct GpuProbe {
+  bool driver = false;       ///< the NVIDIA kernel driver is loaded
+  std::string failure = {};  ///< why the user-space driver failed
+  int cuda = 0;              ///< driver version: 12040 is 12.4
+  int nccl = 0;              ///< 22005 is 2.20.5; 0: no libnccl
   std::vector<std::string> devices = {};
-  bool peer_memory = false;  ///< adapters may read and write GPU memory (nvidia_peermem)
+  bool peer_memory = false;  ///< nvidia_peermem is loaded: adapters can access GPU memory
 };
 
-/// The child: asks CUDA's driver and NCCL, found by name, and prints JSON. Returns the exit code.
-int look_at_gpus();
+/// Runs in the child process: queries the CUDA driver and NCCL, which dlopen finds by name, and prints JSON.
+/// Returns the exit code.
+int run_gpu_probe();
 
 Finding check_gpus(const Request& request);
-Finding judge_gpus(const GpuLook& look);
+Finding judge_gpus(const GpuProbe& probe);
 
 }  // namespace capstan::launch::doctor

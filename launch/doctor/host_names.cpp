@@ -1,4 +1,4 @@
-// host_names.cpp -- getaddrinfo and connect, each with a limit.
+// host_names.cpp -- getaddrinfo and connect, with time limits.
 #include "launch/doctor/host_names.hpp"
 
 #include <arpa/inet.h>
@@ -25,9 +25,9 @@ namespace {
 
 constexpr std::chrono::seconds kResolverLimit{4};
 constexpr int kConnectMilliseconds = 2000;
-constexpr std::size_t kNamedHosts = 3;
+constexpr std::size_t kMaxNamedAttempts = 3;
 
-/// IPv4 addresses of a name, each once; none when it has none.
+/// Distinct IPv4 addresses of `host`; empty if it has none.
 std::vector<std::string> addresses_of(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
@@ -46,12 +46,12 @@ std::vector<std::string> addresses_of(const std::string& host) {
   return addresses;
 }
 
-/// "" when a connection came about, else why not.
+/// Returns "" if the connection succeeds, else the reason.
 std::string try_to_connect(const std::string& address, int port) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<std::uint16_t>(port));
-  if (inet_pton(AF_INET, address.c_str(), &to.sin_addr) != 1) return address + " is no address";
+  if (inet_pton(AF_INET, address.c_str(), &to.sin_addr) != 1) return address + " is not an IPv4 address";
   const cluster::Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return fmt::format("socket: {}", std::strerror(errno));
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) return {};
@@ -67,7 +67,7 @@ std::string try_to_connect(const std::string& address, int port) {
 
 }  // namespace
 
-Doorway::Doorway() {
+Listener::Listener() {
   cluster::Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in any{};
   any.sin_family = AF_INET;
@@ -82,61 +82,62 @@ Doorway::Doorway() {
   socket_ = socket.release();
 }
 
-Doorway::~Doorway() { (void)close(socket_); }
+Listener::~Listener() { (void)close(socket_); }
 
-Knock knock(const std::string& from, const HostDoor& door) {
-  Knock knock{from, door.host};
-  knock.by_address = try_to_connect(door.address, door.port);
-  const auto addresses =
-      within<std::vector<std::string>>(kResolverLimit, [host = door.host] { return addresses_of(host); });
+ConnectionAttempt attempt_connection(const std::string& from, const HostEndpoint& endpoint) {
+  ConnectionAttempt attempt{from, endpoint.host};
+  attempt.address_error = try_to_connect(endpoint.address, endpoint.port);
+  const auto addresses = run_with_time_limit<std::vector<std::string>>(
+      kResolverLimit, [host = endpoint.host] { return addresses_of(host); });
   if (!addresses) {
-    knock.by_name = fmt::format("the name {} is not resolved within {} s", door.host, kResolverLimit.count());
+    attempt.name_error =
+        fmt::format("the name {} was not resolved within {} s", endpoint.host, kResolverLimit.count());
   } else if (addresses->empty()) {
-    knock.by_name = fmt::format("the name {} is unknown", door.host);
+    attempt.name_error = fmt::format("the name {} is unknown", endpoint.host);
   } else {
-    knock.by_name = try_to_connect(addresses->front(), door.port);
+    attempt.name_error = try_to_connect(addresses->front(), endpoint.port);
   }
-  return knock;
+  return attempt;
 }
 
 Finding judge_host_name(const std::string& host, const std::vector<std::string>& addresses) {
   if (addresses.empty()) {
-    Finding finding = warn(fmt::format("this host's own name {} has no address", host),
-                           "an entry in /etc/hosts or the name server: launchers go by names");
-    finding.alike = "no address";
+    Finding finding = warn(fmt::format("the name of this host, {}, has no address", host),
+                           "add it to /etc/hosts or the name server: launchers use names");
+    finding.group_key = "no address";
     return finding;
   }
   const std::string seen = fmt::format("{} is {}", host, fmt::join(addresses, ", "));
   const bool loopback = std::all_of(addresses.begin(), addresses.end(),
                                     [](const std::string& a) { return a.starts_with("127."); });
-  Finding finding = pass(loopback ? seen + ", which no other host can use" : seen);
-  finding.alike = loopback ? "loopback" : "address";
+  Finding finding = pass(loopback ? seen + ", which no other host can reach" : seen);
+  finding.group_key = loopback ? "loopback" : "address";
   return finding;
 }
 
-Finding judge_knocks(const std::vector<Knock>& knocks) {
-  if (knocks.empty()) return skip("one host");
+Finding judge_connections(const std::vector<ConnectionAttempt>& attempts) {
+  if (attempts.empty()) return skip("one host");
   std::vector<std::string> unreached;
   std::vector<std::string> unnamed;
-  for (const Knock& knock : knocks) {
-    if (knock.by_name.empty()) continue;
-    const bool reached = knock.by_address.empty();
+  for (const ConnectionAttempt& attempt : attempts) {
+    if (attempt.name_error.empty()) continue;
+    const bool reached = attempt.address_error.empty();
     (reached ? unnamed : unreached)
-        .push_back(fmt::format("{} -> {}: {}{}", knock.from, knock.to, knock.by_name,
-                               reached ? ", though its address answers" : "; " + knock.by_address));
+        .push_back(fmt::format("{} -> {}: {}{}", attempt.from, attempt.to, attempt.name_error,
+                               reached ? ", but its address is reachable" : "; " + attempt.address_error));
   }
-  const auto told = [&](const std::vector<std::string>& failures) {
-    const auto end = failures.begin() + static_cast<std::ptrdiff_t>(std::min(failures.size(), kNamedHosts));
-    return fmt::format("{} of {} connections between hosts: {}", failures.size(), knocks.size(),
+  const auto describe = [&](const std::vector<std::string>& failures) {
+    const auto end =
+        failures.begin() + static_cast<std::ptrdiff_t>(std::min(failures.size(), kMaxNamedAttempts));
+    return fmt::format("{} of {} connections between hosts failed: {}", failures.size(), attempts.size(),
                        fmt::join(failures.begin(), end, "; "));
   };
   if (!unreached.empty()) {
-    return fail(told(unreached),
-                "open the firewall between compute nodes, or set UCX_TCP_PORT_RANGE to the ports that "
-                "it leaves open");
+    return fail(describe(unreached),
+                "open the firewall between compute nodes, or set UCX_TCP_PORT_RANGE to its open ports");
   }
-  if (!unnamed.empty()) return warn(told(unnamed), "names of all hosts in /etc/hosts or the name server");
-  return pass(fmt::format("{} connections between hosts, to a port that the system chose", knocks.size()));
+  if (!unnamed.empty()) return warn(describe(unnamed), "add all hosts to /etc/hosts or the name server");
+  return pass(fmt::format("{} connections between hosts, to a port that the system chose", attempts.size()));
 }
 
 Finding check_host_name(const Request&) {

@@ -1,4 +1,4 @@
-// host_names.hpp -- whether this host finds its own name, and others find this host.
+// host_names.hpp -- checks that hosts resolve their names and connect to each other.
 #pragma once
 
 #include <string>
@@ -9,28 +9,28 @@
 
 namespace capstan::launch::doctor {
 
-/// A host, as others are told of it.
-struct HostDoor {
+/// Address of a listening host. Serialized and sent to the other hosts.
+struct HostEndpoint {
   std::string host;
-  std::string address;  ///< of its first interface
-  int port = 0;         ///< where it listens; 0: nowhere
+  std::string address;  ///< IPv4 address of its first interface
+  int port = 0;         ///< TCP port of its listener; 0: none
 };
 
-/// One attempt to reach another host's door.
-struct Knock {
+/// Result of connecting to the listener of another host.
+struct ConnectionAttempt {
   std::string from;
   std::string to;
-  std::string by_name = {};     ///< why not by its name; empty: it answered
-  std::string by_address = {};  ///< likewise, by the address of its first interface
+  std::string name_error = {};     ///< why connecting by name failed; "" on success
+  std::string address_error = {};  ///< the same for the address of its first interface
 };
 
-/// Listens on a port of the system's choice, on all interfaces, until it dies. Throws Error(internal).
-class Doorway {
+/// Listens on all interfaces on a port that the system chooses, until destruction. Throws Error(internal).
+class Listener {
  public:
-  Doorway();
-  ~Doorway();
-  Doorway(const Doorway&) = delete;
-  Doorway& operator=(const Doorway&) = delete;
+  Listener();
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
   int port() const noexcept { return port_; }
 
  private:
@@ -38,15 +38,14 @@ class Doorway {
   int port_ = 0;
 };
 
-/// Resolves the host's name and connects; a name server or a firewall that does not answer gets two seconds
-/// each.
-Knock knock(const std::string& from, const HostDoor& door);
+/// Connects by address, then by name. Time limits: 4 s for the resolver, 2 s for each connection.
+ConnectionAttempt attempt_connection(const std::string& from, const HostEndpoint& endpoint);
 
 Finding check_host_name(const Request& request);
-/// `addresses`: what the resolver makes of `host`.
+/// `addresses`: IPv4 addresses of `host` from the resolver.
 Finding judge_host_name(const std::string& host, const std::vector<std::string>& addresses);
-/// A host that answers by neither fails. Ranks have each other's addresses from UCX, so that names alone
-/// warn.
-Finding judge_knocks(const std::vector<Knock>& knocks);
+/// Fails if a host is reachable neither by name nor by address. A name alone only warns, since ranks get
+/// each other's addresses from UCX.
+Finding judge_connections(const std::vector<ConnectionAttempt>& attempts);
 
 }  // namespace capstan::launch::doctor

@@ -1,4 +1,4 @@
-// job_checks.cpp -- judging by comparing ranks.
+// job_checks.cpp -- collects and compares properties of the ranks.
 #include "launch/doctor/job_checks.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 #include "cluster/bootstrap/mpi_bootstrap.hpp"
 #include "cluster/bootstrap/socket.hpp"
 #include "cluster/runtime.hpp"
-#include "launch/doctor/checkpoint_folder.hpp"
+#include "launch/doctor/checkpoint_directory.hpp"
 #include "launch/doctor/host_names.hpp"
 #include "launch/doctor/pair_plan.hpp"
 #include "launch/doctor/time_limit.hpp"
@@ -27,15 +27,15 @@
 namespace capstan::launch::doctor {
 namespace {
 
-/// Logs and times of files of two hosts cannot be put in order beyond that.
-constexpr double kMostSkew = 0.5;
+/// Seconds. With a larger skew, logs and file times of two hosts cannot be ordered.
+constexpr double kMaxSkew = 0.5;
 constexpr int kClockRounds = 5;
-constexpr std::chrono::seconds kFolderLimit{10};
-constexpr std::size_t kNamedRanks = 8;
+constexpr std::chrono::seconds kDirectoryTimeout{10};
+constexpr std::size_t kMaxNamedRanks = 8;
 
-/// "0, 1, 2", cut short.
+/// Formats "0, 1, 2, ...", with at most kMaxNamedRanks numbers.
 std::string list(const std::vector<int>& numbers) {
-  const auto end = numbers.begin() + static_cast<std::ptrdiff_t>(std::min(numbers.size(), kNamedRanks));
+  const auto end = numbers.begin() + static_cast<std::ptrdiff_t>(std::min(numbers.size(), kMaxNamedRanks));
   return fmt::format("{}{}", fmt::join(numbers.begin(), end, ", "), end != numbers.end() ? ", ..." : "");
 }
 
@@ -55,7 +55,7 @@ RankFacts own_facts() {
   return facts;
 }
 
-std::vector<HostRanks> by_host(const std::vector<RankFacts>& facts) {
+std::vector<HostRanks> group_by_host(const std::vector<RankFacts>& facts) {
   std::vector<HostRanks> hosts;
   for (std::size_t rank = 0; rank < facts.size(); ++rank) {
     auto host = std::find_if(hosts.begin(), hosts.end(),
@@ -76,20 +76,20 @@ Finding judge_binary(const std::vector<RankFacts>& facts) {
   const std::string& host = facts[static_cast<std::size_t>(others.front())].host;
   return fail(fmt::format("rank {} (first on {}) {} another build than rank 0 on {}", list(others), host,
                           others.size() == 1 ? "runs" : "run", facts[0].host),
-              "copy the program to every host, or put it on a file system that all see");
+              "copy the program to every host, or install it on a shared file system");
 }
 
 Finding judge_ipc(const std::vector<RankFacts>& facts) {
   if (facts.size() < 2) return skip("one rank");
   bool several_on_a_host = false;
-  for (const HostRanks& host : by_host(facts)) {
+  for (const HostRanks& host : group_by_host(facts)) {
     std::set<std::uint64_t> namespaces;
     for (const int rank : host.ranks) namespaces.insert(facts[static_cast<std::size_t>(rank)].ipc_namespace);
     several_on_a_host = several_on_a_host || host.ranks.size() > 1;
     if (namespaces.size() < 2) continue;
-    return warn(fmt::format("{} ranks on {} are in {} IPC namespaces, so memory is not mapped between them",
+    return warn(fmt::format("{} ranks on {} are in {} IPC namespaces, so they cannot map each other's memory",
                             host.ranks.size(), host.host, namespaces.size()),
-                "one container for all ranks of a host (apptainer --sharens, docker --ipc host)");
+                "run all ranks of a host in one container (apptainer --sharens, docker --ipc host)");
   }
   if (!several_on_a_host) return skip("one rank on each host");
   return pass("ranks of one host share one IPC namespace");
@@ -97,10 +97,10 @@ Finding judge_ipc(const std::vector<RankFacts>& facts) {
 
 std::vector<Finding> judge_binding(const std::vector<RankFacts>& facts) {
   constexpr const char* kMend =
-      "mpirun --bind-to none, or --map-by ppr:N:node:PE=K --bind-to core; srun --cpus-per-task=K "
+      "use mpirun --bind-to none or --map-by ppr:N:node:PE=K --bind-to core; srun --cpus-per-task=K "
       "--cpu-bind=cores";
   std::vector<Finding> findings;
-  for (const HostRanks& host : by_host(facts)) {
+  for (const HostRanks& host : group_by_host(facts)) {
     std::map<int, int> users;  // by core
     std::size_t fewest = std::numeric_limits<std::size_t>::max();
     for (const int rank : host.ranks) {
@@ -110,15 +110,15 @@ std::vector<Finding> judge_binding(const std::vector<RankFacts>& facts) {
     }
     const std::size_t ranks = host.ranks.size();
     if (fewest == 0) {
-      findings.push_back(skip("hwloc does not tell which cores may be used"));
+      findings.push_back(skip("hwloc does not report the allowed cores"));
       continue;
     }
     const std::string seen =
         fmt::format("{} {} on {} {}, at least {} each", ranks, ranks == 1 ? "rank" : "ranks", users.size(),
                     users.size() == 1 ? "core" : "cores", fewest);
     if (ranks > users.size()) {
-      findings.push_back(warn(seen + ": ranks take turns, and latencies are those of the scheduler",
-                              "as many ranks as cores, or fewer"));
+      findings.push_back(warn(seen + ": oversubscribed, so latencies are those of the scheduler",
+                              "start at most one rank per core"));
       continue;
     }
     const auto shared =
@@ -129,7 +129,7 @@ std::vector<Finding> judge_binding(const std::vector<RankFacts>& facts) {
           warn(fmt::format("{}; {} ranks are bound to core {}", seen, shared->second, shared->first), kMend));
     } else if (fewest == 1) {
       findings.push_back(
-          warn(seen + ": a rank has two busy threads, one that computes and one that answers", kMend));
+          warn(seen + ": a rank has two busy threads, one computes and one serves requests", kMend));
     } else {
       findings.push_back(pass(seen));
     }
@@ -146,20 +146,21 @@ Finding judge_clocks(const std::vector<ClockOffset>& offsets) {
       fmt::format("{}'s clock {} than rank 0's by {:.3f} s (to {:.3f} s), the most of {} {}", worst->host,
                   worst->seconds < 0 ? "is earlier" : "is later", std::abs(worst->seconds),
                   worst->uncertainty, offsets.size() + 1, "hosts");
-  if (std::abs(worst->seconds) - worst->uncertainty <= kMostSkew) return pass(seen);
-  return warn(seen, "NTP (chronyc tracking): times in logs and traces of two hosts do not fit together");
+  if (std::abs(worst->seconds) - worst->uncertainty <= kMaxSkew) return pass(seen);
+  return warn(
+      seen, "synchronize the clocks (chronyc tracking): times in logs and traces of two hosts do not match");
 }
 
-std::vector<ClockOffset> measure_clocks(Gathering& gathering, const std::vector<RankFacts>& facts) {
-  const std::vector<HostRanks> hosts = by_host(facts);
+std::vector<ClockOffset> measure_clocks(RankGroup& group, const std::vector<RankFacts>& facts) {
+  const std::vector<HostRanks> hosts = group_by_host(facts);
   if (hosts.size() < 2) return {};
   std::vector<ClockOffset> best(hosts.size() - 1);
   for (int round = 0; round < kClockRounds; ++round) {
-    // Nobody leaves the meeting before rank 0 has come, so the times of others lie between these two.
+    // No rank leaves the barrier before rank 0 enters, so the other times lie between `before` and `after`.
     const double before = now();
-    gathering.meet("the clocks are compared");
+    group.barrier("the barrier before comparing clocks");
     const double mine = now();
-    const auto all = gathering.all_gather(to_bytes(mine), "the times of all ranks");
+    const auto all = group.all_gather(to_bytes(mine), "the times of all ranks");
     const double after = now();
     for (std::size_t host = 1; host < hosts.size(); ++host) {
       const auto theirs = from_bytes<double>(all[static_cast<std::size_t>(hosts[host].ranks.front())]);
@@ -169,57 +170,60 @@ std::vector<ClockOffset> measure_clocks(Gathering& gathering, const std::vector<
       known = {hosts[host].host, theirs - (before + after) / 2, uncertainty};
     }
   }
-  if (gathering.rank() != 0) best.clear();
+  if (group.rank() != 0) best.clear();
   return best;
 }
 
-Finding check_ports(Gathering& gathering, const std::vector<RankFacts>& facts) {
-  const std::vector<HostRanks> hosts = by_host(facts);
-  std::vector<Knock> mine;
+Finding check_ports(RankGroup& group, const std::vector<RankFacts>& facts) {
+  const std::vector<HostRanks> hosts = group_by_host(facts);
+  std::vector<ConnectionAttempt> mine;
   for (std::size_t host = 0; host < hosts.size(); ++host) {
-    if (hosts[host].ranks.front() != gathering.rank()) continue;
-    for (const int other : further_on(static_cast<int>(host), static_cast<int>(hosts.size()))) {
+    if (hosts[host].ranks.front() != group.rank()) continue;
+    for (const int other : ring_neighbors(static_cast<int>(host), static_cast<int>(hosts.size()))) {
       const RankFacts& there =
           facts[static_cast<std::size_t>(hosts[static_cast<std::size_t>(other)].ranks.front())];
-      mine.push_back(knock(hosts[host].host, {there.host, there.address, there.port}));
+      mine.push_back(attempt_connection(hosts[host].host, {there.host, there.address, there.port}));
     }
   }
-  std::vector<Knock> all;
-  for (const Blob& blob : gathering.all_gather(to_bytes(mine), "the ports of all hosts")) {
-    for (Knock& one : from_bytes<std::vector<Knock>>(blob)) all.push_back(std::move(one));
+  std::vector<ConnectionAttempt> all;
+  for (const Blob& blob : group.all_gather(to_bytes(mine), "the ports of all hosts")) {
+    for (ConnectionAttempt& one : from_bytes<std::vector<ConnectionAttempt>>(blob))
+      all.push_back(std::move(one));
   }
-  return judge_knocks(all);
+  return judge_connections(all);
 }
 
-Finding check_shared_folder(Gathering& gathering, const std::vector<RankFacts>& facts,
-                            const std::string& folder) {
-  const std::vector<HostRanks> hosts = by_host(facts);
-  std::shared_ptr<Mark> mark;
+Finding check_shared_directory(RankGroup& group, const std::vector<RankFacts>& facts,
+                               const std::string& directory) {
+  const std::vector<HostRanks> hosts = group_by_host(facts);
+  std::shared_ptr<MarkerFile> marker;
   std::string failure;
-  if (gathering.rank() == 0) {
+  if (group.rank() == 0) {
     try {
-      mark = within<std::shared_ptr<Mark>>(kFolderLimit, [folder] {
-               return std::make_shared<Mark>(folder);
-             }).value_or(nullptr);
-      if (mark == nullptr) failure = "it does not answer";
+      marker = run_with_time_limit<std::shared_ptr<MarkerFile>>(kDirectoryTimeout, [directory] {
+                 return std::make_shared<MarkerFile>(directory);
+               }).value_or(nullptr);
+      if (marker == nullptr) failure = "the file system does not answer";
     } catch (const Error& error) {
       failure = error.what();
     }
   }
-  const Blob told = to_bytes(mark != nullptr ? mark->path() : std::string());
+  const Blob own_path = to_bytes(marker != nullptr ? marker->path() : std::string());
   const auto path =
-      from_bytes<std::string>(gathering.all_gather(told, "a file in the checkpoint folder").front());
+      from_bytes<std::string>(group.all_gather(own_path, "a file in the checkpoint directory").front());
   bool seen = true;
   for (const HostRanks& host : hosts) {
-    if (host.ranks.front() != gathering.rank() || path.empty()) continue;
-    seen = within<bool>(kFolderLimit, [path] { return Mark::is_there(path); }).value_or(false);
+    if (host.ranks.front() != group.rank() || path.empty()) continue;
+    seen = run_with_time_limit<bool>(kDirectoryTimeout, [path] {
+             return MarkerFile::is_visible(path);
+           }).value_or(false);
   }
   std::vector<std::string> blind;
-  const auto all = gathering.all_gather(to_bytes(seen), "all hosts to look into the checkpoint folder");
+  const auto all = group.all_gather(to_bytes(seen), "all hosts to check the checkpoint directory");
   for (const HostRanks& host : hosts) {
     if (!from_bytes<bool>(all[static_cast<std::size_t>(host.ranks.front())])) blind.push_back(host.host);
   }
-  return judge_shared_folder(folder, static_cast<int>(hosts.size()), blind, failure);
+  return judge_shared_directory(directory, static_cast<int>(hosts.size()), blind, failure);
 }
 
 }  // namespace capstan::launch::doctor

@@ -1,4 +1,4 @@
-// job_checks.hpp -- what is judged from what all ranks say of themselves.
+// job_checks.hpp -- checks that compare the ranks of the job.
 #pragma once
 
 #include <cstdint>
@@ -7,54 +7,55 @@
 #include <vector>
 
 #include "launch/doctor/finding.hpp"
-#include "launch/doctor/gathering.hpp"
+#include "launch/doctor/rank_group.hpp"
 #include "launch/doctor/request.hpp"
 
 namespace capstan::launch::doctor {
 
-/// A rank of itself. Travels to all.
+/// Properties of one rank. Serialized and sent to all ranks.
 struct RankFacts {
   std::string host;
   std::int64_t pid = 0;
   std::uint64_t binary = 0;         ///< hash of the program
-  std::uint64_t ipc_namespace = 0;  ///< its inode; 0: unknown
-  std::vector<int> cores = {};      ///< that it may use; empty: unknown
-  std::string address = {};         ///< of its host's first interface
-  int port = 0;                     ///< at which it listens
+  std::uint64_t ipc_namespace = 0;  ///< inode of the namespace; 0: unknown
+  std::vector<int> cores = {};      ///< cores in its affinity mask; empty: unknown
+  std::string address = {};         ///< IPv4 address of the first interface of its host
+  int port = 0;                     ///< TCP port of its listener
 };
 
-/// Of this process; `port` is left to the caller.
+/// Properties of this process; the caller sets `port`.
 RankFacts own_facts();
 
-/// Hosts in the order of their first ranks, and each one's ranks.
+/// A host and its ranks.
 struct HostRanks {
   std::string host;
   std::vector<int> ranks;
 };
-std::vector<HostRanks> by_host(const std::vector<RankFacts>& facts);
+/// Hosts in the order of their first ranks.
+std::vector<HostRanks> group_by_host(const std::vector<RankFacts>& facts);
 
 Finding judge_binary(const std::vector<RankFacts>& facts);
 Finding judge_ipc(const std::vector<RankFacts>& facts);
-/// One finding a host, in the order of by_host.
+/// One finding per host, in the order of group_by_host().
 std::vector<Finding> judge_binding(const std::vector<RankFacts>& facts);
 
-/// How far another host's clock is from rank 0's.
+/// Clock of a host relative to that of rank 0, in seconds; positive means later.
 struct ClockOffset {
   std::string host;
   double seconds = 0;
-  double uncertainty = 0;  ///< half of what the question took
+  double uncertainty = 0;  ///< half of the round-trip time
 };
 Finding judge_clocks(const std::vector<ClockOffset>& offsets);
 
-/// Collective. Empty but on rank 0, and where there is one host.
-std::vector<ClockOffset> measure_clocks(Gathering& gathering, const std::vector<RankFacts>& facts);
+/// Collective. Returns an empty list on ranks other than 0, and if there is one host.
+std::vector<ClockOffset> measure_clocks(RankGroup& group, const std::vector<RankFacts>& facts);
 
-/// Collective: the first rank of each host knocks at others. Of all hosts on rank 0.
-Finding check_ports(Gathering& gathering, const std::vector<RankFacts>& facts);
+/// Collective: the first rank of each host connects to other hosts. Every rank gets the finding of all hosts.
+Finding check_ports(RankGroup& group, const std::vector<RankFacts>& facts);
 
-/// Collective: rank 0 makes a file in the checkpoint folder, and the first rank of every other host looks for
-/// it. A file system that does not answer counts as one that does not show it.
-Finding check_shared_folder(Gathering& gathering, const std::vector<RankFacts>& facts,
-                            const std::string& folder);
+/// Collective: rank 0 creates a file in the checkpoint directory, and the first rank of every other host
+/// looks for it. A host whose file system hangs for 10 s counts as not seeing it.
+Finding check_shared_directory(RankGroup& group, const std::vector<RankFacts>& facts,
+                               const std::string& directory);
 
 }  // namespace capstan::launch::doctor

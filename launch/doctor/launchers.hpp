@@ -1,4 +1,4 @@
-// launchers.hpp -- what the launcher says it has started, and what MPI sees of it.
+// launchers.hpp -- compares the number of started ranks with the size of MPI_COMM_WORLD.
 #pragma once
 
 #include <optional>
@@ -9,21 +9,21 @@
 
 namespace capstan::launch::doctor {
 
-/// How many ranks a launcher's variable says there are.
-struct Launched {
+/// Number of ranks according to an environment variable of a launcher.
+struct LauncherSize {
   std::string variable;
   int ranks = 0;
 };
 
-/// From the environment of this process; nothing when it was started alone. A step of srun counts also
-/// without PMI, which is how a job becomes N processes that know nothing of each other.
-std::optional<Launched> launched_by();
+/// Reads the environment of this process; nullopt if no launcher started it. Also recognizes an srun step
+/// without PMI, whose tasks each become a job of one process.
+std::optional<LauncherSize> launcher_size();
 
-/// The singleton trap: N processes that are each a world of one rank. `mpi_ranks`: nothing when MPI was not
-/// started.
-Finding judge_ranks(const std::optional<Launched>& launched, std::optional<int> mpi_ranks);
+/// Detects N processes that are each an MPI world of one rank. `mpi_ranks`: nullopt if MPI is not
+/// initialized.
+Finding judge_ranks(const std::optional<LauncherSize>& launched, std::optional<int> mpi_ranks);
 
-/// CAPSTAN_* variables, as a run would read them.
+/// Validates CAPSTAN_* variables and the file of CAPSTAN_CONFIG as a run does.
 Finding check_settings(const Request& request);
 
 }  // namespace capstan::launch::doctor

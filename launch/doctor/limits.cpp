@@ -1,4 +1,4 @@
-// limits.cpp -- getrlimit, statvfs and /proc, then the judgement.
+// limits.cpp -- reads getrlimit, statvfs and /proc, and judges them.
 #include "launch/doctor/limits.hpp"
 
 #include <fmt/format.h>
@@ -18,13 +18,13 @@ namespace {
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kMiB = 1024 * kKiB;
 constexpr std::uint64_t kGiB = 1024 * kMiB;
-/// Linux's own default since 5.16. What UCX and the kernel lock without an adapter fits.
-constexpr std::uint64_t kUsualMemlock = 8 * kMiB;
-/// Of a rank without connections 50 descriptors were counted; the program has its own.
-constexpr std::uint64_t kFewestFiles = 60;
+/// Default of Linux since 5.16; enough for UCX without an adapter.
+constexpr std::uint64_t kDefaultMemlock = 8 * kMiB;
+/// A rank without connections uses 50 descriptors; the rest is for the program.
+constexpr std::uint64_t kMinFiles = 60;
 constexpr std::uint64_t kEnoughFiles = 200;
 
-/// The file's text without its line end; "" where it cannot be read.
+/// Content of a file without trailing newlines; "" if it cannot be read.
 std::string text_of(const std::string& path) {
   std::ifstream file(path);
   std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -40,7 +40,7 @@ std::optional<std::uint64_t> number_of(const std::string& path) {
 
 std::uint64_t limit_of(rlim_t value) { return value == RLIM_INFINITY ? kUnlimited : value; }
 
-/// "madvise" of "always [madvise] never".
+/// The selected choice: "madvise" in "always [madvise] never"; "absent" if there is none.
 std::string chosen(const std::string& choices) {
   const std::size_t open = choices.find('[');
   const std::size_t close = choices.find(']');
@@ -55,18 +55,18 @@ std::string count_text(std::uint64_t count) {
 }  // namespace
 
 Finding judge_memlock(std::uint64_t bytes, bool has_adapter) {
-  const std::string seen = fmt::format("memory that may be locked (ulimit -l): {}", bytes_text(bytes));
+  const std::string seen = fmt::format("locked memory (ulimit -l): {}", bytes_text(bytes));
   constexpr const char* kMend =
-      "ulimit -l unlimited; in Slurm LimitMEMLOCK=infinity of slurmd and "
+      "set ulimit -l unlimited; in Slurm LimitMEMLOCK=infinity for slurmd and "
       "PropagateResourceLimitsExcept=MEMLOCK";
   if (bytes == kUnlimited) return pass(seen);
   if (has_adapter) {
     return fail(
-        seen + ", and the adapter registers all memory of a ps: \"ibv_reg_mr: Cannot allocate memory\"",
+        seen + ", but the adapter registers all memory of a ps: \"ibv_reg_mr: Cannot allocate memory\"",
         kMend);
   }
-  if (bytes < kUsualMemlock) return warn(seen + "; no adapter here needs more, one would", kMend);
-  return pass(seen + "; no adapter here needs more");
+  if (bytes < kDefaultMemlock) return warn(seen + "; enough only without an RDMA adapter", kMend);
+  return pass(seen + "; enough without an RDMA adapter");
 }
 
 Finding judge_open_files(std::uint64_t soft, std::uint64_t hard, int ranks) {
@@ -77,45 +77,44 @@ Finding judge_open_files(std::uint64_t soft, std::uint64_t hard, int ranks) {
   const auto connections = static_cast<std::uint64_t>(ranks);
   constexpr const char* kMend =
       "raise the hard limit: ulimit -Hn, /etc/security/limits.conf, LimitNOFILE of slurmd";
-  if (hard < kFewestFiles + connections) return fail(seen, kMend);
+  if (hard < kMinFiles + connections) return fail(seen, kMend);
   if (hard < kEnoughFiles + connections) return warn(seen, kMend);
   return pass(seen);
 }
 
 Finding judge_shared_memory(const std::optional<Space>& space) {
   constexpr const char* kMend =
-      "mount -o remount,size=50% /dev/shm; of a container --shm-size=8g or --ipc host";
-  if (!space) return fail("/dev/shm is missing, and MPI and UCX keep shared memory there", kMend);
+      "mount -o remount,size=50% /dev/shm; for a container --shm-size=8g or --ipc host";
+  if (!space) return fail("/dev/shm is missing, but MPI and UCX need it for shared memory", kMend);
   const std::string seen =
       fmt::format("/dev/shm: {}, {} free", bytes_text(space->bytes), bytes_text(space->free));
-  if (space->free < 16 * kMiB) return fail(seen + ": what touches more gets a bus error", kMend);
+  if (space->free < 16 * kMiB) return fail(seen + ": touching more raises SIGBUS", kMend);
   if (space->free < kGiB) return warn(seen, kMend);
   Finding finding = pass(seen);
-  finding.alike = fmt::format("/dev/shm: {}", bytes_text(space->bytes));
+  finding.group_key = fmt::format("/dev/shm: {}", bytes_text(space->bytes));
   return finding;
 }
 
 Finding judge_sysv(const SysvLimits& limits) {
   const std::uint64_t all =
       limits.all_pages >= kUnlimited / (4 * kKiB) ? kUnlimited : limits.all_pages * 4 * kKiB;
-  // The kernel's own default is a little below the largest number.
+  // The default of the kernel is slightly below the maximum of uint64_t.
   const auto shown = [](std::uint64_t bytes) { return bytes_text(bytes >> 62 != 0 ? kUnlimited : bytes); };
   const std::string seen = fmt::format(
-      "SysV shared memory: {} a segment (shmmax), {} in all (shmall), {} of {} "
+      "SysV shared memory: {} per segment (shmmax), {} in total (shmall), {} of {} "
       "segments used (shmmni)",
       shown(limits.segment_bytes), shown(all), limits.segments_used, count_text(limits.segments));
   if (limits.segments_used >= limits.segments)
-    return fail(seen,
-                "ipcs -m shows whose they are, ipcrm removes what is left behind; sysctl kernel.shmmni");
+    return fail(seen, "list owners with ipcs -m, remove leftovers with ipcrm, or raise sysctl kernel.shmmni");
   const std::uint64_t smallest = std::min(limits.segment_bytes, all);
   constexpr const char* kMend =
-      "sysctl kernel.shmmax kernel.shmall: variables of a ps lie in few large segments";
+      "raise sysctl kernel.shmmax and kernel.shmall: a ps allocates few large segments";
   if (smallest < 64 * kMiB) return fail(seen, kMend);
   if (smallest < kGiB) return warn(seen, kMend);
   if (limits.segments - limits.segments_used < limits.segments / 10)
-    return warn(seen, "ipcs -m shows whose they are, ipcrm removes what is left behind");
+    return warn(seen, "list owners with ipcs -m and remove leftovers with ipcrm");
   Finding finding = pass(seen);
-  finding.alike = fmt::format("{} {} {}", limits.segment_bytes, all, limits.segments);
+  finding.group_key = fmt::format("{} {} {}", limits.segment_bytes, all, limits.segments);
   return finding;
 }
 
@@ -123,21 +122,21 @@ Finding judge_huge_pages(const std::string& enabled, const std::string& shmem_en
                          std::uint64_t reserved) {
   const std::string shared = chosen(shmem_enabled);
   const std::string seen =
-      fmt::format("transparent huge pages: {}, of shared memory: {}; {} huge pages reserved", chosen(enabled),
-                  shared, reserved);
+      fmt::format("transparent huge pages: {}, for shared memory: {}; {} huge pages reserved",
+                  chosen(enabled), shared, reserved);
   if (shared == "absent" || shared == "never" || shared == "deny") {
-    return warn(seen + ": a row at a random place costs one more address translation",
+    return warn(seen + ": random row accesses cause more TLB misses",
                 "as root: echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled");
   }
   return pass(seen);
 }
 
 Finding judge_ptrace(std::optional<int> scope) {
-  if (!scope) return pass("kernel.yama.ptrace_scope: absent, so processes of one user may use CMA");
+  if (!scope) return pass("kernel.yama.ptrace_scope: absent, so processes of one user can use CMA");
   const std::string seen = fmt::format("kernel.yama.ptrace_scope: {}", *scope);
   if (*scope == 0) return pass(seen);
-  return warn(seen + ": MPI and UCX fall back from CMA in silence; Capstan's own windows need none",
-              "as root: sysctl kernel.yama.ptrace_scope=0; of a container --cap-add SYS_PTRACE");
+  return warn(seen + ": MPI and UCX silently fall back from CMA; the windows of Capstan do not need it",
+              "as root: sysctl kernel.yama.ptrace_scope=0; for a container --cap-add SYS_PTRACE");
 }
 
 Finding check_memlock(const Request&) {
@@ -148,7 +147,7 @@ Finding check_memlock(const Request&) {
 
 Finding check_open_files(const Request&) {
   rlimit limit{};
-  (void)getrlimit(RLIMIT_NOFILE, &limit);  // likewise
+  (void)getrlimit(RLIMIT_NOFILE, &limit);  // as above
   return judge_open_files(limit_of(limit.rlim_cur), limit_of(limit.rlim_max),
                           cluster::launched_ranks().value_or(1));
 }
@@ -164,18 +163,18 @@ Finding check_sysv(const Request&) {
   limits.segment_bytes = number_of("/proc/sys/kernel/shmmax").value_or(kUnlimited);
   limits.all_pages = number_of("/proc/sys/kernel/shmall").value_or(kUnlimited);
   limits.segments = number_of("/proc/sys/kernel/shmmni").value_or(kUnlimited);
-  const std::string table = text_of("/proc/sysvipc/shm");  // a line of titles first
+  const std::string table = text_of("/proc/sysvipc/shm");  // the first line is a header
   limits.segments_used = static_cast<std::uint64_t>(std::count(table.begin(), table.end(), '\n'));
   return judge_sysv(limits);
 }
 
 Finding check_huge_pages(const Request&) {
-  const std::string folder = "/sys/kernel/mm/transparent_hugepage/";
+  const std::string directory = "/sys/kernel/mm/transparent_hugepage/";
   const std::string memory = text_of("/proc/meminfo");
   const std::string label = "HugePages_Total:";
   const std::size_t at = memory.find(label);
   const std::uint64_t reserved = at == std::string::npos ? 0 : std::stoull(memory.substr(at + label.size()));
-  return judge_huge_pages(text_of(folder + "enabled"), text_of(folder + "shmem_enabled"), reserved);
+  return judge_huge_pages(text_of(directory + "enabled"), text_of(directory + "shmem_enabled"), reserved);
 }
 
 Finding check_ptrace(const Request&) {

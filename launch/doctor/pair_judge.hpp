@@ -1,4 +1,4 @@
-// pair_judge.hpp -- what is to be thought of connections, and of how fast they are.
+// pair_judge.hpp -- judges connections between ranks and their speed.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,29 +6,29 @@
 #include <vector>
 
 #include "launch/doctor/finding.hpp"
-#include "launch/doctor/pair_work.hpp"
+#include "launch/doctor/pair_tester.hpp"
 
 namespace capstan::launch::doctor {
 
-/// One finding for each kind of link: same host or another, way, transports. `has_adapter`: some host has an
-/// active InfiniBand or RoCE port.
+/// One finding per kind of link: same host or not, path, transports. `has_adapter`: this host has an active
+/// InfiniBand or RoCE port.
 std::vector<Finding> judge_links(const std::vector<Link>& links, bool has_adapter);
 
-/// One for the pairs of one host, one for those of two.
-std::vector<Finding> judge_probes(const std::vector<Probe>& probes);
+/// One finding per kind of link; a probe that did not complete stands for its kind.
+std::vector<Finding> judge_rma_probes(const std::vector<RmaProbe>& rma_probes);
 
-/// What a way should give, and who says so.
+/// Expected speed of a link, with the source of the numbers.
 struct Expectation {
   double latency = 0;    ///< seconds, at most
-  double bandwidth = 0;  ///< bytes a second, at least; 0: nobody can tell
+  double bandwidth = 0;  ///< bytes per second, at least; 0: unknown
   std::string source;
 };
 Expectation expectation_of(const Speed& speed);
 
-/// The slowest pair of each kind of link.
+/// One finding per kind of link: that of its slowest pair.
 std::vector<Finding> judge_speeds(const std::vector<Speed>& speeds);
 
-/// Every pair that was measured, for --json.
+/// All measured pairs, for --json.
 nlohmann::json measurements(const std::vector<Speed>& speeds);
 
 }  // namespace capstan::launch::doctor

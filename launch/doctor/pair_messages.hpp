@@ -1,4 +1,4 @@
-// pair_messages.hpp -- active messages between ranks of a doctor.
+// pair_messages.hpp -- active messages between the ranks of `capstan doctor`.
 #pragma once
 
 #include <chrono>
@@ -7,17 +7,17 @@
 
 namespace capstan::launch::doctor {
 
-inline constexpr std::uint16_t kQuestion =
-    1;                                       // to be answered, by a connection that may have to be made first
-inline constexpr std::uint16_t kPing = 2;    // to be answered at once
-inline constexpr std::uint16_t kAnswer = 3;  // to both
-inline constexpr std::uint16_t kPiece = 4;   // to be dropped: what counts is how fast they come
+/// The receiver connects to the sender, if needed, and replies outside of the handler.
+inline constexpr std::uint16_t kConnectRequest = 1;
+inline constexpr std::uint16_t kPing = 2;   // replied to in the handler
+inline constexpr std::uint16_t kReply = 3;  // to kConnectRequest and kPing
+inline constexpr std::uint16_t kPiece = 4;  // dropped by the receiver; for the bandwidth
 
-/// For what the other rank of a pair is asked.
+/// Time limit for a reply of the other rank of a pair.
 inline constexpr std::chrono::seconds kPairTimeout{10};
 
-/// Of the memory of a rank to which bandwidth is measured. More than a core's caches, less than a container's
-/// /dev/shm.
+/// Size of the region for bandwidth: larger than the caches of a core, smaller than the /dev/shm of a
+/// container.
 inline constexpr std::size_t kMeasuredBytes = std::size_t{8} << 20;
 
 }  // namespace capstan::launch::doctor

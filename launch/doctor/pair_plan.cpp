@@ -1,4 +1,4 @@
-// pair_plan.cpp -- rings and rounds.
+// pair_plan.cpp -- selects ring neighbors, representative pairs and rounds.
 #include "launch/doctor/pair_plan.hpp"
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 namespace capstan::launch::doctor {
 namespace {
 
-/// Up to here everybody tries everybody.
-constexpr int kFew = 8;
+/// Up to this number of members, all pairs are tested.
+constexpr int kAllPairsLimit = 8;
 
 bool share_a_rank(const Pair& a, const Pair& b) {
   return a.first == b.first || a.first == b.second || a.second == b.first || a.second == b.second;
@@ -15,17 +15,17 @@ bool share_a_rank(const Pair& a, const Pair& b) {
 
 }  // namespace
 
-std::vector<int> further_on(int self, int count) {
+std::vector<int> ring_neighbors(int self, int count) {
   std::vector<int> others;
-  for (int distance = 1; distance<count; distance = count> kFew ? 2 * distance : distance + 1)
+  for (int distance = 1; distance<count; distance = count> kAllPairsLimit ? 2 * distance : distance + 1)
     others.push_back((self + distance) % count);
   return others;
 }
 
-std::vector<int> connects_to(int self, int count) {
+std::vector<int> connect_targets(int self, int count) {
   std::vector<int> higher;
   const auto meets = [count](int one, int other) {
-    const std::vector<int> met = further_on(one, count);
+    const std::vector<int> met = ring_neighbors(one, count);
     return std::find(met.begin(), met.end(), other) != met.end();
   };
   for (int other = self + 1; other < count; ++other) {
@@ -34,26 +34,26 @@ std::vector<int> connects_to(int self, int count) {
   return higher;
 }
 
-std::vector<Pair> standing_for_all(const std::vector<std::string>& hosts) {
-  std::vector<std::pair<std::string, std::vector<int>>> by_host;
+std::vector<Pair> representative_pairs(const std::vector<std::string>& hosts) {
+  std::vector<std::pair<std::string, std::vector<int>>> ranks_by_host;
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-    auto host = std::find_if(by_host.begin(), by_host.end(),
+    auto host = std::find_if(ranks_by_host.begin(), ranks_by_host.end(),
                              [&](const auto& one) { return one.first == hosts[rank]; });
-    if (host == by_host.end()) host = by_host.insert(by_host.end(), {hosts[rank], {}});
+    if (host == ranks_by_host.end()) host = ranks_by_host.insert(ranks_by_host.end(), {hosts[rank], {}});
     host->second.push_back(static_cast<int>(rank));
   }
   std::vector<Pair> pairs;
-  for (const auto& [host, ranks] : by_host) {
+  for (const auto& [host, ranks] : ranks_by_host) {
     if (ranks.size() > 1) pairs.emplace_back(ranks[0], ranks[1]);
   }
-  // A ring, which of two hosts is one pair.
-  const std::size_t count = by_host.size();
+  // A ring over the hosts; two hosts make a single pair.
+  const std::size_t count = ranks_by_host.size();
   for (std::size_t i = 0; i + 1 < count || (i + 1 == count && count > 2); ++i)
-    pairs.emplace_back(std::minmax(by_host[i].second[0], by_host[(i + 1) % count].second[0]));
+    pairs.emplace_back(std::minmax(ranks_by_host[i].second[0], ranks_by_host[(i + 1) % count].second[0]));
   return pairs;
 }
 
-std::vector<std::vector<Pair>> in_rounds(const std::vector<Pair>& pairs) {
+std::vector<std::vector<Pair>> disjoint_rounds(const std::vector<Pair>& pairs) {
   std::vector<std::vector<Pair>> rounds;
   for (const Pair& pair : pairs) {
     const auto free = std::find_if(rounds.begin(), rounds.end(), [&](const std::vector<Pair>& round) {

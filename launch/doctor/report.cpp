@@ -1,4 +1,4 @@
-// report.cpp -- putting findings together, and their text.
+// report.cpp -- merges equal findings and formats the report.
 #include "launch/doctor/report.hpp"
 
 #include <fmt/format.h>
@@ -15,47 +15,47 @@
 namespace capstan::launch::doctor {
 namespace {
 
-/// That many hosts are named one by one.
-constexpr std::size_t kNamedHosts = 6;
+/// Number of hosts that a line names.
+constexpr std::size_t kMaxNamedHosts = 6;
 constexpr std::size_t kIndent = 21;
 
-std::size_t place_of(std::string_view check) {
+std::size_t order_of(std::string_view check) {
   const auto all = checks();
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const Check& one) { return one.name == check; });
   return static_cast<std::size_t>(found - all.begin());
 }
 
-bool are_alike(const Finding& a, const Finding& b) {
+bool share_line(const Finding& a, const Finding& b) {
   const auto key = [](const Finding& finding) {
-    return std::tie(finding.check, finding.verdict, finding.alike.empty() ? finding.seen : finding.alike,
-                    finding.mend);
+    return std::tie(finding.check, finding.verdict,
+                    finding.group_key.empty() ? finding.seen : finding.group_key, finding.mend);
   };
   return key(a) == key(b);
 }
 
-std::string named(const std::vector<std::string>& hosts) {
-  const std::size_t count = std::min(hosts.size(), kNamedHosts);
+std::string host_list(const std::vector<std::string>& hosts) {
+  const std::size_t count = std::min(hosts.size(), kMaxNamedHosts);
   const auto end = hosts.begin() + static_cast<std::ptrdiff_t>(count);
   return fmt::format("{}{}", fmt::join(hosts.begin(), end, ", "),
                      count < hosts.size() ? fmt::format(" and {} more", hosts.size() - count) : "");
 }
 
-/// " [2 ranks on n1, n2]"; nothing where there is but one rank, or for the job as a whole.
-std::string who(const Line& line, int ranks) {
+/// Formats " [2 ranks on n1, n2]"; "" for a single rank or a finding of the job.
+std::string ranks_text(const ReportLine& line, int ranks) {
   if (ranks < 2 || line.ranks.empty()) return {};
   const std::string subject = line.ranks.size() == 1 ? fmt::format("rank {}", line.ranks.front())
                                                      : fmt::format("{} ranks", line.ranks.size());
-  return fmt::format(" [{} on {}]", subject, named(line.hosts));
+  return fmt::format(" [{} on {}]", subject, host_list(line.hosts));
 }
 
-std::vector<const Line*> in_order(const std::vector<Line>& lines) {
-  std::vector<const Line*> ordered;
-  for (const Line& line : lines) ordered.push_back(&line);
-  std::stable_sort(ordered.begin(), ordered.end(), [](const Line* a, const Line* b) {
-    const std::size_t place_a = place_of(a->finding.check);
-    const std::size_t place_b = place_of(b->finding.check);
-    return place_a != place_b ? place_a < place_b : a->finding.verdict > b->finding.verdict;
+std::vector<const ReportLine*> sorted(const std::vector<ReportLine>& lines) {
+  std::vector<const ReportLine*> ordered;
+  for (const ReportLine& line : lines) ordered.push_back(&line);
+  std::stable_sort(ordered.begin(), ordered.end(), [](const ReportLine* a, const ReportLine* b) {
+    const std::size_t order_a = order_of(a->finding.check);
+    const std::size_t order_b = order_of(b->finding.check);
+    return order_a != order_b ? order_a < order_b : a->finding.verdict > b->finding.verdict;
   });
   return ordered;
 }
@@ -65,10 +65,10 @@ std::vector<const Line*> in_order(const std::vector<Line>& lines) {
 void Report::add(const std::vector<RankFindings>& of_ranks) {
   for (const RankFindings& rank : of_ranks) {
     for (const Finding& finding : rank.findings) {
-      auto line = std::find_if(lines.begin(), lines.end(), [&](const Line& one) {
-        return !one.ranks.empty() && are_alike(one.finding, finding);
+      auto line = std::find_if(lines.begin(), lines.end(), [&](const ReportLine& one) {
+        return !one.ranks.empty() && share_line(one.finding, finding);
       });
-      if (line == lines.end()) line = lines.insert(lines.end(), Line{finding});
+      if (line == lines.end()) line = lines.insert(lines.end(), ReportLine{finding});
       line->ranks.push_back(rank.rank);
       if (std::find(line->hosts.begin(), line->hosts.end(), rank.host) == line->hosts.end())
         line->hosts.push_back(rank.host);
@@ -80,7 +80,7 @@ void Report::add(const Finding& finding) { lines.push_back({finding}); }
 
 std::size_t Report::count(Verdict verdict) const {
   return static_cast<std::size_t>(std::count_if(
-      lines.begin(), lines.end(), [&](const Line& line) { return line.finding.verdict == verdict; }));
+      lines.begin(), lines.end(), [&](const ReportLine& line) { return line.finding.verdict == verdict; }));
 }
 
 int Report::exit_code() const {
@@ -89,11 +89,11 @@ int Report::exit_code() const {
 
 std::string Report::text() const {
   std::string text = fmt::format("capstan doctor {}: {} {} on {}\n\n", CAPSTAN_VERSION_STRING, ranks,
-                                 ranks == 1 ? "process" : "ranks", named(hosts));
-  for (const Line* line : in_order(lines)) {
+                                 ranks == 1 ? "process" : "ranks", host_list(hosts));
+  for (const ReportLine* line : sorted(lines)) {
     const Finding& finding = line->finding;
     text += fmt::format("{}  {:<{}}{}{}\n", to_string(finding.verdict), finding.check, kIndent - 6,
-                        finding.seen, who(*line, ranks));
+                        finding.seen, ranks_text(*line, ranks));
     if (!finding.mend.empty()) text += fmt::format("{:<{}}mend: {}\n", "", kIndent, finding.mend);
   }
   return text + fmt::format("\n{} PASS, {} WARN, {} FAIL, {} SKIP\n", count(Verdict::pass),
@@ -102,7 +102,7 @@ std::string Report::text() const {
 
 nlohmann::json Report::json() const {
   nlohmann::json checks = nlohmann::json::array();
-  for (const Line* line : in_order(lines)) {
+  for (const ReportLine* line : sorted(lines)) {
     nlohmann::json one{{"check", line->finding.check},
                        {"verdict", to_string(line->finding.verdict)},
                        {"seen", line->finding.seen}};

@@ -1,4 +1,4 @@
-// report.hpp -- the findings of all ranks as one table, or as JSON.
+// report.hpp -- formats the findings of all ranks as a table or JSON.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace capstan::launch::doctor {
 
-/// One line of the table: what these ranks found alike.
-struct Line {
+/// One line of the table: a finding and the ranks that share it.
+struct ReportLine {
   Finding finding;
-  std::vector<int> ranks = {};          ///< empty: of the job as a whole
-  std::vector<std::string> hosts = {};  ///< theirs, each once
+  std::vector<int> ranks = {};          ///< empty: a finding of the job
+  std::vector<std::string> hosts = {};  ///< distinct hosts of `ranks`
 };
 
-/// What one rank found.
+/// Findings of one rank. Serialized and sent to rank 0.
 struct RankFindings {
   int rank = 0;
   std::string host;
@@ -27,17 +27,17 @@ struct RankFindings {
 struct Report {
   int ranks = 1;
   std::vector<std::string> hosts = {};
-  std::vector<Line> lines = {};
-  nlohmann::json measurements = nlohmann::json::array();  ///< of pairs, for --json
+  std::vector<ReportLine> lines = {};
+  nlohmann::json measurements = nlohmann::json::array();  ///< of pairs; for --json
 
-  /// Puts findings together that are alike, in the order of the table of checks, the heaviest of one check
-  /// first.
+  /// Adds findings of ranks; equal ones share a line. text() and json() sort lines by check, then by
+  /// severity.
   void add(const std::vector<RankFindings>& of_ranks);
-  /// Of the job as a whole.
+  /// Adds a finding of the job.
   void add(const Finding& finding);
 
   std::size_t count(Verdict verdict) const;
-  /// 0 without `fail`, 3 (docs/errors.md: environment) with one.
+  /// 3 (Exit::environment) if a check failed, else 0.
   int exit_code() const;
   std::string text() const;
   nlohmann::json json() const;

@@ -1,4 +1,4 @@
-// request.hpp -- what the user of `capstan doctor` asked for.
+// request.hpp -- options of `capstan doctor`.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct Request {
   bool json = false;
   std::vector<std::string> only = {};  // names of checks; empty: all
   std::string checkpoint_dir = {};
-  std::string look = {};  // "ucx" or "gpu"; not for users: this is the child that looks for another doctor
+  std::string probe = {};  // --look, internal: "ucx" or "gpu" in a child process that probes for its parent
 };
 
 }  // namespace capstan::launch::doctor

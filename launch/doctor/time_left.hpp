@@ -1,4 +1,4 @@
-// time_left.hpp -- how long a job of Slurm may go on.
+// time_left.hpp -- checks the time left in the Slurm job.
 #pragma once
 
 #include <string>

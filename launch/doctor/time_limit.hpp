@@ -1,4 +1,4 @@
-// time_limit.hpp -- what may never return gets a thread, and only so much time.
+// time_limit.hpp -- runs a function that may hang, with a time limit.
 #pragma once
 
 #include <chrono>
@@ -12,10 +12,10 @@
 
 namespace capstan::launch::doctor {
 
-/// The result of `work`, or nothing when it is not there in time: `work` then goes on in its thread until the
-/// process ends, so it must own all that it uses. Rethrows what `work` throws.
+/// Runs `work` in a detached thread and returns its result; nullopt after `limit`. `work` then continues
+/// until the process ends, so it must own everything that it uses. Rethrows exceptions of `work`.
 template <class T>
-std::optional<T> within(std::chrono::milliseconds limit, std::function<T()> work) {
+std::optional<T> run_with_time_limit(std::chrono::milliseconds limit, std::function<T()> work) {
   std::packaged_task<T()> task(std::move(work));
   std::future<T> result = task.get_future();
   std::thread(std::move(task)).detach();

@@ -1,4 +1,4 @@
-// versions.cpp -- headers' macros beside the libraries' answers.
+// versions.cpp -- compares macros of headers with the versions that the libraries report.
 #include "launch/doctor/versions.hpp"
 
 #include <fmt/format.h>
@@ -17,10 +17,9 @@
 namespace capstan::launch::doctor {
 namespace {
 
-constexpr const char* kRebuild =
-    "build Capstan on this machine with the modules that are loaded when it runs";
+constexpr const char* kRebuild = "rebuild Capstan with the modules that are loaded at run time";
 
-/// "4.1.4" in "Open MPI v4.1.4, package: ...".
+/// First version number: "4.1.4" in "Open MPI v4.1.4, package: ...".
 std::string_view number_in(std::string_view text) {
   for (std::size_t begin = 0; begin < text.size(); ++begin) {
     if (std::isdigit(static_cast<unsigned char>(text[begin])) == 0) continue;
@@ -34,7 +33,7 @@ std::string_view number_in(std::string_view text) {
   return {};
 }
 
-/// "Open MPI" of "Open MPI v4.1.4".
+/// Name of the MPI implementation: "Open MPI" in "Open MPI v4.1.4".
 std::string_view family_of(std::string_view text) {
   for (const std::string_view family : {"Open MPI", "MPICH", "MVAPICH", "Intel(R) MPI", "CRAY MPICH"}) {
     if (text.find(family) != std::string_view::npos) return family;
@@ -68,9 +67,7 @@ Finding judge_mpi(std::string_view built, std::string_view runs) {
   const std::string_view first_line = runs.substr(0, runs.find_first_of(",\n"));
   const std::string seen = fmt::format("built with {}, runs with {}", built, first_line);
   if (family_of(built) != family_of(runs)) {
-    return fail(seen,
-                "two families of MPI do not fit: load the module of the one that Capstan was built with, or "
-                "rebuild");
+    return fail(seen, "load the module of the MPI that Capstan was built with, or rebuild it");
   }
   Finding versions = judge_versions(number_in(built), number_in(runs));
   versions.seen = seen;
@@ -82,11 +79,11 @@ Finding check_mpi(const Request&) { return judge_mpi(mpi::header_version(), mpi:
 Finding check_ucx(const Request&) {
   Finding finding = judge_versions(transport::ucx_header_version(), transport::ucx_version());
   if (transport::ucx_has_threads()) {
-    finding.seen += ", built for several threads";
+    finding.seen += ", built for multiple threads";
     return finding;
   }
-  return both(finding, warn("built without --enable-mt, while a worker of Capstan uses UCX in two threads",
-                            "a UCX that was configured with --enable-mt (Spack: ucx+thread_multiple)"));
+  return combine(finding, warn("built without --enable-mt, but a Capstan worker uses UCX from two threads",
+                               "use a UCX configured with --enable-mt (Spack: ucx+thread_multiple)"));
 }
 
 Finding check_hdf5(const Request&) { return judge_versions(io::hdf5_header_version(), io::hdf5_version()); }

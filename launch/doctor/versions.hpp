@@ -1,4 +1,4 @@
-// versions.hpp -- what this program was built against, and what it runs with.
+// versions.hpp -- compares the library versions of the build with those at run time.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ Finding check_ucx(const Request& request);
 Finding check_hdf5(const Request& request);
 Finding check_hwloc(const Request& request);
 
-/// "1.13" and "1.13.1" are the same as far as both go. Another major version fails, another minor one or
-/// release warns.
+/// Compares the components that both versions have: "1.13" equals "1.13.1". A different major version fails;
+/// a different minor version or release warns.
 Finding judge_versions(std::string_view built, std::string_view runs);
 
 /// `built`: "Open MPI 4.1.4" or "MPICH 4.0.2", from mpi.h; `runs`: the text of MPI_Get_library_version.
-/// Libraries of two families cannot run each other's programs.
+/// MPI libraries of different families are not binary compatible.
 Finding judge_mpi(std::string_view built, std::string_view runs);
 
 }  // namespace capstan::launch::doctor

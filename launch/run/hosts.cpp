@@ -1,4 +1,4 @@
-// hosts.cpp -- reads host files of Open MPI and of MPICH.
+// hosts.cpp -- parses host files of Open MPI and MPICH.
 #include "launch/run/hosts.hpp"
 
 #include <fmt/format.h>
@@ -17,16 +17,16 @@
 namespace capstan::launch::run {
 namespace {
 
-constexpr int kMostSlots = 1'000'000;
+constexpr int kMaxSlots = 1'000'000;
 
 std::optional<int> slots_in(std::string_view text) {
   int slots = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slots);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && slots >= 1 && slots <= kMostSlots ? std::optional(slots) : std::nullopt;
+  const bool complete = error == std::errc() && end == text.data() + text.size();
+  return complete && slots >= 1 && slots <= kMaxSlots ? std::optional(slots) : std::nullopt;
 }
 
-/// A leading "-" would be an option of mpirun, a comma two hosts.
+/// Rejects names that mpirun would take for an option ("-n") or for two hosts ("a,b"), and shell characters.
 bool is_name(std::string_view text) {
   return !text.empty() && text.front() != '-' &&
          text.find_first_of(",;\"'\\$`|&<>()=") == std::string_view::npos;
@@ -78,12 +78,13 @@ std::vector<Host> read_hosts(const std::filesystem::path& file) {
     if (known == hosts.end()) {
       hosts.push_back(*host);
     } else {
-      known->slots += host->slots;  // as mpirun does
+      known->slots += host->slots;  // mpirun adds them, too
     }
   }
-  if (in.bad()) throw Error(Code::not_found, fmt::format("--hosts {}: cannot be read", file.string()));
+  if (in.bad()) throw Error(Code::not_found, fmt::format("--hosts {}: read failed", file.string()));
   if (hosts.empty()) {
-    throw Error(Code::invalid_argument, fmt::format("--hosts {}: there is no host in it", file.string()));
+    throw Error(Code::invalid_argument,
+                fmt::format("--hosts {}: no hosts, expected one per line", file.string()));
   }
   return hosts;
 }

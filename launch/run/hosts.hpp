@@ -1,4 +1,4 @@
-// hosts.hpp -- the file of --hosts.
+// hosts.hpp -- the host file of --hosts.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@ struct Host {
   friend bool operator==(const Host&, const Host&) = default;
 };
 
-/// Lines "n1", "n1 slots=4" (Open MPI's) or "n1:4" (MPICH's), in any mixture; # begins a comment. Throws
-/// Error: not_found, permission_denied, or invalid_argument that names file and line.
+/// Accepts "n1", "n1 slots=4" (Open MPI) and "n1:4" (MPICH), mixed; # starts a comment. Slots of repeated
+/// hosts are added. Throws Error: not_found, permission_denied, or invalid_argument with file and line.
 std::vector<Host> read_hosts(const std::filesystem::path& file);
 
 }  // namespace capstan::launch::run

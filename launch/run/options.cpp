@@ -1,4 +1,4 @@
-// options.cpp -- roles go by the table of settings, so that their limits and errors are the same everywhere.
+// options.cpp -- roles are parsed as settings, so that `capstan run` has the same limits and errors.
 #include "launch/run/options.hpp"
 
 #include <fmt/format.h>
@@ -24,16 +24,14 @@ Launcher launcher_of(const std::string& name) {
   for (const auto& [known, launcher] : kLaunchers) {
     if (known == name) return launcher;
   }
-  throw Error(
-      Code::invalid_argument,
-      fmt::format("--launcher {}: expected mpirun, srun or local; without it the place decides", name));
+  throw Error(Code::invalid_argument, fmt::format("--launcher {}: expected mpirun, srun or local", name));
 }
 
 std::chrono::milliseconds timeout_of(const std::string& text) {
   const auto value = settings::parse(kTimeout, text);
   if (value) return std::chrono::milliseconds(std::get<std::int64_t>(*value));
   throw Error(Code::invalid_argument,
-              fmt::format("--timeout must be {}, not \"{}\"", settings::allowed(kTimeout), text));
+              fmt::format("--timeout: expected {}, found \"{}\"", settings::allowed(kTimeout), text));
 }
 
 }  // namespace
@@ -48,26 +46,27 @@ struct Options::Values {
 Options::Options(CLI::App& app) : values_(std::make_unique<Values>()) {
   Values& v = *values_;
   v.command =
-      app.add_subcommand("run", "start a program as a cluster: capstan run [options] -- PROGRAM [arguments]");
+      app.add_subcommand("run", "start a program on a cluster: capstan run [options] -- PROGRAM [arguments]");
   CLI::App& run = *v.command;
-  run.add_option("--ps", v.ps, "how many ps [1; in a Slurm job and with --hosts by the rule of the setting]")
+  run.add_option("--ps", v.ps, "number of ps [1; with --hosts or in Slurm: by the setting ps]")
       ->type_name("N");
   run.add_option("--workers", v.workers,
-                 "how many workers [one a core; in a Slurm job and with --hosts all other ranks]")
+                 "number of workers [one per core; with --hosts or in Slurm: all other ranks]")
       ->type_name("N");
-  run.add_option("--spares", v.spares, "how many ranks wait for a ps to be lost with its host [0]")
-      ->type_name("N");
-  run.add_flag("--evaluator", v.evaluator, "one more rank evaluates checkpoints");
+  run.add_option("--spares", v.spares, "number of spare ranks, which replace dead ps [0]")->type_name("N");
+  run.add_flag("--evaluator", v.evaluator, "add a rank that evaluates checkpoints");
   run.add_option("--hosts", v.hosts,
-                 "a file with a host a line: `n1 slots=4` or `n1:4`; without a number there is one slot")
+                 "host file with lines `n1 slots=4` or `n1:4`; one slot if no number is given")
       ->type_name("FILE");
   run.add_option("--launcher", v.launcher,
-                 "[by the place: mpirun, or srun where there is none and in heterogeneous jobs]")
+                 "program that starts the ranks [mpirun; in Slurm srun if there is no mpirun or the job is "
+                 "heterogeneous]")
       ->type_name("mpirun|srun|local");
-  run.add_option("--mpirun", v.mpirun, "the mpirun to use, of Open MPI or MPICH [mpirun]")->type_name("FILE");
-  run.add_flag("--dry-run", v.dry_run, "print the command and start nothing");
+  run.add_option("--mpirun", v.mpirun, "the mpirun to use, from Open MPI or MPICH [mpirun]")
+      ->type_name("FILE");
+  run.add_flag("--dry-run", v.dry_run, "print the command without running it");
   run.add_option("--timeout", v.timeout,
-                 "end the job after so long: SIGTERM, and SIGKILL 10 s later; exit code 124 [none]")
+                 "end the job after this time: SIGTERM, then SIGKILL after 10 s; exit code 124 [none]")
       ->type_name("TIME");
   for (CLI::Option* option : run.get_options()) {
     if (option->get_name() != "--help") option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -106,20 +105,20 @@ Request Options::request(std::vector<std::string> program, const char* const* en
                    .spares = static_cast<int>(settings.integer("spares")),
                    .evaluator = settings.flag("evaluator"),
                    .replicas = settings.integer("replicas-of-ps") > 1,
-                   .on_each_host = role_map == "ps-per-node" || role_map == "local",
-                   .told_elsewhere = !settings.text("roles").empty()       ? "CAPSTAN_ROLES"
+                   .ps_per_host = role_map == "ps-per-node" || role_map == "local",
+                   .roles_variable = !settings.text("roles").empty()       ? "CAPSTAN_ROLES"
                                      : !settings.text("role-file").empty() ? "CAPSTAN_ROLE_FILE"
                                                                            : ""};
-  if (!request.roles.told_elsewhere.empty() &&
+  if (!request.roles.roles_variable.empty() &&
       (!v.ps.empty() || !v.workers.empty() || !v.spares.empty() || v.evaluator)) {
-    throw Error(
-        Code::invalid_argument,
-        "CAPSTAN_ROLES is set, and would beat --ps, --workers, --spares and --evaluator: unset it, or "
-        "leave them out");
+    throw Error(Code::invalid_argument,
+                "CAPSTAN_ROLES is set and overrides --ps, --workers, --spares and --evaluator; unset it or "
+                "omit these "
+                "options");
   }
   if (request.program.empty()) {
     throw Error(Code::invalid_argument,
-                "run what? The program stands behind a --: capstan run --workers 4 -- capstan train kge");
+                "run: no program, expected one after --: capstan run --workers 4 -- capstan train kge");
   }
   return request;
 }

@@ -14,7 +14,7 @@ class App;
 
 namespace capstan::launch::run {
 
-/// The subcommand, and what its options were given.
+/// The subcommand `run` and the values of its options.
 class Options {
  public:
   explicit Options(CLI::App& app);
@@ -23,8 +23,8 @@ class Options {
   Options& operator=(const Options&) = delete;
 
   CLI::App& command();
-  /// `program` stood behind the `--`; the roles are those of `environment` (as `environ`) where no option
-  /// says otherwise. Throws Error(invalid_argument).
+  /// `program` holds the words after the `--`. Options override the roles of `environment`, which has the
+  /// format of `environ`. Throws Error(invalid_argument).
   Request request(std::vector<std::string> program, const char* const* environment) const;
 
  private:

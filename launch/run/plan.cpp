@@ -1,4 +1,4 @@
-// plan.cpp -- which launcher, how many ranks, which flags.
+// plan.cpp -- chooses the launcher, the number of ranks and the flags.
 #include "launch/run/plan.hpp"
 
 #include <fmt/format.h>
@@ -14,139 +14,141 @@ namespace {
 
 Error refused(const std::string& message) { return Error(Code::invalid_argument, message); }
 
-/// Where ranks can be put. No slots: on this host, as many as there are.
-struct Room {
+/// Slots for ranks. Without `slots`, ranks run on this host in any number.
+struct Capacity {
   std::optional<int> slots = {};
   int hosts = 1;
-  std::string told_by = {};  ///< "--hosts FILE", "Slurm job 7"
-  std::string more = {};     ///< how to get more of them
+  std::string source = {};  ///< "--hosts FILE" or "Slurm job 7"
+  std::string remedy = {};  ///< how to get more slots
 };
 
-Room room_of(const Request& request, const Place& place, const std::vector<Host>& hosts) {
+Capacity capacity_of(const Request& request, const LaunchContext& context, const std::vector<Host>& hosts) {
   if (!hosts.empty()) {
     int slots = 0;
     for (const Host& host : hosts) slots += host.slots;
-    return {slots, static_cast<int>(hosts.size()), "--hosts " + request.hosts, "give its hosts more slots"};
+    return {slots, static_cast<int>(hosts.size()), "--hosts " + request.hosts, "add slots to its hosts"};
   }
-  if (place.allocation) {
-    return {place.allocation->tasks, place.allocation->hosts, "Slurm job " + place.allocation->job,
-            "ask sbatch or salloc for more --ntasks"};
+  if (context.allocation) {
+    return {context.allocation->tasks, context.allocation->hosts, "Slurm job " + context.allocation->job_id,
+            "pass a larger --ntasks to sbatch or salloc"};
   }
   return {};
 }
 
 struct Counts {
-  std::optional<int> ps = {};  ///< not set: by the rule of the setting, in the program
+  std::optional<int> ps = {};  ///< nullopt: the program applies the rule of the setting
   std::optional<int> workers = {};
   int ranks = 0;
 };
 
-/// All but the workers.
-int others(const Roles& roles, int ps, int hosts) {
-  const int all_ps = ps * (roles.on_each_host ? hosts : 1);
+/// Number of ranks that are not workers.
+int non_worker_ranks(const Roles& roles, int ps, int hosts) {
+  const int all_ps = ps * (roles.ps_per_host ? hosts : 1);
   return 1 + all_ps * (roles.replicas ? 2 : 1) + roles.spares + (roles.evaluator ? 1 : 0);
 }
 
-/// One a host, as the setting's rule has it, and not more than one for three workers.
-int ps_for(const Roles& roles, int workers, int hosts) {
-  return roles.on_each_host ? 1 : std::clamp(hosts, 1, std::max(1, (workers + 1) / 3));
+/// One per host, as for the setting, but at most one per three workers.
+int default_ps(const Roles& roles, int workers, int hosts) {
+  return roles.ps_per_host ? 1 : std::clamp(hosts, 1, std::max(1, (workers + 1) / 3));
 }
 
-Counts counts_without_slots(const Roles& roles, const Place& place) {
-  if (!roles.told_elsewhere.empty()) {
+Counts counts_without_slots(const Roles& roles, const LaunchContext& context) {
+  if (!roles.roles_variable.empty()) {
     throw refused(fmt::format(
-        "{} is set, but nothing says how many ranks there are: give --ps and --workers in its place, or "
-        "call mpirun yourself",
-        roles.told_elsewhere));
+        "{} is set, but the number of ranks is unknown; use --ps and --workers instead, or start the ranks "
+        "with mpirun",
+        roles.roles_variable));
   }
   Counts counts;
-  counts.workers = roles.workers.value_or(place.cores);
+  counts.workers = roles.workers.value_or(context.cores);
   counts.ps = roles.ps.value_or(1);
-  counts.ranks = others(roles, *counts.ps, 1) + *counts.workers;
+  counts.ranks = non_worker_ranks(roles, *counts.ps, 1) + *counts.workers;
   return counts;
 }
 
-/// All slots become ranks, unless the workers are counted.
-Counts counts_in(const Room& room, const Roles& roles) {
-  Counts counts{roles.ps, roles.workers, *room.slots};
+/// All slots become ranks unless the number of workers is given.
+Counts counts_in(const Capacity& capacity, const Roles& roles) {
+  Counts counts{roles.ps, roles.workers, *capacity.slots};
   if (!roles.workers) return counts;
-  if (!counts.ps) counts.ps = ps_for(roles, *roles.workers, room.hosts);
-  counts.ranks = others(roles, *counts.ps, room.hosts) + *roles.workers;
+  if (!counts.ps) counts.ps = default_ps(roles, *roles.workers, capacity.hosts);
+  counts.ranks = non_worker_ranks(roles, *counts.ps, capacity.hosts) + *roles.workers;
   return counts;
 }
 
-void require_room(const Room& room, const Counts& counts, const Roles& roles) {
-  const int fewest = others(roles, counts.ps.value_or(1), room.hosts) + 1;
-  if (*room.slots < fewest) {
+void require_capacity(const Capacity& capacity, const Counts& counts, const Roles& roles) {
+  const int fewest = non_worker_ranks(roles, counts.ps.value_or(1), capacity.hosts) + 1;
+  if (*capacity.slots < fewest) {
     throw refused(
-        fmt::format("{} has {} slot{}, and {} ranks are the fewest here: {}{}", room.told_by, *room.slots,
-                    *room.slots == 1 ? "" : "s", fewest, room.more,
-                    *room.slots == 1 ? ", or run all roles in one process with --launcher local" : ""));
+        fmt::format("{} has {} slot{}, expected at least {} for this job; {}{}", capacity.source,
+                    *capacity.slots, *capacity.slots == 1 ? "" : "s", fewest, capacity.remedy,
+                    *capacity.slots == 1 ? ", or run all roles in one process with --launcher local" : ""));
   }
-  if (counts.ranks > *room.slots) {
-    throw refused(fmt::format("{} ps and {} workers make {} ranks, and {} has {} slots: {}, or ask for fewer",
-                              counts.ps.value_or(1), counts.workers.value_or(1), counts.ranks, room.told_by,
-                              *room.slots, room.more));
+  if (counts.ranks > *capacity.slots) {
+    throw refused(
+        fmt::format("{} ps and {} workers need {} ranks, but {} has {} slots; {} or reduce the roles",
+                    counts.ps.value_or(1), counts.workers.value_or(1), counts.ranks, capacity.source,
+                    *capacity.slots, capacity.remedy));
   }
 }
 
-Counts count_ranks(const Room& room, const Roles& roles, const Place& place) {
-  if (!room.slots) return counts_without_slots(roles, place);
-  const Counts counts = counts_in(room, roles);
-  require_room(room, counts, roles);
+Counts count_ranks(const Capacity& capacity, const Roles& roles, const LaunchContext& context) {
+  if (!capacity.slots) return counts_without_slots(roles, context);
+  const Counts counts = counts_in(capacity, roles);
+  require_capacity(capacity, counts, roles);
   return counts;
 }
 
-Launcher choose(const Request& request, const Place& place) {
-  const bool het = place.allocation && place.allocation->components > 1;
-  if (request.launcher == Launcher::srun && !place.allocation) {
+Launcher choose(const Request& request, const LaunchContext& context) {
+  const bool het = context.allocation && context.allocation->components > 1;
+  if (request.launcher == Launcher::srun && !context.allocation) {
     throw Error(Code::failed_precondition,
-                "--launcher srun: this is no Slurm job; call capstan run in a batch script or under salloc");
+                "--launcher srun: not in a Slurm job; call capstan run in a batch script or under salloc");
   }
   if (request.launcher == Launcher::mpirun && het) {
-    throw refused("--launcher mpirun: no mpirun spans the components of a heterogeneous Slurm job; use srun");
+    throw refused(
+        "--launcher mpirun: mpirun cannot span the components of a heterogeneous Slurm job; use srun");
   }
   if (request.launcher == Launcher::srun && !request.hosts.empty()) {
-    throw refused("--hosts is for mpirun: srun has the hosts of its job");
+    throw refused("--hosts: not supported by srun, which uses the hosts of its job; omit it");
   }
   if (request.launcher != Launcher::automatic) return request.launcher;
-  if (het || (place.allocation && !place.mpi && place.srun)) return Launcher::srun;
+  if (het || (context.allocation && !context.mpi && context.srun)) return Launcher::srun;
   return Launcher::mpirun;
 }
 
-/// What srun says its MPI is. MPICH asks for pmi2, and Open MPI for PMIx.
-std::string pmi_for(const Place& place) {
-  const bool mpich = place.mpi && place.mpi->kind == MpiKind::mpich;
-  const auto offers = [&place](std::string_view name) {
-    return std::find(place.pmi.begin(), place.pmi.end(), name) != place.pmi.end();
+/// The --mpi plugin of srun: pmi2 for MPICH if it is offered, else PMIx.
+std::string pmi_for(const LaunchContext& context) {
+  const bool mpich = context.mpi && context.mpi->kind == MpiKind::mpich;
+  const auto offers = [&context](std::string_view name) {
+    return std::find(context.pmi.begin(), context.pmi.end(), name) != context.pmi.end();
   };
   const std::string_view wanted = mpich && offers("pmi2") ? "pmi2" : "pmix";
-  if (!place.pmi.empty() && !offers(wanted)) {
-    throw Error(Code::failed_precondition,
-                fmt::format("this Slurm's srun --mpi=list offers {}, and no {}: ask the site for it, or use "
-                            "--launcher mpirun",
-                            fmt::join(place.pmi, ", "), wanted));
+  if (!context.pmi.empty() && !offers(wanted)) {
+    throw Error(
+        Code::failed_precondition,
+        fmt::format("srun --mpi=list offers {}, expected {}; ask the site for it or use --launcher mpirun",
+                    fmt::join(context.pmi, ", "), wanted));
   }
   return std::string(wanted);
 }
 
-std::vector<std::string> srun_words(const Place& place, const Counts& counts) {
-  const Allocation& job = *place.allocation;
-  // A rank that ends with an error, or a node that is lost, is Capstan's to deal with.
-  std::vector<std::string> words{"srun", "--mpi=" + pmi_for(place), "--kill-on-bad-exit=0", "--no-kill",
+std::vector<std::string> srun_words(const LaunchContext& context, const Counts& counts) {
+  const Allocation& job = *context.allocation;
+  // Capstan handles failed ranks and dead nodes itself, so srun must not end the job.
+  std::vector<std::string> words{"srun", "--mpi=" + pmi_for(context), "--kill-on-bad-exit=0", "--no-kill",
                                  "--export=ALL"};
   if (job.components > 1) {
     if (counts.ranks != job.tasks) {
       throw refused(
-          fmt::format("heterogeneous Slurm job {} has {} tasks, and all of them are ranks; {} were asked "
-                      "for",
-                      job.job, job.tasks, counts.ranks));
+          fmt::format("heterogeneous Slurm job {} has {} tasks, which all become ranks, but {} ranks were "
+                      "requested",
+                      job.job_id, job.tasks, counts.ranks));
     }
     words.push_back(fmt::format("--het-group=0-{}", job.components - 1));
     return words;
   }
   words.push_back(fmt::format("--ntasks={}", counts.ranks));
-  // Which srun does not take from sbatch since 22.05.
+  // Since 22.05 srun does not inherit it from sbatch.
   if (job.cpus_per_task > 0) words.push_back(fmt::format("--cpus-per-task={}", job.cpus_per_task));
   return words;
 }
@@ -157,29 +159,29 @@ std::string list_of(const std::vector<Host>& hosts) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-int most_on_a_host(const Place& place, const std::vector<Host>& hosts, int ranks) {
-  int most = place.allocation ? place.allocation->most_tasks_on_a_host : ranks;
+int max_ranks_per_host(const LaunchContext& context, const std::vector<Host>& hosts, int ranks) {
+  int most = context.allocation ? context.allocation->max_tasks_per_host : ranks;
   if (!hosts.empty()) most = 0;
   for (const Host& host : hosts) most = std::max(most, host.slots);
   return std::min(most, ranks);
 }
 
-std::vector<std::string> open_mpi_words(const Request& request, const Place& place,
+std::vector<std::string> open_mpi_words(const Request& request, const LaunchContext& context,
                                         const std::vector<Host>& hosts,
                                         const std::vector<std::pair<std::string, std::string>>& variables,
                                         int ranks) {
   std::vector<std::string> words{request.mpirun};
-  if (place.root) words.emplace_back("--allow-run-as-root");
+  if (context.root) words.emplace_back("--allow-run-as-root");
   words.insert(words.end(), {"-n", std::to_string(ranks)});
-  const bool alone = hosts.empty() && !place.allocation;
+  const bool alone = hosts.empty() && !context.allocation;
   if (!hosts.empty()) words.insert(words.end(), {"-H", list_of(hosts)});
-  // Its slots are cores without their hardware threads; and it would bind ranks that are more than cores,
-  // each with all its threads, to the same ones.
-  if (alone || most_on_a_host(place, hosts, ranks) > place.cores) {
+  // Open MPI counts cores, not hardware threads, as slots, and binds each rank with all its threads to one
+  // core even if there are more ranks than cores.
+  if (alone || max_ranks_per_host(context, hosts, ranks) > context.cores) {
     words.insert(words.end(), {"--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none"});
   }
-  if (alone) return words;  // ranks inherit the variables
-  std::vector<std::string> names = place.to_forward;
+  if (alone) return words;  // local ranks inherit the variables
+  std::vector<std::string> names = context.forwarded_variables;
   for (const auto& [name, value] : variables) names.push_back(name);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -187,45 +189,44 @@ std::vector<std::string> open_mpi_words(const Request& request, const Place& pla
   return words;
 }
 
-/// Hydra hands all variables on, binds nothing, and runs as anybody.
+/// Hydra forwards all variables, does not bind, and permits root.
 std::vector<std::string> mpich_words(const Request& request, const std::vector<Host>& hosts, int ranks) {
   std::vector<std::string> words{request.mpirun, "-n", std::to_string(ranks)};
   if (!hosts.empty()) words.insert(words.end(), {"-hosts", list_of(hosts)});
   return words;
 }
 
-void require_mpirun(const Request& request, const Place& place) {
-  if (place.mpi) return;
-  if (!place.mpirun_says.empty()) {
+void require_mpirun(const Request& request, const LaunchContext& context) {
+  if (context.mpi) return;
+  if (!context.mpirun_version_line.empty()) {
     throw Error(
         Code::unimplemented,
-        fmt::format("{} --version says \"{}\": expected Open MPI or MPICH; give another with --mpirun FILE",
-                    request.mpirun, place.mpirun_says));
+        fmt::format("{} --version: found \"{}\", expected Open MPI or MPICH; pass another with --mpirun FILE",
+                    request.mpirun, context.mpirun_version_line));
   }
   throw Error(
       Code::not_found,
-      fmt::format("there is no {} here: load the MPI that this Capstan was built with (module load "
-                  "openmpi), give it with --mpirun FILE, or run all roles in one process with --launcher "
-                  "local",
-                  request.mpirun));
+      fmt::format(
+          "{} not found; load the MPI that Capstan was built with (module load openmpi), pass --mpirun "
+          "FILE, or run all roles in one process with --launcher local",
+          request.mpirun));
 }
 
 Plan local_plan(const Request& request) {
   const Roles& roles = request.roles;
   if (roles.ps || roles.workers || roles.spares > 0 || roles.evaluator || !request.hosts.empty()) {
     throw refused(
-        "--launcher local is one process with every role in it: leave --ps, --workers, --spares, --evaluator "
-        "and "
-        "--hosts out (and CAPSTAN_PS, CAPSTAN_WORKERS, ...)");
+        "--launcher local runs all roles in one process; omit --ps, --workers, --spares, --evaluator and "
+        "--hosts, and unset CAPSTAN_PS, CAPSTAN_WORKERS, ...");
   }
-  // Whatever a batch script's variables look like.
+  // Overrides the launcher that the variables of a batch script suggest.
   return {request.program, {{"CAPSTAN_BOOTSTRAP", "alone"}}, 1};
 }
 
 bool is_plain(char c) {
-  const std::string_view others = "_@%+=:,./-";
+  const std::string_view punctuation = "_@%+=:,./-";
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         others.find(c) != std::string_view::npos;
+         punctuation.find(c) != std::string_view::npos;
 }
 
 std::string quoted(const std::string& word) {
@@ -245,25 +246,25 @@ std::string Plan::text() const {
   return line;
 }
 
-Plan make_plan(const Request& request, const Place& place, const std::vector<Host>& hosts) {
+Plan make_plan(const Request& request, const LaunchContext& context, const std::vector<Host>& hosts) {
   if (request.launcher == Launcher::local) return local_plan(request);
-  if (place.allocation && !hosts.empty()) {
-    throw refused(fmt::format("--hosts: this is Slurm job {}, which has its own hosts; leave it out",
-                              place.allocation->job));
+  if (context.allocation && !hosts.empty()) {
+    throw refused(fmt::format("--hosts: not supported in Slurm job {}, which has its own hosts; omit it",
+                              context.allocation->job_id));
   }
-  const Launcher launcher = choose(request, place);
-  if (launcher == Launcher::mpirun) require_mpirun(request, place);
-  const Counts counts = count_ranks(room_of(request, place, hosts), request.roles, place);
+  const Launcher launcher = choose(request, context);
+  if (launcher == Launcher::mpirun) require_mpirun(request, context);
+  const Counts counts = count_ranks(capacity_of(request, context, hosts), request.roles, context);
   Plan plan{{}, {}, counts.ranks};
   if (counts.ps) plan.variables.emplace_back("CAPSTAN_PS", std::to_string(*counts.ps));
   if (counts.workers) plan.variables.emplace_back("CAPSTAN_WORKERS", std::to_string(*counts.workers));
   if (request.roles.spares > 0)
     plan.variables.emplace_back("CAPSTAN_SPARES", std::to_string(request.roles.spares));
   if (request.roles.evaluator) plan.variables.emplace_back("CAPSTAN_EVALUATOR", "true");
-  plan.command = launcher == Launcher::srun ? srun_words(place, counts)
-                 : place.mpi->kind == MpiKind::mpich
+  plan.command = launcher == Launcher::srun ? srun_words(context, counts)
+                 : context.mpi->kind == MpiKind::mpich
                      ? mpich_words(request, hosts, counts.ranks)
-                     : open_mpi_words(request, place, hosts, plan.variables, counts.ranks);
+                     : open_mpi_words(request, context, hosts, plan.variables, counts.ranks);
   plan.command.insert(plan.command.end(), request.program.begin(), request.program.end());
   return plan;
 }

@@ -1,4 +1,4 @@
-// plan.hpp -- from what was asked for and where we are to the command that starts the ranks.
+// plan.hpp -- derives the command that starts the ranks from the request and the launch context.
 #pragma once
 
 #include <string>
@@ -6,23 +6,23 @@
 #include <vector>
 
 #include "launch/run/hosts.hpp"
-#include "launch/run/place.hpp"
+#include "launch/run/launch_context.hpp"
 #include "launch/run/request.hpp"
 
 namespace capstan::launch::run {
 
 struct Plan {
   std::vector<std::string> command;
-  /// Which the command needs; the ranks take their roles from them.
+  /// Environment of the command; the ranks take their roles from it.
   std::vector<std::pair<std::string, std::string>> variables = {};
   int ranks = 1;
 
-  /// As a line for a shell, with its variables.
+  /// Variables and command as one line, quoted for a shell.
   std::string text() const;
 };
 
-/// `hosts` are those of request.hosts. Throws Error(invalid_argument, failed_precondition, not_found) that
-/// says what would fit.
-Plan make_plan(const Request& request, const Place& place, const std::vector<Host>& hosts);
+/// `hosts` is the content of the file request.hosts. Throws Error: invalid_argument, failed_precondition,
+/// not_found or unimplemented, with a request that would fit.
+Plan make_plan(const Request& request, const LaunchContext& context, const std::vector<Host>& hosts);
 
 }  // namespace capstan::launch::run

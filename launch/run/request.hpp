@@ -1,4 +1,4 @@
-// request.hpp -- what the user of `capstan run` asked for.
+// request.hpp -- options of `capstan run`.
 #pragma once
 
 #include <chrono>
@@ -10,22 +10,22 @@ namespace capstan::launch::run {
 
 enum class Launcher { automatic, mpirun, srun, local };
 
-/// Of the roles; not given is left to the rule that fits the place.
+/// Number of ranks per role; nullopt means the default of the launch context.
 struct Roles {
   std::optional<int> ps = {};
   std::optional<int> workers = {};
   int spares = 0;
   bool evaluator = false;
-  bool replicas = false;      ///< one more rank for each ps
-  bool on_each_host = false;  ///< so many ps
-  std::string told_elsewhere =
-      {};  ///< CAPSTAN_ROLES or CAPSTAN_ROLE_FILE, which the program reads; "" for neither
+  bool replicas = false;     ///< each ps has a replica, which is one more rank
+  bool ps_per_host = false;  ///< `ps` counts per host
+  /// CAPSTAN_ROLES or CAPSTAN_ROLE_FILE if the environment sets it and so the roles; else "".
+  std::string roles_variable = {};
 };
 
 struct Request {
-  std::vector<std::string> program = {};  ///< with its arguments
-  std::string hosts = {};                 ///< a file; "" for none
-  std::string mpirun = "mpirun";          ///< which one
+  std::vector<std::string> program = {};  ///< program and arguments
+  std::string hosts = {};                 ///< host file; "" for none
+  std::string mpirun = "mpirun";          ///< name or path
   Launcher launcher = Launcher::automatic;
   Roles roles = {};
   bool dry_run = false;

@@ -1,4 +1,4 @@
-// supervise.cpp -- fork, sigtimedwait, and a subreaper for what the launcher leaves.
+// supervise.cpp -- forks the launcher, waits with sigtimedwait, and reaps orphans as a subreaper.
 #include "launch/run/supervise.hpp"
 
 #include <dirent.h>
@@ -28,11 +28,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook{500};
-constexpr std::chrono::milliseconds kShortLook{20};
+constexpr std::chrono::milliseconds kPollInterval{500};
+constexpr std::chrono::milliseconds kReapInterval{20};
 constexpr int kNotStarted = 127;
 
-bool asks_to_end(int signal) { return signal == SIGTERM || signal == SIGINT || signal == SIGHUP; }
+bool is_termination_signal(int signal) { return signal == SIGTERM || signal == SIGINT || signal == SIGHUP; }
 
 sigset_t watched_signals() {
   sigset_t set;
@@ -41,7 +41,7 @@ sigset_t watched_signals() {
   return set;
 }
 
-/// Takes the signals of this thread one by one, as long as it lives.
+/// Blocks the watched signals and returns them one by one; the destructor restores the signal mask.
 class WatchedSignals {
  public:
   WatchedSignals() : watched_(watched_signals()) { sigprocmask(SIG_BLOCK, &watched_, &before_); }
@@ -50,7 +50,7 @@ class WatchedSignals {
   ~WatchedSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
   const sigset_t& before() const { return before_; }
-  /// 0 when none has come.
+  /// The next pending signal; 0 if none arrives in time.
   int next(std::chrono::milliseconds within) const {
     const auto seconds = std::chrono::floor<std::chrono::seconds>(within);
     const timespec tick{seconds.count(), std::chrono::nanoseconds(within - seconds).count()};
@@ -62,12 +62,12 @@ class WatchedSignals {
   sigset_t before_{};
 };
 
-/// Never returns. In a group of its own, or the terminal's Ctrl-C would come twice: from the terminal and
-/// from us. A group in the background that reads from the terminal is stopped, hence the input.
-[[noreturn]] void become(const Plan& plan, const sigset_t& mask, pid_t parent, int failure) {
+/// Replaces the child with the launcher. It gets its own process group, else Ctrl-C would reach it twice:
+/// from the terminal and forwarded. Its input is /dev/null, since reading the terminal would stop the group.
+[[noreturn]] void exec_launcher(const Plan& plan, const sigset_t& mask, pid_t parent, int failure) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(kNotStarted);  // it died before prctl
+  if (getppid() != parent) _exit(kNotStarted);  // the parent died before prctl
   if (isatty(STDIN_FILENO) != 0) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
@@ -90,100 +90,100 @@ pid_t start(const Plan& plan, const sigset_t& mask) {
   const pid_t self = getpid();
   const pid_t child = fork();
   if (child < 0) throw call_failed("fork", std::strerror(errno));
-  if (child == 0) become(plan, mask, self, failure[1]);
+  if (child == 0) exec_launcher(plan, mask, self, failure[1]);
   close(failure[1]);
-  setpgid(child, child);  // whoever is first
+  setpgid(child, child);  // both sides set it, so the order does not matter
   int reason = 0;
   const bool failed = read(failure[0], &reason, sizeof reason) == static_cast<ssize_t>(sizeof reason);
   close(failure[0]);
   if (!failed) return child;
   waitpid(child, nullptr, 0);
   throw Error(reason == EACCES ? Code::permission_denied : Code::not_found,
-              fmt::format("{} cannot be started: {}", plan.command.front(), std::strerror(reason)));
+              fmt::format("cannot start {}: {}", plan.command.front(), std::strerror(reason)));
 }
 
-/// The launcher, until it has ended.
-class Launched {
+/// The running launcher.
+class LauncherProcess {
  public:
-  Launched(pid_t pid, const Limits& limits) : pid_(pid), limits_(limits), began_(Clock::now()) {}
+  LauncherProcess(pid_t pid, const Limits& limits) : pid_(pid), limits_(limits), began_(Clock::now()) {}
 
   int wait(const WatchedSignals& signals) {
     int status = 0;
     while (waitpid(pid_, &status, WNOHANG) == 0) {
-      look_at_the_clock();
-      if (const int signal = signals.next(until_next_look()); signal > 0 && signal != SIGCHLD)
-        pass_on(signal);
+      check_deadlines();
+      if (const int signal = signals.next(time_to_next_deadline()); signal > 0 && signal != SIGCHLD)
+        forward(signal);
     }
     if (timed_out_) return static_cast<int>(Exit::timed_out);
     const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    // MPICH's mpiexec may exit with 0 when a signal ends it before the ranks have started.
-    return code == 0 && told_to_end_by_ != 0 ? 128 + told_to_end_by_ : code;
+    // mpiexec of MPICH may exit with 0 if a signal arrives before the ranks have started.
+    return code == 0 && termination_signal_ != 0 ? 128 + termination_signal_ : code;
   }
 
  private:
-  void look_at_the_clock() {
+  void check_deadlines() {
     const auto now = Clock::now();
     if (limits_.timeout && !timed_out_ && now >= began_ + *limits_.timeout) {
       timed_out_ = true;
-      std::fprintf(stderr, "capstan run: the job has had its --timeout of %.10g s and is told to end\n",
+      std::fprintf(stderr, "capstan run: --timeout of %.10g s expired, sending SIGTERM to the job\n",
                    std::chrono::duration<double>(*limits_.timeout).count());
       kill(pid_, SIGTERM);
-      kill_at_ = std::min(kill_at_, now + limits_.after_timeout);
+      kill_at_ = std::min(kill_at_, now + limits_.kill_after_timeout);
     }
     if (now >= kill_at_ && !killed_) {
       killed_ = true;
-      std::fprintf(stderr, "capstan run: the job was told to end and has not: it is killed\n");
+      std::fprintf(stderr, "capstan run: the job did not end in time, sending SIGKILL\n");
     }
     if (killed_) kill(-pid_, SIGKILL);
   }
 
-  void pass_on(int signal) {
+  void forward(int signal) {
     kill(pid_, signal);
-    if (!asks_to_end(signal)) return;
-    if (told_to_end_by_ == 0) told_to_end_by_ = signal;
-    kill_at_ = std::min(kill_at_, Clock::now() + limits_.after_signal);
+    if (!is_termination_signal(signal)) return;
+    if (termination_signal_ == 0) termination_signal_ = signal;
+    kill_at_ = std::min(kill_at_, Clock::now() + limits_.kill_after_signal);
   }
 
-  std::chrono::milliseconds until_next_look() const {
+  std::chrono::milliseconds time_to_next_deadline() const {
     auto next = kill_at_;
     if (limits_.timeout && !timed_out_) next = std::min(next, began_ + *limits_.timeout);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
-    return std::clamp(left, std::chrono::milliseconds(1), kLook);
+    return std::clamp(left, std::chrono::milliseconds(1), kPollInterval);
   }
 
   pid_t pid_;
   Limits limits_;
   Clock::time_point began_;
   Clock::time_point kill_at_ = Clock::time_point::max();
-  int told_to_end_by_ = 0;  // first signal of the caller that asked the job to end
+  int termination_signal_ = 0;  // first SIGTERM, SIGINT or SIGHUP that was forwarded
   bool timed_out_ = false;
   bool killed_ = false;
 };
 
-/// Ours: those that the launcher has left, since orphans are given to us.
-std::vector<pid_t> children() {
+/// Children of this process: as a subreaper it inherits the orphans of the launcher.
+std::vector<pid_t> child_pids() {
   std::vector<pid_t> found;
-  DIR* folder = opendir("/proc");
-  if (folder == nullptr) return found;
-  while (const dirent* entry = readdir(folder)) {
+  DIR* proc = opendir("/proc");
+  if (proc == nullptr) return found;
+  while (const dirent* entry = readdir(proc)) {
     const pid_t pid = std::atoi(entry->d_name);
     if (pid <= 0) continue;
     std::ifstream file(fmt::format("/proc/{}/stat", pid));
     std::string text;
     std::getline(file, text, '\0');
-    const auto behind_name = text.rfind(')');  // a name may have any character
-    if (behind_name == std::string::npos) continue;
+    const auto after_name = text.rfind(')');  // the name may contain any character
+    if (after_name == std::string::npos) continue;
     char state = 0;
     int parent = 0;
-    if (std::sscanf(text.c_str() + behind_name + 1, " %c %d", &state, &parent) == 2 && parent == getpid())
+    if (std::sscanf(text.c_str() + after_name + 1, " %c %d", &state, &parent) == 2 && parent == getpid())
       found.push_back(pid);
   }
-  closedir(folder);
+  closedir(proc);
   return found;
 }
 
-/// How many had to be killed. Those of a child that is killed become ours in turn.
-int end_the_rest(std::chrono::milliseconds timeout) {
+/// Returns the number of killed processes. Children of a killed child are inherited and killed in turn.
+int reap_orphans(std::chrono::milliseconds timeout) {
   const auto begin = Clock::now();
   std::vector<pid_t> killed;
   while (true) {
@@ -192,12 +192,12 @@ int end_the_rest(std::chrono::milliseconds timeout) {
     }
     if (ended < 0 && errno == ECHILD) return static_cast<int>(killed.size());
     if (Clock::now() >= begin + timeout) {
-      for (const pid_t pid : children()) {
+      for (const pid_t pid : child_pids()) {
         kill(pid, SIGKILL);
         if (std::find(killed.begin(), killed.end(), pid) == killed.end()) killed.push_back(pid);
       }
     }
-    std::this_thread::sleep_for(kShortLook);
+    std::this_thread::sleep_for(kReapInterval);
   }
 }
 
@@ -209,10 +209,10 @@ Outcome supervise(const Plan& plan, const Limits& limits) {
   const WatchedSignals signals;
   const pid_t child = start(plan, signals.before());
   Outcome outcome;
-  outcome.exit_code = Launched(child, limits).wait(signals);
-  // What is left of the launcher's own group was told to end with it, or never will be.
+  outcome.exit_code = LauncherProcess(child, limits).wait(signals);
+  // The rest of the launcher's group had the same SIGTERM and grace period.
   if (outcome.exit_code == static_cast<int>(Exit::timed_out)) kill(-child, SIGKILL);
-  outcome.left = end_the_rest(limits.for_the_rest);
+  outcome.killed_orphans = reap_orphans(limits.orphan_timeout);
   outcome.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
   return outcome;
 }

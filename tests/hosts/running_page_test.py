@@ -76,7 +76,7 @@ class RunningPage(JobTest):
         outputs = {path.name: path.read_text() for path in self.tree.glob("capstan-*.out")}
         self.assertEqual(len(outputs), 4, outputs)
         for name, text in outputs.items():
-            self.assertRegex(text, r"capstan run: the job ended after \S+ s with exit code 0: done", name)
+            self.assertRegex(text, r"capstan run: the job ended after \S+ s with exit code 0: ", name)
         self.assertEqual(len(list((self.tree / "sweep").iterdir())), 2)
         self.assertIn("test, filtered", job.stdout, "of salloc")
 

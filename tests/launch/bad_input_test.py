@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Bad input to `capstan train kge`: the exit code, and a message that names what is wrong, once.
+"""Invalid input to `capstan train kge`: the exit code, and a single message that names the cause.
 
-Each case runs as one process; a few run under mpirun as well, where every rank must end and one of them speak.
+Each case runs as one process; a few also run under mpirun, where every rank must exit and only one may report.
 """
 import pathlib
 import sys
@@ -38,7 +38,7 @@ class BadInput(JobTest):
         path.write_text("".join(lines))
 
     def save(self, *options):
-        """Trains for a moment so that there is a checkpoint; returns its folder."""
+        """Trains briefly to create a checkpoint; returns its directory."""
         self.run_to_end(train(self.data, "--checkpoint-dir", self.checkpoints, *options, epochs=5))
         (folder,) = self.checkpoints.glob("checkpoint-*")
         return folder
@@ -46,8 +46,8 @@ class BadInput(JobTest):
     def resume(self, *options):
         return train(self.data, "--checkpoint-dir", self.checkpoints, "--resume", *options, epochs=10)
 
-    def test_a_gpu_where_there_is_none(self):
-        # With CUDA's own variable also where there is one.
+    def test_missing_gpu(self):
+        # CUDA_VISIBLE_DEVICES hides existing GPUs.
         self.refused(USAGE, "no GPU: ", "worker 0", "--device cpu", command=train(self.data, "--device", "cuda"), ranks=(0, 3),
                      env={"CUDA_VISIBLE_DEVICES": ""})
 
@@ -58,7 +58,7 @@ class BadInput(JobTest):
         self.refused(USAGE, "train.txt:12: expected head<TAB>relation<TAB>tail, found 1 field",
                      command=train(self.data), ranks=(0, 3))
 
-    def test_malformed_lines_of_other_kinds(self):
+    def test_other_malformed_lines(self):
         for file, line, text, message in (
             ("valid.txt", 3, "a\tb\tc\td\n", "valid.txt:3: expected head<TAB>relation<TAB>tail, found 4 fields"),
             ("test.txt", 1, "\tafter\thour02\n", "test.txt:1: the head is empty"),
@@ -72,7 +72,7 @@ class BadInput(JobTest):
         (self.data / "valid.txt").unlink()
         self.refused(USAGE, str(self.data / "valid.txt"), command=train(self.data))
 
-    def test_missing_folder(self):
+    def test_missing_directory(self):
         self.refused(USAGE, f"{self.folder}/nowhere, expected", "train.txt", command=train(self.folder / "nowhere"))
 
     def test_empty_file(self):
@@ -91,7 +91,7 @@ class BadInput(JobTest):
 
     # Options and settings
 
-    def test_sizes_that_are_not_positive(self):
+    def test_sizes_below_one(self):
         for option in ("--dim", "--negatives", "--batch", "--epochs", "--slice-batches", "--checkpoint-every"):
             for value in (0, -3):
                 self.refused(USAGE, f"flag {option}: ", "at least 1", f'"{value}"', command=train(self.data, option, value))
@@ -99,7 +99,7 @@ class BadInput(JobTest):
             self.refused(USAGE, f"flag {option}: ", "at least 0", command=train(self.data, option, -1))
         self.refused(USAGE, "flag --learning-rate: ", "above 0", command=train(self.data, "--learning-rate", 0))
 
-    def test_a_dimension_that_the_model_cannot_have(self):
+    def test_odd_dimension_for_complex(self):
         self.refused(USAGE, "--dim 33", "even", command=train(self.data, "--model", "complex", "--dim", 33))
 
     def test_unknown_option(self):
@@ -120,7 +120,7 @@ class BadInput(JobTest):
     def test_two_ranks(self):
         self.refused(USAGE, "two ranks are too few", "mpirun -np 4", command=train(self.data), ranks=(2,))
 
-    def test_more_ps_than_rows_is_no_mistake(self):
+    def test_accepts_more_ps_than_rows(self):
         # One relation has two rows, its reciprocal included.
         data = self.graph(relations=["same_hour"])
         for ranks, workers in ((0, 1), (5, 1)):
@@ -131,7 +131,7 @@ class BadInput(JobTest):
 
     # Checkpoints
 
-    def test_resume_without_a_folder(self):
+    def test_resume_without_checkpoint_directory(self):
         self.refused(USAGE, "--checkpoint-dir is not set", command=train(self.data, "--resume"))
 
     def test_resume_with_another_model(self):
@@ -153,7 +153,7 @@ class BadInput(JobTest):
         self.data = self.graph(relations=["after", "hour_of"])
         self.refused(USAGE, str(folder), "relations of 4, this run has 2", command=self.resume())
 
-    def test_checkpoints_of_an_earlier_run_are_not_mixed_with_new_ones(self):
+    def test_rejects_directory_with_checkpoints_of_an_earlier_run(self):
         self.save()
         self.refused(USAGE, f"{self.checkpoints} holds checkpoints of an earlier run", "--resume",
                      command=train(self.data, "--checkpoint-dir", self.checkpoints))
@@ -171,7 +171,7 @@ class BadInput(JobTest):
         part.write_bytes(another[:size].ljust(size, b"\0"))
         self.refused(DAMAGED, f"{part} is ", "HDF5 metadata", command=self.resume())
 
-    def test_a_file_that_is_no_hdf5_in_a_checkpoint(self):
+    def test_part_that_is_not_hdf5(self):
         part = next(self.save().glob("part-*.h5"))
         part.write_bytes(b"x" * part.stat().st_size)
         self.refused(DAMAGED, f"{part} is not an HDF5 file", command=self.resume())
@@ -181,7 +181,7 @@ class BadInput(JobTest):
         part.unlink()
         self.refused(DAMAGED, f"{part} is missing", command=self.resume())
 
-    def test_damaged_newest_checkpoint_is_passed_over(self):
+    def test_skips_damaged_newest_checkpoint(self):
         self.run_to_end(train(self.data, "--checkpoint-dir", self.checkpoints, "--checkpoint-every", 2, epochs=4))
         older, newest = sorted(self.checkpoints.glob("checkpoint-*"))
         part = next(newest.glob("part-*.h5"))
@@ -190,14 +190,14 @@ class BadInput(JobTest):
         self.assertIn(f"{newest.name}: {part} has", job.stderr)
         self.assertIn(f"resumed from {older} after epoch 2", job.stderr)
 
-    def test_folder_of_someone_elses_checkpoint(self):
+    def test_foreign_directory_with_checkpoint_name(self):
         theirs = self.checkpoints / "checkpoint-00000007"
         theirs.mkdir(parents=True)
         (theirs / "model.h5").write_text("somebody else's")
         self.refused(DAMAGED, str(theirs), command=self.resume())
         self.assertEqual((theirs / "model.h5").read_text(), "somebody else's")
 
-    def test_folder_with_someone_elses_files_keeps_them(self):
+    def test_keeps_foreign_files_in_the_checkpoint_directory(self):
         (self.checkpoints / "notes").mkdir(parents=True)
         (self.checkpoints / "notes" / "readme.txt").write_text("mine")
         (self.checkpoints / "data.h5").write_text("mine too")
@@ -205,8 +205,8 @@ class BadInput(JobTest):
         self.assertEqual((self.checkpoints / "notes" / "readme.txt").read_text(), "mine")
         self.assertEqual((self.checkpoints / "data.h5").read_text(), "mine too")
 
-    def test_unwritable_checkpoint_folder(self):
-        # Below a file nobody may make a folder, not even root.
+    def test_unwritable_checkpoint_directory(self):
+        # Not even root can create a directory below a file.
         (self.folder / "file").write_text("")
         target = self.folder / "file" / "checkpoints"
         self.refused(ENVIRONMENT, f"cannot write checkpoints to {target}", "--checkpoint-dir",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Bad input to `capstan train lr`, `fm` and `mlp`: the exit code, and a message that names what is wrong, once."""
+"""Invalid input to `capstan train lr`, `fm` and `mlp`: the exit code, and a single message that names the cause."""
 import gzip
 import pathlib
 import sys
@@ -43,7 +43,7 @@ class BadModelInput(JobTest):
         self.refused("--test-labels is not set",
                      command=["mlp", "--data", self.data, "--labels", self.data, "--test", self.data])
 
-    def test_wrong_lines(self):
+    def test_malformed_lines(self):
         for text, message in (("1 1:1\n2 1:1\n", ':2: expected 0 or 1, or -1 or +1, as the label, found "2"'),
                               ("1 1:1\n\n1 one:1\n", ':3: expected id:value, found "one:1"'),
                               ("1 1:nan\n", ':1: expected a finite value, found "1:nan"'),
@@ -62,12 +62,12 @@ class BadModelInput(JobTest):
                      command=["lr", "--format", "criteo", "--data", day])
         self.refused("flag --format: ", '"csv"', "libsvm, criteo", command=["lr", "--data", self.data, "--format", "csv"])
 
-    def test_feature_beyond_the_table(self):
+    def test_feature_id_out_of_range(self):
         path = self.write("wide.txt", "1 3:1\n0 8:1\n")
         self.refused(f"{path}:2: the id is 8; with 8 features the last is 7",
                      command=["lr", "--data", self.data, "--test", path, "--features", 8])
 
-    def test_options_that_do_not_fit(self):
+    def test_incompatible_options(self):
         files = ["--data", self.data]
         self.refused("flag --mode: ", '"sync"', "asynchronous, stale_synchronous, synchronous",
                      command=["lr", *files, "--mode", "sync"], ranks=(0, 3))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`capstan checkpoint export`: every format read back by h5py, numpy and zipfile; outputs that are refused."""
+"""`capstan checkpoint export`: every format is read back by h5py, NumPy and zipfile; invalid outputs are rejected."""
 # Tests: io/export/keras.cpp
 # Tests: io/export/npz.cpp
 # Tests: io/export/zip.cpp
@@ -15,7 +15,7 @@ from checkpoint_files import DAMAGED, ENVIRONMENT, USAGE, CheckpointTest, file_l
 
 
 def as_numpy(dtype, array):
-    """What a file of numpy has: bfloat16 is float32 there."""
+    """The array as NumPy stores it: bfloat16 becomes float32."""
     return widened(array).reshape(array.shape) if dtype == "bfloat16" else array
 
 
@@ -53,17 +53,17 @@ class Model(ExportTest):
                 if array.size:
                     self.assertEqual(out.read_bytes()[dataset.id.get_offset():][:array.nbytes], array.tobytes())
 
-    def test_whole_arrays_at_the_paths_of_a_checkpoint(self):
+    def test_complete_arrays_at_the_paths_of_a_checkpoint(self):
         self.check(self.export("model.h5"), {key: value for key, value in self.arrays.items() if key[1] == "value"})
 
     def test_with_slots(self):
         self.check(self.export("model.h5", "--slots"), self.arrays)
 
-    def test_chosen_variables(self):
+    def test_selected_variables(self):
         out = self.export("model.hdf5", "--variable", "step", "--variable=entities/embedding")
         self.check(out, {key: self.arrays[key] for key in (("step", "value"), ("entities/embedding", "value"))})
 
-    def test_the_same_checkpoint_gives_the_same_bytes(self):
+    def test_output_is_deterministic(self):
         one = self.export("model.h5").read_bytes()
         other = make(self.folder / "run" / "other", self.arrays, parts=7)
         self.ok("export", other, self.folder / "model.h5", "--force")
@@ -71,7 +71,7 @@ class Model(ExportTest):
 
     def test_verify_finds_a_flipped_byte_anywhere(self):
         out = self.export("model.h5", "--variable", "half", "--variable", "step")
-        self.assertEqual(self.ok("verify", out), f"{out}: whole\n")
+        self.assertEqual(self.ok("verify", out), f"{out}: complete\n")
         size = out.stat().st_size
         for at in range(0, size, size // 60):
             flip_byte(out, at)
@@ -122,7 +122,7 @@ class Numpy(ExportTest):
 class Keras(ExportTest):
     @staticmethod
     def names(group, name):
-        """As Keras reads them."""
+        """Reads the names as Keras does."""
         if name in group.attrs:
             return [n.decode() for n in group.attrs[name]]
         found, chunk = [], 0
@@ -142,12 +142,12 @@ class Keras(ExportTest):
                 if which == "value":
                     self.same(weights[variable.partition("/")[0]][f"{variable}:0"][...], as_numpy(dtype, array))
 
-    def test_the_order_of_variable_is_kept(self):
+    def test_preserves_the_order_of_variables(self):
         out = self.export("weights.h5", "--format", "keras", "--variable", "entities/relations/röm", "--variable", "entities/embedding")
         with h5py.File(out) as weights:
             self.assertEqual(self.names(weights["entities"], "weight_names"), ["entities/relations/röm:0", "entities/embedding:0"])
 
-    def test_more_names_than_an_attribute_holds(self):
+    def test_splits_names_that_exceed_an_attribute(self):
         layers = [f"{i:04}" + "x" * 150 for i in range(700)]
         many = make(self.folder / "run" / "many", {(name, "value"): ("int32", numpy.array([i])) for i, name in enumerate(layers)})
         out = self.folder / "weights.h5"
@@ -156,13 +156,13 @@ class Keras(ExportTest):
             self.assertNotIn("layer_names", weights.attrs)
             self.assertEqual(self.names(weights, "layer_names"), layers)
 
-    def test_names_that_keras_takes_for_another_format(self):
+    def test_rejects_suffixes_of_other_keras_formats(self):
         for name in ("model.weights.h5", "model.keras"):
             self.refused(USAGE, ".h5 or .hdf5", words=["export", self.checkpoint, self.folder / name, "--format", "keras"])
 
 
 class Outputs(ExportTest):
-    def test_what_is_there_stays_without_force(self):
+    def test_overwrites_only_with_force(self):
         out = self.folder / "all.npz"
         out.write_text("mine")
         self.refused(USAGE, f"{out} is there already", "--force", words=["export", self.checkpoint, out])
@@ -171,12 +171,12 @@ class Outputs(ExportTest):
         self.assertEqual(len(numpy.load(out).files), 12)
         self.nothing_but("all.npz")
 
-    def test_places_that_cannot_be_written(self):
+    def test_unwritable_paths(self):
         self.refused(USAGE, "nowhere", "No such file", words=["export", self.checkpoint, self.folder / "nowhere" / "m.h5"])
         self.refused(USAGE, str(self.run_dir), words=["export", self.checkpoint, self.run_dir, "--format", "npz", "--force"])
         self.nothing_but()
 
-    def test_a_full_disk_is_named_and_leaves_nothing(self):
+    def test_full_disk_leaves_no_files(self):
         large = make(self.folder / "run" / "large", {("t", "value"): ("float32", numpy.ones((100_000, 4)))})
         for name, options in (("m.h5", []), ("m.npz", []), ("m.npy", []), ("k.h5", ["--format", "keras"])):
             self.refused(ENVIRONMENT, name, "File too large", words=["export", large, self.folder / name, *options], **file_limit(1_000_000))
@@ -188,7 +188,7 @@ class Outputs(ExportTest):
         return os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True,
                                                     timeout=20).returncode == 0
 
-    def test_a_file_system_without_room(self):
+    def test_full_file_system(self):
         small = self.folder / "run" / "small"
         if not self.mount(small):
             self.skipTest("needs to mount a tmpfs")
@@ -199,7 +199,7 @@ class Outputs(ExportTest):
         self.refused(ENVIRONMENT, "No space left on device", words=["reshard", large, small / "out", "--parts", 2])
         self.assertEqual(list(small.iterdir()), [])
 
-    def test_a_damaged_checkpoint_leaves_nothing(self):
+    def test_damaged_checkpoint_leaves_no_files(self):
         part, offset = place_of(self.checkpoint, "half")
         flip_byte(part, offset)
         for name, options in (("m.h5", []), ("m.npz", []), ("m.npy", ["--variable", "half"]), ("k.h5", ["--format", "keras"])):
@@ -209,9 +209,9 @@ class Outputs(ExportTest):
         self.refused(DAMAGED, f"{part} is missing", words=["export", self.checkpoint, self.folder / "m.h5"])
         self.nothing_but("flags.npy")
 
-    def test_formats_and_variables_that_do_not_exist(self):
+    def test_unknown_formats_and_variables(self):
         out = self.folder / "m"
-        for words, text in (([out], "names no format"), ([out, "--format", "onnx"], "expected model, npy, npz, keras"),
+        for words, text in (([out], str(out)), ([out, "--format", "onnx"], "expected model, npy, npz, keras"),
                             ([f"{out}.h5", "--variable", "nobody"], 'no variable "nobody"; it has "brain"'),
                             ([f"{out}.h5", "--variable", "half", "--variable", "half"], "given twice"),
                             ([f"{out}.npy", "--variable", "half", "--slots"], "--slots")):

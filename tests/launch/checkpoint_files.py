@@ -1,4 +1,4 @@
-"""checkpoint_files.py -- checkpoints with known contents, and the `capstan` program that looks at them.
+"""checkpoint_files.py -- creates checkpoints with known content and runs `capstan checkpoint` on them.
 
 Arguments of a test script: PROGRAM, the `capstan` program, and MAKER, tests/launch/make_checkpoint. A script skips
 (77) without numpy and h5py.
@@ -28,7 +28,7 @@ ADAGRAD = "adagrad(learning_rate=0.1)"
 
 
 def bfloat16(values):
-    """The bits of floats that bfloat16 has exactly."""
+    """Bits of floats that bfloat16 represents exactly."""
     return (numpy.asarray(values, dtype="<f4").view("<u4") >> 16).astype("<u2")
 
 
@@ -63,7 +63,7 @@ def sample_arrays():
 
 def make(directory, arrays, step=12, parts=2, user_state=None, positions=None, settings=None, counters=None, optimizer=ADAGRAD,
          base=None, changed=None):
-    """Writes a checkpoint below `directory`; returns its folder. With a `base`, an increment of the rows `changed` by variable."""
+    """Writes a checkpoint below `directory`; returns its path. With `base`, an increment with the rows `changed` per variable."""
     with tempfile.TemporaryDirectory() as raw:
         listed = []
         for number, ((variable, which), (dtype, array)) in enumerate(arrays.items()):
@@ -89,7 +89,7 @@ def run(*words, env=None, **options):
 
 
 def file_limit(size):
-    """Options of `run`: a file of more bytes is an error, as on a disk that is full."""
+    """Options of `run` that limit the file size, to simulate a full disk."""
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))

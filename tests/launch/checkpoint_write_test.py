@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`capstan checkpoint reshard` and `import`: what was written is a checkpoint like any other."""
+"""`capstan checkpoint compact`, `reshard` and `import`: the result is a regular checkpoint."""
 # Tests: io/hdf5/foreign_dataset.cpp
 # Tests: launch/checkpoint/compact.cpp
 # Tests: launch/checkpoint/copy.cpp
@@ -38,7 +38,7 @@ class Compact(CheckpointTest):
                               changed=self.changed)
         self.whole = make(self.folder / "whole", self.after, parts=3, user_state=self.state, counters={"n": 4})
 
-    def test_an_increment_is_what_a_whole_one_would_be(self):
+    def test_increment_equals_a_full_checkpoint(self):
         self.ok("verify", self.increment)
         self.ok("diff", self.increment, self.whole)
         self.assertEqual(run("diff", self.base, self.increment).returncode, 1)
@@ -46,7 +46,7 @@ class Compact(CheckpointTest):
         self.assertEqual((shown["version"], shown["base"], whole["version"], whole["base"]), (2, "checkpoint-00000010", 1, None))
         self.assertEqual(shown["variables"], whole["variables"])
         self.assertIn("rows that changed since checkpoint-00000010: ", self.ok("show", self.increment))
-        self.assertIn("whole, changes since checkpoint-00000010, latest", self.ok("list", self.run_dir))
+        self.assertIn("complete, changes since checkpoint-00000010, latest", self.ok("list", self.run_dir))
         for folder in (self.increment, self.whole):
             self.ok("export", folder, self.folder / f"{folder.parent.name}.npz", "--slots")
         numbers, expected = (numpy.load(self.folder / f"{name}.npz") for name in (self.run_dir.name, "whole"))
@@ -56,27 +56,27 @@ class Compact(CheckpointTest):
         self.ok("reshard", self.increment, self.folder / "resharded", "--parts", 5)
         self.ok("diff", self.folder / "resharded", self.whole)
 
-    def test_it_gets_whole_in_its_place(self):
-        self.assertIn("whole now, and no longer in need of checkpoint-00000010", self.ok("compact", self.run_dir))
+    def test_compacts_in_place(self):
+        self.assertIn("checkpoint-00000010", self.ok("compact", self.run_dir))
         shutil.rmtree(self.base)
         self.ok("verify", self.run_dir)
         self.ok("diff", self.increment, self.whole)
         shown = self.ok_json("show", self.increment)
         self.assertEqual((shown["version"], shown["user_state"], shown["counters"], shown["parts"]), (1, self.state, {"n": 4}, 3))
         self.assertEqual(sorted(path.name for path in self.run_dir.iterdir()), ["checkpoint-00000012", "latest", "lock"])
-        self.assertIn("is whole already", self.ok("compact", self.increment))
+        self.assertIsNone(self.ok_json("compact", self.increment)["base"])
 
     def test_shards_keep_their_rows_and_steps(self):
         before = self.ok_json("show", self.increment)["variables"]
         self.ok("compact", self.increment)
         self.assertEqual(self.ok_json("show", self.increment)["variables"], before)
 
-    def test_a_copy_under_another_name_replaces_nothing(self):
+    def test_rejects_a_copy_with_another_name(self):
         shutil.copytree(self.increment, self.run_dir / "best")
-        self.refused(USAGE, "is of step 12", "checkpoint-00000012, which is another one", words=["compact", self.run_dir / "best"])
+        self.refused(USAGE, "is of step 12", "checkpoint-00000012", words=["compact", self.run_dir / "best"])
         self.assertEqual(self.ok_json("show", self.increment, "--no-norms")["version"], 2)
 
-    def test_a_damaged_base_is_named_and_nothing_is_changed(self):
+    def test_damaged_base_changes_nothing(self):
         part, at = place_of(self.base, "entities/embedding")
         flip_byte(part, at)
         self.refused(DAMAGED, part.name, "entities/embedding", words=["compact", self.run_dir])
@@ -86,7 +86,7 @@ class Compact(CheckpointTest):
         faults = json.loads(done.stdout)["checkpoints"][0]["faults"]
         self.assertEqual([fault["file"] for fault in faults], ["../checkpoint-00000010/" + part.name])
 
-    def test_h5py_puts_the_rows_together(self):
+    def test_h5py_merges_the_rows(self):
         with h5py.File(self.base / "checkpoint.h5") as base, h5py.File(self.increment / "checkpoint.h5") as increment:
             self.assertEqual((increment.attrs["version"], increment.attrs["base"]), (2, "checkpoint-00000010"))
             for (variable, which), (dtype, array) in self.after.items():
@@ -129,10 +129,10 @@ class Reshard(CheckpointTest):
                 self.assertEqual((out / "latest").read_text(), "checkpoint-00000012\n")
                 self.assertEqual(sorted(path.name for path in out.iterdir()), ["checkpoint-00000012", "latest", "lock"])
 
-    def test_steps_are_the_most_of_the_shards_that_had_the_rows(self):
+    def test_steps_are_the_maximum_of_the_source_shards(self):
         self.ok("reshard", self.checkpoint, self.out, "--parts", 6)
         shards = self.ok_json("show", self.out, "--no-norms")["variables"]["entities/embedding"]["shards"]
-        # Cut before: 34 rows of 1000 steps, 34 of 1001, 33 of 1002.
+        # Source shards: 34 rows with 1000 steps, 34 with 1001, 33 with 1002.
         self.assertEqual([(s["first_row"], s["rows"], s["steps"]) for s in shards],
                          [(0, 17, 1000), (17, 17, 1000), (34, 17, 1001), (51, 17, 1001), (68, 17, 1002), (85, 16, 1002)])
         self.ok("reshard", self.out, self.out, "--parts", 2, "--force")
@@ -141,7 +141,7 @@ class Reshard(CheckpointTest):
         self.assertEqual(shown["variables"]["empty"]["steps"], 1002)
         self.ok("diff", self.checkpoint, self.out)
 
-    def test_training_goes_on_from_it(self):
+    def test_training_resumes_from_it(self):
         graph = small_graph.write(self.folder / "graph")
         train = [PROGRAM, "train", "kge", "--data", graph, "--dim", 16, "--negatives", 8, "--batch", 64]
         saved, summary = self.folder / "saved", self.folder / "summary.json"
@@ -157,16 +157,16 @@ class Reshard(CheckpointTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
-    def test_what_is_there_stays_without_force(self):
+    def test_overwrites_only_with_force(self):
         make(self.out, self.arrays, step=11)
         make(self.out, {("w", "value"): ("int32", numpy.arange(3))})
         words = ["reshard", self.checkpoint, self.out, "--parts", 2]
-        self.refused(USAGE, "checkpoint-00000012 is there already", "--force", words=words)
+        self.refused(USAGE, "checkpoint-00000012", "--force", words=words)
         self.ok(*words, "--force")
         self.ok("diff", self.checkpoint, self.out)
         self.assertEqual([c["step"] for c in self.ok_json("list", self.out)["checkpoints"]], [11, 12])
 
-    def test_a_folder_that_a_job_writes_to(self):
+    def test_directory_locked_by_a_job(self):
         (self.out / "checkpoint-00000099.tmp").mkdir(parents=True)
         words = ["reshard", self.checkpoint, self.out, "--parts", 2]
         with open(self.out / "lock", "w") as lock:
@@ -179,7 +179,7 @@ class Reshard(CheckpointTest):
         self.ok(*words)
         self.assertFalse((self.out / "checkpoint-00000099.tmp").exists())
 
-    def test_refused(self):
+    def test_invalid_input(self):
         for parts in (0, -1, 100_000):
             self.refused(USAGE, f"--parts {parts}: expected 1 to", words=["reshard", self.checkpoint, self.out, "--parts", parts])
         self.refused(USAGE, "--parts is required", words=["reshard", self.checkpoint, self.out])
@@ -217,7 +217,7 @@ class Import(CheckpointTest):
             numpy.lib.format.write_array(stream, numpy.arange(6).reshape(2, 3), version=(3, 0))
         self.same(self.imported(self.file), numpy.arange(6).reshape(2, 3))
 
-    def test_what_the_checkpoint_says(self):
+    def test_content_of_the_checkpoint(self):
         numpy.save(self.file, numpy.ones((5, 2), "<f4"))
         self.imported(self.file, "--step", 7)
         shown = self.ok_json("show", self.out)
@@ -239,7 +239,7 @@ class Import(CheckpointTest):
         numpy.save(self.file, numpy.arange(3))
         self.refused(USAGE, "--optimizer adam: the array is int64", words=[*words, "--optimizer", "adam"])
 
-    def test_npy_that_comes_from_export_goes_back(self):
+    def test_round_trip_with_export(self):
         arrays = sample_arrays()
         make(self.run_dir, {("t", "value"): arrays["entities/embedding", "value"]})
         self.ok("export", self.run_dir, self.file)
@@ -247,7 +247,7 @@ class Import(CheckpointTest):
         self.ok("diff", self.run_dir, self.out, code=1)  # the optimizer
         self.assertEqual([d["what"] for d in self.ok_json("diff", self.run_dir, self.out, code=1)["differences"]], ["optimizer"])
 
-    def test_npy_that_no_variable_can_be(self):
+    def test_unsupported_npy_files(self):
         for array, text in ((numpy.ones((2, 2), complex), "'<c16'"), (numpy.ones(3, ">f4"), "'>f4'"), (numpy.ones(3, "u1"), "'|u1'"),
                             (numpy.zeros(2, [("a", "i4")]), "structured"),
                             (numpy.asfortranarray(numpy.ones((2, 3))), "ascontiguousarray")):
@@ -267,7 +267,7 @@ class Import(CheckpointTest):
         self.refused(DAMAGED, str(self.file), "(3e0,)", words=["import", self.file, self.out, "--variable", "w"])
         self.assertFalse(self.out.exists())
 
-    def test_hdf5_of_many_kinds(self):
+    def test_hdf5_types_and_layouts(self):
         random = numpy.random.default_rng(3)
         table = random.standard_normal((3000, 20)).astype("<f4")
         file = self.folder / "file.h5"
@@ -316,7 +316,7 @@ class Import(CheckpointTest):
         self.ok("export", self.out, model)
         self.same(self.imported(model, variable="again"), numpy.arange(4))
 
-    def test_files_that_are_nothing(self):
+    def test_invalid_files(self):
         text = self.folder / "text"
         text.write_text("no array")
         self.refused(DAMAGED, f"{text}: ", "HDF5", words=["import", text, self.out, "--variable", "w"])
@@ -330,17 +330,17 @@ class Import(CheckpointTest):
         self.refused(USAGE, "a checkpoint of step -1", words=["import", self.file, self.out, "--variable", "w", "--step", -1])
         self.assertEqual([path for path in self.folder.iterdir() if path != self.file], [])
 
-    def test_a_checkpoint_that_is_there(self):
+    def test_existing_checkpoint(self):
         numpy.save(self.file, numpy.arange(3))
         self.imported(self.file)
         words = ["import", self.file, self.out, "--variable", "w"]
-        self.refused(USAGE, "checkpoint-00000000 is there already", words=words)
+        self.refused(USAGE, "checkpoint-00000000", "--force", words=words)
         self.ok(*words, "--step", 1)
 
 
 class Memory(CheckpointTest):
     def peak(self, *words, code=0):
-        """MiB of resident memory that the program needed at most."""
+        """Peak resident memory of the program in MiB."""
         with open(os.devnull, "w") as nothing:
             child = subprocess.Popen([PROGRAM, "checkpoint", *map(str, words)], stdout=nothing)
             _, status, usage = os.wait4(child.pid, 0)
@@ -348,7 +348,7 @@ class Memory(CheckpointTest):
         self.assertEqual(child.returncode, code)
         return usage.ru_maxrss / 1024
 
-    def test_no_table_is_in_memory_at_once(self):
+    def test_memory_does_not_grow_with_the_table(self):
         if any(word in pathlib.Path(PROGRAM).read_bytes() for word in (b"__asan_init", b"__tsan_init")):
             self.skipTest("a sanitizer needs memory of its own")
         table = numpy.arange(30 << 20, dtype="<f4").reshape(-1, 64)  # 120 MiB

@@ -1,9 +1,9 @@
-// dies_in_mpi.cpp -- a rank that is killed when all ranks are in MPI_Init.
+// dies_in_mpi.cpp -- a rank that dies once all ranks have called MPI_Init.
 #include <mpi.h>
 #include <signal.h>
 
 int main(int argc, char** argv) {
-  // Returns when every rank has called it: what others did before is done.
+  // Returns once every rank has called it, so their earlier work is done.
   MPI_Init(&argc, &argv);
   return raise(SIGKILL);
 }

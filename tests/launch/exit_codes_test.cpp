@@ -1,4 +1,4 @@
-// exit_codes_test.cpp -- the number for each Code, as docs/errors.md has it.
+// exit_codes_test.cpp -- the exit code of each Code, compared with docs/errors.md.
 #include "launch/exit_codes.hpp"
 
 #include <gtest/gtest.h>
@@ -44,13 +44,13 @@ TEST(ExitCodes, EachCodeHasTheDocumentedNumber) {
   }
 }
 
-TEST(ExitCodes, AFailureThatEveryRankSeesIsToldByRankZeroAlone) {
+TEST(ExitCodes, OnlyRankLocalFailuresAreReportedByOtherRanks) {
   for (const Code code : {Code::invalid_argument, Code::not_found, Code::failed_precondition,
                           Code::unavailable, Code::deadline_exceeded, Code::permission_denied}) {
-    EXPECT_FALSE(own_failure(code)) << to_string(code);
+    EXPECT_FALSE(is_rank_local(code)) << to_string(code);
   }
   for (const Code code : {Code::internal, Code::resource_exhausted, Code::data_loss, Code::unknown}) {
-    EXPECT_TRUE(own_failure(code)) << to_string(code);
+    EXPECT_TRUE(is_rank_local(code)) << to_string(code);
   }
 }
 

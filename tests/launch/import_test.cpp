@@ -1,4 +1,4 @@
-// import_test.cpp -- a program restores what `capstan checkpoint import` and `reshard` have made.
+// import_test.cpp -- a program restores checkpoints of `capstan checkpoint import` and `reshard`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ struct Program {
   std::optional<std::int64_t> step;
 };
 
-TEST(Import, AProgramTakesTheVariableByItsName) {
+TEST(Import, ProgramRestoresVariableByName) {
   const io::TemporaryFolder folder;
   const auto file = write_npy(folder, table_of(5, 2));
   const std::vector<Optimizer> optimizers{
@@ -79,7 +79,7 @@ TEST(Import, AProgramTakesTheVariableByItsName) {
     EXPECT_EQ(program.step, 3);
     EXPECT_EQ(program.table.pull(), table_of(5, 2));
     EXPECT_EQ(program.head.pull(), (std::vector<float>{7, 7, 7}));
-    // A first push changes it as it changes a new variable of these values.
+    // The first push has the same effect as on a new variable with these values.
     Program fresh(optimizer, folder.path() / "none");
     fresh.table.assign(table_of(5, 2));
     const std::vector<float> gradient(10, 0.5F);
@@ -91,7 +91,7 @@ TEST(Import, AProgramTakesTheVariableByItsName) {
   }
 }
 
-TEST(Import, SlotsOfAnotherOptimizerAreRefused) {
+TEST(Import, RejectsSlotsOfAnotherOptimizer) {
   const io::TemporaryFolder folder;
   const auto file = write_npy(folder, table_of(5, 2));
   import_from(
@@ -101,7 +101,7 @@ TEST(Import, SlotsOfAnotherOptimizerAreRefused) {
       HasSubstr("was trained with sgd(imported) there, adam("));
 }
 
-TEST(Reshard, AProgramRestoresAnyNumberOfParts) {
+TEST(Reshard, ProgramRestoresAnyNumberOfParts) {
   const io::TemporaryFolder folder;
   const auto file = write_npy(folder, table_of(5, 2));
   import_from({.verb = Verb::import_file,

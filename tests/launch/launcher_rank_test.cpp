@@ -1,4 +1,4 @@
-// launcher_rank_test.cpp -- the rank from each launcher's variable.
+// launcher_rank_test.cpp -- the rank from the variable of each launcher.
 #include "launch/launcher_rank.hpp"
 
 #include <gtest/gtest.h>
@@ -27,13 +27,13 @@ TEST_F(LauncherRank, ReadsEachLaunchersVariable) {
   }
 }
 
-TEST_F(LauncherRank, MpirunInsideASlurmJobBeatsSlurm) {
+TEST_F(LauncherRank, PrefersMpirunOverSlurm) {
   ::setenv("SLURM_PROCID", "0", 1);
   ::setenv("OMPI_COMM_WORLD_RANK", "5", 1);
   EXPECT_EQ(launcher_rank(), 5);
 }
 
-TEST_F(LauncherRank, PassesOverWhatIsNoRank) {
+TEST_F(LauncherRank, IgnoresMalformedRanks) {
   for (const char* text : {"", "x", "-1", "3x"}) {
     ::setenv("PMI_RANK", text, 1);
     ::setenv("PMIX_RANK", "2", 1);

@@ -1,4 +1,4 @@
-// make_checkpoint.cpp -- a checkpoint as a job writes it, of arrays that a script of the tests chose.
+// make_checkpoint.cpp -- writes a checkpoint as a job does, from arrays that a test script describes.
 //
 //   make_checkpoint DIR < description.json
 //
@@ -7,9 +7,9 @@
 //              "file": "raw bytes"}],
 //  "base": "checkpoint-00000010", "changed": {"w": [3, 4]}}
 //
-// The last two for an increment. The folder of the checkpoint is printed.
+// The last two are for an increment. Prints the directory of the checkpoint.
 //
-// Rows are cut evenly; shard i has seen 1000 + i steps.
+// Rows are divided evenly; shard i has 1000 + i steps.
 #include <fstream>
 #include <iostream>
 #include <map>

@@ -1,4 +1,4 @@
-// new_checkpoint_test.cpp -- a checkpoint of a subcommand, in a directory that is replaced meanwhile.
+// new_checkpoint_test.cpp -- a checkpoint in a directory that is replaced while it is written.
 #include "launch/checkpoint/new_checkpoint.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace capstan::launch::checkpoint {
 namespace {
 
-TEST(NewCheckpoint, PublishesAndRemovesNothingInADirectoryThatReplacedItsOwn) {
+TEST(NewCheckpoint, LeavesADirectoryThatReplacedItsOwnUntouched) {
   const io::TemporaryFolder parent;
   const auto run = parent.path() / "run", unfinished = run / "checkpoint-00000001.tmp";
   constexpr std::array<float, 3> kValues{1, 2, 3};
@@ -27,7 +27,7 @@ TEST(NewCheckpoint, PublishesAndRemovesNothingInADirectoryThatReplacedItsOwn) {
   EXPECT_FALSE(std::filesystem::exists(run / "checkpoint-00000001"));
 }
 
-TEST(NewCheckpoint, RemovesWhatWasNotPublished) {
+TEST(NewCheckpoint, DestructorRemovesUnpublishedFiles) {
   const io::TemporaryFolder parent;
   const auto run = parent.path() / "run";
   { const NewCheckpoint checkpoint(run, 1, /*force=*/false); }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the `capstan` program and looks at exit codes and texts. Arguments: program, source directory, mpiexec."""
+"""Runs the `capstan` program and checks exit codes and output. Arguments: program, source directory, mpiexec."""
 # Tests: io/hdf5/version.cpp
 # Tests: launch/failure.cpp
 # Tests: launch/main.cpp
@@ -37,7 +37,7 @@ class Program(unittest.TestCase):
             self.assertIn(text, done.stderr)
         self.assertEqual(done.stderr.count("capstan: "), 1, done.stderr)
 
-    def test_settings_shows_values_with_their_origin(self):
+    def test_settings_prints_values_and_origins(self):
         with tempfile.TemporaryDirectory() as folder:
             config = pathlib.Path(folder, "run.toml")
             config.write_text("[kge]\nepochs = 9\ndim = 1\n")
@@ -49,7 +49,7 @@ class Program(unittest.TestCase):
         self.assertIn("push-ring-bytes = 8MiB  (from: default)", done.stdout)
         self.assertIn("CAPSTAN_PUSH_RING_BYTES", done.stdout)
 
-    def test_docs_settings_md_is_what_the_program_prints(self):
+    def test_docs_settings_md_equals_the_output(self):
         done = run("settings", "--markdown", env={"CAPSTAN_DIM": "3"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(done.stdout.count("\n"), 20)
@@ -105,7 +105,7 @@ class Program(unittest.TestCase):
             self.refused(done, code, "thrown by the test")
         self.assertIn("--resume", run("train", "kge", env={"CAPSTAN_TEST_THROW": "14"}).stderr)
 
-    def test_what_every_rank_sees_is_told_by_rank_zero(self):
+    def test_rank_zero_reports_common_failures(self):
         for variable in ("PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"):
             done = run("train", "kge", "--dims", "3", env={variable: "1"})
             self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", ""))
@@ -113,7 +113,7 @@ class Program(unittest.TestCase):
         own = run("train", "kge", env={"PMI_RANK": "1", "CAPSTAN_TEST_THROW": "13"})
         self.refused(own, 3, "capstan: rank 1: thrown by the test")
 
-    def test_under_mpirun_the_message_comes_once(self):
+    def test_prints_one_message_under_mpirun(self):
         for _ in range(3):
             done = run("train", "kge", "--dims", "3", ranks=3)
             self.assertEqual(done.returncode, 2, done.stderr)

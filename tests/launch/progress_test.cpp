@@ -1,4 +1,4 @@
-// progress_test.cpp -- the display against a string and a clock that the test moves.
+// progress_test.cpp -- the display with a string sink and a fake clock.
 #include "launch/progress.hpp"
 
 #include <gmock/gmock.h>
@@ -30,13 +30,13 @@ class ProgressTest : public testing::Test {
   Progress make_of_bytes(std::string_view label) {
     return Progress(sink_, {.unit = "bytes", .label = label}, [this] { return now_; });
   }
-  /// What was written since the last call.
+  /// Output since the last call.
   std::string written() {
     std::string text = sink_.str();
     sink_.str("");
     return text;
   }
-  /// What a terminal would show: erased lines are gone.
+  /// Text that a terminal would show, without erased lines.
   static std::string visible(const std::string& text) {
     const auto erased = text.rfind("\r\x1b[K");
     return erased == std::string::npos ? text : text.substr(erased + 4);
@@ -48,7 +48,7 @@ class ProgressTest : public testing::Test {
   Progress::Time now_{1000h};
 };
 
-TEST_F(ProgressTest, TheBarShowsEpochRateLossAndTimeLeft) {
+TEST_F(ProgressTest, BarShowsEpochRateLossAndTimeLeft) {
   Progress progress = make(true);
   progress.update({.epoch = 3, .epochs = 20, .done = 0, .total = 100'000, .loss = NAN});
   EXPECT_THAT(visible(written()),
@@ -63,7 +63,7 @@ TEST_F(ProgressTest, TheBarShowsEpochRateLossAndTimeLeft) {
   EXPECT_EQ(bar, std::string(bar.size() / 2, '#') + std::string(bar.size() - bar.size() / 2, '.'));
 }
 
-TEST_F(ProgressTest, TheBarIsRedrawnAtMostTenTimesASecond) {
+TEST_F(ProgressTest, RedrawsBarAtMostTenTimesPerSecond) {
   Progress progress = make(true);
   int drawn = 0;
   for (int ms = 0; ms < 1000; ++ms, pass(1ms)) {
@@ -73,7 +73,7 @@ TEST_F(ProgressTest, TheBarIsRedrawnAtMostTenTimesASecond) {
   EXPECT_EQ(drawn, 10);
 }
 
-TEST_F(ProgressTest, TheBarFitsTheTerminal) {
+TEST_F(ProgressTest, BarFitsTheTerminal) {
   for (const std::size_t width : {1, 10, 40, 60, 80, 200}) {
     Progress progress = make(true, width);
     written();
@@ -84,7 +84,7 @@ TEST_F(ProgressTest, TheBarFitsTheTerminal) {
   }
 }
 
-TEST_F(ProgressTest, ALogGetsALineEveryFewSecondsAndNoControlCharacters) {
+TEST_F(ProgressTest, LogGetsPlainLinesAtIntervals) {
   Progress progress = make(false);
   std::string all;
   for (int second = 0; second <= 12; ++second, pass(1s)) {
@@ -96,7 +96,7 @@ TEST_F(ProgressTest, ALogGetsALineEveryFewSecondsAndNoControlCharacters) {
             "epoch 1/2  50%  100 triples/s  loss 0.5000  10.0 s left\n");
 }
 
-TEST_F(ProgressTest, WorkWithoutEpochsHasALabel) {
+TEST_F(ProgressTest, LabelReplacesEpochAndLoss) {
   Progress progress = make_of_bytes("verify");
   for (int second = 0; second <= 6; ++second, pass(1s)) {
     progress.update({.done = second * 1'000'000'000LL, .total = 10'000'000'000LL});
@@ -104,7 +104,7 @@ TEST_F(ProgressTest, WorkWithoutEpochsHasALabel) {
   EXPECT_EQ(written(), "verify  50%  1.00G bytes/s  5.0 s left\n");
 }
 
-TEST_F(ProgressTest, TheRateIsThatOfTheLastSeconds) {
+TEST_F(ProgressTest, RateCoversRecentSeconds) {
   Progress progress = make(false);
   std::int64_t done = 0;
   for (int second = 0; second <= 60; ++second, pass(1s)) {
@@ -115,7 +115,7 @@ TEST_F(ProgressTest, TheRateIsThatOfTheLastSeconds) {
   EXPECT_THAT(text.substr(text.rfind("epoch")), HasSubstr(" 10 triples/s"));
 }
 
-TEST_F(ProgressTest, AResumedRunDoesNotCountWhatWasDoneBefore) {
+TEST_F(ProgressTest, RateOfResumedRunExcludesEarlierExamples) {
   Progress progress = make(false);
   progress.update({.epoch = 11, .epochs = 20, .done = 1'000'000, .total = 2'000'000, .loss = 1});
   pass(5s);
@@ -126,7 +126,7 @@ TEST_F(ProgressTest, AResumedRunDoesNotCountWhatWasDoneBefore) {
   EXPECT_THAT(written(), HasSubstr("1000 triples in 10.0 s, 100 triples/s"));
 }
 
-TEST_F(ProgressTest, TheLastLineReplacesTheBar) {
+TEST_F(ProgressTest, FinishReplacesTheBar) {
   Progress progress = make(true);
   progress.update({.epoch = 1, .epochs = 2, .done = 0, .total = 10'000, .loss = 2});
   pass(90s);
@@ -139,13 +139,13 @@ TEST_F(ProgressTest, TheLastLineReplacesTheBar) {
   EXPECT_EQ(written(), "");
 }
 
-TEST_F(ProgressTest, NothingIsPrintedByARunThatNeverStarted) {
+TEST_F(ProgressTest, PrintsNothingWithoutUpdate) {
   { Progress progress = make(true); }
   { Progress progress = make(false); }
   EXPECT_EQ(written(), "");
 }
 
-TEST_F(ProgressTest, ClearMakesRoomAndTheNextUpdateDrawsAgain) {
+TEST_F(ProgressTest, UpdateRedrawsAfterClear) {
   Progress progress = make(true);
   progress.update({.epoch = 1, .epochs = 1, .done = 1, .total = 2, .loss = 0});
   written();
@@ -157,7 +157,7 @@ TEST_F(ProgressTest, ClearMakesRoomAndTheNextUpdateDrawsAgain) {
   EXPECT_THAT(written(), HasSubstr("epoch 1/1"));
 }
 
-TEST_F(ProgressTest, AnUnfinishedBarLeavesTheCursorOnANewLine) {
+TEST_F(ProgressTest, DestructorEndsTheLineOfTheBar) {
   {
     Progress progress = make(true);
     progress.update({.epoch = 1, .epochs = 1, .done = 1, .total = 2, .loss = 0});
@@ -166,7 +166,7 @@ TEST_F(ProgressTest, AnUnfinishedBarLeavesTheCursorOnANewLine) {
   EXPECT_EQ(written(), "\n");
 }
 
-TEST_F(ProgressTest, OddStatesDoNotBreakIt) {
+TEST_F(ProgressTest, HandlesInconsistentStates) {
   Progress progress = make(true);
   for (const ProgressState& state :
        {ProgressState{}, ProgressState{.done = 10, .total = 5}, ProgressState{.done = -1, .total = 5},
@@ -178,7 +178,7 @@ TEST_F(ProgressTest, OddStatesDoNotBreakIt) {
   }
 }
 
-TEST(ProgressText, TimesAndCountsAreShort) {
+TEST(ProgressText, FormatsTimesAndCounts) {
   const std::vector<std::pair<std::chrono::milliseconds, std::string>> times{
       {0ms, "0.0 s"},     {3'240ms, "3.2 s"},      {59'949ms, "59.9 s"}, {59'950ms, "1:00 min"},
       {245s, "4:05 min"}, {3'599'600ms, "1:00 h"}, {3'600s, "1:00 h"},   {150min, "2:30 h"}};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`capstan run` on one host: the command that it prints, roles, signals, time-out, exit codes, and that nothing stays behind."""
+"""`capstan run` on one host: the command that it prints, roles, signals, timeout, exit codes and orphaned processes."""
 # Tests: launch/run/options.cpp
 # Tests: launch/run/run.cpp
 # Tests: launch/run/supervise.cpp
@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import CAPSTAN, MPIEXEC, TRAINS, JobTest, main, train
 
 USAGE, TIMED_OUT, REQUEUE = 2, 124, 85  # docs/errors.md
-# A rank that says who it is and waits for SIGUSR1, which ends it with 85.
+# A rank that prints its roles and waits for SIGUSR1, on which it exits with 85.
 WAITS = 'trap "exit 85" USR1; echo "ready $CAPSTAN_PS $CAPSTAN_WORKERS" >&2; while :; do sleep 0.05; done'
 
 
@@ -37,16 +37,16 @@ class Start(RunTest):
         self.assertRegex(job.stdout, rf"^CAPSTAN_PS=2 CAPSTAN_WORKERS=3 {MPIEXEC} .*-n 6 .*touch \S+/started\n$")
         self.assertFalse((self.folder / "started").exists())
 
-    def test_it_trains(self):
+    def test_trains(self):
         program = train(self.graph(), "--summary", self.folder / "summary.json", epochs=60)
         job = self.run_job("--ps", 1, "--workers", 2, program=program)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         cluster = self.summary()["cluster"]
         self.assertEqual((cluster["ps"], cluster["workers"]), (1, 2))
         self.assertRegex(job.stderr, r"^capstan run: CAPSTAN_PS=1 CAPSTAN_WORKERS=2 ")
-        self.assertRegex(self.end_line(job), r"^capstan run: the job ended after \d+\.\d s with exit code 0: done$")
+        self.assertRegex(self.end_line(job), r"^capstan run: the job ended after \d+\.\d s with exit code 0: success$")
 
-    def test_what_it_prints_is_what_it_runs(self):
+    def test_dry_run_prints_the_command_that_runs(self):
         program = ["sh", "-c", "echo \"it's $CAPSTAN_PS\""]
         printed = self.run_job("--dry-run", "--ps", 1, "--workers", 1, program=program)
         self.assertEqual(self.exit_code(printed), 0, printed.stderr)
@@ -60,25 +60,25 @@ class Start(RunTest):
         job = self.run_job("--launcher", "local", program=["sh", "-c", 'echo "$PPID"; exit 3'])
         self.assertEqual(self.exit_code(job), 3, job.stderr)
         self.assertEqual(job.stdout, f"{job.command.pid}\n")
-        self.assertIn("exit code 3: the machine said no", self.end_line(job))
+        self.assertIn("with exit code 3: ", self.end_line(job))
 
 
 class Ends(RunTest):
-    def test_the_exit_code_is_the_jobs(self):
+    def test_returns_the_exit_code_of_the_job(self):
         job = self.run_job("--workers", 1, program=["sh", "-c", '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" != 0 ] || exit 5'])
         self.assertEqual(self.exit_code(job), 5, job.stderr)
-        self.assertIn("exit code 5: a checkpoint is damaged", self.end_line(job))
+        self.assertIn("with exit code 5: ", self.end_line(job))
 
-    def test_a_signal_is_handed_on(self):
+    def test_forwards_a_signal(self):
         for words, ranks in ((("--launcher", "local"), 1), (("--workers", 1), 3)):
             with self.subTest(words=words):
                 job = self.run_job(*words, program=["sh", "-c", WAITS])
                 self.wait_for_ready(job, ranks)
                 os.kill(job.command.pid, signal.SIGUSR1)
                 self.assertEqual(self.exit_code(job), REQUEUE, job.stderr)
-                self.assertIn("exit code 85: not done; a checkpoint is saved", self.end_line(job))
+                self.assertIn("with exit code 85: ", self.end_line(job))
 
-    def test_told_to_end(self):
+    def test_termination_signals(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.subTest(signal=number):
                 job = self.run_job("--workers", 1, program=["sh", "-c", WAITS])
@@ -86,8 +86,8 @@ class Ends(RunTest):
                 os.kill(job.command.pid, number)
                 self.assertNotEqual(self.exit_code(job), 0, job.stderr)
 
-    def test_a_job_that_was_told_to_end_never_exits_with_0(self):
-        # In place of a launcher that exits with 0 when it is interrupted before its ranks have started.
+    def test_never_exits_with_0_after_a_termination_signal(self):
+        # Simulates a launcher that exits with 0 if it is interrupted before its ranks have started.
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.subTest(signal=number):
                 job = self.run_job("--launcher", "local", program=["sh", "-c", 'trap "exit 0" INT TERM HUP; ' + WAITS.partition(";")[2]])
@@ -96,36 +96,36 @@ class Ends(RunTest):
                 self.assertEqual(self.exit_code(job), 128 + number, job.stderr)
                 self.assertIn(f"signal {int(number)}", self.end_line(job))
 
-    def test_control_c_comes_once(self):
+    def test_control_c_is_delivered_once(self):
         job = self.run_job("--launcher", "local", program=["sh", "-c", 'trap "echo caught; exit 9" INT; ' + WAITS.partition(";")[2]])
         self.wait_for_ready(job, 1)
         job.press_control_c()
         self.assertEqual(self.exit_code(job), 9, job.stderr)
         self.assertEqual(job.stdout, "caught\n")
 
-    def test_the_time_is_over(self):
+    def test_timeout(self):
         begin = time.monotonic()
         job = self.run_job("--timeout", "1s", "--workers", 1, program=["sh", "-c", WAITS])
         self.assertEqual(self.exit_code(job), TIMED_OUT, job.stderr)
         self.assertGreater(time.monotonic() - begin, 1)
-        self.assertIn("had its --timeout of 1 s", job.stderr)
-        self.assertIn("exit code 124: the --timeout was over", self.end_line(job))
+        self.assertIn("--timeout of 1 s", job.stderr)
+        self.assertIn("with exit code 124: ", self.end_line(job))
 
-    def test_the_time_is_over_and_it_does_not_care(self):
+    def test_timeout_of_a_job_that_ignores_sigterm(self):
         begin = time.monotonic()
-        # What is ignored is so from the start, for the program too, and capstan run waits for its signals.
+        # The program inherits the ignored signals; `capstan run` still receives its own through sigtimedwait.
         job = self.start(["sh", "-c", 'trap "" TERM INT HUP; exec "$0" "$@"', CAPSTAN, "run", "--timeout", "500ms", "--launcher",
                           "local", "--", "sh", "-c", "while :; do sleep 0.05; done"])
         self.assertEqual(self.exit_code(job), TIMED_OUT, job.stderr)
         self.assertGreater(time.monotonic() - begin, 10)
-        self.assertIn("was told to end and has not: it is killed", job.stderr)
+        self.assertIn("sending SIGKILL", job.stderr)
 
-    def test_nothing_stays_behind(self):
+    def test_kills_orphans(self):
         job = self.run_job("--launcher", "local", program=["sh", "-c", "setsid sleep 600 & exit 0"])
         self.assertEqual(self.exit_code(job), 0, job.stderr)
-        self.assertIn("the launcher left 1 process on this host, which had to be killed", job.stderr)
+        self.assertIn("killed 1 process that the launcher left", job.stderr)
 
-    def test_it_is_killed_itself(self):
+    def test_job_ends_if_capstan_run_is_killed(self):
         job = self.run_job("--ps", 1, "--workers", 1, program=train(self.graph(), "--eval-every", 10, epochs=1_000_000))
         self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
         job.signal_launcher(signal.SIGKILL)
@@ -142,29 +142,29 @@ class BadInput(RunTest):
         self.assertEqual(job.stderr.count("capstan: "), 1, job.stderr)
 
     def test_the_command_line(self):
-        self.refused("run what? The program stands behind a --", words=[])
-        self.refused("run what?", words=["--workers", 2, "--"])
+        self.refused("run: no program, expected one after --", words=[])
+        self.refused("run: no program", words=["--workers", 2, "--"])
         self.refused('capstan run -- prog', words=["--workers", 2, "prog"])
         self.refused("--worker: there is no such option; did you mean --workers?", words=["--worker", 2, "--", "prog"])
         self.refused("--workers", "not \"none\"", words=["--workers", "none", "--", "prog"])
         self.refused("--launcher ssh: expected mpirun, srun or local", words=["--launcher", "ssh", "--", "prog"])
-        self.refused('--timeout must be', 'not "10"', words=["--timeout", 10, "--", "prog"])
+        self.refused('--timeout: expected', 'found "10"', words=["--timeout", 10, "--", "prog"])
         self.refused("CAPSTAN_ROLES is set", words=["--ps", 1, "--", "prog"], env={"CAPSTAN_ROLES": "ps:1,worker:*"})
 
-    def test_what_is_not_there(self):
+    def test_missing_files(self):
         self.refused("--hosts /nowhere/hosts: No such file", words=["--hosts", "/nowhere/hosts", "--", "prog"])
-        self.refused("there is no /nowhere/mpirun here", "--launcher local", words=["--mpirun", "/nowhere/mpirun", "--", "prog"])
-        self.refused("true --version says", "expected Open MPI or MPICH", words=["--mpirun", "true", "--", "prog"])
-        self.refused("this is no Slurm job", words=["--launcher", "srun", "--", "prog"])
+        self.refused("/nowhere/mpirun not found", "--launcher local", words=["--mpirun", "/nowhere/mpirun", "--", "prog"])
+        self.refused("true --version: ", "expected Open MPI or MPICH", words=["--mpirun", "true", "--", "prog"])
+        self.refused("--launcher srun: not in a Slurm job", words=["--launcher", "srun", "--", "prog"])
         job = self.start([CAPSTAN, "run", "--launcher", "local", "--", "/nowhere/program"])
         self.assertEqual(self.exit_code(job), USAGE, job.stderr)
-        self.assertIn("capstan: /nowhere/program cannot be started: No such file or directory", job.stderr)
+        self.assertIn("capstan: cannot start /nowhere/program: No such file or directory", job.stderr)
 
-    def test_inside_of_a_job(self):
+    def test_rejects_being_a_rank(self):
         job = self.start([CAPSTAN, "run", "--", "prog"], ranks=3)
         self.assertEqual(self.exit_code(job), USAGE, job.stderr)
-        self.assertIn("this is one of 3 ranks already", job.stderr)
-        self.refused("this is one of 4 ranks already", words=["--", "prog"],
+        self.assertIn("started as one of 3 ranks", job.stderr)
+        self.refused("started as one of 4 ranks", words=["--", "prog"],
                      env={"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"})
 
 

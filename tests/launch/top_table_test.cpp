@@ -1,4 +1,4 @@
-// top_table_test.cpp -- the table of `capstan top`, of figures that were made up.
+// top_table_test.cpp -- the table of `capstan top` for made-up metrics.
 #include "launch/top_table.hpp"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ json worker(int index, bool lost) {
           {"behind", index == 0 ? json(nullptr) : json(3)}};
 }
 
-json figures(int workers = 2) {
+json metrics(int workers = 2) {
   const json calls{{"rows_per_second", 25'000}, {"bytes_per_second", 3.2e6}, {"p50", 4e-7}, {"p99", 1.28e-6}};
   json all{{"elapsed", 75},
            {"seconds", 1},
@@ -66,8 +66,8 @@ json figures(int workers = 2) {
   return all;
 }
 
-TEST(TopTable, HasTheJobThePsAndTheWorkers) {
-  const std::string text = top_table(figures(), {});
+TEST(TopTable, ShowsJobPsAndWorkers) {
+  const std::string text = top_table(metrics(), {});
   EXPECT_THAT(text, HasSubstr("up 1:15 min   2 workers, 1 ps   lost: 1 workers, 0 ps\n"));
   EXPECT_THAT(
       text, HasSubstr("functions: 500/s, 3.0k ended, 16 queued, 4 with workers, 0 wait; p50 520us, p99 1ms"));
@@ -80,19 +80,19 @@ TEST(TopTable, HasTheJobThePsAndTheWorkers) {
   EXPECT_THAT(text, Not(HasSubstr("hottest")));
 }
 
-TEST(TopTable, FitsItsScreen) {
-  const std::string text = top_table(figures(100), {.width = 60, .lines = 24});
+TEST(TopTable, FitsTheScreen) {
+  const std::string text = top_table(metrics(100), {.width = 60, .lines = 24});
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 23);
-  EXPECT_THAT(text, EndsWith("lines more; capstan top --once has all\n"));
+  EXPECT_THAT(text, EndsWith("more lines; capstan top --once prints all\n"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LT(line.size(), 60U);
 }
 
-TEST(TopTable, RatesAreFreshWhenTheyAreOfSeconds) {
+TEST(TopTable, RatesAreFreshIfTheyCoverSeconds) {
   EXPECT_TRUE(has_fresh_rates({{"elapsed", 100}, {"seconds", 1.0}}));
-  EXPECT_TRUE(has_fresh_rates({{"elapsed", 2}, {"seconds", 2.0}})) << "the job is young";
-  EXPECT_FALSE(has_fresh_rates({{"elapsed", 100}, {"seconds", 100.0}})) << "of all the time";
-  EXPECT_FALSE(has_fresh_rates({{"elapsed", 0}, {"seconds", 0}})) << "nobody has looked yet";
+  EXPECT_TRUE(has_fresh_rates({{"elapsed", 2}, {"seconds", 2.0}})) << "the job just started";
+  EXPECT_FALSE(has_fresh_rates({{"elapsed", 100}, {"seconds", 100.0}})) << "covers the complete job";
+  EXPECT_FALSE(has_fresh_rates({{"elapsed", 0}, {"seconds", 0}})) << "no sample yet";
 }
 
 }  // namespace

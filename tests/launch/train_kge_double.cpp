@@ -1,5 +1,5 @@
-// train_kge_double.cpp -- in place of the training, and of what connects ranks: shows the settings it was
-// given, or fails as the test asks.
+// train_kge_double.cpp -- test double of the training and of run_show_transports(): prints its settings or
+// throws as the test requests.
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
@@ -13,7 +13,7 @@
 namespace capstan {
 
 int run_train_kge(const Settings& settings, int argc, char** argv) {
-  // CAPSTAN_TEST_THROW is the number of a Code; -1 throws what is not an Error.
+  // CAPSTAN_TEST_THROW is the number of a Code; -1 throws an exception other than Error.
   if (const char* code = std::getenv("CAPSTAN_TEST_THROW")) {
     if (std::atoi(code) < 0) throw std::runtime_error("thrown by the test");
     throw Error(static_cast<Code>(std::atoi(code)), "thrown by the test");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`capstan settings --transports`: what it says is what ranks found that connected, alone and under mpirun."""
+"""`capstan settings --transports`: the routes that ranks find by connecting, alone and under mpirun."""
 import pathlib
 import re
 import subprocess
@@ -9,7 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import CAPSTAN, HOST, JobTest, main
 
 WITHOUT_SHARED_MEMORY = {"UCX_TLS": "tcp,self"}
-# Whatever this machine's adapters are: without tcp alone the answers below would be others on a cluster.
+# Excludes adapters, so that the results are the same on a cluster.
 NO_ADAPTERS = {"UCX_TLS": "tcp,self,sysv,posix"}
 
 
@@ -21,7 +21,7 @@ class Transports(JobTest):
         return job.stdout
 
     def paragraph(self, text, kind):
-        """The lines below "ps on this host", as {label: what it says}, "" being the first line's own."""
+        """The paragraph "ps on this host" as {label: text}; the label of the first line is ""."""
         lines = text.partition(f"ps on {kind} host")[2].splitlines()
         found = {"": lines[0].strip()}
         for line in lines[1:]:
@@ -46,27 +46,27 @@ class Transports(JobTest):
         self.assertRegex(text, r"\n  shared memory +none\n")
 
     def test_alone(self):
-        way = self.here()
-        self.assertRegex(way[""], r"^mapped memory; calls over tcp/\S+$")
-        self.assertEqual(way["--require-transport"], "mapped and rdma accept it")
-        way = self.here("--window", "am")
-        self.assertRegex(way[""], r"^active messages over tcp/\S+$")
-        self.assertEqual((way["reason"], way["--require-transport"]), ("--window am", "mapped and rdma refuse it"))
-        way = self.here("--window", "rma")
-        self.assertRegex(way[""], r"^emulated remote memory access over tcp/\S+$")
-        way = self.here(env=WITHOUT_SHARED_MEMORY)
-        self.assertRegex(way[""], r"^active messages over tcp/\S+$")
-        self.assertIn("UCX_TLS lacks sysv and posix", way["reason"])
+        route = self.here()
+        self.assertRegex(route[""], r"^mapped memory; calls over tcp/\S+$")
+        self.assertEqual(route["--require-transport"], "mapped and rdma accept it")
+        route = self.here("--window", "am")
+        self.assertRegex(route[""], r"^active messages over tcp/\S+$")
+        self.assertEqual((route["reason"], route["--require-transport"]), ("--window am", "mapped and rdma refuse it"))
+        route = self.here("--window", "rma")
+        self.assertRegex(route[""], r"^emulated remote memory access over tcp/\S+$")
+        route = self.here(env=WITHOUT_SHARED_MEMORY)
+        self.assertRegex(route[""], r"^active messages over tcp/\S+$")
+        self.assertIn("UCX_TLS lacks sysv and posix", route["reason"])
 
-    def test_alone_what_another_host_would_get(self):
+    def test_alone_predicts_another_host(self):
         only_loopback = {**NO_ADAPTERS, "UCX_NET_DEVICES": "lo"}
-        way = self.paragraph(self.show(env=only_loopback), "another")
-        self.assertEqual(way[""], "no way")
-        self.assertIn("UCX_NET_DEVICES", way["reason"])
-        way = self.paragraph(self.show("--window", "mapped"), "another")
-        self.assertEqual(way[""], "no way")
+        route = self.paragraph(self.show(env=only_loopback), "another")
+        self.assertEqual(route[""], "unreachable")
+        self.assertIn("UCX_NET_DEVICES", route["reason"])
+        route = self.paragraph(self.show("--window", "mapped"), "another")
+        self.assertEqual(route[""], "unreachable")
 
-    def test_a_full_dev_shm_is_named_with_the_size_needed_and_the_size_free(self):
+    def test_full_dev_shm(self):
         small = 'mount -t tmpfs -o size=64k tmpfs /dev/shm || exit 77; exec "$@"'
         command = ["unshare", "-m", "sh", "-c", small, "sh"]
         if subprocess.run([*command, "true"], capture_output=True).returncode != 0:
@@ -81,45 +81,45 @@ class Transports(JobTest):
         self.assertEqual(size, 64 << 10)
         self.assertGreater(needed, 1 << 20)
 
-    def test_alone_what_does_not_work_is_an_error(self):
+    def test_alone_errors(self):
         self.show("--window", "mapped", env=WITHOUT_SHARED_MEMORY, code=4)
         self.assertIn("capstan: memory of a second process on this host cannot be mapped", self.said)
-        self.assertEqual(self.here(env={"UCX_TLS": "posix,self"}, code=3)[""], "no way")
-        self.assertIn("capstan: UCX does not reach", self.said)
+        self.assertEqual(self.here(env={"UCX_TLS": "posix,self"}, code=3)[""], "unreachable")
+        self.assertIn("capstan: UCX cannot connect", self.said)
         self.assertEqual(self.here("--window", "am", "--require-transport", "rdma", code=2)["reason"], "--window am")
         self.assertIn("capstan: --require-transport=rdma refuses", self.said)
 
-    def assert_everybody(self, way, ps, workers):
-        """The coordinator's and every worker's way to every ps, in one line."""
+    def assert_all_routes(self, route, ps, workers):
+        """One line lists the routes from the coordinator and every worker to every ps."""
         clients = ["coordinator 0", *(f"worker {number}" for number in range(workers))]
-        ways = [f"{client} on {HOST} -> ps {number} on {HOST}" for client in clients for number in range(ps)]
-        self.assertEqual(way["ways"], f"{len(ways)}: {', '.join(ways)}")
+        routes = [f"{client} on {HOST} -> ps {number} on {HOST}" for client in clients for number in range(ps)]
+        self.assertEqual(route["ways"], f"{len(routes)}: {', '.join(routes)}")
 
     def test_under_mpirun(self):
         text = self.show("--ps", 2, ranks=5)
         self.assertEqual((text.count("UCX "), text.count("ps on ")), (1, 1), text)
         self.assertIn("1 coordinator, 2 ps, 2 workers, --window auto", text)
-        way = self.paragraph(text, "this")
-        self.assertRegex(way[""], r"^mapped memory; calls over tcp/\S+$")
-        self.assert_everybody(way, ps=2, workers=2)
+        route = self.paragraph(text, "this")
+        self.assertRegex(route[""], r"^mapped memory; calls over tcp/\S+$")
+        self.assert_all_routes(route, ps=2, workers=2)
 
     def test_under_mpirun_by_messages(self):
-        way = self.here("--window", "am", ranks=3)
-        self.assertRegex(way[""], r"^active messages over tcp/\S+$")
-        self.assertEqual(way["reason"], "--window am")
-        self.assert_everybody(way, ps=1, workers=1)
+        route = self.here("--window", "am", ranks=3)
+        self.assertRegex(route[""], r"^active messages over tcp/\S+$")
+        self.assertEqual(route["reason"], "--window am")
+        self.assert_all_routes(route, ps=1, workers=1)
 
     def test_under_mpirun_without_shared_memory(self):
-        way = self.here("--ps", 1, ranks=4, env=WITHOUT_SHARED_MEMORY)
-        self.assertRegex(way[""], r"^active messages over tcp/\S+$")
-        self.assertIn("UCX_TLS lacks sysv and posix", way["reason"])
-        self.assert_everybody(way, ps=1, workers=2)
+        route = self.here("--ps", 1, ranks=4, env=WITHOUT_SHARED_MEMORY)
+        self.assertRegex(route[""], r"^active messages over tcp/\S+$")
+        self.assertIn("UCX_TLS lacks sysv and posix", route["reason"])
+        self.assert_all_routes(route, ps=1, workers=2)
 
-    def test_under_mpirun_what_does_not_work_is_an_error(self):
-        way = self.here("--window", "am", "--require-transport", "mapped", ranks=3, code=2)
-        self.assertEqual(way["reason"], "--window am")
+    def test_under_mpirun_errors(self):
+        route = self.here("--window", "am", "--require-transport", "mapped", ranks=3, code=2)
+        self.assertEqual(route["reason"], "--window am")
         self.assertEqual(self.said.count("capstan: --require-transport=mapped refuses"), 1, self.said)
-        self.assertEqual(self.here(ranks=3, env={"UCX_TLS": "posix,self"}, code=4)[""], "no way")
+        self.assertEqual(self.here(ranks=3, env={"UCX_TLS": "posix,self"}, code=4)[""], "unreachable")
         self.assertIn("capstan: ps 0 ", self.said)
 
 

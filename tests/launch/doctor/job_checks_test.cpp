@@ -21,14 +21,14 @@ Verdict binding_of(const std::vector<RankFacts>& facts) {
   return findings.size() == 1 ? findings[0].verdict : Verdict::skip;
 }
 
-TEST(JobChecks, HostsKeepTheOrderOfTheirRanks) {
-  const auto hosts = by_host({rank_on("b"), rank_on("a"), rank_on("b")});
+TEST(JobChecks, GroupsRanksByHostInRankOrder) {
+  const auto hosts = group_by_host({rank_on("b"), rank_on("a"), rank_on("b")});
   ASSERT_EQ(hosts.size(), 2u);
   EXPECT_EQ(hosts[0].host, "b");
   EXPECT_THAT(hosts[0].ranks, ElementsAre(0, 2));
 }
 
-TEST(JobChecks, FactsTravelWhole) {
+TEST(JobChecks, FactsSurviveSerialization) {
   RankFacts facts = rank_on("n1", {2, 5});
   facts.port = 4711;
   const auto got = from_bytes<RankFacts>(to_bytes(facts));
@@ -37,7 +37,7 @@ TEST(JobChecks, FactsTravelWhole) {
   EXPECT_EQ(got.port, 4711);
 }
 
-TEST(JobChecks, AnotherBinaryFails) {
+TEST(JobChecks, FailsIfBinariesDiffer) {
   std::vector<RankFacts> facts{rank_on("n1"), rank_on("n1"), rank_on("n2")};
   EXPECT_EQ(judge_binary(facts).verdict, Verdict::pass);
   facts[2].binary = 8;
@@ -47,16 +47,16 @@ TEST(JobChecks, AnotherBinaryFails) {
   EXPECT_EQ(judge_binary({rank_on("n1")}).verdict, Verdict::skip);
 }
 
-TEST(JobChecks, IpcNamespacesCountOnOneHostOnly) {
+TEST(JobChecks, ComparesIpcNamespacesWithinAHost) {
   std::vector<RankFacts> facts{rank_on("n1"), rank_on("n1"), rank_on("n2")};
-  facts[2].ipc_namespace = 6;  // of another host, where the number means nothing
+  facts[2].ipc_namespace = 6;  // of another host, so not comparable
   EXPECT_EQ(judge_ipc(facts).verdict, Verdict::pass);
   facts[1].ipc_namespace = 6;
   EXPECT_EQ(judge_ipc(facts).verdict, Verdict::warn);
   EXPECT_EQ(judge_ipc({rank_on("n1"), rank_on("n2")}).verdict, Verdict::skip);
 }
 
-TEST(JobChecks, BindingIsJudgedByHost) {
+TEST(JobChecks, JudgesBindingPerHost) {
   EXPECT_EQ(binding_of({rank_on("n1"), rank_on("n1")}), Verdict::pass);                  // not bound
   EXPECT_EQ(binding_of({rank_on("n1", {0, 1}), rank_on("n1", {2, 3})}), Verdict::pass);  // bound apart
   EXPECT_EQ(binding_of({rank_on("n1", {0}), rank_on("n1", {1})}), Verdict::warn);        // to one core each
@@ -68,7 +68,7 @@ TEST(JobChecks, BindingIsJudgedByHost) {
               HasSubstr("2 ranks are bound to core 1"));
 }
 
-TEST(JobChecks, ClocksMayDifferByWhatTheQuestionTook) {
+TEST(JobChecks, SubtractsRoundTripFromClockSkew) {
   EXPECT_EQ(judge_clocks({}).verdict, Verdict::skip);
   EXPECT_EQ(judge_clocks({{"n2", 0.01, 0.001}, {"n3", -0.4, 0.001}}).verdict, Verdict::pass);
   EXPECT_EQ(judge_clocks({{"n2", 0.01, 0.001}, {"n3", -3.0, 0.001}}).verdict, Verdict::warn);

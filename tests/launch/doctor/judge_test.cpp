@@ -1,11 +1,10 @@
-// judge_test.cpp -- what the checks make of what was read: versions, limits, launchers, time left, GPUs,
-// folders.
+// judge_test.cpp -- verdicts on made-up versions, limits, launchers, time left, GPUs and directories.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
-#include "launch/doctor/checkpoint_folder.hpp"
+#include "launch/doctor/checkpoint_directory.hpp"
 #include "launch/doctor/gpu.hpp"
 #include "launch/doctor/host_names.hpp"
 #include "launch/doctor/launchers.hpp"
@@ -30,7 +29,7 @@ constexpr std::uint64_t kGiB = 1 << 30;
     EXPECT_FALSE(found.seen.empty());                                            \
   } while (false)
 
-TEST(Versions, AreComparedAsFarAsBothGo) {
+TEST(Versions, ComparesCommonComponents) {
   EXPECT_VERDICT(pass, judge_versions("1.13", "1.13.1"));
   EXPECT_VERDICT(pass, judge_versions("1.10.8", "1.10.8"));
   EXPECT_VERDICT(warn, judge_versions("1.10.8", "1.10.7"));
@@ -39,7 +38,7 @@ TEST(Versions, AreComparedAsFarAsBothGo) {
   EXPECT_VERDICT(fail, judge_versions("1.13", ""));
 }
 
-TEST(Versions, MpiOfAnotherFamilyFails) {
+TEST(Versions, FailsForAnotherMpiImplementation) {
   constexpr const char* kOpenMpi = "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4";
   constexpr const char* kMpich = "MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr  7 12:34:45 CDT 2022\n";
   EXPECT_VERDICT(pass, judge_mpi("Open MPI 4.1.4", kOpenMpi));
@@ -50,14 +49,14 @@ TEST(Versions, MpiOfAnotherFamilyFails) {
   EXPECT_VERDICT(fail, judge_mpi("Open MPI 4.0.2", kMpich));
 }
 
-TEST(Memlock, IsAsLargeAsWhatIsThereNeeds) {
+TEST(Memlock, AdapterNeedsUnlimited) {
   EXPECT_VERDICT(pass, judge_memlock(kUnlimited, true));
   EXPECT_VERDICT(fail, judge_memlock(8 * kMiB, true));
   EXPECT_VERDICT(pass, judge_memlock(8 * kMiB, false));
   EXPECT_VERDICT(warn, judge_memlock(64 * 1024, false));
 }
 
-TEST(OpenFiles, TheHardLimitCounts) {
+TEST(OpenFiles, JudgesTheHardLimit) {
   EXPECT_VERDICT(pass, judge_open_files(1024, kUnlimited, 4));
   EXPECT_VERDICT(pass, judge_open_files(64, 4096, 1000));
   EXPECT_VERDICT(warn, judge_open_files(1024, 1024, 900));
@@ -65,26 +64,26 @@ TEST(OpenFiles, TheHardLimitCounts) {
   EXPECT_VERDICT(fail, judge_open_files(50, 50, 1));
 }
 
-TEST(SharedMemory, AContainersDefaultWarns) {
+TEST(SharedMemory, WarnsForContainerDefault) {
   EXPECT_VERDICT(fail, judge_shared_memory(std::nullopt));
   EXPECT_VERDICT(fail, judge_shared_memory(Space{kGiB, kMiB}));
   EXPECT_VERDICT(warn, judge_shared_memory(Space{64 * kMiB, 64 * kMiB}));
   EXPECT_VERDICT(pass, judge_shared_memory(Space{8 * kGiB, 7 * kGiB}));
 }
 
-TEST(Sysv, SegmentsAreCountedAndMeasured) {
-  // What Linux has when nobody has changed it.
+TEST(Sysv, JudgesSizeAndNumberOfSegments) {
+  // Defaults of Linux.
   EXPECT_VERDICT(pass, judge_sysv({18446744073692774399u, 18446744073692774399u, 4096, 3}));
   EXPECT_THAT(judge_sysv({18446744073692774399u, 18446744073692774399u, 4096, 3}).seen,
-              HasSubstr("unlimited a segment (shmmax), unlimited in all (shmall), 3 of 4096"));
+              HasSubstr("unlimited per segment (shmmax), unlimited in total (shmall), 3 of 4096"));
   EXPECT_VERDICT(fail, judge_sysv({32 * kMiB, kUnlimited, 4096, 0}));
   EXPECT_VERDICT(warn, judge_sysv({512 * kMiB, kUnlimited, 4096, 0}));
-  EXPECT_VERDICT(fail, judge_sysv({kUnlimited, 1024, 4096, 0}));  // 4 MiB in all
+  EXPECT_VERDICT(fail, judge_sysv({kUnlimited, 1024, 4096, 0}));  // 4 MiB in total
   EXPECT_VERDICT(fail, judge_sysv({kUnlimited, kUnlimited, 4096, 4096}));
   EXPECT_VERDICT(warn, judge_sysv({kUnlimited, kUnlimited, 4096, 4000}));
 }
 
-TEST(HugePages, OfSharedMemoryCount) {
+TEST(HugePages, WarnsIfDisabledForSharedMemory) {
   EXPECT_VERDICT(
       warn, judge_huge_pages("always [madvise] never", "always within_size advise [never] deny force", 0));
   EXPECT_VERDICT(
@@ -92,33 +91,33 @@ TEST(HugePages, OfSharedMemoryCount) {
   EXPECT_VERDICT(warn, judge_huge_pages("", "", 0));
 }
 
-TEST(Ptrace, ZeroLetsCmaWork) {
+TEST(Ptrace, WarnsIfScopeBlocksCma) {
   EXPECT_VERDICT(pass, judge_ptrace(std::nullopt));
   EXPECT_VERDICT(pass, judge_ptrace(0));
   EXPECT_VERDICT(warn, judge_ptrace(1));
 }
 
-TEST(Ranks, TheSingletonTrapIsSeen) {
+TEST(Ranks, DetectsSingletonWorlds) {
   EXPECT_VERDICT(skip, judge_ranks(std::nullopt, std::nullopt));
-  EXPECT_VERDICT(pass, judge_ranks(Launched{"PMI_SIZE", 4}, 4));
-  EXPECT_VERDICT(pass, judge_ranks(Launched{"SLURM_STEP_NUM_TASKS", 1}, std::nullopt));
-  EXPECT_VERDICT(fail, judge_ranks(Launched{"OMPI_COMM_WORLD_SIZE", 4}, 1));
-  EXPECT_VERDICT(fail, judge_ranks(Launched{"SLURM_STEP_NUM_TASKS", 4}, std::nullopt));
-  EXPECT_VERDICT(fail, judge_ranks(Launched{"PMI_SIZE", 4}, 2));
-  EXPECT_THAT(judge_ranks(Launched{"PMI_SIZE", 4}, 1).mend, HasSubstr("--mpi=pmix"));
+  EXPECT_VERDICT(pass, judge_ranks(LauncherSize{"PMI_SIZE", 4}, 4));
+  EXPECT_VERDICT(pass, judge_ranks(LauncherSize{"SLURM_STEP_NUM_TASKS", 1}, std::nullopt));
+  EXPECT_VERDICT(fail, judge_ranks(LauncherSize{"OMPI_COMM_WORLD_SIZE", 4}, 1));
+  EXPECT_VERDICT(fail, judge_ranks(LauncherSize{"SLURM_STEP_NUM_TASKS", 4}, std::nullopt));
+  EXPECT_VERDICT(fail, judge_ranks(LauncherSize{"PMI_SIZE", 4}, 2));
+  EXPECT_THAT(judge_ranks(LauncherSize{"PMI_SIZE", 4}, 1).mend, HasSubstr("--mpi=pmix"));
 }
 
-TEST(Ranks, AStepOfSlurmWithoutPmiCounts) {
+TEST(Ranks, DetectsSlurmStepWithoutPmi) {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"}) ::unsetenv(name);
   ::setenv("SLURM_STEP_NUM_TASKS", "3", 1);
-  ASSERT_TRUE(launched_by().has_value());
-  EXPECT_EQ(launched_by()->ranks, 3);
+  ASSERT_TRUE(launcher_size().has_value());
+  EXPECT_EQ(launcher_size()->ranks, 3);
   ::setenv("SLURM_STEP_NUM_TASKS", "many", 1);
-  EXPECT_FALSE(launched_by().has_value());
+  EXPECT_FALSE(launcher_size().has_value());
   ::unsetenv("SLURM_STEP_NUM_TASKS");
 }
 
-TEST(TimeLeft, LittleWarns) {
+TEST(TimeLeft, WarnsIfLittleIsLeft) {
   const auto judge = [](int left) { return judge_time_left("7", {.known = true, .left = seconds(left)}); };
   EXPECT_VERDICT(pass, judge(7200));
   EXPECT_THAT(judge(7265).seen, HasSubstr("2 h 01 min left (squeue)"));
@@ -127,95 +126,97 @@ TEST(TimeLeft, LittleWarns) {
   EXPECT_VERDICT(skip, judge_time_left("7", {}));
 }
 
-TEST(Gpus, AreToldOfOrSkipped) {
+TEST(Gpus, JudgesDriverDevicesAndNccl) {
   EXPECT_VERDICT(skip, judge_gpus({}));
   EXPECT_VERDICT(fail, judge_gpus({.driver = true, .failure = "cuInit: CUDA error 999"}));
   EXPECT_VERDICT(warn, judge_gpus({.driver = true, .cuda = 12040}));
   EXPECT_VERDICT(pass, judge_gpus({.driver = true, .cuda = 12040, .devices = {"A"}}));
   EXPECT_VERDICT(warn, judge_gpus({.driver = true, .cuda = 12040, .devices = {"A", "A"}}));
-  const Finding both = judge_gpus({.driver = true, .cuda = 12040, .nccl = 22005, .devices = {"A", "A"}});
-  EXPECT_VERDICT(pass, both);
-  EXPECT_THAT(both.seen, HasSubstr("(CUDA 12.4), NCCL 2.20.5"));
+  const Finding combine = judge_gpus({.driver = true, .cuda = 12040, .nccl = 22005, .devices = {"A", "A"}});
+  EXPECT_VERDICT(pass, combine);
+  EXPECT_THAT(combine.seen, HasSubstr("(CUDA 12.4), NCCL 2.20.5"));
 }
 
-FolderLook good_folder() {
-  return {.folder = "/run",
-          .tried = "/run",
+DirectoryProbe good_directory() {
+  return {.directory = "/run",
+          .probed = "/run",
           .file_system = "lustre",
           .free_bytes = 10 * kGiB,
           .bytes_per_second = 1e9};
 }
 
-TEST(CheckpointFolder, IsJudgedByWhatWasTried) {
-  EXPECT_VERDICT(pass, judge_folder(good_folder()));
-  FolderLook look = good_folder();
-  look.cannot_write = "open: Read-only file system";
-  EXPECT_VERDICT(fail, judge_folder(look));
-  look = good_folder();
-  look.tried = "/";
-  EXPECT_VERDICT(warn, judge_folder(look));
-  look = good_folder();
-  look.file_system = "tmpfs";
-  EXPECT_VERDICT(warn, judge_folder(look));
-  look = good_folder();
-  look.cannot_lock = "No locks available";
-  EXPECT_VERDICT(warn, judge_folder(look));
-  EXPECT_THAT(judge_folder(look).mend, HasSubstr("HDF5_USE_FILE_LOCKING"));
-  look = good_folder();
-  look.free_bytes = 5 * kMiB;
-  EXPECT_VERDICT(warn, judge_folder(look));
-  look = good_folder();
-  look.bytes_per_second = 1e6;
-  EXPECT_VERDICT(warn, judge_folder(look));
+TEST(CheckpointDirectory, JudgesProbeResults) {
+  EXPECT_VERDICT(pass, judge_directory(good_directory()));
+  DirectoryProbe probe = good_directory();
+  probe.cannot_write = "open: Read-only file system";
+  EXPECT_VERDICT(fail, judge_directory(probe));
+  probe = good_directory();
+  probe.probed = "/";
+  EXPECT_VERDICT(warn, judge_directory(probe));
+  probe = good_directory();
+  probe.file_system = "tmpfs";
+  EXPECT_VERDICT(warn, judge_directory(probe));
+  probe = good_directory();
+  probe.cannot_lock = "No locks available";
+  EXPECT_VERDICT(warn, judge_directory(probe));
+  EXPECT_THAT(judge_directory(probe).mend, HasSubstr("HDF5_USE_FILE_LOCKING"));
+  probe = good_directory();
+  probe.free_bytes = 5 * kMiB;
+  EXPECT_VERDICT(warn, judge_directory(probe));
+  probe = good_directory();
+  probe.bytes_per_second = 1e6;
+  EXPECT_VERDICT(warn, judge_directory(probe));
 }
 
-TEST(CheckpointFolder, IsToBeTheSameOnAllHosts) {
-  EXPECT_VERDICT(skip, judge_shared_folder("", 2, {}, ""));
-  EXPECT_VERDICT(skip, judge_shared_folder("/run", 1, {}, ""));
-  EXPECT_VERDICT(skip, judge_shared_folder("/run", 2, {}, "open: Permission denied"));
-  EXPECT_VERDICT(pass, judge_shared_folder("/run", 2, {}, ""));
-  EXPECT_VERDICT(fail, judge_shared_folder("/run", 3, {"n2"}, ""));
+TEST(CheckpointDirectory, FailsIfAHostDoesNotSeeIt) {
+  EXPECT_VERDICT(skip, judge_shared_directory("", 2, {}, ""));
+  EXPECT_VERDICT(skip, judge_shared_directory("/run", 1, {}, ""));
+  EXPECT_VERDICT(skip, judge_shared_directory("/run", 2, {}, "open: Permission denied"));
+  EXPECT_VERDICT(pass, judge_shared_directory("/run", 2, {}, ""));
+  EXPECT_VERDICT(fail, judge_shared_directory("/run", 3, {"n2"}, ""));
 }
 
-TEST(CheckpointFolder, FileSystemsHaveNames) {
+TEST(CheckpointDirectory, NamesFileSystems) {
   EXPECT_EQ(file_system_name(0x6969), "nfs");
   EXPECT_EQ(file_system_name(0x0BD00BD0), "lustre");
   EXPECT_EQ(file_system_name(0x1234), "0x1234");
 }
 
-TEST(HostName, NeedsAnAddress) {
+TEST(HostName, WarnsWithoutAddress) {
   EXPECT_VERDICT(warn, judge_host_name("n1", {}));
   EXPECT_VERDICT(pass, judge_host_name("n1", {"10.0.0.1"}));
   EXPECT_THAT(judge_host_name("n1", {"127.0.1.1"}).seen, HasSubstr("no other host"));
 }
 
-TEST(Ports, AHostThatIsNotReachedFails) {
-  EXPECT_VERDICT(skip, judge_knocks({}));
-  EXPECT_VERDICT(pass, judge_knocks({{"n1", "n2"}, {"n2", "n1"}}));
-  // The first interface may be a bridge of containers, which no other host reaches.
-  EXPECT_VERDICT(pass, judge_knocks({{"n1", "n2", "", "172.17.0.1, port 5: no answer"}}));
-  const Finding unnamed = judge_knocks({{"n1", "n2"}, {"n2", "n1", "the name n1 is unknown"}});
+TEST(Ports, FailsForUnreachableHost) {
+  EXPECT_VERDICT(skip, judge_connections({}));
+  EXPECT_VERDICT(pass, judge_connections({{"n1", "n2"}, {"n2", "n1"}}));
+  // The first interface may be a container bridge, which no other host can reach.
+  EXPECT_VERDICT(pass, judge_connections({{"n1", "n2", "", "172.17.0.1, port 5: no answer"}}));
+  const Finding unnamed = judge_connections({{"n1", "n2"}, {"n2", "n1", "the name n1 is unknown"}});
   EXPECT_VERDICT(warn, unnamed);
   EXPECT_THAT(unnamed.seen,
-              HasSubstr("1 of 2 connections between hosts: n2 -> n1: the name n1 is unknown, though"));
-  EXPECT_VERDICT(fail, judge_knocks({{"n1", "n2", "the name n2 is unknown"},
-                                     {"n2", "n1", "no answer from 10.0.0.1", "no answer from 10.0.0.1"}}));
+              HasSubstr("1 of 2 connections between hosts failed: n2 -> n1: the name n1 is unknown"));
+  EXPECT_VERDICT(fail,
+                 judge_connections({{"n1", "n2", "the name n2 is unknown"},
+                                    {"n2", "n1", "no answer from 10.0.0.1", "no answer from 10.0.0.1"}}));
 }
 
-TEST(Ports, ADoorwayIsReachedAndAClosedOneIsNot) {
+TEST(Ports, ConnectsToListenerButNotToClosedPort) {
   int closed = 0;
   {
-    const Doorway door;
-    const Knock good = knock("here", {"localhost", "127.0.0.1", door.port()});
-    EXPECT_EQ(good.by_name + good.by_address, "");
-    const Knock unnamed = knock("here", {"no-such-host.invalid", "127.0.0.1", door.port()});
-    EXPECT_EQ(unnamed.by_address, "");
-    EXPECT_NE(unnamed.by_name, "");
-    closed = door.port();
+    const Listener listener;
+    const ConnectionAttempt good = attempt_connection("here", {"localhost", "127.0.0.1", listener.port()});
+    EXPECT_EQ(good.name_error + good.address_error, "");
+    const ConnectionAttempt unnamed =
+        attempt_connection("here", {"no-such-host.invalid", "127.0.0.1", listener.port()});
+    EXPECT_EQ(unnamed.address_error, "");
+    EXPECT_NE(unnamed.name_error, "");
+    closed = listener.port();
   }
-  const Knock refused = knock("here", {"localhost", "127.0.0.1", closed});
-  EXPECT_THAT(refused.by_name, HasSubstr("refused"));
-  EXPECT_THAT(refused.by_address, HasSubstr("refused"));
+  const ConnectionAttempt refused = attempt_connection("here", {"localhost", "127.0.0.1", closed});
+  EXPECT_THAT(refused.name_error, HasSubstr("refused"));
+  EXPECT_THAT(refused.address_error, HasSubstr("refused"));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// pair_test.cpp -- who tries whom, and what is made of it; machines with adapters, which few have, are judged
-// as well.
+// pair_test.cpp -- selection of pairs and verdicts on them, including made-up machines with adapters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,47 +17,47 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-TEST(PairPlan, EveryoneIsMetByFew) {
-  EXPECT_THAT(further_on(0, 1), IsEmpty());
-  EXPECT_THAT(further_on(1, 3), ElementsAre(2, 0));
-  EXPECT_THAT(further_on(0, 8), SizeIs(7));
-  EXPECT_THAT(further_on(90, 100), ElementsAre(91, 92, 94, 98, 6, 22, 54));
+TEST(PairPlan, LimitsNumberOfNeighbors) {
+  EXPECT_THAT(ring_neighbors(0, 1), IsEmpty());
+  EXPECT_THAT(ring_neighbors(1, 3), ElementsAre(2, 0));
+  EXPECT_THAT(ring_neighbors(0, 8), SizeIs(7));
+  EXPECT_THAT(ring_neighbors(90, 100), ElementsAre(91, 92, 94, 98, 6, 22, 54));
 }
 
 TEST(PairPlan, OnlyTheLowerRankConnects) {
-  EXPECT_THAT(connects_to(0, 3), ElementsAre(1, 2));
-  EXPECT_THAT(connects_to(1, 3), ElementsAre(2));
-  EXPECT_THAT(connects_to(2, 3), IsEmpty());
+  EXPECT_THAT(connect_targets(0, 3), ElementsAre(1, 2));
+  EXPECT_THAT(connect_targets(1, 3), ElementsAre(2));
+  EXPECT_THAT(connect_targets(2, 3), IsEmpty());
   for (const int count : {2, 8, 9, 12, 100}) {
     std::set<int> met;
     std::set<Pair> pairs;
     for (int self = 0; self < count; ++self) {
-      for (const int other : connects_to(self, count)) {
+      for (const int other : connect_targets(self, count)) {
         EXPECT_GT(other, self);
         EXPECT_TRUE(pairs.emplace(self, other).second);
         met.insert({self, other});
       }
-      for (const int other : further_on(self, count))
-        EXPECT_EQ(connects_to(std::min(self, other), count).empty(), false) << self << " of " << count;
+      for (const int other : ring_neighbors(self, count))
+        EXPECT_EQ(connect_targets(std::min(self, other), count).empty(), false) << self << " of " << count;
     }
     EXPECT_THAT(met, SizeIs(static_cast<std::size_t>(count)));
   }
 }
 
-TEST(PairPlan, EachClassIsStoodFor) {
-  EXPECT_THAT(standing_for_all({"a"}), IsEmpty());
-  EXPECT_THAT(standing_for_all({"a", "a", "a"}), ElementsAre(Pair(0, 1)));
-  EXPECT_THAT(standing_for_all({"a", "b"}), ElementsAre(Pair(0, 1)));
-  EXPECT_THAT(standing_for_all({"a", "b", "a", "b"}), ElementsAre(Pair(0, 2), Pair(1, 3), Pair(0, 1)));
-  EXPECT_THAT(standing_for_all({"a", "b", "c"}), ElementsAre(Pair(0, 1), Pair(1, 2), Pair(0, 2)));
+TEST(PairPlan, SelectsRepresentativePairs) {
+  EXPECT_THAT(representative_pairs({"a"}), IsEmpty());
+  EXPECT_THAT(representative_pairs({"a", "a", "a"}), ElementsAre(Pair(0, 1)));
+  EXPECT_THAT(representative_pairs({"a", "b"}), ElementsAre(Pair(0, 1)));
+  EXPECT_THAT(representative_pairs({"a", "b", "a", "b"}), ElementsAre(Pair(0, 2), Pair(1, 3), Pair(0, 1)));
+  EXPECT_THAT(representative_pairs({"a", "b", "c"}), ElementsAre(Pair(0, 1), Pair(1, 2), Pair(0, 2)));
 }
 
-TEST(PairPlan, NoRankIsTwiceInARound) {
+TEST(PairPlan, RoundsAreDisjoint) {
   std::vector<std::string> hosts;
   for (int rank = 0; rank < 30; ++rank) hosts.push_back("n" + std::to_string(rank % 7));
-  const auto pairs = standing_for_all(hosts);
+  const auto pairs = representative_pairs(hosts);
   EXPECT_THAT(pairs, SizeIs(14));
-  const auto rounds = in_rounds(pairs);
+  const auto rounds = disjoint_rounds(pairs);
   EXPECT_LE(rounds.size(), 4u);
   std::multiset<Pair> all;
   for (const auto& round : rounds) {
@@ -92,7 +91,7 @@ Verdict verdict_of(const std::vector<Finding>& findings) {
   return findings.empty() ? Verdict::pass : findings[0].verdict;
 }
 
-TEST(Links, OfOneKindAreOneFinding) {
+TEST(Links, GroupsLinksByKind) {
   const auto findings = judge_links({mapped(0, 1), messages(0, 2, "n2"), mapped(2, 3)}, false);
   ASSERT_THAT(findings, SizeIs(2));
   EXPECT_THAT(findings[0].seen,
@@ -101,7 +100,7 @@ TEST(Links, OfOneKindAreOneFinding) {
               HasSubstr("other host: active messages over tcp/eth0 (1 pair, first rank 0 -> 2)"));
 }
 
-TEST(Links, AreJudgedByWhatTheHostsCould) {
+TEST(Links, WarnsIfAFasterPathIsPossible) {
   EXPECT_EQ(verdict_of(judge_links({}, false)), Verdict::skip);
   EXPECT_EQ(verdict_of(judge_links({mapped(0, 1)}, true)), Verdict::pass);
   EXPECT_EQ(verdict_of(judge_links({messages(0, 1, "n1")}, false)), Verdict::warn);
@@ -114,41 +113,41 @@ TEST(Links, AreJudgedByWhatTheHostsCould) {
   EXPECT_THAT(judge_links({none}, true)[0].seen, AllOf(HasSubstr("n1 -> n2"), HasSubstr("does not answer")));
 }
 
-TEST(Probes, EmulationWarnsWhereNothingIsMapped) {
-  EXPECT_EQ(verdict_of(judge_probes({})), Verdict::skip);
-  EXPECT_EQ(verdict_of(judge_probes({{rdma(0, 1), true, 0.01}})), Verdict::pass);
-  EXPECT_EQ(verdict_of(judge_probes({{mapped(0, 1), false, 200}})), Verdict::pass);
-  EXPECT_EQ(verdict_of(judge_probes({{messages(0, 1, "n2"), false, 200}})), Verdict::warn);
-  // One of a kind that did not end stands for all.
-  EXPECT_EQ(verdict_of(judge_probes({{messages(0, 1, "n2"), true, 1}, {messages(2, 3, "n2"), false, 200}})),
-            Verdict::warn);
+TEST(RmaProbes, EmulatedRmaWarnsUnlessMapped) {
+  EXPECT_EQ(verdict_of(judge_rma_probes({})), Verdict::skip);
+  EXPECT_EQ(verdict_of(judge_rma_probes({{rdma(0, 1), true, 0.01}})), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_rma_probes({{mapped(0, 1), false, 200}})), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_rma_probes({{messages(0, 1, "n2"), false, 200}})), Verdict::warn);
+  // A probe that did not complete stands for its kind.
+  EXPECT_EQ(
+      verdict_of(judge_rma_probes({{messages(0, 1, "n2"), true, 1}, {messages(2, 3, "n2"), false, 200}})),
+      Verdict::warn);
 }
 
-TEST(Speeds, AreComparedWithTheOwnCopyOrTheLink) {
+TEST(Speeds, ComparesWithMemcpyOrLinkRate) {
   EXPECT_EQ(verdict_of(judge_speeds({})), Verdict::skip);
   EXPECT_EQ(verdict_of(judge_speeds({{mapped(0, 1), 20e-6, 9e9, 10e9, 0}})), Verdict::pass);
   EXPECT_EQ(verdict_of(judge_speeds({{mapped(0, 1), 20e-6, 1e9, 10e9, 0}})), Verdict::warn);
   EXPECT_EQ(verdict_of(judge_speeds({{mapped(0, 1), 900e-6, 9e9, 10e9, 0}})), Verdict::warn);
-  // 10 Gbit/s are 1.25 GB/s.
+  // 10 Gbit/s equals 1.25 GB/s.
   EXPECT_EQ(verdict_of(judge_speeds({{messages(0, 1, "n2"), 50e-6, 1.1e9, 10e9, 10}})), Verdict::pass);
   EXPECT_EQ(verdict_of(judge_speeds({{messages(0, 1, "n2"), 50e-6, 0.1e9, 10e9, 10}})), Verdict::warn);
   EXPECT_EQ(verdict_of(judge_speeds({{messages(0, 1, "n2"), 50e-6, 0.1e9, 10e9, 0}})), Verdict::pass);
   EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})), Verdict::pass);
   EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 2e-6, 3e9, 10e9, 200}})), Verdict::warn);
   EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 25e-6, 23e9, 10e9, 200}})), Verdict::warn);
-  EXPECT_THAT(
-      judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})[0].seen,
-      AllOf(HasSubstr("latency 2 us"), HasSubstr("bandwidth 23 GB/s"), HasSubstr("rate in /sys: 25 GB/s")));
+  EXPECT_THAT(judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})[0].seen,
+              AllOf(HasSubstr("latency 2 us"), HasSubstr("bandwidth 23 GB/s"), HasSubstr("/sys: 25 GB/s")));
 }
 
-TEST(Speeds, TheSlowestOfAKindIsTold) {
+TEST(Speeds, ReportsSlowestPairOfAKind) {
   const auto findings =
       judge_speeds({{mapped(0, 1), 20e-6, 9e9, 10e9, 0}, {mapped(4, 5), 20e-6, 8e9, 10e9, 0}});
   ASSERT_THAT(findings, SizeIs(1));
   EXPECT_THAT(findings[0].seen, HasSubstr("rank 4 -> 5"));
 }
 
-TEST(Speeds, OfEveryPairGoIntoJson) {
+TEST(Speeds, JsonHasAllPairs) {
   Speed failed{messages(2, 3, "n2")};
   failed.link.failure = "why";
   const nlohmann::json json = measurements({{mapped(0, 1), 20e-6, 9e9, 12e9, 0}, failed});
@@ -160,7 +159,7 @@ TEST(Speeds, OfEveryPairGoIntoJson) {
   EXPECT_FALSE(json[1].contains("latency_us"));
 }
 
-TEST(Links, TravelWhole) {
+TEST(Links, SurviveSerialization) {
   const auto got =
       from_bytes<std::vector<Speed>>(to_bytes(std::vector<Speed>{{rdma(3, 4), 1e-6, 2e9, 3e9, 100}}));
   ASSERT_THAT(got, SizeIs(1));

@@ -1,4 +1,4 @@
-// report_test.cpp -- findings of many ranks become one line each; exit codes; text and JSON.
+// report_test.cpp -- merging of findings, exit codes, text and JSON of the report; running of checks.
 #include "launch/doctor/report.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ Finding of(const char* check, Finding finding) {
   return finding;
 }
 
-/// Three ranks on two hosts: the one on n2 may lock less memory.
+/// Three ranks on two hosts; the rank on n2 has a lower memlock limit.
 Report three_ranks() {
   const Finding good = of("memlock", pass("8 MiB"));
   const Finding bad = of("memlock", warn("64 KiB", "raise it"));
@@ -36,7 +36,7 @@ Report three_ranks() {
   return report;
 }
 
-TEST(Report, EqualFindingsAreOneLine) {
+TEST(Report, MergesEqualFindings) {
   const Report report = three_ranks();
   ASSERT_EQ(report.lines.size(), 3u);
   EXPECT_THAT(report.lines[0].ranks, ElementsAre(0, 1, 2));
@@ -48,22 +48,22 @@ TEST(Report, EqualFindingsAreOneLine) {
                     HasSubstr("2 PASS, 1 WARN, 0 FAIL, 0 SKIP\n")));
 }
 
-TEST(Report, TheHeaviestFindingOfACheckComesFirst) {
+TEST(Report, SortsFindingsOfACheckBySeverity) {
   const std::string text = three_ranks().text();
   EXPECT_LT(text.find("WARN  memlock"), text.find("PASS  memlock"));
   EXPECT_LT(text.find("PASS  mpi"), text.find("WARN  memlock"));
 }
 
-TEST(Report, FindingsThatSayThatTheyAreAlikeAreOneLine) {
+TEST(Report, MergesFindingsWithEqualGroupKeys) {
   Finding one = of("dev-shm", pass("8 GiB, 7 GiB free"));
   Finding other = of("dev-shm", pass("8 GiB, 6 GiB free"));
-  one.alike = other.alike = "8 GiB";
+  one.group_key = other.group_key = "8 GiB";
   Report report{.ranks = 2, .hosts = {"n1", "n2"}};
   report.add({{0, "n1", {one}}, {1, "n2", {other}}});
   EXPECT_THAT(report.text(), AllOf(HasSubstr("7 GiB free [2 ranks on n1, n2]"), Not(HasSubstr("6 GiB"))));
 }
 
-TEST(Report, ManyHostsAreNotAllNamed) {
+TEST(Report, TruncatesLongHostLists) {
   Report report{.ranks = 10, .hosts = {}};
   for (int i = 0; i < 10; ++i) report.hosts.push_back("n" + std::to_string(i));
   std::vector<RankFindings> all;
@@ -84,7 +84,7 @@ TEST(Report, OnlyAFailureChangesTheExitCode) {
   EXPECT_EQ(report.exit_code(), 3);
 }
 
-TEST(Report, JsonSaysTheSame) {
+TEST(Report, JsonHasTheSameContent) {
   const nlohmann::json json = three_ranks().json();
   EXPECT_EQ(json["ranks"], 3);
   EXPECT_EQ(json["exit_code"], 0);
@@ -98,7 +98,7 @@ TEST(Report, JsonSaysTheSame) {
   EXPECT_FALSE(json["checks"][2].contains("mend"));
 }
 
-TEST(Finding, TravelsWhole) {
+TEST(Finding, SurvivesSerialization) {
   const auto got =
       from_bytes<RankFindings>(to_bytes(RankFindings{3, "n1", {of("mpi", warn("seen", "mend"))}}));
   ASSERT_EQ(got.findings.size(), 1u);
@@ -106,14 +106,14 @@ TEST(Finding, TravelsWhole) {
   EXPECT_EQ(got.findings[0].mend, "mend");
 }
 
-TEST(Finding, TheHeavierOfTwoWins) {
-  const Finding finding = both(both(pass("a"), fail("b", "mend b")), warn("c", "mend c"));
+TEST(Finding, CombineKeepsTheMoreSevereVerdict) {
+  const Finding finding = combine(combine(pass("a"), fail("b", "mend b")), warn("c", "mend c"));
   EXPECT_EQ(finding.verdict, Verdict::fail);
   EXPECT_EQ(finding.seen, "a; b; c");
   EXPECT_EQ(finding.mend, "mend b; mend c");
 }
 
-TEST(Finding, BytesAreTold) {
+TEST(Finding, FormatsBytes) {
   EXPECT_EQ(bytes_text(0), "0 bytes");
   EXPECT_EQ(bytes_text(65536), "64 KiB");
   EXPECT_EQ(bytes_text(8u << 20), "8 MiB");
@@ -121,32 +121,32 @@ TEST(Finding, BytesAreTold) {
   EXPECT_EQ(bytes_text(~std::uint64_t{0}), "unlimited");
 }
 
-TEST(Checks, AreListedAndRequiredByName) {
+TEST(Checks, ListsAndValidatesNames) {
   EXPECT_THAT(list_text(), AllOf(HasSubstr("memlock "), HasSubstr("checkpoint-dir "), HasSubstr("ranks ")));
   require_checks({"memlock", "ranks"});
   expect_error(
       Code::invalid_argument,
       "--only memlok: there is no such check, did you mean memlock?; `capstan doctor --list` lists them",
       [] { require_checks({"memlok"}); });
-  EXPECT_TRUE(wanted("mpi", {}));
-  EXPECT_TRUE(wanted("mpi", {"ucx", "mpi"}));
-  EXPECT_FALSE(wanted("mpi", {"ucx"}));
+  EXPECT_TRUE(is_selected("mpi", {}));
+  EXPECT_TRUE(is_selected("mpi", {"ucx", "mpi"}));
+  EXPECT_FALSE(is_selected("mpi", {"ucx"}));
 }
 
-TEST(Checks, OneThatHangsIsGivenUp) {
-  const auto told = std::make_shared<std::promise<void>>();  // the thread outlives the test
-  const Check hangs{"mpi", Scope::process, "", std::chrono::seconds(1), [told](const Request&) {
-                      told->get_future().wait();
+TEST(Checks, FailsIfTheTimeLimitExpires) {
+  const auto release = std::make_shared<std::promise<void>>();  // the thread outlives the test
+  const Check hangs{"mpi", Scope::process, "", std::chrono::seconds(1), [release](const Request&) {
+                      release->get_future().wait();
                       return pass("too late");
                     }};
   const Finding finding = run_check(hangs, {});
-  told->set_value();
+  release->set_value();
   EXPECT_EQ(finding.verdict, Verdict::fail);
   EXPECT_EQ(finding.check, "mpi");
-  EXPECT_THAT(finding.seen, HasSubstr("no answer within 1 s"));
+  EXPECT_THAT(finding.seen, HasSubstr("within 1 s"));
 }
 
-TEST(Checks, OneThatThrowsHasFailed) {
+TEST(Checks, FailsIfTheCheckThrows) {
   const Check throws{"mpi", Scope::process, "", std::chrono::hours(1),
                      [](const Request&) -> Finding { throw Error(Code::internal, "the reason"); }};
   const Finding finding = run_check(throws, {});

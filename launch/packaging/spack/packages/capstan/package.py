@@ -1,4 +1,4 @@
-"""Spack's recipe for Capstan. docs/running.md says how to use it; it was not run where it was written."""
+"""Spack recipe of Capstan; see docs/running.md for its use. Untested: no Spack was available."""
 
 from spack_repo.builtin.build_systems.cmake import CMakePackage
 
@@ -8,12 +8,12 @@ from spack.package import *
 class Capstan(CMakePackage):
     """A parameter-server runtime for supercomputers, on MPI, UCX and HDF5."""
 
-    # There is no archive yet: spack.yaml, beside this, develops the tree that they lie in.
+    # There is no release archive yet: ../../spack.yaml builds the surrounding source tree as a develop package.
     license("Apache-2.0")
     version("0.1.0")
     tags = ["e4s"]
 
-    variant("shared", default=True, description="Build a shared library; without it a static one")
+    variant("shared", default=True, description="Build a shared instead of a static library")
     variant("tests", default=False, description="Build the tests")
 
     depends_on("c", type="build")
@@ -23,7 +23,7 @@ class Capstan(CMakePackage):
     depends_on("pkgconfig", type="build")
 
     depends_on("mpi")
-    # Without the variants a UCX of Spack's has neither RDMA nor threads.
+    # By default, UCX of Spack has neither RDMA nor thread support.
     depends_on("ucx@1.13: +thread_multiple +verbs +rc +ud +dc +mlx5_dv +cma")
     depends_on("hdf5@1.10:")
     depends_on("hwloc@2.1:")
@@ -39,7 +39,7 @@ class Capstan(CMakePackage):
     depends_on("googletest +gmock", when="+tests")
     depends_on("python@3.9:", type=("build", "test"), when="+tests")
 
-    conflicts("%gcc@:11", msg="Capstan is C++20: GCC 12 or newer")
+    conflicts("%gcc@:11", msg="Capstan needs C++20: GCC 12 or newer")
 
     generator("ninja")
 

@@ -1,4 +1,4 @@
-// work.hpp -- a progress bar for reading and writing so many bytes.
+// byte_progress.hpp -- a progress bar for a known number of bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace capstan::launch::checkpoint {
 
-/// Shown while it lives: a bar on a terminal, a line every few seconds elsewhere. `label` is a literal.
-class Work {
+/// Displayed for the lifetime of the object: a bar on a terminal, else a line every 5 s. `label` must outlive
+/// it.
+class ByteProgress {
  public:
-  Work(std::string_view label, std::uint64_t total) : progress_(std::cerr, options(label)) {
+  ByteProgress(std::string_view label, std::uint64_t total) : progress_(std::cerr, options(label)) {
     state_.total = static_cast<std::int64_t>(total);
   }
-  ~Work() { progress_.clear(); }
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
+  ~ByteProgress() { progress_.clear(); }
+  ByteProgress(const ByteProgress&) = delete;
+  ByteProgress& operator=(const ByteProgress&) = delete;
 
-  /// To be given to what does the work; must not outlive this.
+  /// Callback that adds bytes. The object must outlive it.
   io::BytesDone done() {
     return [this](std::uint64_t bytes) {
       state_.done += static_cast<std::int64_t>(bytes);

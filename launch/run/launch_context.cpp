@@ -1,5 +1,5 @@
-// place.cpp -- mpirun, srun, and Slurm's variables.
-#include "launch/run/place.hpp"
+// launch_context.cpp -- queries mpirun and srun, and parses the variables of Slurm.
+#include "launch/run/launch_context.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -19,8 +19,8 @@
 namespace capstan::launch::run {
 namespace {
 
-/// On a login node with a slow file system it may well take a second.
-constexpr std::chrono::seconds kToAnswer{20};
+/// Time limit of `mpirun --version`, which may take a second on a slow file system.
+constexpr std::chrono::seconds kVersionTimeout{20};
 
 int cores_here() {
   cpu_set_t allowed;
@@ -39,34 +39,35 @@ int number_in(const Environment& environment, const std::string& name, int initi
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size() && number > 0) return number;
-  throw Error(Code::invalid_argument, fmt::format("{}=\"{}\": expected a whole number above 0", name, text));
+  throw Error(Code::invalid_argument,
+              fmt::format("{}=\"{}\": expected an integer of at least 1", name, text));
 }
 
-/// Of one component; `suffix` is "" or "_HET_GROUP_1".
+/// Adds the tasks and hosts of one component; `suffix` is "" or "_HET_GROUP_1".
 void add_component(Allocation& job, const Environment& environment, const std::string& suffix) {
   const std::string variable = "SLURM_TASKS_PER_NODE" + suffix;
   const std::string lists = value_in(environment, variable);
   std::vector<int> tasks;
   if (!lists.empty()) tasks = cluster::expand_counts(variable, lists);
-  const int in_all = std::accumulate(tasks.begin(), tasks.end(), 0);
-  const int wanted = number_in(environment, "SLURM_NTASKS" + suffix, in_all);
+  const int total = std::accumulate(tasks.begin(), tasks.end(), 0);
+  const int wanted = number_in(environment, "SLURM_NTASKS" + suffix, total);
   if (wanted < 1) {
     throw Error(
         Code::invalid_argument,
-        fmt::format("this is Slurm job {}, but neither SLURM_NTASKS{} nor {} says how many ranks it has: "
-                    "give sbatch or salloc --ntasks=N",
-                    job.job, suffix, variable));
+        fmt::format("Slurm job {}: neither SLURM_NTASKS{} nor {} is set, expected the number of ranks; pass "
+                    "--ntasks=N to sbatch or salloc",
+                    job.job_id, suffix, variable));
   }
   job.tasks += wanted;
   job.hosts += std::max<int>(1, static_cast<int>(tasks.size()));
   const int most = tasks.empty() ? wanted : *std::max_element(tasks.begin(), tasks.end());
-  job.most_tasks_on_a_host = std::max(job.most_tasks_on_a_host, most);
+  job.max_tasks_per_host = std::max(job.max_tasks_per_host, most);
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-/// "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix", and on a line of its own "specific pmix plugin versions
-/// available: pmix_v4".
+/// Plugins in the output of `srun --mpi=list`: "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix" and a line
+/// "specific pmix plugin versions available: pmix_v4".
 std::vector<std::string> pmi_in(const std::string& text) {
   std::vector<std::string> names;
   std::istringstream words(text);
@@ -103,8 +104,8 @@ std::optional<Mpi> mpi_of(std::string_view text) {
 
 std::optional<Allocation> allocation_of(const Environment& environment) {
   Allocation job;
-  job.job = value_in(environment, "SLURM_JOB_ID");
-  if (job.job.empty()) return std::nullopt;
+  job.job_id = value_in(environment, "SLURM_JOB_ID");
+  if (job.job_id.empty()) return std::nullopt;
   job.hosts = 0;
   job.components = number_in(environment, "SLURM_HET_SIZE", 1);
   job.cpus_per_task = number_in(environment, "SLURM_CPUS_PER_TASK", 0);
@@ -112,30 +113,30 @@ std::optional<Allocation> allocation_of(const Environment& environment) {
     add_component(job, environment, "");
     return job;
   }
-  job.cpus_per_task = 0;  // each component has its own
+  job.cpus_per_task = 0;  // differs between the components
   for (int i = 0; i < job.components; ++i) add_component(job, environment, fmt::format("_HET_GROUP_{}", i));
   return job;
 }
 
-Place look_around(const std::string& mpirun, const Environment& environment) {
-  Place place;
-  place.cores = cores_here();
-  place.root = geteuid() == 0;
-  place.allocation = allocation_of(environment);
-  if (const auto version = command_output({mpirun, "--version"}, kToAnswer, Errors::kept)) {
-    place.mpi = mpi_of(version->text);
-    if (!place.mpi) place.mpirun_says = first_line(version->text);
+LaunchContext detect_launch_context(const std::string& mpirun, const Environment& environment) {
+  LaunchContext context;
+  context.cores = cores_here();
+  context.root = geteuid() == 0;
+  context.allocation = allocation_of(environment);
+  if (const auto version = command_output({mpirun, "--version"}, kVersionTimeout, Errors::kept)) {
+    context.mpi = mpi_of(version->text);
+    if (!context.mpi) context.mpirun_version_line = first_line(version->text);
   }
-  if (place.allocation) {
-    if (const auto list = command_output({"srun", "--mpi=list"}, kToAnswer, Errors::kept)) {
-      place.srun = true;
-      place.pmi = pmi_in(list->text);
+  if (context.allocation) {
+    if (const auto list = command_output({"srun", "--mpi=list"}, kVersionTimeout, Errors::kept)) {
+      context.srun = true;
+      context.pmi = pmi_in(list->text);
     }
   }
   for (const auto& [name, value] : environment) {
-    if (is_forwarded(name)) place.to_forward.push_back(name);
+    if (is_forwarded(name)) context.forwarded_variables.push_back(name);
   }
-  return place;
+  return context;
 }
 
 Environment environment_of(const char* const* variables) {

@@ -1,5 +1,5 @@
-// neighbour.cpp -- the child's side and the parent's.
-#include "launch/neighbour.hpp"
+// peer_process.cpp -- both ends of the probe: the child that serves and the parent that connects.
+#include "launch/peer_process.hpp"
 
 #include <poll.h>
 #include <signal.h>
@@ -21,12 +21,12 @@
 namespace capstan::launch {
 namespace {
 
-constexpr std::uint16_t kQuestion = 1;  // payload: the address to answer to
-constexpr std::uint16_t kAnswer = 2;
-constexpr std::uint64_t kWritten = 0x6e65696768626f72;  // any number that fresh memory does not hold
+constexpr std::uint16_t kRequest = 1;  // payload: the UCX address for the reply
+constexpr std::uint16_t kReply = 2;
+constexpr std::uint64_t kPattern = 0x6e65696768626f72;  // arbitrary, but not a value of fresh memory
 constexpr std::chrono::seconds kTimeout{10};
 
-/// What the child says of itself.
+/// Addresses of the child.
 struct Contact {
   std::vector<std::byte> address;
   std::uint64_t region_address = 0;
@@ -39,14 +39,14 @@ bool closed(int pipe_end) {
   return poll(&fd, 1, 0) > 0;
 }
 
-/// Answers whoever asks, until the parent closes its end.
-void live(int from_parent, int to_parent) {
+/// Replies to requests until the parent closes its end of the pipe.
+void serve(int from_parent, int to_parent) {
   transport::UcxFabric fabric;
   fabric.set_rank(1);
   const auto region = fabric.allocate(4096);
-  std::memcpy(region->memory().data(), &kWritten, sizeof kWritten);
+  std::memcpy(region->memory().data(), &kPattern, sizeof kPattern);
   std::vector<std::byte> answer_to;
-  fabric.on_message(kQuestion, [&](const transport::Message& message) {
+  fabric.on_message(kRequest, [&](const transport::Message& message) {
     answer_to.assign(message.payload.begin(), message.payload.end());
   });
   const transport::RegionKey key = region->key();
@@ -54,16 +54,16 @@ void live(int from_parent, int to_parent) {
   while (!closed(from_parent)) {
     if (fabric.progress() == 0) fabric.wait(std::chrono::milliseconds(20));
     if (answer_to.empty()) continue;
-    fabric.connect(0, "this process", std::exchange(answer_to, {})).send(kAnswer, {});
+    fabric.connect(0, "this process", std::exchange(answer_to, {})).send(kReply, {});
   }
 }
 
 }  // namespace
 
-Neighbour::Neighbour() {
+PeerProcess::PeerProcess() {
   cluster::Pipe up = cluster::open_pipe();
   cluster::Pipe down = cluster::open_pipe();
-  std::fflush(nullptr);  // or both would print what is buffered
+  std::fflush(nullptr);  // or both processes would print the buffered output
   child_ = fork();
   if (child_ < 0) throw call_failed("fork", std::strerror(errno));
   if (child_ == 0) {
@@ -71,9 +71,9 @@ Neighbour::Neighbour() {
     up.read_end.reset();
     down.write_end.reset();
     try {
-      live(down.read_end.get(), up.write_end.get());
+      serve(down.read_end.get(), up.write_end.get());
     } catch (const std::exception&) {
-      _exit(1);  // the parent, which opens UCX in the same way, finds the same and says so
+      _exit(1);  // the parent opens UCX alike, meets the same error and reports it
     }
     _exit(0);
   }
@@ -81,39 +81,40 @@ Neighbour::Neighbour() {
   to_child_ = std::move(down.write_end);
 }
 
-Neighbour::~Neighbour() {
+PeerProcess::~PeerProcess() {
   to_child_.reset();
   from_child_.reset();
   while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
-NeighbourWay Neighbour::try_to_reach(transport::WindowPath path) {
+PeerRoute PeerProcess::probe(transport::WindowPath path) {
   transport::UcxFabric fabric;
   fabric.set_rank(0);
   const auto contact = cluster::receive_value<Contact>(from_child_.get(), transport::deadline_in(kTimeout),
                                                        "the second process on this host");
   transport::Peer& peer = fabric.connect(1, "a second process on this host", contact.address);
   bool answered = false;
-  fabric.on_message(kAnswer, [&](const transport::Message&) { answered = true; });
-  peer.send(kQuestion, {}, fabric.address());
+  fabric.on_message(kReply, [&](const transport::Message&) { answered = true; });
+  peer.send(kRequest, {}, fabric.address());
   transport::progress_until(fabric, transport::deadline_in(kTimeout),
                             [&] { return answered || peer.failed(); });
   if (!answered) {
-    throw Error(Code::internal, "UCX does not reach " + peer.name() +
-                                    ": ps need a network transport (tcp, rc, dc) in UCX_TLS and a device in "
-                                    "UCX_NET_DEVICES, even where their memory is mapped");
+    throw Error(Code::internal,
+                "UCX cannot connect to " + peer.name() +
+                    ": a ps needs a network transport (tcp, rc, dc) in UCX_TLS and a device in "
+                    "UCX_NET_DEVICES, even if its memory is mapped");
   }
   const auto window =
       peer.open_window({contact.region_address, contact.region_length, contact.region_key}, path);
-  NeighbourWay way{window->mapped() != nullptr, peer.has_hardware_rma(), peer.transports()};
-  if (way.mapped) {
+  PeerRoute route{window->mapped() != nullptr, peer.has_hardware_rma(), peer.transports()};
+  if (route.mapped) {
     std::uint64_t word = 0;
     std::memcpy(&word, window->mapped(), sizeof word);
-    if (word != kWritten)
-      throw Error(Code::internal, "the memory of " + peer.name() + " is mapped, and is not its own");
+    if (word != kPattern)
+      throw Error(Code::internal, "mapping the memory of " + peer.name() + " returned other memory");
   }
-  return way;
+  return route;
 }
 
 }  // namespace capstan::launch

@@ -1,5 +1,5 @@
-// place_test.cpp -- what Slurm's variables and `mpirun --version` say.
-#include "launch/run/place.hpp"
+// launch_context_test.cpp -- parsing of Slurm variables and of `mpirun --version`.
+#include "launch/run/launch_context.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Mpirun, IsToldByItsVersion) {
+TEST(Mpirun, IsRecognizedByItsVersion) {
   const auto kind = [](std::string_view text) { return mpi_of(text).value().kind; };
   EXPECT_EQ(kind("mpirun (Open MPI) 4.1.4\n\nReport bugs to ...\n"), MpiKind::open_mpi);
   EXPECT_EQ(kind("mpirun.real (OpenRTE) 4.1.4\n"), MpiKind::open_mpi);
@@ -23,27 +23,27 @@ TEST(Mpirun, IsToldByItsVersion) {
   EXPECT_EQ(mpi_of("HYDRA build details:\n    Version:      4.0.2\n")->version, "4.0.2");
 }
 
-TEST(SlurmJob, OutsideThereIsNone) { EXPECT_FALSE(allocation_of({{"SLURM_NTASKS", "4"}})); }
+TEST(SlurmJob, IsEmptyOutsideOfSlurm) { EXPECT_FALSE(allocation_of({{"SLURM_NTASKS", "4"}})); }
 
-TEST(SlurmJob, TasksAndHosts) {
+TEST(SlurmJob, ParsesTasksAndHosts) {
   const auto job = allocation_of({{"SLURM_JOB_ID", "7"},
                                   {"SLURM_NTASKS", "8"},
                                   {"SLURM_TASKS_PER_NODE", "3(x2),2"},
                                   {"SLURM_CPUS_PER_TASK", "4"}});
   ASSERT_TRUE(job);
-  EXPECT_EQ(job->job, "7");
+  EXPECT_EQ(job->job_id, "7");
   EXPECT_EQ(job->tasks, 8);
   EXPECT_EQ(job->hosts, 3);
   EXPECT_EQ(job->components, 1);
-  EXPECT_EQ(job->most_tasks_on_a_host, 3);
+  EXPECT_EQ(job->max_tasks_per_host, 3);
   EXPECT_EQ(job->cpus_per_task, 4);
 }
 
-TEST(SlurmJob, WithoutNtasksTheListCounts) {
+TEST(SlurmJob, CountsTasksPerNodeWithoutNtasks) {
   EXPECT_EQ(allocation_of({{"SLURM_JOB_ID", "7"}, {"SLURM_TASKS_PER_NODE", "4(x2)"}})->tasks, 8);
 }
 
-TEST(SlurmJob, OfSeveralComponents) {
+TEST(SlurmJob, AddsComponentsOfHeterogeneousJobs) {
   const auto job = allocation_of({{"SLURM_JOB_ID", "7"},
                                   {"SLURM_HET_SIZE", "2"},
                                   {"SLURM_NTASKS_HET_GROUP_0", "2"},
@@ -55,7 +55,7 @@ TEST(SlurmJob, OfSeveralComponents) {
   EXPECT_EQ(job->components, 2);
 }
 
-TEST(SlurmJob, RefusalsNameTheVariable) {
+TEST(SlurmJob, ErrorsNameTheVariable) {
   const auto refusal = [](const Environment& environment) -> std::string {
     try {
       allocation_of(environment);

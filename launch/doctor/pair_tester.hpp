@@ -1,4 +1,4 @@
-// pair_work.hpp -- ranks connect by UCX, as a run does, and try what it gives.
+// pair_tester.hpp -- connects ranks over UCX as a run does, and tests the connections.
 #pragma once
 
 #include <chrono>
@@ -9,28 +9,28 @@
 #include <string>
 #include <vector>
 
-#include "launch/doctor/gathering.hpp"
 #include "launch/doctor/pair_plan.hpp"
+#include "launch/doctor/rank_group.hpp"
 #include "transport/ucx/fabric.hpp"
 
 namespace capstan::launch::doctor {
 
-/// Two ranks and how they are connected. All of these travel to all ranks.
+/// Connection between two ranks. Serialized and sent to all ranks, as are the structs below.
 struct Link {
   int from = 0;
   int to = 0;
   std::string from_host = {};
   std::string to_host = {};
-  bool mapped = false;  ///< the other's memory was read by a load
+  bool mapped = false;  ///< a load read the memory of `to`
   bool hardware_rma = false;
   std::string transports = {};
-  std::string failure = {};  ///< it was not reached, and why
+  std::string failure = {};  ///< why the connection failed; "" on success
 
   bool same_host() const { return from_host == to_host; }
 };
 
-/// A put and a flush by UCX while the other side made no progress.
-struct Probe {
+/// Result of a put and a flush over UCX while the target made no progress.
+struct RmaProbe {
   Link link;
   bool completed = false;
   double milliseconds = 0;
@@ -38,30 +38,29 @@ struct Probe {
 
 struct Speed {
   Link link;
-  double latency = 0;        ///< seconds: half a round trip of an active message without payload, the median
-  double bandwidth = 0;      ///< bytes a second, the way that Capstan would take
-  double own_copies = 0;     ///< bytes a second of a memcpy of the same size in the rank's own memory
-  double link_gigabits = 0;  ///< a second, of the device, by sysfs; 0: it does not say
+  double latency = 0;        ///< seconds; median of half the round trip of an empty active message
+  double bandwidth = 0;      ///< bytes per second, over the path that Capstan would use
+  double memcpy_rate = 0;    ///< bytes per second of a memcpy of the same size within the rank
+  double link_gigabits = 0;  ///< Gbit/s of the device from sysfs; 0: unknown
 };
 
-/// Every rank makes the same calls, in this order at most once each. What one of them cannot do it says in
-/// `failure`.
-class PairWork {
+/// Tests pairs of ranks. Collective: every rank makes the same calls, each at most once and in the order
+/// below. Errors of a pair are returned in `failure`.
+class PairTester {
  public:
-  /// Opens UCX and tells all others where.
-  explicit PairWork(Gathering& gathering);
-  /// Gives memory back. The connections are left to the end of the process: closing one takes part of both
-  /// ends.
-  ~PairWork();
-  PairWork(const PairWork&) = delete;
-  PairWork& operator=(const PairWork&) = delete;
+  /// Opens UCX and exchanges addresses with all ranks.
+  explicit PairTester(RankGroup& group);
+  /// Frees the region, but leaks the fabric: closing a connection needs progress on both sides.
+  ~PairTester();
+  PairTester(const PairTester&) = delete;
+  PairTester& operator=(const PairTester&) = delete;
 
   const std::vector<std::string>& hosts() const noexcept { return hosts_; }
 
   std::vector<Link> links();
   std::vector<Speed> speeds();
-  /// Last: connections that it has tried are broken afterwards.
-  std::vector<Probe> probes();
+  /// Must come last: it may leave the tested connections unusable.
+  std::vector<RmaProbe> rma_probes();
 
  private:
   struct Contact {
@@ -83,19 +82,19 @@ class PairWork {
   void ping(transport::Peer& to);
   double latency_to(transport::Peer& to);
   double bandwidth_to(transport::Peer& to, transport::Window& window, bool hardware_rma);
-  void probe(int rank, Probe& probe);
+  void run_rma_probe(int rank, RmaProbe& probe);
   std::unique_ptr<transport::Window> window_onto(int rank, transport::WindowPath path);
 
-  Gathering& gathering_;
+  RankGroup& group_;
   Contact own_;
   std::vector<Contact> contacts_;
   std::vector<std::string> hosts_;
   std::vector<std::vector<Pair>> rounds_;
-  transport::UcxFabric* fabric_ = nullptr;  // never deleted, see above; null when UCX could not be opened
+  transport::UcxFabric* fabric_ = nullptr;  // leaked, see above; null if UCX could not be opened
   std::unique_ptr<transport::Region> region_;
   std::map<int, transport::Peer*> peers_;
-  std::vector<int> to_answer_;
-  std::map<int, int> answers_;  // by rank
+  std::vector<int> pending_replies_;
+  std::map<int, int> answers_;  // number of replies by rank
   std::chrono::steady_clock::time_point last_event_{};
 };
 

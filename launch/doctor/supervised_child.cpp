@@ -1,5 +1,5 @@
-// keeper.cpp -- fork, a pipe, and a SIGTERM that is waited for.
-#include "launch/doctor/keeper.hpp"
+// supervised_child.cpp -- fork, a pipe for the reports, and a signalfd for SIGTERM.
+#include "launch/doctor/supervised_child.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ namespace {
 
 using Descriptor = cluster::Socket;  // any file descriptor, closed once
 
-/// The parent reads as it comes. One that has gone reads nothing, and nobody cares then.
+/// Ignores errors: without the parent the reports are not needed.
 void write_all(int to, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t put = ::write(to, bytes.data(), bytes.size());
@@ -34,8 +34,8 @@ void write_all(int to, std::span<const std::byte> bytes) {
   }
 }
 
-/// SIGTERM, which a launcher sends to both, stays blocked: the parent sees to the child.
-[[noreturn]] void live(int to_parent, const std::function<void(const Leave&)>& work) {
+/// Runs `work` in the child. SIGTERM stays blocked: a launcher sends it to both, and the parent handles it.
+[[noreturn]] void run_child(int to_parent, const std::function<void(const SendReport&)>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {
     work([to_parent](std::span<const std::byte> bytes) {
@@ -50,21 +50,21 @@ void write_all(int to, std::span<const std::byte> bytes) {
   _exit(1);
 }
 
-/// Pieces of a size and as many bytes; the last may be cut short, and is dropped then.
-std::vector<std::vector<std::byte>> pieces_of(std::span<const std::byte> bytes) {
-  std::vector<std::vector<std::byte>> pieces;
+/// Splits length-prefixed reports; drops a truncated last one.
+std::vector<std::vector<std::byte>> parse_reports(std::span<const std::byte> bytes) {
+  std::vector<std::vector<std::byte>> reports;
   std::uint64_t size = 0;
   while (bytes.size() >= sizeof size) {
     std::memcpy(&size, bytes.data(), sizeof size);
     bytes = bytes.subspan(sizeof size);
     if (bytes.size() < size) break;
-    pieces.emplace_back(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    reports.emplace_back(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     bytes = bytes.subspan(size);
   }
-  return pieces;
+  return reports;
 }
 
-/// Until the child has closed its end, or SIGTERM comes: true then.
+/// Reads until the child closes its end (returns false) or SIGTERM arrives (returns true).
 bool read_until_terminated(int from_child, int signals, std::vector<std::byte>& bytes) {
   std::array<std::byte, 4096> block{};
   for (;;) {
@@ -80,14 +80,14 @@ bool read_until_terminated(int from_child, int signals, std::vector<std::byte>& 
   }
 }
 
-bool has_come(int signals) {
+bool is_pending(int signals) {
   pollfd signal{signals, POLLIN, 0};
   return poll(&signal, 1, 0) == 1;
 }
 
 }  // namespace
 
-Remains keep(const std::function<void(const Leave&)>& work) {
+ChildResult run_in_child(const std::function<void(const SendReport&)>& work) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw call_failed("pipe2", std::strerror(errno));
   const Descriptor from_child(ends[0]);
@@ -98,29 +98,28 @@ Remains keep(const std::function<void(const Leave&)>& work) {
   sigprocmask(SIG_BLOCK, &term, nullptr);
   const Descriptor signals(signalfd(-1, &term, SFD_CLOEXEC));
   if (!signals) throw call_failed("signalfd", std::strerror(errno));
-  std::fflush(nullptr);  // or both would print what is buffered
+  std::fflush(nullptr);  // or both processes would print the buffered output
   const pid_t child = fork();
   if (child < 0) throw call_failed("fork", std::strerror(errno));
-  if (child == 0) live(to_parent.get(), work);
+  if (child == 0) run_child(to_parent.get(), work);
   to_parent.reset();
 
-  Remains remains;
+  ChildResult result;
   std::vector<std::byte> bytes;
-  remains.terminated = read_until_terminated(from_child.get(), signals.get(), bytes);
-  remains.left = pieces_of(bytes);
+  result.terminated = read_until_terminated(from_child.get(), signals.get(), bytes);
+  result.reports = parse_reports(bytes);
   int status = SIGKILL;
-  if (remains.terminated) {
-    // Not waited for: SIGKILL may follow SIGTERM within milliseconds, and there is something to be said
-    // first.
+  if (result.terminated) {
+    // No waitpid: the launcher may send SIGKILL within milliseconds, and the caller must report first.
     (void)kill(child, SIGKILL);
   } else {
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    // MPI ends a child that has lost its launcher: of the two the launcher came first.
-    remains.terminated = has_come(signals.get());
+    // MPI ends a child whose launcher died, so a pending SIGTERM was the cause.
+    result.terminated = is_pending(signals.get());
   }
-  remains.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return remains;
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
 }
 
 }  // namespace capstan::launch::doctor
