@@ -116,7 +116,7 @@ class LateJoin(SumsTest):
 
     def test_who_does_not_fit_is_refused(self):
         job = self.start_with_listener("--capstan-late-workers=0")
-        self.assertIn("all 0 places", self.capstan("join", self.run_dir).stderr)
+        self.assertIn("--late-workers", self.capstan("join", self.run_dir).stderr)
         other = self.start([CAPSTAN, "train", "lr", "--data", "none", "--join", self.run_dir])
         self.assertNotEqual(self.exit_code(other), 0)
         self.assertIn("is another build than the job's", other.stderr)

@@ -53,7 +53,7 @@ class WorkerStopped(SumsTest):
         self.assert_exact(job)
         self.assertRegex(job.stderr, rf"pid {child}, is stopped or hangs: no sign of life for \S+ s; it is killed \(its threads: \S+ T\b")
         self.assertIn("endless deadline_exceeded", job.stdout)
-        self.assertIn("this worker ends in the middle of a function that does not", job.stderr)
+        self.assertIn("this worker exits during a closure that does not end", job.stderr)
 
     def test_neither_a_stopped_coordinator_nor_a_long_function_is_a_silent_worker(self):
         job = self.begin(closures=2, microseconds=int(3e6 * TIMEOUT))
