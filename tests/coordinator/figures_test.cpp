@@ -125,7 +125,7 @@ TEST(Figures, InPrometheusFormatHaveAHeadForEachFamily) {
   now.ps[1].lost = true;
   now.scalars["odd \"name\"\\\n"] = 2;
   const std::string text = telemetry::prometheus_text(now);
-  EXPECT_THAT(text, HasSubstr("# HELP capstan_functions_total scheduled functions that have ended\n"
+  EXPECT_THAT(text, HasSubstr("# HELP capstan_functions_total completed functions\n"
                               "# TYPE capstan_functions_total counter\n"
                               "capstan_functions_total{result=\"ok\"} 98\n"
                               "capstan_functions_total{result=\"error\"} 2\n"));

@@ -53,7 +53,7 @@ class BadModelInput(JobTest):
             self.refused(f"{path}{message}", command=["lr", "--data", self.data, path] if text else ["lr", "--data", path])
 
     def test_wrong_format(self):
-        self.refused(f"{self.data}:1: expected 40 fields between tabs", "--format criteo",
+        self.refused(f"{self.data}:1: expected 40 ", "--format criteo",
                      command=["lr", "--format", "criteo", "--data", self.data])
         day = self.write("day", "\t".join(["1", *["7"] * 39]) + "\n")
         self.refused(f'{day}:1: expected id:value, found "7"', "--format libsvm", command=["fm", "--data", day])
@@ -92,7 +92,7 @@ class BadModelInput(JobTest):
                      command=["mlp", "--data", images, "--labels", test_labels])
         self.refused("--data has 2 files and --labels has 1", command=["mlp", "--data", images, images, "--labels", labels])
         self.refused(f"{images}: an item has 36 values", command=["mlp", "--data", images, "--labels", images])
-        self.refused(f"{self.data}: is no IDX file", command=["mlp", "--data", self.data, "--labels", labels])
+        self.refused(f"{self.data}: not an IDX file", command=["mlp", "--data", self.data, "--labels", labels])
         small, more = self.folder / "small", self.folder / "more"
         write_idx(small, (10, 5, 5), [0] * 250)
         self.refused("the images of --test have 25 pixels, expected 36",

@@ -165,7 +165,7 @@ class Outputs(ExportTest):
     def test_overwrites_only_with_force(self):
         out = self.folder / "all.npz"
         out.write_text("mine")
-        self.refused(USAGE, f"{out} is there already", "--force", words=["export", self.checkpoint, out])
+        self.refused(USAGE, f"{out} already exists", "--force", words=["export", self.checkpoint, out])
         self.assertEqual(out.read_text(), "mine")
         self.ok("export", self.checkpoint, out, "--force")
         self.assertEqual(len(numpy.load(out).files), 12)

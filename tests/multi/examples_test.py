@@ -71,7 +71,7 @@ class Examples(JobTest):
         self.refused(str(missing), command=[regression, "synchronous", path, missing], ranks=(0, 3))
         images = [path] * 4
         self.refused("expected ROUNDS and four IDX files", command=[mlp, "all", *images])
-        self.refused(str(path), "is no IDX file", command=[mlp, 1, *images])
+        self.refused(str(path), "not an IDX file", command=[mlp, 1, *images])
 
 
 if __name__ == "__main__":
