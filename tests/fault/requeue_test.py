@@ -92,7 +92,7 @@ class Requeue(JobTest):
         job = self.start(train(self.graph(), "--eval-every", 10, epochs=FOREVER), 3)
         self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
         os.kill(job.command.pid, signal.SIGUSR1)
-        goes_on = rf"(?s)there is no --checkpoint-dir: the training goes on(.*{TRAINS}){{3}}"
+        goes_on = rf"(?s)--checkpoint-dir is not set; the training continues(.*{TRAINS}){{3}}"
         self.assertTrue(job.wait_for_text(goes_on), job.stderr)
         job.signal_launcher(signal.SIGTERM)
         self.assertNotIn(self.exit_code(job), (0, REQUEUE), job.stderr)
