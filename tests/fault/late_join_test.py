@@ -122,7 +122,7 @@ class LateJoin(SumsTest):
         self.assertIn("is another build than the job's", other.stderr)
         second = self.start([SUMS, 10, "--capstan-ps=1", f"--capstan-run-dir={self.run_dir}"], 3)
         self.assertNotEqual(self.exit_code(second), 0)
-        self.assertIn("another job that runs has it", second.stderr)
+        self.assertIn("another running job uses it", second.stderr)
         # The coordinator dies; its agent clears the run directory.
         os.kill(job.ranks()[0][1], signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job), 0)
