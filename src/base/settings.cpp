@@ -1,4 +1,4 @@
-// settings.cpp -- precedence, getters, and the refusal of a bad value or an unknown flag.
+// settings.cpp -- precedence of sources, getters, and errors for invalid values.
 #include "base/settings.hpp"
 
 #include <fmt/format.h>
@@ -8,17 +8,17 @@
 #include <chrono>
 
 #include "base/assert.hpp"
-#include "base/settings_refusal.hpp"
 #include "base/settings_value.hpp"
+#include "base/unknown_setting.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan {
 namespace {
 
-/// Longer ones are as long as this, so that a point in time that lies one ahead can be represented.
+/// Longer durations are clamped to this, so that now + duration can be represented.
 constexpr std::chrono::milliseconds kLongestDuration = std::chrono::hours(24 * 365 * 100);
 
-/// The source as a user would look for it.
+/// The source in the form in which the user wrote it.
 std::string source(const Setting& setting, const Origin& origin) {
   switch (origin.kind) {
     case Origin::Kind::flag:

@@ -1,4 +1,4 @@
-// settings_print.cpp -- the settings for a terminal, for docs/settings.md, and as JSON.
+// settings_print.cpp -- prints settings to a terminal, as Markdown and as JSON.
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
@@ -16,7 +16,7 @@ std::string default_shown(const Setting& setting) {
   return std::string(setting.initial);
 }
 
-/// "64 ranks", but "8MiB", which has its unit in it.
+/// "64 ranks"; "8MiB" stays as it is, because bytes and times include their unit.
 std::string with_unit(const Setting& setting, const std::string& value) {
   return setting.unit.empty() ? value : fmt::format("{} {}", value, setting.unit);
 }
@@ -32,7 +32,7 @@ std::string unit_shown(const Setting& setting) {
   }
 }
 
-/// A bar would end the cell of a Markdown table.
+/// Escapes '|', which would end the cell of a Markdown table.
 std::string cell(std::string_view text) {
   std::string result;
   for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -67,7 +67,7 @@ void Settings::print_markdown(std::ostream& out) const {
     if (setting.group != group) {
       group = setting.group;
       fmt::print(out, "{}## {}\n\n", &setting == table_.data() ? "" : "\n", group);
-      fmt::print(out, "| setting | default | unit | allowed | variable | what it is |\n");
+      fmt::print(out, "| setting | default | unit | allowed | variable | meaning |\n");
       fmt::print(out, "|---|---|---|---|---|---|\n");
     }
     fmt::print(out, "| `{}` | {} | {} | {} | `{}` | {} |\n", setting.name, cell(default_shown(setting)),
@@ -86,7 +86,7 @@ std::string Settings::to_json() const {
       std::visit([&](const auto& parsed) { slot = parsed; }, value.parsed);
     }
   }
-  // A path need not be UTF-8.
+  // A path may contain bytes that are not UTF-8.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

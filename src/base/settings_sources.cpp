@@ -1,4 +1,4 @@
-// settings_sources.cpp -- settings from the environment and from a TOML file.
+// settings_sources.cpp -- loads settings from the environment and from a TOML file.
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -13,30 +13,31 @@
 #include <sstream>
 
 #include "base/settings.hpp"
-#include "base/settings_refusal.hpp"
+#include "base/unknown_setting.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan {
 namespace {
 
-Error refused(const std::string& message) { return Error(Code::invalid_argument, message); }
+Error invalid(const std::string& message) { return Error(Code::invalid_argument, message); }
 
 std::string read_text(const std::filesystem::path& path, std::string_view named_by) {
-  const std::string who = named_by.empty() ? path.string() : fmt::format("{} {}", named_by, path.string());
+  const std::string file_name =
+      named_by.empty() ? path.string() : fmt::format("{} {}", named_by, path.string());
   if (std::filesystem::is_directory(path))
-    throw refused(fmt::format("{}: is a directory, not a TOML file", who));
+    throw invalid(fmt::format("{}: found a directory, expected a TOML file", file_name));
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     const Code code = errno == EACCES ? Code::permission_denied : Code::not_found;
-    throw Error(code, fmt::format("{}: cannot be opened: {}", who, std::strerror(errno)));
+    throw Error(code, fmt::format("cannot open {}: {}", file_name, std::strerror(errno)));
   }
   std::ostringstream text;
   text << file.rdbuf();
   return std::move(text).str();
 }
 
-/// What the kind is called in a TOML file.
+/// Name of the kind's type in a TOML file.
 std::string_view toml_type(SettingKind kind) {
   switch (kind) {
     case SettingKind::integer:
@@ -56,11 +57,11 @@ std::string_view toml_type(SettingKind kind) {
   return "a string";
 }
 
-/// The node as a user would have typed it on the command line; nothing if its type does not fit the kind.
+/// Returns the node in the form of a command-line argument; nullopt if its type does not match the kind.
 std::optional<std::string> as_text(const toml::node& node, SettingKind kind) {
-  if (const auto* whole = node.as_integer()) {
+  if (const auto* integer = node.as_integer()) {
     const bool fits = kind == SettingKind::integer || kind == SettingKind::real || kind == SettingKind::bytes;
-    return fits ? std::optional(fmt::format("{}", whole->get())) : std::nullopt;
+    return fits ? std::optional(fmt::format("{}", integer->get())) : std::nullopt;
   }
   if (const auto* real = node.as_floating_point()) {
     return kind == SettingKind::real ? std::optional(fmt::format("{}", real->get())) : std::nullopt;
@@ -88,11 +89,11 @@ std::string_view type_name(const toml::node& node) {
     case toml::node_type::integer:
       return "an integer";
     case toml::node_type::floating_point:
-      return "a number with a point";
+      return "a floating-point number";
     case toml::node_type::boolean:
       return "a boolean";
     default:
-      return "a date or a time";
+      return "a date or time";
   }
 }
 
@@ -108,7 +109,7 @@ void Settings::load_environment(const char* const* variables) {
     const auto equals = entry.find('=');
     if (equals == std::string_view::npos || !entry.starts_with(settings::kVariablePrefix)) continue;
     const std::string_view variable = entry.substr(0, equals);
-    // CAPSTAN_UCX_* is UCX's own way to be told things for Capstan alone.
+    // UCX reads CAPSTAN_UCX_* itself, as UCX_* variables for Capstan alone.
     if (variable == "CAPSTAN_CONFIG" || variable == "CAPSTAN_JOB_TOKEN" || variable == "CAPSTAN_JOB_RUNS" ||
         variable.starts_with("CAPSTAN_TEST_") || variable.starts_with("CAPSTAN_UCX_"))
       continue;
@@ -125,7 +126,7 @@ void Settings::load_file(const std::filesystem::path& path, std::string_view nam
   try {
     root = toml::parse(text, path.string());
   } catch (const toml::parse_error& error) {
-    throw refused(fmt::format("{}:{}: not valid TOML: {}", path.string(), error.source().begin.line,
+    throw invalid(fmt::format("{}:{}: invalid TOML: {}", path.string(), error.source().begin.line,
                               error.description()));
   }
 
@@ -137,14 +138,14 @@ void Settings::load_file(const std::filesystem::path& path, std::string_view nam
         std::find_if(table_.begin(), table_.end(), [&](const Setting& s) { return s.name == key; });
     if (found == table_.end()) throw settings::unknown_key(table_, where, key);
     if (!group.empty() && found->group != group && !has(groups_of(group), found->group)) {
-      throw refused(fmt::format("{}: {} belongs into [{}], not into [{}]", where, key, found->group, group));
+      throw invalid(fmt::format("{}: {} is in table [{}], expected [{}]", where, key, group, found->group));
     }
     if (const auto [first, fresh] = seen.emplace(key, line); !fresh) {
-      throw refused(fmt::format("{}: {} is already given in line {}", where, key, first->second));
+      throw invalid(fmt::format("{}: {} is already set in line {}", where, key, first->second));
     }
     const auto value = as_text(node, found->kind);
     if (!value)
-      throw refused(
+      throw invalid(
           fmt::format("{}: {} must be {}, not {}", where, key, toml_type(found->kind), type_name(node)));
     set(*found, *value, {.kind = Origin::Kind::file, .file = path.string(), .line = line});
   };

@@ -1,4 +1,4 @@
-// settings_value.cpp -- parsers for each kind of setting, and the limits in words.
+// settings_value.cpp -- parsers for each kind of setting, and descriptions of the allowed values.
 #include "base/settings_value.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ struct Unit {
   double factor;
 };
 
-// A bare letter is a power of 1024, as in every HPC tool; kB, MB, GB, TB keep their SI meaning.
+// A bare letter is a power of 1024, as in most HPC tools; kB, MB, GB, TB keep their SI meaning.
 constexpr std::array<Unit, 19> kByteUnits{{{"", 1},
                                            {"B", 1},
                                            {"k", 0x1p10},
@@ -54,7 +54,7 @@ std::optional<double> finite(std::string_view text) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-/// "1.5k" with the units of bytes is 1536; nothing if what results is not whole.
+/// Parses a number with a unit: "1.5k" bytes is 1536. Returns nullopt if the result is not an integer.
 std::optional<std::int64_t> with_unit(std::string_view text, std::span<const Unit> units) {
   const auto split = std::min(text.find_first_not_of("-.0123456789"), text.size());
   std::string_view suffix = text.substr(split);
@@ -63,10 +63,10 @@ std::optional<std::int64_t> with_unit(std::string_view text, std::span<const Uni
   const auto count = finite(text.substr(0, split));
   if (unit == units.end() || !count) return std::nullopt;
   const double scaled = *count * unit->factor;
-  const double whole = std::round(scaled);
-  // 0.1s is 100.00000000000001 ms to a double; beyond 2^53 it could no longer count.
-  if (std::abs(scaled - whole) > 1e-6 || std::abs(whole) > 0x1p53) return std::nullopt;
-  return static_cast<std::int64_t>(whole);
+  const double rounded = std::round(scaled);
+  // In double arithmetic 0.1 s is 100.00000000000001 ms. Beyond 2^53 a double cannot represent every integer.
+  if (std::abs(scaled - rounded) > 1e-6 || std::abs(rounded) > 0x1p53) return std::nullopt;
+  return static_cast<std::int64_t>(rounded);
 }
 
 std::optional<bool> truth(std::string_view text) {
@@ -86,8 +86,8 @@ std::optional<Parsed> widen(const std::optional<T>& value) {
 
 bool within_limits(const Setting& setting, const Parsed& parsed) {
   double value = 0;
-  if (const auto* whole = std::get_if<std::int64_t>(&parsed)) {
-    value = static_cast<double>(*whole);
+  if (const auto* integer = std::get_if<std::int64_t>(&parsed)) {
+    value = static_cast<double>(*integer);
   } else if (const auto* real = std::get_if<double>(&parsed)) {
     value = *real;
   } else {
@@ -97,7 +97,7 @@ bool within_limits(const Setting& setting, const Parsed& parsed) {
   return value >= setting.minimum && value <= setting.maximum;
 }
 
-/// A limit as a user would write it: "1", "64KiB", "1ms".
+/// A limit in the form in which a user would write it: "1", "64KiB", "1ms".
 std::string limit(const Setting& setting, double value) {
   if (setting.kind == SettingKind::duration) return fmt::format("{}ms", value);
   if (setting.kind != SettingKind::bytes) return fmt::format("{}", value);
@@ -110,7 +110,7 @@ std::string limit(const Setting& setting, double value) {
 std::string_view kind_in_words(SettingKind kind) {
   switch (kind) {
     case SettingKind::integer:
-      return "a whole number";
+      return "an integer";
     case SettingKind::real:
       return "a number";
     case SettingKind::bytes:

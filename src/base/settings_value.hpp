@@ -1,4 +1,4 @@
-// settings_value.hpp -- from the text of a setting to its value, and what the table allows.
+// settings_value.hpp -- parses the text of a setting, and describes the allowed values.
 #pragma once
 
 #include <chrono>
@@ -15,14 +15,14 @@ namespace capstan::settings {
 
 using Parsed = std::variant<std::int64_t, double, bool, std::string>;
 
-/// Bytes and durations come out as int64 (bytes, milliseconds), choices as text. Empty if the text is
-/// malformed, outside the limits or none of the choices.
+/// Parses `text`. Bytes and durations become int64 (bytes, milliseconds), choices become text. Returns
+/// nullopt if the text is malformed, outside the limits, or not one of the choices.
 std::optional<Parsed> parse(const Setting& setting, std::string_view text);
 
-/// The same without the limits, for the default of the table.
+/// Parses `text` without checking the limits, for the defaults of the table.
 std::optional<Parsed> parse_unlimited(const Setting& setting, std::string_view text);
 
-/// What `parse` takes, in words: "a whole number of at least 1", "one of sgd, adagrad, adam".
+/// Describes the values that `parse` accepts: "an integer of at least 1", "one of sgd, adagrad, adam".
 std::string allowed(const Setting& setting);
 
 std::vector<std::string> choices(const Setting& setting);

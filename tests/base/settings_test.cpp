@@ -1,7 +1,7 @@
-// settings_test.cpp -- values, precedence, and that each refusal says what was wrong, where, and what is
-// allowed.
+// settings_test.cpp -- values and precedence of settings, and errors that name the source and the allowed
+// values.
 // Tests: src/base/settings_print.cpp
-// Tests: src/base/settings_refusal.cpp
+// Tests: src/base/unknown_setting.cpp
 // Tests: src/base/settings_sources.cpp
 // Tests: src/base/settings_table.cpp
 // Tests: src/base/settings_value.cpp
@@ -30,22 +30,22 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// The message of the Error that `action` throws, which must have this code.
+/// Returns the message of the Error that `action` throws, which must have this code.
 template <class Action>
-std::string refusal(Action action, Code code = Code::invalid_argument) {
+std::string error_message(Action action, Code code = Code::invalid_argument) {
   try {
     action();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), code) << error.what();
     return error.what();
   }
-  ADD_FAILURE() << "was accepted";
+  ADD_FAILURE() << "no error was thrown";
   return "";
 }
 
-std::string flag_refusal(const std::string& name, const std::string& text) {
+std::string flag_error(const std::string& name, const std::string& text) {
   Settings settings;
-  return refusal([&] { settings.set_from_flag(name, text); });
+  return error_message([&] { settings.set_from_flag(name, text); });
 }
 
 Settings with_flag(const std::string& name, const std::string& text) {
@@ -67,9 +67,9 @@ class SettingsFile : public testing::Test {
     std::ofstream(path_) << text;
     return path_;
   }
-  std::string file_refusal(const std::string& text) const {
+  std::string file_error(const std::string& text) const {
     Settings settings;
-    return refusal([&] { settings.load_file(write(text)); });
+    return error_message([&] { settings.load_file(write(text)); });
   }
   std::string at(int line) const { return path_.string() + ":" + std::to_string(line) + ": "; }
   ~SettingsFile() override { std::filesystem::remove(path_); }
@@ -80,8 +80,8 @@ class SettingsFile : public testing::Test {
       (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".settings_test.toml");
 };
 
-TEST(SettingsTable, EveryLineIsCompleteAndUnique) {
-  const Settings settings;  // stops the program if a default cannot be parsed
+TEST(SettingsTable, EveryRowIsCompleteAndUnique) {
+  const Settings settings;  // aborts if a default cannot be parsed
   std::set<std::string> names;
   ASSERT_FALSE(Settings::table().empty());
   for (const Setting& setting : Settings::table()) {
@@ -92,14 +92,14 @@ TEST(SettingsTable, EveryLineIsCompleteAndUnique) {
     EXPECT_FALSE(settings.given(setting.name)) << setting.name;
     EXPECT_EQ(setting.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"),
               std::string_view::npos);
-    // A default that is shown as it stands must be one that a user may give.
+    // A default without an explanation must be a value that a user may give.
     if (setting.initial_means.empty()) {
       EXPECT_NO_THROW(with_flag(std::string(setting.name), std::string(setting.initial))) << setting.name;
     }
   }
 }
 
-TEST(SettingsTable, DefaultsOfTheRuntimeAreTheDocumentedOnes) {
+TEST(SettingsTable, RuntimeDefaultsAreTheDocumentedOnes) {
   const Settings settings;
   EXPECT_EQ(settings.integer("ps"), 0);
   EXPECT_EQ(settings.bytes("push-ring-bytes"), 8u << 20);
@@ -108,11 +108,11 @@ TEST(SettingsTable, DefaultsOfTheRuntimeAreTheDocumentedOnes) {
   EXPECT_EQ(settings.integer("queue-limit"), 256 * 1024);
   EXPECT_EQ(settings.text("window"), "auto");
   EXPECT_EQ(settings.text("log-level"), "");
-  EXPECT_EQ(settings.integer("dim"), 0) << "0 stands for the model's own";
+  EXPECT_EQ(settings.integer("dim"), 0) << "0 selects the model's default";
   EXPECT_FALSE(settings.flag("evaluator"));
 }
 
-TEST(SettingsValues, BytesTakeBinaryAndDecimalUnits) {
+TEST(SettingsValues, BytesAcceptBinaryAndDecimalUnits) {
   const std::vector<std::pair<std::string, std::uint64_t>> good{
       {"65536", 65536},   {"65536B", 65536},      {"64k", 65536},      {"64KiB", 65536},  {"8MiB", 8u << 20},
       {"8M", 8u << 20},   {"8 MiB", 8u << 20},    {"1MB", 1'000'000},  {"1.5M", 1572864}, {"100kB", 100'000},
@@ -123,13 +123,13 @@ TEST(SettingsValues, BytesTakeBinaryAndDecimalUnits) {
   for (const std::string text :
        {"", "MiB", "8XB", "8MiBs", "8  MiB", "-8MiB", "64k64k", "65536.5", "1e9", "0x10000", "+65536",
         " 65536", "1", "0", "2TiB", "99999999999999999999", "inf", "nan"}) {
-    EXPECT_THAT(flag_refusal("push-ring-bytes", text),
+    EXPECT_THAT(flag_error("push-ring-bytes", text),
                 AllOf(HasSubstr("--push-ring-bytes"), HasSubstr("not \"" + text + "\""), HasSubstr("8MiB"),
                       HasSubstr("at least 64KiB and at most 1TiB")));
   }
 }
 
-TEST(SettingsValues, DurationsWantAUnit) {
+TEST(SettingsValues, DurationsNeedAUnit) {
   const std::vector<std::pair<std::string, std::chrono::milliseconds>> good{
       {"500ms", 500ms},    {"30s", 30'000ms}, {"5min", 300'000ms},
       {"1h", 3'600'000ms}, {"0.1s", 100ms},   {"1ms", 1ms}};
@@ -137,12 +137,12 @@ TEST(SettingsValues, DurationsWantAUnit) {
     EXPECT_EQ(with_flag("wait-timeout", text).duration("wait-timeout"), value) << text;
   }
   for (const std::string text : {"", "30", "s", "30sec", "-1s", "0s", "0.0001s", "1m", "forever"}) {
-    EXPECT_THAT(flag_refusal("wait-timeout", text),
+    EXPECT_THAT(flag_error("wait-timeout", text),
                 AllOf(HasSubstr("--wait-timeout"), HasSubstr("not \"" + text + "\""), HasSubstr("30s")));
   }
 }
 
-TEST(SettingsValues, DurationsAreShorterThanTheRangeOfTheClock) {
+TEST(SettingsValues, DurationsAreClampedToTheRangeOfTheClock) {
   using Clock = std::chrono::steady_clock;
   const auto left = std::chrono::floor<std::chrono::milliseconds>(Clock::time_point::max() - Clock::now());
   for (const std::string text : {"3000000h", "2000000000h"})
@@ -153,23 +153,23 @@ TEST(SettingsValues, SizesMustBePositive) {
   for (const std::string name :
        {"dim", "negatives", "batch", "epochs", "slice-batches", "max-to-keep", "queue-limit"}) {
     for (const std::string text : {"0", "-1", "-9223372036854775808"}) {
-      EXPECT_THAT(flag_refusal(name, text),
+      EXPECT_THAT(flag_error(name, text),
                   AllOf(HasSubstr("flag --" + name + ": "), HasSubstr("of at least 1"),
                         HasSubstr("not \"" + text + "\"")));
     }
   }
-  EXPECT_THAT(flag_refusal("ps", "-1"), HasSubstr("of at least 0"));
-  EXPECT_THAT(flag_refusal("learning-rate", "0"), HasSubstr("above 0"));
+  EXPECT_THAT(flag_error("ps", "-1"), HasSubstr("of at least 0"));
+  EXPECT_THAT(flag_error("learning-rate", "0"), HasSubstr("above 0"));
 }
 
-TEST(SettingsValues, IntegersAreWholeAndNothingElse) {
+TEST(SettingsValues, IntegersRejectOtherText) {
   EXPECT_EQ(with_flag("dim", "64").integer("dim"), 64);
   EXPECT_EQ(with_flag("seed", "9007199254740992").integer("seed"), 9007199254740992);
   for (const std::string text :
        {"", " 64", "64 ", "6 4", "64.0", "0x40", "1e3", "sixty", "9223372036854775808"}) {
-    EXPECT_THAT(flag_refusal("dim", text), AllOf(HasSubstr("--dim"), HasSubstr("a whole number"))) << text;
+    EXPECT_THAT(flag_error("dim", text), AllOf(HasSubstr("--dim"), HasSubstr("an integer"))) << text;
   }
-  EXPECT_THAT(flag_refusal("dim", "65537"), HasSubstr("at most 65536"));
+  EXPECT_THAT(flag_error("dim", "65537"), HasSubstr("at most 65536"));
 }
 
 TEST(SettingsValues, RealsAreFinite) {
@@ -177,34 +177,33 @@ TEST(SettingsValues, RealsAreFinite) {
   EXPECT_DOUBLE_EQ(with_flag("n3", "0").real("n3"), 0);
   EXPECT_TRUE(with_flag("n3", "0").given("n3"));
   for (const std::string text : {"", "nan", "inf", "0,1", "0.1x", "-0.1"}) {
-    EXPECT_THAT(flag_refusal("learning-rate", text),
-                AllOf(HasSubstr("--learning-rate"), HasSubstr("a number")))
+    EXPECT_THAT(flag_error("learning-rate", text), AllOf(HasSubstr("--learning-rate"), HasSubstr("a number")))
         << text;
   }
 }
 
-TEST(SettingsValues, FlagsAndChoicesTakeTheirWordsOnly) {
+TEST(SettingsValues, FlagsAndChoicesAcceptOnlyTheirWords) {
   for (const std::string yes : {"true", "on", "yes", "1"})
     EXPECT_TRUE(with_flag("resume", yes).flag("resume"));
   for (const std::string no : {"false", "off", "no", "0"})
     EXPECT_FALSE(with_flag("resume", no).flag("resume"));
-  EXPECT_THAT(flag_refusal("resume", "maybe"), AllOf(HasSubstr("--resume"), HasSubstr("true or false")));
+  EXPECT_THAT(flag_error("resume", "maybe"), AllOf(HasSubstr("--resume"), HasSubstr("true or false")));
   EXPECT_EQ(with_flag("model", "transe").text("model"), "transe");
   for (const std::string text : {"", "TransE", "rotate", "transe|complex"}) {
-    EXPECT_THAT(flag_refusal("model", text),
+    EXPECT_THAT(flag_error("model", text),
                 AllOf(HasSubstr("--model"), HasSubstr("one of transe, distmult, complex"),
                       HasSubstr("not \"" + text + "\"")));
   }
 }
 
-TEST(SettingsNames, AnUnknownFlagGetsTheNearestName) {
-  EXPECT_THAT(flag_refusal("dims", "3"), AllOf(HasSubstr("--dims"), HasSubstr("did you mean --dim?")));
-  EXPECT_THAT(flag_refusal("learning_rate", "3"), HasSubstr("did you mean --learning-rate?"));
-  EXPECT_THAT(flag_refusal("quokka", "3"),
+TEST(SettingsNames, UnknownFlagErrorSuggestsTheNearestName) {
+  EXPECT_THAT(flag_error("dims", "3"), AllOf(HasSubstr("--dims"), HasSubstr("did you mean --dim?")));
+  EXPECT_THAT(flag_error("learning_rate", "3"), HasSubstr("did you mean --learning-rate?"));
+  EXPECT_THAT(flag_error("quokka", "3"),
               AllOf(HasSubstr("--quokka"), Not(HasSubstr("did you mean")), HasSubstr("capstan settings")));
 }
 
-TEST(SettingsNames, NearestIsByLettersAndOnlyWhenNear) {
+TEST(SettingsNames, NearestNameMustBeSimilar) {
   const std::vector<std::string> known{"train", "settings", "ps"};
   const std::vector<std::pair<std::string, std::string>> table{
       {"trian", "train"},     {"Train", "train"}, {"setting", "settings"},
@@ -212,7 +211,7 @@ TEST(SettingsNames, NearestIsByLettersAndOnlyWhenNear) {
   for (const auto& [given, nearest] : table) EXPECT_EQ(nearest_name(given, known), nearest) << given;
 }
 
-TEST(SettingsEnvironment, TakesOurVariablesAndLeavesOthersAlone) {
+TEST(SettingsEnvironment, ReadsCapstanVariablesAndIgnoresOthers) {
   Settings settings;
   load_environment(settings,
                    {"PATH=/bin", "UCX_TLS=tcp", "CAPSTAN", "CAPSTAN_CONFIG=/nowhere", "CAPSTAN_TEST_RANKS=4",
@@ -223,20 +222,21 @@ TEST(SettingsEnvironment, TakesOurVariablesAndLeavesOthersAlone) {
   EXPECT_FALSE(settings.given("dim"));
 }
 
-TEST(SettingsEnvironment, RefusesUnknownAndMalformedByName) {
+TEST(SettingsEnvironment, RejectsUnknownAndMalformedVariablesByName) {
   Settings settings;
-  EXPECT_THAT(refusal([&] { load_environment(settings, {"CAPSTAN_PUSH_RING_BYTE=1"}); }),
+  EXPECT_THAT(error_message([&] { load_environment(settings, {"CAPSTAN_PUSH_RING_BYTE=1"}); }),
               AllOf(HasSubstr("environment variable CAPSTAN_PUSH_RING_BYTE:"),
                     HasSubstr("did you mean CAPSTAN_PUSH_RING_BYTES?")));
-  EXPECT_THAT(refusal([&] { load_environment(settings, {"CAPSTAN_=1"}); }), HasSubstr("capstan settings"));
-  EXPECT_THAT(refusal([&] { load_environment(settings, {"CAPSTAN_dim=1"}); }),
+  EXPECT_THAT(error_message([&] { load_environment(settings, {"CAPSTAN_=1"}); }),
+              HasSubstr("capstan settings"));
+  EXPECT_THAT(error_message([&] { load_environment(settings, {"CAPSTAN_dim=1"}); }),
               HasSubstr("did you mean CAPSTAN_DIM?"));
-  EXPECT_THAT(refusal([&] { load_environment(settings, {"CAPSTAN_DIM=many"}); }),
-              AllOf(HasSubstr("environment variable CAPSTAN_DIM: dim must be a whole number of at least 1"),
+  EXPECT_THAT(error_message([&] { load_environment(settings, {"CAPSTAN_DIM=many"}); }),
+              AllOf(HasSubstr("environment variable CAPSTAN_DIM: dim must be an integer of at least 1"),
                     HasSubstr("not \"many\"")));
 }
 
-TEST_F(SettingsFile, TakesFlatKeysAndGroups) {
+TEST_F(SettingsFile, AcceptsTopLevelKeysAndGroups) {
   Settings settings;
   settings.load_file(
       write("wait-timeout = \"5s\"\n"
@@ -260,35 +260,34 @@ TEST_F(SettingsFile, TakesFlatKeysAndGroups) {
   EXPECT_EQ(settings.origin("evaluator").brief() + ": ", at(4));
 }
 
-TEST_F(SettingsFile, TakesTheTableOfAProgram) {
+TEST_F(SettingsFile, AcceptsTheTableOfAProgram) {
   for (const std::string table : {"train", "kge", "lr", "fm", "mlp"}) {
     Settings settings;
     settings.load_file(write("[" + table + "]\nepochs = 3\n"));
     EXPECT_EQ(settings.integer("epochs"), 3) << table;
   }
-  EXPECT_THAT(file_refusal("[lr]\ndim = 3\n"), HasSubstr(at(2) + "dim belongs into [kge], not into [lr]"));
-  EXPECT_THAT(file_refusal("[fm]\nhidden = \"3\"\n"), HasSubstr("hidden belongs into [mlp], not into [fm]"));
+  EXPECT_THAT(file_error("[lr]\ndim = 3\n"), HasSubstr(at(2) + "dim is in table [lr], expected [kge]"));
+  EXPECT_THAT(file_error("[fm]\nhidden = \"3\"\n"), HasSubstr("hidden is in table [fm], expected [mlp]"));
 }
 
-TEST_F(SettingsFile, RefusesWithFileAndLine) {
-  EXPECT_THAT(file_refusal("seed = 1\ndims = 3\n"),
-              AllOf(HasSubstr(at(2) + "there is no setting \"dims\""), HasSubstr("did you mean dim?")));
-  EXPECT_THAT(file_refusal("[kge]\n\nzebra = 3\n"), AllOf(HasSubstr(at(3)), HasSubstr("capstan settings")));
-  EXPECT_THAT(file_refusal("[kgee]\ndim = 3\n"), HasSubstr("there is no setting \"kgee\""));
-  EXPECT_THAT(file_refusal("\n[runtime]\ndim = 3\n"),
-              HasSubstr(at(3) + "dim belongs into [kge], not into [runtime]"));
-  EXPECT_THAT(file_refusal("dim = 3\n[kge]\ndim = 4\n"), AllOf(HasSubstr("dim is already given in line")));
-  EXPECT_THAT(file_refusal("dim = 0\n"), HasSubstr(at(1) + "dim must be a whole number of at least 1"));
-  EXPECT_THAT(file_refusal("window = \"direct\"\n"),
+TEST_F(SettingsFile, RejectsKeysWithFileAndLine) {
+  EXPECT_THAT(file_error("seed = 1\ndims = 3\n"),
+              AllOf(HasSubstr(at(2)), HasSubstr("\"dims\""), HasSubstr("did you mean dim?")));
+  EXPECT_THAT(file_error("[kge]\n\nzebra = 3\n"), AllOf(HasSubstr(at(3)), HasSubstr("capstan settings")));
+  EXPECT_THAT(file_error("[kgee]\ndim = 3\n"), HasSubstr("\"kgee\""));
+  EXPECT_THAT(file_error("\n[runtime]\ndim = 3\n"), AllOf(HasSubstr(at(3) + "dim "), HasSubstr("[kge]")));
+  EXPECT_THAT(file_error("dim = 3\n[kge]\ndim = 4\n"), HasSubstr("dim is already set in line"));
+  EXPECT_THAT(file_error("dim = 0\n"), HasSubstr(at(1) + "dim must be an integer of at least 1"));
+  EXPECT_THAT(file_error("window = \"direct\"\n"),
               HasSubstr(at(1) + "window must be one of auto, mapped, rma"));
-  EXPECT_THAT(file_refusal("wait-timeout = \"5\"\n"),
+  EXPECT_THAT(file_error("wait-timeout = \"5\"\n"),
               HasSubstr(at(1) + "wait-timeout must be a time with its unit"));
 }
 
-TEST_F(SettingsFile, RefusesTheWrongType) {
+TEST_F(SettingsFile, RejectsTheWrongType) {
   const std::vector<std::pair<std::string, std::string>> table{
       {"dim = \"64\"", "dim must be an integer, not a string"},
-      {"dim = 64.0", "dim must be an integer, not a number with a point"},
+      {"dim = 64.0", "dim must be an integer, not a floating-point number"},
       {"dim = [64]", "dim must be an integer, not an array"},
       {"[dim]\nx = 1", "dim must be an integer, not a table"},
       {"n3 = \"0.1\"", "n3 must be a number, not a string"},
@@ -298,25 +297,24 @@ TEST_F(SettingsFile, RefusesTheWrongType) {
       {"resume = \"true\"", "resume must be true or false, not a string"},
       {"resume = 1", "resume must be true or false, not an integer"},
       {"supervise = true", "supervise must be a string, not a boolean"},
-      {"data = 2020-01-01", "data must be a string, not a date or a time"}};
-  for (const auto& [text, message] : table)
-    EXPECT_THAT(file_refusal(text + "\n"), HasSubstr(at(1) + message));
+      {"data = 2020-01-01", "data must be a string, not a date or time"}};
+  for (const auto& [text, message] : table) EXPECT_THAT(file_error(text + "\n"), HasSubstr(at(1) + message));
 }
 
-TEST_F(SettingsFile, RefusesWhatIsNotToml) {
-  EXPECT_THAT(file_refusal("seed = 1\ndim = \n"), HasSubstr(at(2) + "not valid TOML"));
-  EXPECT_THAT(file_refusal("dim 64\n"), HasSubstr(at(1) + "not valid TOML"));
-  EXPECT_THAT(file_refusal("dim = 64\ndim = 65\n"), HasSubstr(at(2) + "not valid TOML"));
+TEST_F(SettingsFile, RejectsInvalidToml) {
+  EXPECT_THAT(file_error("seed = 1\ndim = \n"), HasSubstr(at(2) + "invalid TOML"));
+  EXPECT_THAT(file_error("dim 64\n"), HasSubstr(at(1) + "invalid TOML"));
+  EXPECT_THAT(file_error("dim = 64\ndim = 65\n"), HasSubstr(at(2) + "invalid TOML"));
 }
 
-TEST(SettingsMissingFile, NamesWhoAskedForIt) {
+TEST(SettingsMissingFile, ErrorNamesTheSourceOfThePath) {
   Settings settings;
-  EXPECT_THAT(refusal([&] { settings.load_file("/nowhere/run.toml", "--config"); }, Code::not_found),
+  EXPECT_THAT(error_message([&] { settings.load_file("/nowhere/run.toml", "--config"); }, Code::not_found),
               AllOf(HasSubstr("--config /nowhere/run.toml"), HasSubstr("No such file")));
-  EXPECT_THAT(refusal([&] { settings.load_file(testing::TempDir()); }), HasSubstr("is a directory"));
+  EXPECT_THAT(error_message([&] { settings.load_file(testing::TempDir()); }), HasSubstr("directory"));
 }
 
-TEST_F(SettingsFile, FlagBeatsEnvironmentBeatsFileInWhateverOrder) {
+TEST_F(SettingsFile, PrecedenceDoesNotDependOnTheOrderOfLoading) {
   const auto path = write("dim = 1\nbatch = 1\nepochs = 1\n");
   const auto flags = [](Settings& s) { s.set_from_flag("dim", "3"); };
   const auto environment = [](Settings& s) { load_environment(s, {"CAPSTAN_DIM=2", "CAPSTAN_BATCH=2"}); };
@@ -337,14 +335,15 @@ TEST_F(SettingsFile, FlagBeatsEnvironmentBeatsFileInWhateverOrder) {
   }
 }
 
-TEST_F(SettingsFile, ABeatenValueIsCheckedAllTheSame) {
+TEST_F(SettingsFile, ChecksOverriddenValues) {
   Settings settings;
   settings.set_from_flag("dim", "3");
-  EXPECT_THAT(refusal([&] { load_environment(settings, {"CAPSTAN_DIM=0"}); }), HasSubstr("CAPSTAN_DIM"));
+  EXPECT_THAT(error_message([&] { load_environment(settings, {"CAPSTAN_DIM=0"}); }),
+              HasSubstr("CAPSTAN_DIM"));
   EXPECT_EQ(settings.integer("dim"), 3);
 }
 
-TEST(SettingsFlags, TheLastOfTwoEqualFlagsCounts) {
+TEST(SettingsFlags, LastOfRepeatedFlagsWins) {
   Settings settings;
   settings.set_from_flag("dim", "3");
   settings.set_from_flag("dim", "4");
@@ -370,12 +369,12 @@ TEST(SettingsPrint, ShowsEverySettingWithItsOrigin) {
   EXPECT_THAT(out.str(), HasSubstr("push-ring-bytes = 8MiB  (from: default)"));
 }
 
-TEST(SettingsPrint, MarkdownShowsTheTableAndNotTheRun) {
+TEST(SettingsPrint, MarkdownDoesNotDependOnTheRun) {
   std::ostringstream by_default, changed;
   Settings().print_markdown(by_default);
   with_flag("dim", "64").print_markdown(changed);
   EXPECT_EQ(by_default.str(), changed.str());
-  EXPECT_THAT(by_default.str(), HasSubstr("| `dim` | the model's own | floats |"));
+  EXPECT_THAT(by_default.str(), HasSubstr("| `dim` | depends on the model | floats |"));
 }
 
 TEST(SettingsPrint, JsonHasTypedValues) {
@@ -390,11 +389,11 @@ TEST(SettingsPrint, JsonHasTypedValues) {
                     HasSubstr("\"checkpoint-dir\":\"a \\\"b\\\"")));
 }
 
-TEST(SettingsDeathTest, ANameThatIsNotInTheTableIsABug) {
+TEST(SettingsDeathTest, GetterAbortsForUnknownNamesAndKinds) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const Settings settings;
-  EXPECT_DEATH(static_cast<void>(settings.integer("quokka")), "broken promise");
-  EXPECT_DEATH(static_cast<void>(settings.integer("model")), "broken promise");
+  EXPECT_DEATH(static_cast<void>(settings.integer("quokka")), "assertion failed");
+  EXPECT_DEATH(static_cast<void>(settings.integer("model")), "assertion failed");
 }
 
 }  // namespace

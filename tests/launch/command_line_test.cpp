@@ -140,7 +140,7 @@ TEST(CommandLineParser, ErrorsNameTheOption) {
       {{"train", "kge", "-x"}, "-x: there is no such option"},
       {{"train", "kge", "--confg", "x"}, "did you mean --config?"},
       {{"train", "kge", "--dim"}, "--dim"},
-      {{"train", "kge", "--dim", "0"}, "flag --dim: dim must be a whole number of at least 1"},
+      {{"train", "kge", "--dim", "0"}, "flag --dim: dim must be an integer of at least 1"},
       {{"train", "kge", "--dim", "-3"}, "not \"-3\""},
       {{"train", "kge", "--dim="}, "--dim"},
       {{"train", "kge", "--batch", "--dim", "3"}, "--batch: the value is missing before --dim"},

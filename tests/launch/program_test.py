@@ -93,7 +93,7 @@ class Program(unittest.TestCase):
     def test_bad_config_file(self):
         with tempfile.TemporaryDirectory() as folder:
             config = pathlib.Path(folder, "run.toml")
-            for text, line, message in (("dim = \n", 1, "not valid TOML"), ("\ndims = 3\n", 2, "did you mean dim?"),
+            for text, line, message in (("dim = \n", 1, "invalid TOML"), ("\ndims = 3\n", 2, "did you mean dim?"),
                                         ("dim = '3'\n", 1, "must be an integer"), ("[kge]\ndim = 0\n", 2, "at least 1")):
                 config.write_text(text)
                 self.refused(run("train", "kge", "--config", str(config)), 2, f"{config}:{line}", message)

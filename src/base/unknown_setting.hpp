@@ -1,4 +1,4 @@
-// settings_refusal.hpp -- what a user is told who names a setting that does not exist.
+// unknown_setting.hpp -- errors for names of settings that do not exist.
 #pragma once
 
 #include <span>
@@ -11,10 +11,10 @@ namespace capstan::settings {
 
 inline constexpr std::string_view kVariablePrefix = "CAPSTAN_";
 
-/// Error(invalid_argument) with the nearest name that exists, or with where to look them up.
+/// Returns Error(invalid_argument) that suggests the nearest existing name, or a command that lists all.
 Error unknown_flag(std::span<const Setting> table, std::string_view name);
 Error unknown_variable(std::span<const Setting> table, std::string_view variable);
-/// `where` is "run.toml:3".
+/// `where` is the position of the key in the file ("run.toml:3").
 Error unknown_key(std::span<const Setting> table, std::string_view where, std::string_view key);
 
 }  // namespace capstan::settings

@@ -1,5 +1,5 @@
-// settings_refusal.cpp -- the nearest name by edit distance, and the messages that suggest it.
-#include "base/settings_refusal.hpp"
+// unknown_setting.cpp -- finds the nearest name by edit distance, and suggests it in the error.
+#include "base/unknown_setting.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 namespace capstan {
 namespace {
 
-/// QueuedMessage case and the choice of - or _ are no difference.
+/// Lowercases `name` and replaces '_' by '-', so that neither counts as a difference.
 std::string folded(std::string_view name) {
   std::string result;
   for (const char c : name)
@@ -20,7 +20,7 @@ std::string folded(std::string_view name) {
   return result;
 }
 
-/// Letters to change, add or drop (Levenshtein).
+/// Levenshtein distance.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -46,7 +46,7 @@ const Setting* nearest_setting(std::span<const Setting> table, std::string_view 
 
 Error unknown(const std::string& what, const std::string& suggestion) {
   const std::string hint =
-      suggestion.empty() ? "`capstan settings` lists all" : fmt::format("did you mean {}?", suggestion);
+      suggestion.empty() ? "run `capstan settings` for a list" : fmt::format("did you mean {}?", suggestion);
   return Error(Code::invalid_argument, what + "; " + hint);
 }
 
@@ -55,7 +55,7 @@ Error unknown(const std::string& what, const std::string& suggestion) {
 std::string nearest_name(std::string_view given, std::span<const std::string> known) {
   const std::string wanted = folded(given);
   std::string best;
-  // Two slips, or one for every three letters, are still the same word.
+  // Names within two edits, or one edit per three letters, count as misspellings.
   std::size_t best_distance = std::max<std::size_t>(2, wanted.size() / 3) + 1;
   for (const std::string& name : known) {
     const std::size_t d = distance(wanted, folded(name));
@@ -77,14 +77,13 @@ Error unknown_flag(std::span<const Setting> table, std::string_view name) {
 
 Error unknown_variable(std::span<const Setting> table, std::string_view variable) {
   const Setting* near = nearest_setting(table, variable.substr(kVariablePrefix.size()));
-  return unknown(fmt::format("environment variable {}: there is no such setting", variable),
+  return unknown(fmt::format("environment variable {}: unknown setting", variable),
                  near ? near->variable() : "");
 }
 
 Error unknown_key(std::span<const Setting> table, std::string_view where, std::string_view key) {
   const Setting* near = nearest_setting(table, key);
-  return unknown(fmt::format("{}: there is no setting \"{}\"", where, key),
-                 near ? std::string(near->name) : "");
+  return unknown(fmt::format("{}: unknown setting \"{}\"", where, key), near ? std::string(near->name) : "");
 }
 
 }  // namespace settings
