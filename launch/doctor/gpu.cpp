@@ -99,7 +99,8 @@ Finding check_gpus(const Request&) {
       std::filesystem::exists("/proc/driver/nvidia/version") || std::filesystem::exists("/dev/nvidiactl");
   if (!probe.driver) return judge_gpus(probe);
   probe.peer_memory = std::filesystem::exists("/sys/module/nvidia_peermem");
-  const auto end = command_output({"/proc/self/exe", "doctor", "--look", "gpu"}, kCudaTimeout, Errors::kept);
+  const auto end =
+      command_output({"/proc/self/exe", "doctor", "--look", "gpu"}, kCudaTimeout, StderrMode::captured);
   const auto found = try_parse_json(end ? end->text : "");
   if (!end) {
     probe.failure = fmt::format("cuInit has not returned after {} s", kCudaTimeout.count());

@@ -52,9 +52,10 @@ std::vector<std::string> unused_in(const std::string& complaint) {
 bool is_about_devices(std::string_view complaint) { return contains(complaint, "is not available"); }
 
 UcxProbe run_probe_child() {
-  const auto end = command_output({"/proc/self/exe", "doctor", "--look", "ucx"}, kUcxTimeout, Errors::kept,
-                                  // The child must log warnings to its output, which is parsed.
-                                  {"UCX_LOG_LEVEL=warn", "UCX_LOG_FILE", "UCX_WARN_UNUSED_ENV_VARS=y"});
+  const auto end =
+      command_output({"/proc/self/exe", "doctor", "--look", "ucx"}, kUcxTimeout, StderrMode::captured,
+                     // The child must log warnings to its output, which is parsed.
+                     {"UCX_LOG_LEVEL=warn", "UCX_LOG_FILE", "UCX_WARN_UNUSED_ENV_VARS=y"});
   UcxProbe probe = end ? parse_ucx_probe(end->text) : UcxProbe();
   if (!end) probe.failure = fmt::format("opening UCX took longer than {} s", kUcxTimeout.count());
   if (probe.failure.empty() && end->exit_code != 0)

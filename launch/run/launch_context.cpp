@@ -123,12 +123,12 @@ LaunchContext detect_launch_context(const std::string& mpirun, const Environment
   context.cores = cores_here();
   context.root = geteuid() == 0;
   context.allocation = allocation_of(environment);
-  if (const auto version = command_output({mpirun, "--version"}, kVersionTimeout, Errors::kept)) {
+  if (const auto version = command_output({mpirun, "--version"}, kVersionTimeout, StderrMode::captured)) {
     context.mpi = mpi_of(version->text);
     if (!context.mpi) context.mpirun_version_line = first_line(version->text);
   }
   if (context.allocation) {
-    if (const auto list = command_output({"srun", "--mpi=list"}, kVersionTimeout, Errors::kept)) {
+    if (const auto list = command_output({"srun", "--mpi=list"}, kVersionTimeout, StderrMode::captured)) {
       context.srun = true;
       context.pmi = pmi_in(list->text);
     }

@@ -1,4 +1,4 @@
-// assert.cpp -- the end of a rank that broke a promise.
+// assert.cpp -- reports a failed assertion and aborts.
 #include "base/assert.hpp"
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 namespace capstan {
 
 void assertion_failed(const char* expression, const char* file, int line) noexcept {
-  std::fprintf(stderr, "capstan: broken promise: %s (%s:%d)\n", expression, file, line);
+  std::fprintf(stderr, "capstan: assertion failed: %s (%s:%d)\n", expression, file, line);
   std::abort();
 }
 

@@ -1,4 +1,4 @@
-// available_resources.cpp -- hwloc with the devices, which topology.cpp leaves out.
+// available_resources.cpp -- loads hwloc with I/O devices, which topology.cpp omits.
 #include "base/available_resources.hpp"
 
 #include <array>
@@ -13,13 +13,13 @@ namespace capstan::topology {
 namespace {
 
 constexpr unsigned kNvidia = 0x10de;
-constexpr unsigned kDisplayClass = 0x03;  // of PCI, in the upper byte
+constexpr unsigned kDisplayClass = 0x03;  // upper byte of the PCI class
 
 Topology load_with_devices() {
   Topology topology;
   if (hwloc_topology_init(topology.out()) != 0) return {};
   (void)hwloc_topology_set_io_types_filter(topology.get(), HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-  // These open the GPUs, which takes seconds and memory on them.
+  // These components open the GPUs, which takes seconds and allocates GPU memory.
   for (const char* component : {"cuda", "nvml", "opencl", "gl", "rsmi", "levelzero"}) {
     (void)hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   }
@@ -27,11 +27,10 @@ Topology load_with_devices() {
   return topology;
 }
 
-/// Loaded once and never freed: what hwloc's plugin for PCI holds is lost with it, on each load. Constant, so
-/// any thread may read it.
+/// Loaded once and never freed: hwloc's PCI plugin leaks on every load. Immutable, so any thread may read it.
 hwloc_topology_t machine_with_devices() {
-  static const Topology* const kept = new Topology(load_with_devices());
-  return kept->get();
+  static const Topology* const topology = new Topology(load_with_devices());
+  return topology->get();
 }
 
 std::string list_of(hwloc_const_bitmap_t bitmap) {
@@ -42,7 +41,7 @@ std::string list_of(hwloc_const_bitmap_t bitmap) {
 
 std::int32_t node_of(hwloc_topology_t topology, hwloc_obj_t device) {
   const hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(topology, device);
-  // What hangs on the whole machine is at no node of several.
+  // A device attached above the NUMA level has no single nearest node.
   if (near == nullptr || near->nodeset == nullptr || hwloc_bitmap_weight(near->nodeset) != 1) return -1;
   return hwloc_bitmap_first(near->nodeset);
 }
@@ -104,8 +103,7 @@ bool bind_this_process(const std::string& cpus) {
   const bool bound = machine_with_devices() != nullptr && set &&
                      hwloc_bitmap_list_sscanf(set.get(), cpus.c_str()) == 0 &&
                      hwloc_set_cpubind(machine_with_devices(), set.get(), HWLOC_CPUBIND_PROCESS) == 0;
-  if (!bound)
-    log::warn("this process cannot be bound to hardware threads {}: {}", cpus, std::strerror(errno));
+  if (!bound) log::warn("cannot bind this process to hardware threads {}: {}", cpus, std::strerror(errno));
   return bound;
 }
 

@@ -1,4 +1,4 @@
-// backoff.cpp -- spin, yield, and the sign that a core is shared.
+// backoff.cpp -- spinning, yielding, and detection of a shared core.
 #include "base/backoff.hpp"
 
 #include <sched.h>
@@ -11,16 +11,16 @@ namespace {
 
 using Clock = Backoff::Clock;
 
-/// A yield with nobody waiting for the core is a system call of less than a microsecond; a switch to another
-/// thread that looks and yields, and back, takes at least this.
-constexpr std::chrono::nanoseconds kAnotherRan{4000};
-/// An interrupt makes a yield long, too, but not so many of them.
-constexpr unsigned kSurelyShared = 4;
-/// Yields without company after which the core is ours again.
-constexpr unsigned kForget = 200;
-/// A move takes some 100 microseconds. Where it does not help, the next one waits twice as long.
-constexpr std::chrono::milliseconds kFirstMoveAfter{10};
-constexpr std::chrono::milliseconds kLastMoveAfter{1000};
+/// sched_yield takes less than a microsecond if no other thread waits for the core. A switch to another
+/// polling thread and back takes at least this long.
+constexpr std::chrono::nanoseconds kLongYield{4000};
+/// An interrupt also makes a yield long, but not this many in a row.
+constexpr unsigned kLongYieldsUntilShared = 4;
+/// Consecutive short yields after which the core counts as unshared again.
+constexpr unsigned kShortYieldsUntilUnshared = 200;
+/// A migration takes about 100 microseconds. If it does not help, the interval to the next one doubles.
+constexpr std::chrono::milliseconds kMinMigrationInterval{10};
+constexpr std::chrono::milliseconds kMaxMigrationInterval{1000};
 
 void relax() noexcept {
 #if defined(__x86_64__)
@@ -30,8 +30,9 @@ void relax() noexcept {
 #endif
 }
 
-/// To an idle core, where the scheduler knows of one when it wakes us; otherwise to another that we may use.
-void move_to_another_core() noexcept {
+/// Sleeps briefly, so that the scheduler can place this thread on an idle core. If the thread wakes up on the
+/// same core, migrates it to any other core that it may use.
+void migrate_to_another_core() noexcept {
   const int here = sched_getcpu();
   std::this_thread::sleep_for(std::chrono::nanoseconds(1));
   cpu_set_t allowed;
@@ -39,51 +40,51 @@ void move_to_another_core() noexcept {
   cpu_set_t others = allowed;
   CPU_CLR(static_cast<unsigned>(here), &others);
   if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
-  (void)sched_setaffinity(0, sizeof allowed, &allowed);  // it was allowed before
+  (void)sched_setaffinity(0, sizeof allowed, &allowed);  // cannot fail: it was the mask before
 }
 
-/// What this thread has learnt about its core.
-class Core {
+/// Detects whether other threads compete for the calling thread's core.
+class SharedCoreDetector {
  public:
-  bool shared() const noexcept { return company_ >= kSurelyShared; }
+  bool shared() const noexcept { return long_yields_ >= kLongYieldsUntilShared; }
 
-  /// Gives the core away for a moment.
+  /// Yields the core, and migrates to another one if this one is shared.
   void yield(Clock::time_point now) noexcept {
     sched_yield();
     const auto after = Clock::now();
-    if (after - now <= kAnotherRan) {
-      if (++yields_alone_ >= kForget) {
-        company_ = 0;
-        between_moves_ = kFirstMoveAfter;
+    if (after - now <= kLongYield) {
+      if (++short_yields_ >= kShortYieldsUntilUnshared) {
+        long_yields_ = 0;
+        migration_interval_ = kMinMigrationInterval;
       }
       return;
     }
-    yields_alone_ = 0;
-    if (++company_ < kSurelyShared || after < next_move_) return;
-    move_to_another_core();
-    next_move_ = Clock::now() + between_moves_;
-    between_moves_ = std::min(2 * between_moves_, kLastMoveAfter);
+    short_yields_ = 0;
+    if (++long_yields_ < kLongYieldsUntilShared || after < next_migration_) return;
+    migrate_to_another_core();
+    next_migration_ = Clock::now() + migration_interval_;
+    migration_interval_ = std::min(2 * migration_interval_, kMaxMigrationInterval);
   }
 
  private:
-  unsigned company_ = 0;
-  unsigned yields_alone_ = 0;
-  Clock::time_point next_move_{};
-  std::chrono::milliseconds between_moves_ = kFirstMoveAfter;
+  unsigned long_yields_ = 0;
+  unsigned short_yields_ = 0;
+  Clock::time_point next_migration_{};
+  std::chrono::milliseconds migration_interval_ = kMinMigrationInterval;
 };
 
-thread_local Core core;
+thread_local SharedCoreDetector core;
 
 }  // namespace
 
 bool Backoff::pause() noexcept {
-  if (++looks_ % kLooksATime != 0) {
+  if (++polls_ % kPollsPerClockRead != 0) {
     relax();
     return true;
   }
   const auto now = Clock::now();
-  if (looks_ == kLooksATime) since_ = now;
-  if (now - since_ >= (core.shared() ? shared_ : alone_)) return false;
+  if (polls_ == kPollsPerClockRead) since_ = now;
+  if (now - since_ >= (core.shared() ? shared_ : unshared_)) return false;
   core.yield(now);
   return true;
 }

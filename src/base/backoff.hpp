@@ -1,34 +1,34 @@
-// backoff.hpp -- what a thread does between two looks at something that has not happened yet.
+// backoff.hpp -- spins, then yields, then tells a polling thread to sleep.
 #pragma once
 
 #include <chrono>
 
 namespace capstan {
 
-/// First it looks again at once, then it gives its core away between looks, and after a while it says that it
-/// is time to sleep. A yield that takes long has let another thread run, so the core is shared: then the
-/// while is short, since every look is taken from somebody who works; and now and then the thread moves to
-/// another core that it may use, because the scheduler leaves threads that yield to each other where they
-/// are, even beside an idle core. One thread.
+/// Back-off for a thread that polls for work: it spins first, then yields between polls, and sleeps at last.
+/// A long yield means that another thread ran, so the core is shared. On a shared core the thread polls for
+/// a shorter time, because each poll delays the other thread. It also migrates to another core from time to
+/// time: the scheduler does not balance threads that yield to each other, even if another core is idle.
+/// Used by one thread.
 class Backoff {
  public:
   using Clock = std::chrono::steady_clock;
   using Time = std::chrono::microseconds;
 
-  /// How long to look before sleeping, on a core of one's own and on a shared one.
-  Backoff(Time alone, Time shared) noexcept : alone_(alone), shared_(shared) {}
+  /// Time to poll before sleeping, on an unshared and on a shared core.
+  Backoff(Time unshared, Time shared) noexcept : unshared_(unshared), shared_(shared) {}
 
-  /// After a look that found nothing: true = look again, false = sleep.
+  /// Call after a poll that found nothing. Returns true to poll again, false to sleep.
   bool pause() noexcept;
-  /// After a look that found something.
-  void reset() noexcept { looks_ = 0; }
+  /// Call after a poll that found work.
+  void reset() noexcept { polls_ = 0; }
 
  private:
-  static constexpr unsigned kLooksATime = 32;  // between two looks at the clock
+  static constexpr unsigned kPollsPerClockRead = 32;
 
-  Time alone_;
+  Time unshared_;
   Time shared_;
-  unsigned looks_ = 0;
+  unsigned polls_ = 0;
   Clock::time_point since_{};
 };
 

@@ -1,4 +1,4 @@
-// cancellation.cpp -- the calling thread's request, and what looks at it.
+// cancellation.cpp -- the calling thread's cancellation request, and the functions that check it.
 #include "capstan/cancellation.hpp"
 
 #include <utility>
@@ -24,8 +24,8 @@ bool cancelled() noexcept { return current != nullptr && current->requested(); }
 void throw_if_cancelled() {
   if (!cancelled()) return;
   throw Error(Code::cancelled,
-              "this function was cancelled while it ran, by an error of another one or by its own deadline; "
-              "schedule it again");
+              "the function was cancelled while it ran, by the error of another function or by its own "
+              "deadline; schedule it again");
 }
 
 CancellationCallback::CancellationCallback(std::function<void()> callback)

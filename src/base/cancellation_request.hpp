@@ -1,5 +1,4 @@
-// cancellation_request.hpp -- the request that the function of a closure stops, seen by the threads that run
-// it.
+// cancellation_request.hpp -- a cancellation request, shared by the threads that run one closure.
 #pragma once
 
 #include <atomic>
@@ -7,12 +6,13 @@
 
 namespace capstan {
 
-/// Of one function. Any thread requests, in two steps, so that it may hold a lock during the first.
+/// Cancels one function. Any thread may call it. Cancellation has two steps, because a caller may hold a lock
+/// during request() but not during run_callbacks().
 class CancellationRequest {
  public:
   bool requested() const noexcept { return requested_.load(std::memory_order_relaxed); }
   void request() noexcept { requested_.store(true, std::memory_order_relaxed); }
-  /// Runs the callbacks of CancellationCallback, and from now on in their constructors.
+  /// Runs the registered CancellationCallbacks. Callbacks that are constructed later run at once.
   void run_callbacks() noexcept { callbacks_.request_stop(); }
   std::stop_token callbacks() const noexcept { return callbacks_.get_token(); }
 
@@ -21,11 +21,11 @@ class CancellationRequest {
   std::stop_source callbacks_;
 };
 
-/// What cancelled() looks at on the calling thread; null: always false.
+/// The request that cancelled() checks on the calling thread; null if the thread cannot be cancelled.
 const CancellationRequest* current_cancellation() noexcept;
 
-/// While it lives, the calling thread runs a function with that request; null: one that cannot be cancelled,
-/// as for cleaning up.
+/// Sets the calling thread's cancellation request for the lifetime of this object. With null, the thread
+/// cannot be cancelled, for example during cleanup. `request` must outlive this object.
 class CancellationScope {
  public:
   explicit CancellationScope(const CancellationRequest* request) noexcept;

@@ -1,4 +1,4 @@
-// cluster_options.cpp -- which setting each field is.
+// cluster_options.cpp -- maps each field of ClusterOptions to its setting.
 #include "base/cluster_options.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ std::string as_text(bool value) { return value ? "true" : "false"; }
 std::string as_text(std::chrono::milliseconds value) { return fmt::format("{}ms", value.count()); }
 const std::string& as_text(const std::string& value) { return value; }
 
-/// Calls `visit` with each field's setting, the field of `options`, and its default.
+/// Calls `visit(field name, value in options, default)` for each field.
 template <class Visit>
 void with_fields(const ClusterOptions& options, const Visit& visit) {
   const ClusterOptions defaults;

@@ -1,4 +1,4 @@
-// cluster_options.hpp -- ClusterOptions as settings.
+// cluster_options.hpp -- converts ClusterOptions to Settings.
 #pragma once
 
 #include "base/settings.hpp"
@@ -6,8 +6,8 @@
 
 namespace capstan {
 
-/// Settings in which the fields that differ from their defaults are given by the program. Throws
-/// Error(invalid_argument) for a value that the table does not allow.
+/// Returns settings in which the program has set every field that differs from its default. Throws
+/// Error(invalid_argument) for a value that the table of settings does not allow.
 Settings settings_of(const ClusterOptions& options);
 
 }  // namespace capstan

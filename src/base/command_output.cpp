@@ -1,4 +1,4 @@
-// command_output.cpp -- posix_spawn, a pipe, and a deadline for both.
+// command_output.cpp -- posix_spawn and a pipe, with one deadline for both.
 #include "base/command_output.hpp"
 
 #include <fcntl.h>
@@ -21,8 +21,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook{5};
-constexpr std::size_t kMostOutput = 1 << 20;
+constexpr std::chrono::milliseconds kPollInterval{5};
+constexpr std::size_t kMaxOutputBytes = 1 << 20;
 
 class FileActions {
  public:
@@ -38,7 +38,7 @@ class FileActions {
 
 class Attributes {
  public:
-  /// A group of its own, and no signal blocked, whatever this thread blocks.
+  /// Puts the child into its own process group and clears its signal mask.
   Attributes() {
     posix_spawnattr_init(&attributes_);
     sigset_t none;
@@ -78,14 +78,14 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words) {
   return pointers;
 }
 
-/// 0 when it could not be started. posix_spawn, since a fork would copy the page tables of registered memory.
-pid_t start(const std::vector<std::string>& words, int output, Errors errors,
+/// Returns 0 on failure. Uses posix_spawn, because fork would copy the page tables of registered memory.
+pid_t start(const std::vector<std::string>& words, int output, StderrMode stderr_mode,
             const std::vector<std::string>& changes) {
   const std::vector<std::string> environment = changed_environment(changes);
   FileActions actions;
   posix_spawn_file_actions_addopen(actions.get(), STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(actions.get(), output, STDOUT_FILENO);
-  if (errors == Errors::kept) {
+  if (stderr_mode == StderrMode::captured) {
     posix_spawn_file_actions_adddup2(actions.get(), output, STDERR_FILENO);
   } else {
     posix_spawn_file_actions_addopen(actions.get(), STDERR_FILENO, "/dev/null", O_WRONLY, 0);
@@ -97,7 +97,7 @@ pid_t start(const std::vector<std::string>& words, int output, Errors errors,
   return error == 0 ? child : 0;
 }
 
-/// Up to the end of the output. False at the deadline.
+/// Reads until end of file; returns false if the deadline passes first.
 bool read_all(int from, Clock::time_point deadline, std::string& text) {
   std::array<char, 4096> buffer{};
   while (true) {
@@ -108,7 +108,7 @@ bool read_all(int from, Clock::time_point deadline, std::string& text) {
     if (ready < 0 && errno == EINTR) continue;
     const ssize_t size = read(from, buffer.data(), buffer.size());
     if (size > 0) {
-      if (text.size() < kMostOutput) text.append(buffer.data(), static_cast<std::size_t>(size));
+      if (text.size() < kMaxOutputBytes) text.append(buffer.data(), static_cast<std::size_t>(size));
     } else if (size == 0 || errno != EINTR) {
       return true;
     }
@@ -119,7 +119,7 @@ std::optional<int> exit_code_of(pid_t child, Clock::time_point deadline) {
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
     if (Clock::now() >= deadline) return std::nullopt;
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kPollInterval);
   }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -127,12 +127,12 @@ std::optional<int> exit_code_of(pid_t child, Clock::time_point deadline) {
 }  // namespace
 
 std::optional<CommandOutput> command_output(const std::vector<std::string>& words,
-                                            std::chrono::milliseconds limit, Errors errors,
+                                            std::chrono::milliseconds limit, StderrMode stderr_mode,
                                             const std::vector<std::string>& changes) {
   const auto deadline = Clock::now() + limit;
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
-  const pid_t child = start(words, ends[1], errors, changes);
+  const pid_t child = start(words, ends[1], stderr_mode, changes);
   close(ends[1]);
   CommandOutput output;
   std::optional<int> code;

@@ -1,4 +1,4 @@
-// command_output.hpp -- what another program prints.
+// command_output.hpp -- runs a command and returns its output.
 #pragma once
 
 #include <chrono>
@@ -9,18 +9,19 @@
 namespace capstan {
 
 struct CommandOutput {
-  int exit_code = 0;  ///< 128 + signal where a signal has ended it
+  int exit_code = 0;  ///< 128 + signal number if a signal ended the command
   std::string text = {};
 };
 
-enum class Errors { dropped, kept };
+enum class StderrMode { discarded, captured };
 
-/// Runs `words`, the first of them found on PATH, without input, and returns its standard output; with
-/// Errors::kept its standard error too, as they come; 1 MiB at most. `changes` are made to its environment
-/// ("NAME=value" sets, "NAME" removes). Empty when it cannot be started, or has not ended
-/// within `limit`: then it is killed, with the processes of its group. Any thread, also beside UCX's.
+/// Runs the command `words`, found on PATH, with empty input. Returns its standard output, and with
+/// StderrMode::captured its standard error interleaved, 1 MiB at most. `changes` modify its environment:
+/// "NAME=value" sets a variable, "NAME" removes it. Returns nullopt if the command cannot start or exceeds
+/// `limit`; then its process group is killed. Any thread; safe with registered UCX memory.
 std::optional<CommandOutput> command_output(const std::vector<std::string>& words,
-                                            std::chrono::milliseconds limit, Errors errors = Errors::dropped,
+                                            std::chrono::milliseconds limit,
+                                            StderrMode stderr_mode = StderrMode::discarded,
                                             const std::vector<std::string>& changes = {});
 
 }  // namespace capstan

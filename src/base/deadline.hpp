@@ -1,11 +1,11 @@
-// deadline.hpp -- points in time that lie a duration ahead, however long the duration.
+// deadline.hpp -- a deadline from a timeout, without overflow.
 #pragma once
 
 #include <chrono>
 
 namespace capstan {
 
-/// The end of time where `timeout` is longer than what is left of it; `now` where `timeout` is negative.
+/// Returns `now + timeout`, clamped to the range from `now` to time_point::max().
 template <class Duration>
 std::chrono::steady_clock::time_point deadline_after(
     Duration timeout, std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) {

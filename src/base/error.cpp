@@ -1,4 +1,4 @@
-// error.cpp -- names of the codes, and the text of a failed C call.
+// error.cpp -- names of the error codes, and the text of a failed C call.
 #include "capstan/error.hpp"
 
 #include <array>

@@ -1,14 +1,14 @@
-// exit_codes.hpp -- what a process of a job ends with where nobody is left to throw to. docs/errors.md lists
-// them all, launch/exit_codes.hpp those of the `capstan` program: never renumber.
+// exit_codes.hpp -- exit codes of a rank that cannot throw to the program. docs/errors.md lists all exit
+// codes; launch/exit_codes.hpp has those of the `capstan` program. Never renumber.
 #pragma once
 
 namespace capstan {
 
-/// A worker that counts as dead: its agent starts it again.
+/// The worker was fenced; its agent restarts it.
 inline constexpr int kExitFenced = 1;
-/// The machine said no, or a child ended without a code.
+/// A system call failed, or a child ended without an exit code.
 inline constexpr int kExitEnvironment = 3;
-/// A ps or the coordinator is gone or no longer answers.
+/// A ps or the coordinator is dead or unreachable.
 inline constexpr int kExitLostRank = 4;
 
 }  // namespace capstan

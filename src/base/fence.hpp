@@ -1,12 +1,12 @@
-// fence.hpp -- a memory fence that builds with ThreadSanitizer, too.
+// fence.hpp -- memory fences that also compile under ThreadSanitizer.
 #pragma once
 
 #include <atomic>
 
 namespace capstan {
 
-/// std::atomic_thread_fence. ThreadSanitizer does not model fences, and GCC refuses them there; it needs none
-/// either, as long as what lies on both sides of the fence is published through atomics.
+/// std::atomic_thread_fence. ThreadSanitizer does not model fences, and GCC rejects them there. It reports no
+/// false races without them as long as the data on both sides is published through atomics.
 inline void thread_fence(std::memory_order order) noexcept {
 #ifdef __SANITIZE_THREAD__
   (void)order;
@@ -16,8 +16,8 @@ inline void thread_fence(std::memory_order order) noexcept {
 #endif
 }
 
-/// Keeps the compiler from moving stores across it. Enough where a process is killed and its memory outlives
-/// it, since a kill leaves the stores of a processor in program order.
+/// Keeps the compiler from reordering stores across it. This suffices for memory that outlives a killed
+/// process, because SIGKILL preserves the program order of a processor's stores.
 inline void signal_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 }  // namespace capstan

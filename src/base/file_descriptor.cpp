@@ -1,4 +1,4 @@
-// file_descriptor.cpp -- close(2), whose failure is logged; on Linux the descriptor is closed all the same.
+// file_descriptor.cpp -- logs a failed close(2); Linux closes the descriptor even then.
 #include "base/file_descriptor.hpp"
 
 #include <unistd.h>
@@ -11,7 +11,7 @@
 namespace capstan {
 
 void FileDescriptorTraits::free(type fd) noexcept {
-  if (::close(fd) != 0) log::warn("close of file descriptor {}: {}", fd, std::strerror(errno));
+  if (::close(fd) != 0) log::warn("cannot close file descriptor {}: {}", fd, std::strerror(errno));
 }
 
 }  // namespace capstan

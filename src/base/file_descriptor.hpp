@@ -1,4 +1,4 @@
-// file_descriptor.hpp -- owns a file descriptor and closes it once.
+// file_descriptor.hpp -- RAII owner of a file descriptor.
 #pragma once
 
 #include "base/handle.hpp"

@@ -1,4 +1,4 @@
-// first_touch.hpp -- memory that becomes real: checked before the system has to kill somebody for it.
+// first_touch.hpp -- checks available memory, then allocates pages by first touch.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,18 @@
 
 namespace capstan {
 
-/// What can still be used on this machine and in this control group, in bytes; much where nobody can tell.
+/// Bytes of memory that this host and this process's cgroup can still provide; the maximum of uint64 if
+/// neither reports a limit.
 std::uint64_t memory_left();
 
-/// How much may still be used without taking what others need. Throws Error(resource_exhausted) when that is
-/// less than what is wanted.
-std::uint64_t check_memory_left(std::uint64_t wanted);
+/// Returns the number of bytes that may still be allocated, less a reserve for other processes. Throws
+/// Error(resource_exhausted) if that is less than `bytes`.
+std::uint64_t check_memory_left(std::uint64_t bytes);
 
-/// Writes zeros to memory that nobody has touched yet. Its pages lie near the calling thread, and are huge
-/// ones where the system has them. Linux promises memory that it does not have and kills a process when the
-/// promise falls due: so this looks before each piece. Throws Error(resource_exhausted); what it has touched
-/// by then is the caller's to give back.
+/// Zeroes memory that no thread has touched yet, so that its pages are allocated near the calling thread, as
+/// huge pages where the system has them. Linux overcommits memory and kills a process once it runs out, so
+/// this function checks the available memory before each piece. Throws Error(resource_exhausted); the caller
+/// then frees the memory that was already touched.
 void touch_first(std::span<std::byte> memory);
 
 }  // namespace capstan

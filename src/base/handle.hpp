@@ -1,4 +1,4 @@
-// handle.hpp -- owns one C handle (UCX, HDF5, MPI, CUDA, NCCL) and frees it once.
+// handle.hpp -- RAII owner of a C handle (UCX, HDF5, MPI, CUDA, NCCL).
 #pragma once
 
 #include <utility>
@@ -32,7 +32,7 @@ class Handle {
     raw_ = raw;
   }
 
-  /// For C functions that hand the new handle back through a pointer.
+  /// For C functions that return the new handle through a pointer.
   type* out() noexcept {
     reset();
     return &raw_;

@@ -1,4 +1,4 @@
-// idle_cores.cpp -- /proc/stat.
+// idle_cores.cpp -- idle times from /proc/stat.
 #include "base/idle_cores.hpp"
 
 #include <sched.h>
@@ -13,18 +13,19 @@
 namespace capstan {
 namespace {
 
-/// The kernel counts in ticks of 10 ms.
-constexpr std::chrono::milliseconds kLongEnough{100};
+/// The kernel counts in ticks of 10 ms, so a shorter interval would be too coarse.
+constexpr std::chrono::milliseconds kMinInterval{100};
 
 }  // namespace
 
-IdleCores::IdleCores() : looked_(std::chrono::steady_clock::now()), then_(idle_seconds()) {}
+IdleCores::IdleCores() : measured_at_(std::chrono::steady_clock::now()), previous_(idle_seconds()) {}
 
 /// "cpu3 user nice system idle iowait ...", in ticks.
 std::vector<double> IdleCores::idle_seconds() const {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};  // of more than 1,024 cores, perhaps
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return {};  // fails on hosts with more than 1,024 cores
   const auto ticks = static_cast<double>(std::max(1L, sysconf(_SC_CLK_TCK)));
   std::vector<double> seconds;
   std::ifstream file("/proc/stat");
@@ -41,13 +42,13 @@ std::vector<double> IdleCores::idle_seconds() const {
 
 double IdleCores::count() {
   const auto now = std::chrono::steady_clock::now();
-  if (now - looked_ < kLongEnough) return idle_;
+  if (now - measured_at_ < kMinInterval) return idle_;
   const std::vector<double> seconds = idle_seconds();
-  const double passed = std::chrono::duration<double>(now - std::exchange(looked_, now)).count();
+  const double passed = std::chrono::duration<double>(now - std::exchange(measured_at_, now)).count();
   idle_ = 0;
-  for (std::size_t i = 0; i < std::min(seconds.size(), then_.size()); ++i)
-    idle_ += std::clamp((seconds[i] - then_[i]) / passed, 0.0, 1.0);
-  then_ = seconds;
+  for (std::size_t i = 0; i < std::min(seconds.size(), previous_.size()); ++i)
+    idle_ += std::clamp((seconds[i] - previous_[i]) / passed, 0.0, 1.0);
+  previous_ = seconds;
   return idle_;
 }
 

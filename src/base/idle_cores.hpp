@@ -1,4 +1,4 @@
-// idle_cores.hpp -- is there a core that nobody uses?
+// idle_cores.hpp -- measures how many cores are idle.
 #pragma once
 
 #include <chrono>
@@ -6,21 +6,21 @@
 
 namespace capstan {
 
-/// Of those that this process may run on. One thread.
+/// Measures the cores that this process may run on. Used by one thread.
 class IdleCores {
  public:
   IdleCores();
 
-  /// How many, on average over the last time that was long enough to tell: 0.1 s. 0 at first, and where the
-  /// system does not say.
+  /// Average number of idle cores over the last interval of at least 0.1 s. Returns 0 during the first
+  /// interval, and if the system does not report idle times.
   double count();
 
  private:
-  /// Seconds that each core has been idle since the system was started, of those that may be used.
+  /// Idle time since boot, in seconds, of each core that this process may run on.
   std::vector<double> idle_seconds() const;
 
-  std::chrono::steady_clock::time_point looked_;
-  std::vector<double> then_;
+  std::chrono::steady_clock::time_point measured_at_;
+  std::vector<double> previous_;
   double idle_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// json.cpp -- counts brackets before it parses.
+// json.cpp -- checks the nesting depth, then parses.
 #include "base/json.hpp"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 namespace capstan {
 namespace {
 
-/// Of valid JSON exactly; of any other text at least as much as a parser reaches.
+/// Nesting depth of valid JSON; for other text, an upper bound of the depth that a parser reaches.
 std::size_t depth_of(std::string_view text) noexcept {
   std::size_t depth = 0, deepest = 0;
   bool in_string = false;

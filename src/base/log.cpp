@@ -1,4 +1,4 @@
-// log.cpp -- one spdlog logger on standard error and perhaps a file, whose patterns show the thread's rank.
+// log.cpp -- one spdlog logger with a console sink and a file sink, whose lines carry the thread's rank tag.
 #include "base/log.hpp"
 
 #include <fmt/format.h>
@@ -36,8 +36,8 @@ std::unique_ptr<spdlog::formatter> formatter(const std::string& pattern) {
   return made;
 }
 
-/// spdlog's default logger, replaced once per process, before the first line. Both sinks are there from the
-/// start: a logger's list of them must not change while others log.
+/// Replaces spdlog's default logger before the first line is logged. Both sinks exist from the start, because
+/// a logger's list of sinks must not change while other threads log.
 struct Sinks {
   std::shared_ptr<spdlog::sinks::stderr_sink_mt> console = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   std::shared_ptr<LogFile> file = std::make_shared<LogFile>(*console);
@@ -49,7 +49,8 @@ struct Sinks {
     console->set_level(spdlog::level::info);
     spdlog::set_default_logger(std::move(logger));
   }
-  /// The logger makes no line that no sink wants.
+  /// Sets the logger's level to the lower of both sinks', so that it does not format lines that neither
+  /// writes.
   void set_logger_level() const {
     spdlog::set_level(static_cast<level_enum>(std::min<int>(console->level(), file->level())));
   }
@@ -77,7 +78,7 @@ void write(Level level, fmt::string_view format, fmt::format_args values) noexce
   if (!logger.should_log(level_of(level))) return;
   try {
     logger.log(level_of(level), fmt::vformat(format, values));
-  } catch (const std::exception&) {  // no memory
+  } catch (const std::exception&) {  // out of memory
   }
 }
 
@@ -88,7 +89,7 @@ void set_level(const std::string& level) {
   const auto parsed = spdlog::level::from_str(level);
   if (parsed == spdlog::level::off && level != "off") {
     throw Error(Code::invalid_argument,
-                "log level \"" + level + "\" is none of trace, debug, info, warn, error, off");
+                "log level: found \"" + level + "\", expected trace, debug, info, warn, error or off");
   }
   sinks.console->set_level(parsed);
   if (sinks.file->level() != spdlog::level::off) sinks.file->set_level(std::min(parsed, spdlog::level::info));
@@ -100,7 +101,7 @@ void also_to(const std::filesystem::path& file, int rank) {
   sinks.file->open(file, std::min(sinks.console->level(), spdlog::level::info));
   sinks.set_logger_level();
   if (sinks.file->level() == spdlog::level::off) return;
-  const std::string text = fmt::format("process {} begins", getpid());
+  const std::string text = fmt::format("process {} started", getpid());
   sinks.file->log(spdlog::details::log_msg("capstan", spdlog::level::info, text));
 }
 

@@ -1,7 +1,8 @@
-// log.hpp -- what a rank says: spdlog with the rank, its role and its host in front of every line.
+// log.hpp -- a rank's log: spdlog with the rank, its role and its host at the start of each line.
 //
-// On standard error the coordinator logs from `info` up, everybody else from `warn` up; CAPSTAN_LOG_LEVEL
-// changes it for all. With --run-dir each rank has a file as well (docs/metrics.md).
+// Standard error gets lines from `info` up on the coordinator and from `warn` up on other ranks;
+// CAPSTAN_LOG_LEVEL changes the level on all ranks. With --run-dir each rank also has a file
+// (docs/metrics.md).
 #pragma once
 
 #include <fmt/core.h>
@@ -11,22 +12,22 @@
 
 namespace capstan::log {
 
-/// "coordinator", "ps 1", ... for the calling thread and those that it starts through `inherit()`. Ranks that
-/// are threads of one process each have their own.
+/// Sets the tag of the calling thread, for example "coordinator" or "ps 1". Ranks that are threads of one
+/// process have different tags.
 void set_rank_tag(std::string tag);
 const std::string& rank_tag();
 
-/// Of standard error. `level` is one of trace, debug, info, warn, error, off. Throws Error on any other word.
+/// Sets the level of standard error: trace, debug, info, warn, error or off. Throws Error on any other word.
 void set_level(const std::string& level);
 
-/// Lines from `info` up, or from where standard error begins if that is lower, are appended to this file as
-/// well; it says of all that they are `rank`'s. One file at a time. One that cannot be written is a warning.
+/// Also appends lines to `file`, from `info` up or from the level of standard error if that is lower. The
+/// lines carry `rank`. One file at a time. Logs a warning if the file cannot be written.
 void also_to(const std::filesystem::path& file, int rank);
 
 enum class Level { debug, info, warn, error };
 
-/// Logs one line. Does nothing below the log level, or when memory runs out. Thread-safe. Calls of spdlog's
-/// own templates would compile all of fmt in every source that logs.
+/// Logs one line. Does nothing below the log level, or when memory runs out. Thread-safe. Not a template:
+/// spdlog's own templates would compile all of fmt in every source that logs.
 void write(Level level, fmt::string_view format, fmt::format_args values) noexcept;
 
 template <class... T>

@@ -1,4 +1,4 @@
-// log_file.cpp -- open, write, and what goes wrong with them.
+// log_file.cpp -- appends to the log file, and reports errors once.
 #include "base/log_file.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ void LogFile::open(const std::filesystem::path& path, spdlog::level::level_enum 
   if (fd_ >= 0) (void)::close(fd_);
   path_ = path.string();
   torn_ = warned_ = false;
-  // As private as the run directory, which may not be there yet.
+  // The mode is as private as that of the run directory, which may not exist yet.
   (void)::mkdir(path.parent_path().parent_path().c_str(), 0700);
   fd_ = open_to_append(path);
   if (fd_ < 0) warn_once("open", errno);
@@ -53,9 +53,10 @@ void LogFile::write(std::string_view line) {
 
 void LogFile::warn_once(const char* call, int error) {
   if (std::exchange(warned_, true)) return;
-  const std::string text =
-      fmt::format("{}: {}: {}; the job goes on, and this log lacks what is said while that lasts", path_,
-                  call, std::strerror(error));
+  const std::string text = fmt::format(
+      "cannot write the log file {}: {}: {}; the job continues, and the file lacks lines until "
+      "writing succeeds",
+      path_, call, std::strerror(error));
   warn_to_.log(spdlog::details::log_msg("capstan", spdlog::level::warn, text));
 }
 

@@ -1,4 +1,4 @@
-// log_file.hpp -- a sink of the log that appends lines to a file, and says once when it cannot.
+// log_file.hpp -- a log sink that appends lines to a file, and warns once if it cannot.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
@@ -10,16 +10,16 @@
 
 namespace capstan::log {
 
-/// Silent until it is opened. Each line is one write to the end of the file, so that several processes may
-/// have it open; nothing is kept back that a process which is killed would lose.
+/// Discards lines until open(). Each line is one write(2) to the end of the file, so several processes may
+/// append to it. Nothing is buffered, so a killed process loses no line.
 class LogFile final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  /// `warn_to` hears that the file cannot be written, and has to outlive this.
+  /// `warn_to` receives the warning that the file cannot be written; it must outlive this object.
   explicit LogFile(spdlog::sinks::sink& warn_to) : warn_to_(warn_to) { set_level(spdlog::level::off); }
   ~LogFile() override;
 
-  /// Lines go to `path` from now on, from `level` up. Creates the directory above it if need be, and opens no
-  /// file that another user could have planted (open_to_append). Any thread.
+  /// Appends lines from `level` up to `path` from now on. Creates the parent directory if it is missing.
+  /// Refuses files that another user may have planted (open_to_append). Any thread.
   void open(const std::filesystem::path& path, spdlog::level::level_enum level);
 
  private:
@@ -31,7 +31,7 @@ class LogFile final : public spdlog::sinks::base_sink<std::mutex> {
   spdlog::sinks::sink& warn_to_;
   std::string path_;
   int fd_ = -1;
-  bool torn_ = false;  // the end of the file is half a line
+  bool torn_ = false;  // the last line of the file is incomplete
   bool warned_ = false;
 };
 

@@ -1,4 +1,4 @@
-// name.cpp -- one rule for all names.
+// name.cpp -- the rule for names of objects.
 #include "base/name.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace capstan {
 namespace {
 
-/// What is wrong with `name`; empty if nothing is.
+/// Describes the first violation in `name`; empty if the name is valid.
 std::string fault_of(std::string_view name) {
   if (name.empty()) return "is empty";
   if (name.size() > kMaxNameBytes) return fmt::format("has {} bytes", name.size());

@@ -1,4 +1,4 @@
-// open_to_append.cpp -- openat with O_NOFOLLOW, and fstat of what was there.
+// open_to_append.cpp -- openat with O_NOFOLLOW, and checks of an existing file.
 #include "base/open_to_append.hpp"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ constexpr int kDirectory = O_PATH | O_DIRECTORY | O_CLOEXEC;
 bool is_trusted(uid_t owner) { return owner == ::geteuid() || owner == 0; }
 
 int open_directory(const std::string& path) {
-  (void)::mkdir(path.c_str(), 0700);  // is there already, or open says why not
+  (void)::mkdir(path.c_str(), 0700);  // if it fails, open reports the reason
   const int directory = ::open(path.c_str(), kDirectory | O_NOFOLLOW);
   if (directory >= 0 || errno != ENOTDIR) return directory;
   struct stat status {};
@@ -27,7 +27,7 @@ int open_directory(const std::string& path) {
   return -1;
 }
 
-/// A hard link would be another file of this user's; a pipe or device would be another user's.
+/// Rejects hard links, which may alias another file of this user, and pipes or devices of other users.
 bool is_trusted_file(int file) {
   struct stat status {};
   if (::fstat(file, &status) != 0) return false;
@@ -46,7 +46,8 @@ void close_keeping_errno(int fd) {
 int open_in(int directory, const char* name) {
   const int created = ::openat(directory, name, kFlags | O_CREAT | O_EXCL, 0600);
   if (created >= 0 || errno != EEXIST) return created;
-  const int file = ::openat(directory, name, kFlags | O_NONBLOCK);  // a pipe without a reader is ENXIO
+  const int file =
+      ::openat(directory, name, kFlags | O_NONBLOCK);  // fails with ENXIO for a pipe without a reader
   if (file < 0 || is_trusted_file(file)) return file;
   close_keeping_errno(file);
   return -1;

@@ -1,4 +1,4 @@
-// optimizers.cpp -- their names, and the learning rate of a step.
+// optimizers.cpp -- names of optimizers and schedules, and the learning rate after a number of steps.
 #include "capstan/optimizers.hpp"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ namespace {
 double polynomial_decay(double initial, const Schedule& s, double step) {
   double decay_steps = s.decay_steps;
   if (s.cycle) decay_steps *= std::max(1.0, std::ceil(step / decay_steps));
-  const double left = 1 - std::min(step, decay_steps) / decay_steps;
-  return (initial - s.end) * std::pow(left, s.power) + s.end;
+  const double remaining = 1 - std::min(step, decay_steps) / decay_steps;
+  return (initial - s.end) * std::pow(remaining, s.power) + s.end;
 }
 
 double cosine_decay(double initial, const Schedule& s, double step) {

@@ -1,4 +1,4 @@
-// printable.cpp -- escapes, and the validity of UTF-8.
+// printable.cpp -- escapes text, and validates UTF-8.
 #include "base/printable.hpp"
 
 #include <fmt/format.h>

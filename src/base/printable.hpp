@@ -1,4 +1,4 @@
-// printable.hpp -- text from outside, in a form that is safe to print.
+// printable.hpp -- escapes untrusted text for printing.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace capstan {
 /// REQUIRES: `text` is not empty.
 std::size_t utf8_length(std::string_view text) noexcept;
 
-/// `text` in quotes for an error message, cut after 60 bytes. Control characters and bytes that are not UTF-8
-/// appear as \n, \t or \x1b.
+/// Returns `text` in quotes for an error message, truncated after 60 bytes. Control characters and bytes that
+/// are not UTF-8 appear as \n, \t or \x1b.
 std::string printable(std::string_view text);
 
 }  // namespace capstan

@@ -1,4 +1,4 @@
-// registry.cpp -- the functions that ranks can run for each other, in the order of their registration.
+// registry.cpp -- functions that ranks can run for each other, in registration order.
 #include <vector>
 
 #include "capstan/detail/remote_function.hpp"
@@ -6,7 +6,7 @@
 namespace capstan::detail {
 namespace {
 
-/// A function's static, because registration runs before the statics of this file may exist.
+/// A function-local static, because registration may run before this file's static variables are initialized.
 std::vector<RemoteFunction>& functions() {
   static std::vector<RemoteFunction> all;
   return all;
@@ -21,7 +21,8 @@ std::uint32_t register_function(const RemoteFunction& function) {
 
 const RemoteFunction& registered_function(std::uint32_t number) {
   if (number >= functions().size()) {
-    throw Error(Code::internal, "function " + std::to_string(number) + " is not registered on this rank");
+    throw Error(Code::internal, "function " + std::to_string(number) +
+                                    " is not registered on this rank; run the same binary on every rank");
   }
   return functions()[number];
 }

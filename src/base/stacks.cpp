@@ -1,4 +1,4 @@
-// stacks.cpp -- a signal to each thread, one after the other, whose handler walks the stack.
+// stacks.cpp -- interrupts one thread after the other with a signal whose handler prints the stack.
 #include "base/stacks.hpp"
 
 #include <execinfo.h>
@@ -23,23 +23,23 @@ namespace capstan {
 namespace {
 
 constexpr int kSignal = SIGURG;
-constexpr int kMostFrames = 64;
-constexpr std::chrono::seconds kAnswerWithin{1};
+constexpr int kMaxFrames = 64;
+constexpr std::chrono::seconds kHandlerTimeout{1};
 
-std::atomic<int> out{-1};  // where the interrupted thread writes
-std::atomic<bool> answered{false};
+std::atomic<int> out{-1};  // descriptor to which the interrupted thread writes
+std::atomic<bool> written{false};
 
-/// In a signal handler: nothing here takes memory, as backtrace has been called before.
+/// Signal handler. It does not allocate, because backtrace() was called before.
 void write_own_stack(int) {
   const int before = errno;
-  void* frames[kMostFrames];
-  backtrace_symbols_fd(frames, backtrace(frames, kMostFrames), out.load());
-  answered = true;
+  void* frames[kMaxFrames];
+  backtrace_symbols_fd(frames, backtrace(frames, kMaxFrames), out.load());
+  written = true;
   errno = before;
 }
 
 void write_text(int descriptor, const std::string& text) {
-  // A stderr that is gone is no reason to fail.
+  // A closed stderr is not an error.
   (void)!::write(descriptor, text.data(), text.size());
 }
 
@@ -52,13 +52,13 @@ std::string name_of(const std::filesystem::path& task) {
 
 void write_stack_of(long thread, const std::string& name, int descriptor) {
   write_text(descriptor, fmt::format("thread {} ({}):\n", thread, name));
-  answered = false;
-  if (::syscall(SYS_tgkill, ::getpid(), thread, kSignal) != 0) return;  // it has ended
-  const auto end = std::chrono::steady_clock::now() + kAnswerWithin;
-  while (!answered && std::chrono::steady_clock::now() < end) {
+  written = false;
+  if (::syscall(SYS_tgkill, ::getpid(), thread, kSignal) != 0) return;  // the thread has ended
+  const auto end = std::chrono::steady_clock::now() + kHandlerTimeout;
+  while (!written && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
-  if (!answered) write_text(descriptor, "  does not answer\n");
+  if (!written) write_text(descriptor, "  the thread did not handle the signal\n");
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ void write_stacks(int descriptor) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   void* first[1];
-  (void)backtrace(first, 1);  // loads what it needs, which a signal handler may not
+  (void)backtrace(first, 1);  // loads libgcc now, since a signal handler may not allocate
   struct sigaction action {};
   struct sigaction before {};
   action.sa_handler = &write_own_stack;
@@ -75,12 +75,12 @@ void write_stacks(int descriptor) {
   if (::sigaction(kSignal, &action, &before) != 0) return;
   out = descriptor;
   write_text(descriptor, fmt::format("==== Stacks of {} ====\n", log::rank_tag()));
-  std::error_code gone;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
+  std::error_code ignored;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
     write_stack_of(std::stol(task.path().filename().string()), name_of(task.path()), descriptor);
   }
   write_text(descriptor, fmt::format("==== End of stacks of {} ====\n", log::rank_tag()));
-  // A late answer finds the signal ignored, as it was.
+  // The signal's default action is to ignore it, so a thread that handles it late does no harm.
   (void)::sigaction(kSignal, &before, nullptr);
 }
 

@@ -1,13 +1,12 @@
-// stacks.hpp -- what every thread of this process is doing, for a person who wonders why nothing happens.
+// stacks.hpp -- prints the stacks of all threads of this process, for debugging a hang.
 #pragma once
 
 namespace capstan {
 
-/// Writes the stack of each thread to stderr, with its name, between two lines that say so. A thread is
-/// interrupted by SIGURG, which is ignored at other times, and gets a second to answer. Any thread; one call
-/// at a time does it.
+/// Writes the name and stack of each thread to stderr, between two marker lines. Interrupts each thread with
+/// SIGURG, which is ignored otherwise, and waits up to a second for it. Thread-safe; calls are serialized.
 void write_stacks();
-/// The same to a file descriptor.
+/// Writes the stacks to a file descriptor.
 void write_stacks(int descriptor);
 
 }  // namespace capstan

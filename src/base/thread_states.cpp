@@ -1,4 +1,4 @@
-// thread_states.cpp -- proc(5): /proc/PID/task/TID/{comm,stat,syscall}.
+// thread_states.cpp -- reads /proc/PID/task/TID/{comm,stat,syscall}; see proc(5).
 #include "base/thread_states.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ std::string first_line(const std::filesystem::path& path) {
   return text.substr(0, text.find('\n'));
 }
 
-/// The field behind the name, which is in brackets and may itself contain any character.
+/// The state follows the thread's name, which is in parentheses and may contain any character.
 char state_in(const std::string& stat) {
   const std::size_t name_end = stat.rfind(')');
   return name_end != std::string::npos && name_end + 2 < stat.size() ? stat[name_end + 2] : '?';
@@ -32,14 +32,15 @@ char state_in(const std::string& stat) {
 
 std::string thread_states(pid_t process) {
   std::string text;
-  std::error_code gone;
-  for (std::filesystem::directory_iterator task(fmt::format("/proc/{}/task", process), gone), end;
-       !gone && task != end; task.increment(gone)) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator task(fmt::format("/proc/{}/task", process), error), end;
+       !error && task != end; task.increment(error)) {
     const std::filesystem::path& thread = task->path();
     const std::string stat = read_all(thread / "stat");
     if (stat.empty()) continue;  // the thread has ended
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", first_line(thread / "comm"), state_in(stat));
-    const std::string call = first_line(thread / "syscall");  // "running", or a number and its arguments
+    const std::string call =
+        first_line(thread / "syscall");  // "running", or a system call number and its arguments
     if (!call.empty() && std::isdigit(static_cast<unsigned char>(call[0])) != 0) {
       text += " in system call " + call.substr(0, call.find(' '));
     }

@@ -1,4 +1,4 @@
-// thread_states.hpp -- what each thread of another process is doing, from outside: it may be stopped or hang.
+// thread_states.hpp -- describes what each thread of another process is doing, for example one that hangs.
 #pragma once
 
 #include <sys/types.h>
@@ -7,9 +7,9 @@
 
 namespace capstan {
 
-/// "NAME STATE" for each thread, with commas; "NAME STATE in system call NUMBER" where it is in one and the
-/// system lets this process know. STATE is the letter of proc(5): R runs, S sleeps, D waits for a device, T
-/// is stopped. Empty when the process is not there. Any thread.
+/// Returns "NAME STATE" for each thread, separated by commas, or "NAME STATE in system call NUMBER" if the
+/// kernel reveals the call. STATE is the letter of proc(5): R running, S sleeping, D in uninterruptible
+/// sleep, T stopped. Empty if the process does not exist. Any thread.
 std::string thread_states(pid_t process);
 
 }  // namespace capstan

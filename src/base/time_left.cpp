@@ -1,4 +1,4 @@
-// time_left.cpp -- squeue, and Slurm's variables.
+// time_left.cpp -- asks squeue, and falls back to Slurm's environment variables.
 #include "base/time_left.hpp"
 
 #include <array>
@@ -15,13 +15,13 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kToAnswer{10};
+constexpr seconds kSqueueTimeout{10};
 
 std::optional<std::int64_t> number(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && value >= 0 && value < 100'000'000'000 ? std::optional(value) : std::nullopt;
+  const bool complete = error == std::errc() && end == text.data() + text.size();
+  return complete && value >= 0 && value < 100'000'000'000 ? std::optional(value) : std::nullopt;
 }
 
 std::string variable(const char* name) {
@@ -36,12 +36,12 @@ TimeLeft parse_time_left(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   if (text == "UNLIMITED") return {.known = true};
   std::int64_t days = 0;
-  int least_parts = 2;
+  int min_parts = 2;
   if (const auto dash = text.find('-'); dash != std::string_view::npos) {
     const auto read = number(text.substr(0, dash));
     if (!read) return {};
     days = *read;
-    least_parts = 3;
+    min_parts = 3;
     text.remove_prefix(dash + 1);
   }
   std::int64_t total = 0;
@@ -53,16 +53,16 @@ TimeLeft parse_time_left(std::string_view text) {
     total = 60 * total + *read;
     begin = end + 1;
   }
-  if (parts < least_parts) return {};
+  if (parts < min_parts) return {};
   return {.known = true, .left = seconds(days * 86400 + total)};
 }
 
 TimeLeft slurm_time_left() {
   const std::string job = variable("SLURM_JOB_ID");
   if (job.empty()) return {.known = true};
-  if (const auto answer = command_output({"squeue", "-h", "-j", job, "-o", "%L"}, kToAnswer);
+  if (const auto answer = command_output({"squeue", "-h", "-j", job, "-o", "%L"}, kSqueueTimeout);
       answer && answer->exit_code == 0) {
-    // A heterogeneous job has a line for each component.
+    // squeue prints a line for each component of a heterogeneous job.
     const TimeLeft left = parse_time_left(answer->text.substr(0, answer->text.find('\n')));
     if (left.known) return left;
   }

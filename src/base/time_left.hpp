@@ -1,4 +1,4 @@
-// time_left.hpp -- how much of its time a Slurm job still has.
+// time_left.hpp -- the remaining time of a Slurm job.
 #pragma once
 
 #include <chrono>
@@ -8,17 +8,17 @@
 namespace capstan {
 
 struct TimeLeft {
-  bool known = false;                             ///< Slurm has answered
-  std::optional<std::chrono::seconds> left = {};  ///< of the limit; none: there is no limit
-  const char* source = "squeue";                  ///< who has said so, or is to be asked
+  bool known = false;                             ///< whether Slurm reported the time
+  std::optional<std::chrono::seconds> left = {};  ///< time until the limit; nullopt if there is no limit
+  const char* source = "squeue";                  ///< where the time comes from, or would come from
 };
 
-/// What `squeue -o %L` prints: "1-02:03:04", "02:03:04", "3:04", "UNLIMITED". Not known: anything else.
+/// Parses the output of `squeue -o %L`: "1-02:03:04", "02:03:04", "3:04", "UNLIMITED". Other text is unknown.
 TimeLeft parse_time_left(std::string_view text);
 
-/// Of the job that this process is in: squeue says it, or SLURM_JOB_END_TIME (Slurm 23.02) where squeue does
-/// not answer within ten seconds. squeue first, since an administrator may have given the job more time
-/// meanwhile. Outside of Slurm: known, without a limit.
+/// Returns the time left of the job that this process belongs to. Asks squeue first, since an administrator
+/// may have extended the limit. Falls back to SLURM_JOB_END_TIME (Slurm 23.02) if squeue does not answer
+/// within ten seconds. Outside of Slurm the time is known and has no limit.
 TimeLeft slurm_time_left();
 
 }  // namespace capstan

@@ -40,7 +40,7 @@ void bind_near_this_thread(std::span<std::byte> memory) {
   if (hwloc_get_last_cpu_location(machine(), here.get(), HWLOC_CPUBIND_THREAD) != 0 ||
       hwloc_set_area_membind(machine(), memory.data(), memory.size(), here.get(), HWLOC_MEMBIND_BIND, 0) !=
           0) {
-    log::debug("{} bytes are not bound to this thread's NUMA node: {}", memory.size(), std::strerror(errno));
+    log::debug("cannot bind {} bytes to this thread's NUMA node: {}", memory.size(), std::strerror(errno));
   }
 }
 
@@ -49,7 +49,7 @@ void advise_huge_pages(std::span<std::byte> memory) noexcept {
   constexpr std::uintptr_t kPage = 4096;
   const auto begin = (reinterpret_cast<std::uintptr_t>(memory.data()) + kPage - 1) / kPage * kPage;
   const auto end = reinterpret_cast<std::uintptr_t>(memory.data() + memory.size()) / kPage * kPage;
-  // A kernel without huge pages refuses, and nothing is lost.
+  // Best effort: a kernel without huge pages returns an error.
   if (begin < end) (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 #else
   (void)memory;
@@ -71,7 +71,7 @@ std::vector<int> allowed_cores() {
 
 namespace {
 
-/// 0x00020900 is 2.9.
+/// Formats hwloc's version number: 0x00020900 is "2.9".
 std::string version_text(unsigned version) {
   return std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 0xff);
 }

@@ -1,4 +1,4 @@
-// topology.hpp -- where memory lies and threads run: hwloc.
+// topology.hpp -- NUMA placement of memory and the allowed cores, from hwloc.
 #pragma once
 
 #include <cstddef>
@@ -8,24 +8,24 @@
 
 namespace capstan::topology {
 
-/// NUMA nodes of this machine; 1 where hwloc cannot tell.
+/// Number of NUMA nodes of this host; 1 if hwloc fails.
 int numa_nodes();
 
-/// Asks for pages of `memory`, when they are first touched, from the NUMA node of the core that the calling
-/// thread runs on. Does nothing on a machine with one node. A refusal is logged, not an error: the memory
-/// works from anywhere.
+/// Requests that the pages of `memory` are allocated, when they are first touched, on the NUMA node of the
+/// calling thread's core. Does nothing on a host with one node. A failure is only logged: the memory works on
+/// any node.
 void bind_near_this_thread(std::span<std::byte> memory);
 
-/// Asks for huge pages, which rows at random places profit from: a table of 4 KiB pages costs an address
-/// translation a row. The system decides (/sys/kernel/mm/transparent_hugepage/shmem_enabled for memory that
-/// is shared); nothing depends on it. Every process that maps shared memory asks for itself.
+/// Requests huge pages, which speed up random access to rows: with 4 KiB pages, each row costs an address
+/// translation. Best effort: the system decides (/sys/kernel/mm/transparent_hugepage/shmem_enabled for shared
+/// memory). Every process that maps shared memory must call this itself.
 void advise_huge_pages(std::span<std::byte> memory) noexcept;
 
-/// Cores that this process may use, by hwloc's logical numbers: bound by a launcher, a batch system or a
-/// cgroup. A core counts when one of its hardware threads does. Empty where hwloc cannot tell.
+/// Logical hwloc indices of the cores to which the launcher, the batch system or the cgroup binds this
+/// process. A core counts if at least one of its hardware threads is allowed. Empty if hwloc fails.
 std::vector<int> allowed_cores();
 
-/// Of hwloc's headers, and of the library that was found at run time: "2.9".
+/// Versions of hwloc's headers and of the library loaded at run time ("2.9").
 std::string hwloc_header_version();
 std::string hwloc_version();
 

@@ -1,4 +1,4 @@
-// topology_handles.hpp -- hwloc's objects, freed once.
+// topology_handles.hpp -- RAII owners of hwloc objects.
 #pragma once
 
 #include <hwloc.h>

@@ -1,4 +1,4 @@
-// with_type.hpp -- from a dtype that is known at run time to the C++ type of its elements.
+// with_type.hpp -- dispatches from a run-time dtype to the C++ type of its elements.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace capstan {
 
-/// Calls f(std::type_identity<T>()) for the type that an element of `dtype` has in memory: a bool is a
-/// std::uint8_t there.
+/// Calls f(std::type_identity<T>()) with the in-memory element type of `dtype`. For a bool it is
+/// std::uint8_t.
 template <class F>
 decltype(auto) with_type(DType dtype, F&& f) {
   switch (dtype) {
@@ -34,11 +34,11 @@ decltype(auto) with_type(DType dtype, F&& f) {
   return f(std::type_identity<float>());
 }
 
-/// What arithmetic on a T is done in: float for the 16-bit types.
+/// Type in which arithmetic on a T is computed: float for the 16-bit types.
 template <class T>
 using Arithmetic = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
 
-/// What sums, differences and products of a T are made in: integers wrap around there, as TensorFlow's do.
+/// Type in which sums, differences and products of a T are computed: integers wrap around as in TensorFlow.
 template <class T>
 using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                              std::type_identity<Arithmetic<T>>>::type;

@@ -1,4 +1,4 @@
-// array_test.cpp -- shapes and what does not fit them.
+// array_test.cpp -- Array values, and shapes that are invalid.
 #include "capstan/array.hpp"
 
 #include <gmock/gmock.h>
@@ -20,14 +20,14 @@ TEST(Array, HasAsManyValuesAsItsShape) {
   });
 }
 
-TEST(Array, WhatIsNotAShapeIsRefused) {
+TEST(Array, RejectsInvalidShapes) {
   for (const Shape& shape : {Shape{-1}, Shape{std::int64_t{1} << 32, std::int64_t{1} << 31}}) {
     EXPECT_THAT(error_of(Code::invalid_argument, [&] { (void)elements_of(shape); }),
                 testing::HasSubstr(to_string(shape)));
   }
 }
 
-TEST(Array, ZerosOfMoreBytesThanCanBeAddressedAreRefused) {
+TEST(Array, RejectsShapesBeyondTheAddressSpace) {
   for (const int beyond : {0, 512}) {
     const Shape shape{(std::int64_t{1} << 61) + beyond};
     const std::string text = error_of(Code::invalid_argument, [&] { Array<double>{shape}; });

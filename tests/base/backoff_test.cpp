@@ -1,4 +1,4 @@
-// backoff_test.cpp -- when to sleep, and that looking for an idle core takes nothing from the thread.
+// backoff_test.cpp -- when Backoff says to sleep, and that migration preserves the affinity mask.
 #include "base/backoff.hpp"
 
 #include <gtest/gtest.h>
@@ -21,15 +21,15 @@ milliseconds time_until_sleep(Backoff& backoff) {
   return std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
 }
 
-TEST(BackoffTest, SaysThatItIsTimeToSleepWhenTheTimeIsOver) {
+TEST(BackoffTest, ReturnsFalseAfterThePollingTime) {
   Backoff backoff(milliseconds(30), milliseconds(30));
   EXPECT_GE(time_until_sleep(backoff), milliseconds(29));
-  int looks = 0;
-  while (backoff.pause()) ++looks;
-  EXPECT_LT(looks, 100) << "nothing has been found since";
+  int polls = 0;
+  while (backoff.pause()) ++polls;
+  EXPECT_LT(polls, 100) << "no poll has found work since";
 }
 
-TEST(BackoffTest, StartsAnewWhenSomethingWasFound) {
+TEST(BackoffTest, RestartsAfterReset) {
   Backoff backoff(milliseconds(30), milliseconds(30));
   time_until_sleep(backoff);
   backoff.reset();
@@ -37,14 +37,14 @@ TEST(BackoffTest, StartsAnewWhenSomethingWasFound) {
   EXPECT_GE(time_until_sleep(backoff), milliseconds(29));
 }
 
-TEST(BackoffTest, ThreadsOnOneCoreKeepTheCoresThatTheyMayUse) {
+TEST(BackoffTest, MigrationPreservesTheAffinityMask) {
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
   std::atomic<int> arrived = 0;
-  const auto look_on_one_core = [&] {
+  const auto start_on_one_core = [&] {
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
     ++arrived;
     while (arrived < 3) std::this_thread::yield();
@@ -56,7 +56,7 @@ TEST(BackoffTest, ThreadsOnOneCoreKeepTheCoresThatTheyMayUse) {
     EXPECT_TRUE(CPU_EQUAL(&now, &allowed));
   };
   std::vector<std::jthread> threads;
-  for (int i = 0; i < 3; ++i) threads.emplace_back(look_on_one_core);
+  for (int i = 0; i < 3; ++i) threads.emplace_back(start_on_one_core);
 }
 
 }  // namespace

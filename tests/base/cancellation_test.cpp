@@ -1,4 +1,4 @@
-// cancellation_test.cpp -- the request to stop, as the thread that runs a function sees it.
+// cancellation_test.cpp -- cancellation as the thread that runs a function sees it.
 #include "capstan/cancellation.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace capstan {
 namespace {
 
-TEST(Cancellation, IsNeverRequestedOutsideOfAFunction) {
+TEST(Cancellation, IsNotRequestedOutsideAScope) {
   EXPECT_FALSE(cancelled());
   EXPECT_NO_THROW(throw_if_cancelled());
   bool called = false;
@@ -21,7 +21,7 @@ TEST(Cancellation, IsNeverRequestedOutsideOfAFunction) {
   EXPECT_FALSE(called);
 }
 
-TEST(Cancellation, IsSeenByTheThreadsOfItsFunctionAlone) {
+TEST(Cancellation, IsVisibleOnlyToThreadsInItsScope) {
   CancellationRequest request;
   const CancellationScope scope(&request);
   EXPECT_FALSE(cancelled());
@@ -36,7 +36,7 @@ TEST(Cancellation, IsSeenByTheThreadsOfItsFunctionAlone) {
   EXPECT_TRUE(cancelled());
 }
 
-TEST(Cancellation, CallsBackOnceAndNotAfterTheCallbackHasGone) {
+TEST(Cancellation, RunsACallbackOnceAndNotAfterItsDestruction) {
   CancellationRequest request;
   const CancellationScope scope(&request);
   int calls = 0;

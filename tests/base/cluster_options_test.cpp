@@ -1,4 +1,4 @@
-// cluster_options_test.cpp -- every setting of a job has a field, with its default, name and precedence.
+// cluster_options_test.cpp -- each setting of a job has a field with the same default, name and precedence.
 #include "base/cluster_options.hpp"
 
 #include <gmock/gmock.h>
@@ -61,9 +61,9 @@ void expect_same(const Settings& settings, const ClusterOptions& options) {
   EXPECT_EQ(settings.flag("gpu-deterministic"), options.gpu_deterministic);
 }
 
-TEST(ClusterOptions, HaveTheDefaultsOfTheTable) { expect_same(Settings(), ClusterOptions{}); }
+TEST(ClusterOptions, DefaultsEqualThoseOfTheTable) { expect_same(Settings(), ClusterOptions{}); }
 
-TEST(ClusterOptions, FillEverySettingOfAJob) {
+TEST(ClusterOptions, CoverEverySettingOfAJob) {
   ClusterOptions options;
   options.ps = 7;
   options.workers = 7;
@@ -130,7 +130,7 @@ TEST(ClusterOptions, AreOverriddenByTheEnvironmentAndByFlags) {
   EXPECT_EQ(settings.origin("ps").brief(), "program");
 }
 
-TEST(ClusterOptions, AreDroppedUnlessAStrongerSourceGivesTheSetting) {
+TEST(ClusterOptions, AreDroppedUnlessAnotherSourceOverridesThem) {
   Settings settings = settings_of({.replicas_of_ps = 2, .spares = 5});
   settings.set_from_flag("spares", "1");
   settings.drop_from_program("spares");
@@ -140,7 +140,7 @@ TEST(ClusterOptions, AreDroppedUnlessAStrongerSourceGivesTheSetting) {
   EXPECT_FALSE(settings.given("replicas-of-ps"));
 }
 
-TEST(ClusterOptions, OutOfRangeAreRefusedByName) {
+TEST(ClusterOptions, OutOfRangeAreRejectedByName) {
   EXPECT_THAT(error_of(Code::invalid_argument, [] { (void)settings_of({.ps = -1}); }),
               HasSubstr("ClusterOptions: ps must be"));
   EXPECT_THAT(error_of(Code::invalid_argument, [] { (void)settings_of({.role_map = "scatter"}); }),

@@ -1,4 +1,4 @@
-// command_output_test.cpp -- what comes back from programs that print, fail, or do not end.
+// command_output_test.cpp -- output and exit codes of programs that print, fail, or do not end.
 #include "base/command_output.hpp"
 
 #include <gtest/gtest.h>
@@ -13,56 +13,59 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kLong{20'000};
 
-TEST(CommandOutput, HasTextAndExitCode) {
+TEST(CommandOutput, ReturnsTextAndExitCode) {
   const auto output = command_output({"sh", "-c", "echo one; echo two >&2; exit 3"}, kLong);
   ASSERT_TRUE(output);
   EXPECT_EQ(output->text, "one\n");
   EXPECT_EQ(output->exit_code, 3);
 }
 
-TEST(CommandOutput, KeepsStandardErrorWhereAsked) {
-  const auto output = command_output({"sh", "-c", "echo one; echo two >&2"}, kLong, Errors::kept);
+TEST(CommandOutput, CapturesStandardErrorIfRequested) {
+  const auto output = command_output({"sh", "-c", "echo one; echo two >&2"}, kLong, StderrMode::captured);
   ASSERT_TRUE(output);
   EXPECT_EQ(output->text, "one\ntwo\n");
 }
 
-TEST(CommandOutput, HasNoInput) {
+TEST(CommandOutput, GivesEmptyInput) {
   const auto output = command_output({"cat"}, kLong);
   ASSERT_TRUE(output);
   EXPECT_EQ(output->text, "");
 }
 
-TEST(CommandOutput, OfAProgramThatIsKilledIs128AndTheSignal) {
+TEST(CommandOutput, ExitCodeOfATerminatedCommandIs128PlusTheSignal) {
   const auto output = command_output({"sh", "-c", "kill -TERM $$"}, kLong);
   ASSERT_TRUE(output);
   EXPECT_EQ(output->exit_code, 128 + 15);
 }
 
-TEST(CommandOutput, OfAKilledOneHasItsSignal) {
+TEST(CommandOutput, ExitCodeOfAKilledCommandIs128PlusTheSignal) {
   const auto output = command_output({"sh", "-c", "kill -9 $$"}, kLong);
   ASSERT_TRUE(output);
   EXPECT_EQ(output->exit_code, 137);
 }
 
-TEST(CommandOutput, MayHaveAnotherEnvironment) {
+TEST(CommandOutput, ChangesTheEnvironment) {
   ASSERT_EQ(setenv("CAPSTAN_TEST_B", "there", 1), 0);
   const auto output = command_output({"sh", "-c", "echo $CAPSTAN_TEST_A$CAPSTAN_TEST_B"}, kLong,
-                                     Errors::dropped, {"CAPSTAN_TEST_A=x", "CAPSTAN_TEST_B"});
+                                     StderrMode::discarded, {"CAPSTAN_TEST_A=x", "CAPSTAN_TEST_B"});
   ASSERT_TRUE(output);
   EXPECT_EQ(output->text, "x\n");
 }
 
-TEST(CommandOutput, HasAnEnd) {
+TEST(CommandOutput, TruncatesLongOutput) {
   const auto output = command_output({"head", "-c", "3000000", "/dev/zero"}, kLong);
   ASSERT_TRUE(output);
   EXPECT_LT(output->text.size(), 1'100'000U);
 }
 
-TEST(CommandOutput, OfNoProgramIsNone) { EXPECT_FALSE(command_output({"no-such-program-here"}, kLong)); }
+TEST(CommandOutput, IsEmptyForAMissingProgram) {
+  EXPECT_FALSE(command_output({"no-such-program-here"}, kLong));
+}
 
-TEST(CommandOutput, AProgramThatDoesNotEndIsKilledWithItsChildren) {
+TEST(CommandOutput, KillsTheProcessGroupAtTheTimeLimit) {
   EXPECT_FALSE(command_output({"sh", "-c", "sleep 600 & echo one; sleep 600"}, milliseconds(200)));
-  EXPECT_FALSE(command_output({"sh", "-c", "exec >&- 2>&-; sleep 600"}, milliseconds(200), Errors::kept));
+  EXPECT_FALSE(
+      command_output({"sh", "-c", "exec >&- 2>&-; sleep 600"}, milliseconds(200), StderrMode::captured));
 }
 
 }  // namespace

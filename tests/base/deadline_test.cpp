@@ -1,4 +1,4 @@
-// deadline_test.cpp -- durations that the clock cannot hold.
+// deadline_test.cpp -- deadlines, also for timeouts beyond the range of the clock.
 #include "base/deadline.hpp"
 
 #include <gtest/gtest.h>
@@ -10,14 +10,14 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using Time = std::chrono::steady_clock::time_point;
 
-TEST(Deadline, LiesTheDurationAhead) {
+TEST(Deadline, IsNowPlusTheTimeout) {
   const Time now{std::chrono::hours(5)};
   EXPECT_EQ(deadline_after(milliseconds(7), now), now + milliseconds(7));
   EXPECT_EQ(deadline_after(nanoseconds(7), now), now + nanoseconds(7));
   EXPECT_EQ(deadline_after(milliseconds(0), now), now);
 }
 
-TEST(Deadline, SaturatesWhereTheClockEnds) {
+TEST(Deadline, SaturatesAtTheEndOfTheClock) {
   const Time now{std::chrono::hours(5)};
   EXPECT_EQ(deadline_after(milliseconds::max(), now), Time::max());
   EXPECT_EQ(deadline_after(nanoseconds::max(), now), Time::max());

@@ -1,4 +1,4 @@
-// error_test.cpp -- codes, their names and numbers, and what a failed C call says.
+// error_test.cpp -- error codes with their names and numbers, and the text of a failed C call.
 #include "capstan/error.hpp"
 
 #include <gmock/gmock.h>
@@ -12,8 +12,8 @@
 namespace capstan {
 namespace {
 
-TEST(Error, CodesHaveTheNumbersOfTheField) {
-  // gRPC's, which other programs and stored checkpoints count on.
+TEST(Error, CodesHaveTheNumbersOfGrpc) {
+  // Other programs and stored checkpoints depend on these numbers.
   EXPECT_EQ(static_cast<int>(Code::ok), 0);
   EXPECT_EQ(static_cast<int>(Code::cancelled), 1);
   EXPECT_EQ(static_cast<int>(Code::invalid_argument), 3);
@@ -23,7 +23,7 @@ TEST(Error, CodesHaveTheNumbersOfTheField) {
   EXPECT_EQ(static_cast<int>(Code::data_loss), 15);
 }
 
-TEST(Error, EveryCodeHasANameOfItsOwn) {
+TEST(Error, CodesHaveUniqueNames) {
   std::set<std::string_view> names;
   for (int code = 0; code <= 15; ++code) names.insert(to_string(static_cast<Code>(code)));
   EXPECT_EQ(names.size(), 16U);
@@ -32,7 +32,7 @@ TEST(Error, EveryCodeHasANameOfItsOwn) {
   EXPECT_EQ(to_string(static_cast<Code>(200)), "unknown");
 }
 
-TEST(Error, KeepsItsCodeItsTextAndItsLine) {
+TEST(Error, StoresCodeTextAndLine) {
   const int line = __LINE__ + 1;
   const Error error(Code::not_found, "no such thing");
   EXPECT_EQ(error.code(), Code::not_found);
@@ -41,7 +41,7 @@ TEST(Error, KeepsItsCodeItsTextAndItsLine) {
   EXPECT_THAT(error.where().file, testing::EndsWith("error_test.cpp"));
 }
 
-TEST(Error, AFailedCallSaysWhichCallWhyAndWhere) {
+TEST(Error, CallFailedNamesCallReasonAndLine) {
   const Error error = call_failed("ucp_init", "No such device", {"/a/b/context.cpp", 41});
   EXPECT_STREQ(error.what(), "ucp_init: No such device (context.cpp:41)");
   EXPECT_EQ(error.code(), Code::internal);
@@ -49,13 +49,13 @@ TEST(Error, AFailedCallSaysWhichCallWhyAndWhere) {
             Code::permission_denied);
 }
 
-TEST(AssertDeathTest, ABrokenPromiseNamesItselfAndStopsTheProcess) {
+TEST(AssertDeathTest, FailurePrintsTheExpressionAndAborts) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  EXPECT_DEATH(CAPSTAN_ASSERT(1 + 1 == 3), "capstan: broken promise: 1 \\+ 1 == 3 \\(.*error_test.cpp:");
+  EXPECT_DEATH(CAPSTAN_ASSERT(1 + 1 == 3), "capstan: assertion failed: 1 \\+ 1 == 3 \\(.*error_test.cpp:");
   CAPSTAN_ASSERT(1 + 1 == 2);
 }
 
-TEST(Log, AWordThatIsNoLevelIsRefused) {
+TEST(Log, RejectsUnknownLevels) {
   EXPECT_NO_THROW(log::set_level("off"));
   EXPECT_NO_THROW(log::set_level("info"));
   try {

@@ -1,4 +1,4 @@
-// file_descriptor_test.cpp -- a descriptor has one owner, which closes it.
+// file_descriptor_test.cpp -- a descriptor has one owner, which closes it once.
 #include "base/file_descriptor.hpp"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@ namespace {
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
 int open_something() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
-TEST(FileDescriptor, ClosesAtTheEndOfItsLife) {
+TEST(FileDescriptor, ClosesOnDestruction) {
   const int raw = open_something();
   ASSERT_GE(raw, 0);
   {
@@ -24,7 +24,7 @@ TEST(FileDescriptor, ClosesAtTheEndOfItsLife) {
   EXPECT_FALSE(is_open(raw));
 }
 
-TEST(FileDescriptor, ClosesTheOldOneWhenItIsGivenAnother) {
+TEST(FileDescriptor, ResetClosesThePreviousDescriptor) {
   const int first = open_something();
   const int second = open_something();
   FileDescriptor owner(first);
@@ -42,13 +42,13 @@ TEST(FileDescriptor, ClosesOnceAfterAMove) {
   }
   EXPECT_FALSE(is_open(raw));
   const int reused = open_something();
-  EXPECT_EQ(reused, raw) << "the lowest number that is free";
+  EXPECT_EQ(reused, raw) << "open returns the lowest free number";
   first.reset();
-  EXPECT_TRUE(is_open(reused)) << "it has no descriptor any more";
+  EXPECT_TRUE(is_open(reused)) << "a moved-from owner closes nothing";
   ::close(reused);
 }
 
-TEST(FileDescriptor, LeavesAReleasedOneOpen) {
+TEST(FileDescriptor, ReleaseLeavesTheDescriptorOpen) {
   const int raw = open_something();
   EXPECT_EQ(FileDescriptor(raw).release(), raw);
   EXPECT_TRUE(is_open(raw));

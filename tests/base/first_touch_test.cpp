@@ -1,4 +1,4 @@
-// first_touch_test.cpp -- memory is checked for before it is used, and zeroed.
+// first_touch_test.cpp -- available memory is checked before memory is zeroed.
 #include "base/first_touch.hpp"
 
 #include <gtest/gtest.h>
@@ -14,19 +14,19 @@ namespace {
 
 constexpr std::uint64_t kPetabyte = std::uint64_t{1} << 50;
 
-TEST(MemoryLeft, IsSomeAndNoMoreThanAMachineHas) {
+TEST(MemoryLeft, IsPositiveAndPlausible) {
   EXPECT_GT(memory_left(), 0U);
   EXPECT_LT(memory_left(), kPetabyte);
 }
 
-TEST(CheckMemoryLeft, KeepsSomeForOthers) {
+TEST(CheckMemoryLeft, ReservesMemoryForOtherProcesses) {
   const std::uint64_t before = memory_left();
   const std::uint64_t left = check_memory_left(1);
   EXPECT_GT(left, 0U);
   EXPECT_LT(left, std::max(before, memory_left()));
 }
 
-TEST(CheckMemoryLeft, ThrowsResourceExhaustedForMoreThanThereIs) {
+TEST(CheckMemoryLeft, ThrowsResourceExhaustedBeyondAvailableMemory) {
   try {
     (void)check_memory_left(kPetabyte);
     FAIL() << "a petabyte";
@@ -35,7 +35,7 @@ TEST(CheckMemoryLeft, ThrowsResourceExhaustedForMoreThanThereIs) {
   }
 }
 
-TEST(TouchFirst, MakesEveryPageRealAndZero) {
+TEST(TouchFirst, MakesEveryPageResidentAndZero) {
   constexpr std::size_t kBytes = std::size_t{8} << 20;
   void* mapped = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(mapped, MAP_FAILED);
@@ -50,7 +50,7 @@ TEST(TouchFirst, MakesEveryPageRealAndZero) {
   munmap(mapped, kBytes);
 }
 
-TEST(TouchFirst, TakesNoMemoryAtAll) { EXPECT_NO_THROW(touch_first({})); }
+TEST(TouchFirst, AcceptsEmptyMemory) { EXPECT_NO_THROW(touch_first({})); }
 
 }  // namespace
 }  // namespace capstan

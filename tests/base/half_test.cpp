@@ -1,4 +1,4 @@
-// half_test.cpp -- 16-bit numbers beside what IEEE 754 says of them.
+// half_test.cpp -- 16-bit floating point, compared with IEEE 754 rounding by exhaustive search.
 #include "capstan/dtype.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace capstan {
 namespace {
 
-/// The nearest of the finite numbers of a format, ties to the even one, found by looking at all of them.
+/// Nearest finite number of the format, ties to even, found by exhaustive search.
 template <class Half>
 float nearest(float value, float largest, float overflow) {
   if (std::fabs(value) >= overflow) return std::copysign(std::numeric_limits<float>::infinity(), value);
@@ -17,9 +17,11 @@ float nearest(float value, float largest, float overflow) {
   for (std::uint32_t bits = 0; bits < 0x8000; ++bits) {
     const auto candidate = static_cast<float>(Half::from_bits(static_cast<std::uint16_t>(bits)));
     if (!(candidate <= largest)) break;
-    const double mine = std::fabs(double{std::fabs(value)} - candidate);
-    const double of_best = std::fabs(double{std::fabs(value)} - static_cast<float>(Half::from_bits(best)));
-    if (mine < of_best || (mine == of_best && bits % 2 == 0)) best = static_cast<std::uint16_t>(bits);
+    const double distance = std::fabs(double{std::fabs(value)} - candidate);
+    const double best_distance =
+        std::fabs(double{std::fabs(value)} - static_cast<float>(Half::from_bits(best)));
+    if (distance < best_distance || (distance == best_distance && bits % 2 == 0))
+      best = static_cast<std::uint16_t>(bits);
   }
   return std::copysign(static_cast<float>(Half::from_bits(best)), value);
 }
@@ -42,7 +44,7 @@ TEST(Half, Bfloat16RoundsToTheNearestTiesToEven) {
   }
 }
 
-TEST(Half, EveryNumberSurvivesTheWayThroughFloat) {
+TEST(Half, EveryNumberSurvivesARoundTripThroughFloat) {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto half = float16::from_bits(static_cast<std::uint16_t>(bits));
     const auto brain = bfloat16::from_bits(static_cast<std::uint16_t>(bits));

@@ -1,4 +1,4 @@
-// handle_test.cpp -- every C handle is freed once, whichever way its owner ends.
+// handle_test.cpp -- a C handle is freed exactly once.
 #include "base/handle.hpp"
 
 #include <gtest/gtest.h>
@@ -23,10 +23,10 @@ class HandleTest : public testing::Test {
   void SetUp() override { freed.clear(); }
 };
 
-/// What a C library does: hands a new handle back through a pointer.
+/// Returns a new handle through a pointer, as C libraries do.
 void open_number(int number, int* out) { *out = number; }
 
-TEST_F(HandleTest, OwnsNothingAtFirst) {
+TEST_F(HandleTest, IsEmptyByDefault) {
   {
     const IntHandle handle;
     EXPECT_FALSE(handle);
@@ -35,7 +35,7 @@ TEST_F(HandleTest, OwnsNothingAtFirst) {
   EXPECT_TRUE(freed.empty());
 }
 
-TEST_F(HandleTest, FreesOnceAtItsEnd) {
+TEST_F(HandleTest, FreesOnDestruction) {
   {
     const IntHandle handle(3);
     EXPECT_TRUE(handle);
@@ -44,7 +44,7 @@ TEST_F(HandleTest, FreesOnceAtItsEnd) {
   EXPECT_EQ(freed, std::vector<int>{3});
 }
 
-TEST_F(HandleTest, ZeroIsAHandleWhereNoneIsAnotherValue) {
+TEST_F(HandleTest, ZeroIsAHandleIfNoneIsAnotherValue) {
   { const IntHandle handle(0); }
   EXPECT_EQ(freed, std::vector<int>{0});
 }
@@ -53,14 +53,14 @@ TEST_F(HandleTest, MovingLeavesTheSourceEmpty) {
   {
     IntHandle a(5);
     const IntHandle b(std::move(a));
-    EXPECT_FALSE(a);  // NOLINT: what is left is the point
+    EXPECT_FALSE(a);  // NOLINT: tests the moved-from state
     EXPECT_EQ(b.get(), 5);
     EXPECT_TRUE(freed.empty());
   }
   EXPECT_EQ(freed, std::vector<int>{5});
 }
 
-TEST_F(HandleTest, AssigningFreesWhatWasHeld) {
+TEST_F(HandleTest, AssignmentFreesThePreviousHandle) {
   {
     IntHandle a(1);
     a = IntHandle(2);
@@ -72,7 +72,7 @@ TEST_F(HandleTest, AssigningFreesWhatWasHeld) {
   EXPECT_EQ(freed, (std::vector<int>{1, 2}));
 }
 
-TEST_F(HandleTest, ReleaseGivesUpOwnership) {
+TEST_F(HandleTest, ReleaseTransfersOwnership) {
   {
     IntHandle handle(4);
     EXPECT_EQ(handle.release(), 4);
@@ -81,7 +81,7 @@ TEST_F(HandleTest, ReleaseGivesUpOwnership) {
   EXPECT_TRUE(freed.empty());
 }
 
-TEST_F(HandleTest, ResetAndOutReplaceWhatIsHeld) {
+TEST_F(HandleTest, ResetAndOutFreeThePreviousHandle) {
   {
     IntHandle handle;
     open_number(6, handle.out());

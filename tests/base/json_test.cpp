@@ -1,4 +1,4 @@
-// json_test.cpp -- the bound on the depth of JSON, and errors that name where it came from.
+// json_test.cpp -- the bound on the nesting depth of JSON, and errors that name the source.
 #include "base/json.hpp"
 
 #include <gtest/gtest.h>
@@ -12,11 +12,11 @@ namespace {
 
 std::string nested(std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 
-std::string refusal_of(const std::string& text, Code code, std::size_t max_depth = kMaxJsonDepth) {
+std::string parse_failure(const std::string& text, Code code, std::size_t max_depth = kMaxJsonDepth) {
   return error_of(code, [&] { (void)parse_json(text, "/run/some.json", code, max_depth); });
 }
 
-TEST(ParseJson, ReadsAsDeepAsTheBound) {
+TEST(ParseJson, AcceptsTheMaximumDepth) {
   const std::string text = nested(kMaxJsonDepth);
   EXPECT_EQ(parse_json(text, "text", Code::data_loss).dump(), text);
   EXPECT_EQ(try_parse_json(text).dump(), text);
@@ -28,16 +28,16 @@ TEST(ParseJson, RejectsDeeperTextAndNamesSourceAndDepth) {
     for (std::size_t i = 0; i < depth; ++i) objects += "{\"a\":";
     objects += "1" + std::string(depth, '}');
     for (const std::string& text : {nested(depth), objects, std::string(depth, '[')}) {
-      const std::string error = refusal_of(text, Code::data_loss);
+      const std::string error = parse_failure(text, Code::data_loss);
       EXPECT_NE(error.find("/run/some.json"), std::string::npos) << error;
       EXPECT_NE(error.find(std::to_string(depth)), std::string::npos) << error;
       EXPECT_TRUE(try_parse_json(text).is_discarded());
     }
   }
-  EXPECT_NE(refusal_of("[[0]]", Code::invalid_argument, 1).find('2'), std::string::npos);
+  EXPECT_NE(parse_failure("[[0]]", Code::invalid_argument, 1).find('2'), std::string::npos);
 }
 
-TEST(ParseJson, BracketsInStringsAndBesideOneAnotherDoNotCount) {
+TEST(ParseJson, IgnoresBracketsInStringsAndSiblings) {
   const std::string text = "[\"" + std::string(1000, '[') + "\\\"[\\\\\",\"[\",[],{}]";
   EXPECT_NO_THROW((void)parse_json(text, "text", Code::data_loss, 2));
   std::string wide = "[";
@@ -45,9 +45,9 @@ TEST(ParseJson, BracketsInStringsAndBesideOneAnotherDoNotCount) {
   EXPECT_NO_THROW((void)parse_json(wide + "[]]", "text", Code::data_loss, 2));
 }
 
-TEST(ParseJson, RejectsWhatIsNotJsonAndNamesSource) {
+TEST(ParseJson, RejectsInvalidJsonAndNamesSource) {
   for (const std::string text : {"", "{", "[1", "]", "}{", "\"", "\"\\", "\xff", "[1,]", "1e999"}) {
-    const std::string error = refusal_of(text, Code::invalid_argument);
+    const std::string error = parse_failure(text, Code::invalid_argument);
     EXPECT_NE(error.find("/run/some.json"), std::string::npos) << error;
     EXPECT_TRUE(try_parse_json(text).is_discarded()) << text;
   }

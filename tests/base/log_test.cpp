@@ -1,5 +1,4 @@
-// log_test.cpp -- the file beside standard error: what goes where, and what happens when it cannot be
-// written.
+// log_test.cpp -- the log file beside standard error: levels, content, and failures to write it.
 // Tests: src/base/log_file.cpp
 // Tests: src/base/open_to_append.cpp
 #include "base/log.hpp"
@@ -27,16 +26,16 @@ class LogToFile : public testing::Test {
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "capstan-log-XXXXXX").string();
     ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    directory_ = name;
     log::set_level("warn");
     log::set_rank_tag("worker 1@node17");
   }
   void TearDown() override {
     log::set_level("info");
     log::also_to("/dev/null", 0);
-    std::filesystem::remove_all(folder_);
+    std::filesystem::remove_all(directory_);
   }
-  std::filesystem::path file() const { return folder_ / "run" / "log" / "rank-00003.log"; }
+  std::filesystem::path file() const { return directory_ / "run" / "log" / "rank-00003.log"; }
   std::vector<std::string> lines() const {
     std::ifstream in(file());
     std::vector<std::string> all;
@@ -44,13 +43,13 @@ class LogToFile : public testing::Test {
     return all;
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
 };
 
-TEST_F(LogToFile, HasLinesFromInfoUpAndStandardErrorFromItsOwnLevel) {
+TEST_F(LogToFile, HasLinesFromInfoUp) {
   log::also_to(file(), 3);
   testing::internal::CaptureStderr();
-  log::debug("for nobody");
+  log::debug("for neither");
   log::info("for the file");
   log::warn("for both");
   const std::string console = testing::internal::GetCapturedStderr();
@@ -59,12 +58,12 @@ TEST_F(LogToFile, HasLinesFromInfoUpAndStandardErrorFromItsOwnLevel) {
   const auto found = lines();
   ASSERT_EQ(found.size(), 3U);
   const std::string head = R"(\[20..-..-.. ..:..:..\....\] \[rank 3\] \[worker 1@node17\] )";
-  EXPECT_THAT(found[0], MatchesRegex(head + R"(\[info\] process )" + std::to_string(getpid()) + " begins"));
+  EXPECT_THAT(found[0], MatchesRegex(head + R"(\[info\] process )" + std::to_string(getpid()) + " started"));
   EXPECT_THAT(found[1], MatchesRegex(head + R"(\[info\] for the file)"));
   EXPECT_THAT(found[2], MatchesRegex(head + R"(\[warning\] for both)"));
 }
 
-TEST_F(LogToFile, IsAsTalkativeAsStandardErrorWhereThatIsMore) {
+TEST_F(LogToFile, HasTheLevelOfStandardErrorIfThatIsLower) {
   log::also_to(file(), 3);
   log::set_level("debug");
   testing::internal::CaptureStderr();
@@ -73,25 +72,25 @@ TEST_F(LogToFile, IsAsTalkativeAsStandardErrorWhereThatIsMore) {
   EXPECT_THAT(lines().back(), HasSubstr("[debug] for both"));
 }
 
-TEST_F(LogToFile, GoesOnWhereAnEarlierProcessEnded) {
+TEST_F(LogToFile, AppendsToAnExistingFile) {
   log::also_to(file(), 3);
-  log::info("of the first");
+  log::info("from the first");
   log::also_to(file(), 3);
-  log::info("of the second");
+  log::info("from the second");
   const auto found = lines();
   ASSERT_EQ(found.size(), 4U);
-  EXPECT_THAT(found[1], HasSubstr("of the first"));
-  EXPECT_THAT(found[3], HasSubstr("of the second"));
+  EXPECT_THAT(found[1], HasSubstr("from the first"));
+  EXPECT_THAT(found[3], HasSubstr("from the second"));
 }
 
-TEST_F(LogToFile, LinesOfManyThreadsAreWhole) {
+TEST_F(LogToFile, LinesOfConcurrentThreadsDoNotMix) {
   log::also_to(file(), 3);
   {
     std::vector<std::jthread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([i] {
         log::set_rank_tag("thread");
-        for (int line = 0; line < 100; ++line) log::info("{} says {:>60}", i, line);
+        for (int line = 0; line < 100; ++line) log::info("thread {}, line {:>60}", i, line);
       });
     }
   }
@@ -100,51 +99,51 @@ TEST_F(LogToFile, LinesOfManyThreadsAreWhole) {
   for (const std::string& line : found) EXPECT_THAT(line, HasSubstr("] [rank 3] ["));
 }
 
-TEST_F(LogToFile, AFolderThatCannotBeMadeIsOneWarning) {
-  std::ofstream(folder_ / "run") << "a file where the folder should be";
+TEST_F(LogToFile, WarnsOnceIfTheDirectoryCannotBeCreated) {
+  std::ofstream(directory_ / "run") << "a file in place of the directory";
   testing::internal::CaptureStderr();
   log::also_to(file(), 3);
-  log::info("lost");
-  log::error("not lost");
+  log::info("dropped");
+  log::error("on the console");
   const std::string console = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(console, HasSubstr("rank-00003.log: open: Not a directory; the job goes on"));
-  EXPECT_EQ(console.find("the job goes on"), console.rfind("the job goes on"));
-  EXPECT_THAT(console, HasSubstr("[error] not lost"));
+  EXPECT_THAT(console, HasSubstr("rank-00003.log: open: Not a directory"));
+  EXPECT_EQ(console.find("rank-00003.log"), console.rfind("rank-00003.log"));
+  EXPECT_THAT(console, HasSubstr("[error] on the console"));
 }
 
-/// Each is what another user could have put where the log goes.
-TEST_F(LogToFile, IsNotRedirectedByWhatAnotherUserPlanted) {
-  const std::filesystem::path victim = folder_ / "victim";
-  const auto refuse = [&](const char* what) {
+/// Tests each kind of file that another user could have planted in place of the log file.
+TEST_F(LogToFile, DoesNotFollowLinksPlantedByOtherUsers) {
+  const std::filesystem::path victim = directory_ / "victim";
+  const auto expect_rejected = [&](const char* kind) {
     std::ofstream(victim) << "text";
     testing::internal::CaptureStderr();
     log::also_to(file(), 3);
-    log::info("lost");
-    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(file().string() + ": open: ")) << what;
-    EXPECT_EQ(std::filesystem::file_size(victim), 4U) << what;
+    log::info("dropped");
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(file().string() + ": open: ")) << kind;
+    EXPECT_EQ(std::filesystem::file_size(victim), 4U) << kind;
   };
   std::filesystem::create_directories(file().parent_path());
   std::filesystem::create_symlink(victim, file());
-  refuse("a link");
+  expect_rejected("a link");
   std::filesystem::remove(file());
-  std::filesystem::create_symlink(folder_ / "new", file());
-  refuse("a link to nothing");
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "new"));
+  std::filesystem::create_symlink(directory_ / "new", file());
+  expect_rejected("a dangling link");
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "new"));
   std::filesystem::remove(file());
   std::filesystem::create_hard_link(victim, file());
-  refuse("a hard link");
+  expect_rejected("a hard link");
   std::filesystem::remove(file());
   ASSERT_EQ(mkfifo(file().c_str(), 0600), 0);
-  refuse("a pipe");
+  expect_rejected("a pipe");
 }
 
-TEST_F(LogToFile, FollowsItsOwnUsersLinkToADirectoryAndNoOther) {
-  std::filesystem::create_directories(folder_ / "elsewhere");
+TEST_F(LogToFile, FollowsOnlyDirectoryLinksOfItsOwnUser) {
+  std::filesystem::create_directories(directory_ / "elsewhere");
   std::filesystem::create_directories(file().parent_path().parent_path());
-  std::filesystem::create_directory_symlink(folder_ / "elsewhere", file().parent_path());
+  std::filesystem::create_directory_symlink(directory_ / "elsewhere", file().parent_path());
   log::also_to(file(), 3);
   EXPECT_EQ(lines().size(), 1U);
-  if (geteuid() != 0) GTEST_SKIP() << "only root can give a link and a file away";
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to change owners";
   ASSERT_EQ(lchown(file().parent_path().c_str(), 4711, 4711), 0);
   testing::internal::CaptureStderr();
   log::also_to(file(), 3);
@@ -159,15 +158,15 @@ TEST_F(LogToFile, FollowsItsOwnUsersLinkToADirectoryAndNoOther) {
   EXPECT_EQ(lines().size(), 1U);
 }
 
-TEST_F(LogToFile, AFullDiskIsOneWarning) {
+TEST_F(LogToFile, WarnsOnceIfTheDiskIsFull) {
   testing::internal::CaptureStderr();
   log::also_to("/dev/full", 3);
-  for (int i = 0; i < 10; ++i) log::info("lost");
-  log::error("not lost");
+  for (int i = 0; i < 10; ++i) log::info("dropped");
+  log::error("on the console");
   const std::string console = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(console, HasSubstr("/dev/full: write: No space left on device; the job goes on"));
-  EXPECT_EQ(console.find("the job goes on"), console.rfind("the job goes on"));
-  EXPECT_THAT(console, HasSubstr("[error] not lost"));
+  EXPECT_THAT(console, HasSubstr("/dev/full: write: No space left on device"));
+  EXPECT_EQ(console.find("/dev/full"), console.rfind("/dev/full"));
+  EXPECT_THAT(console, HasSubstr("[error] on the console"));
 }
 
 }  // namespace

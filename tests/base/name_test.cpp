@@ -1,4 +1,4 @@
-// name_test.cpp -- the rule for names, and how text from outside is printed.
+// name_test.cpp -- the rule for names, and the escaping of untrusted text.
 #include "base/name.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace capstan {
 namespace {
 
-TEST(Name, MayBeAnyUtf8InComponents) {
+TEST(Name, MayContainAnyPrintableUtf8) {
   for (const std::string name : {"w", "a/b/c", "with space", "caf\xc3\xa9", "\xe2\x88\x82w", "...", "..a",
                                  "a.", "\"quoted\"", "back\\slash", "\xf0\x9f\x98\x80"}) {
     EXPECT_NO_THROW(check_name("variable", name)) << name;
@@ -19,7 +19,7 @@ TEST(Name, MayBeAnyUtf8InComponents) {
   EXPECT_NO_THROW(check_name("variable", std::string(kMaxNameBytes, 'x')));
 }
 
-TEST(Name, ErrorHasTheKindAndTheEscapedName) {
+TEST(Name, ErrorNamesTheKindAndTheEscapedName) {
   const std::string text = error_of(Code::invalid_argument, [] { check_name("counter", "a\nb\xff"); });
   EXPECT_NE(text.find("counter \"a\\nb\\xff\""), std::string::npos) << text;
   const std::string longer =
@@ -34,7 +34,7 @@ TEST(Printable, EscapesControlCharactersAndBytesThatAreNotUtf8) {
   EXPECT_EQ(printable("\xff \xc3 \xed\xa0\x80 \xe2\x82"), "\"\\xff \\xc3 \\xed\\xa0\\x80 \\xe2\\x82\"");
 }
 
-TEST(Printable, CutsLongTextBetweenCharacters) {
+TEST(Printable, TruncatesLongTextBetweenCharacters) {
   std::string text(59, 'x');
   text += "\xc3\xa9 and more";
   EXPECT_EQ(printable(text), "\"" + std::string(59, 'x') + "\xc3\xa9...\"");

@@ -1,4 +1,4 @@
-// optimizers_test.cpp -- learning rates by step, against the formulas of optimizers.hpp worked out by hand.
+// optimizers_test.cpp -- learning rates after a number of steps, compared with values worked out by hand.
 #include "capstan/optimizers.hpp"
 
 #include <gtest/gtest.h>
@@ -13,12 +13,12 @@ double rate(const LearningRate& learning_rate, std::int64_t steps) {
   return learning_rate_after(steps, optimizers::SGD{learning_rate});
 }
 
-TEST(LearningRate, IsANumberThatStays) {
+TEST(LearningRate, OfANumberIsConstant) {
   EXPECT_EQ(rate(0.25, 0), 0.25);
   EXPECT_EQ(rate(0.25, 1'000'000), 0.25);
 }
 
-TEST(LearningRate, EveryOptimizerHasItsScheduleAndFirstRate) {
+TEST(LearningRate, EveryOptimizerTakesASchedule) {
   const schedules::ExponentialDecay halves{.initial_learning_rate = 8, .decay_rate = 0.5};
   for (const Optimizer& optimizer :
        {Optimizer(optimizers::SGD{halves}), Optimizer(optimizers::Momentum{halves}),
@@ -50,7 +50,7 @@ TEST(LearningRate, InverseTimeDecayDividesByTheTime) {
   EXPECT_DOUBLE_EQ(rate(decay, 25), 0.2);
 }
 
-TEST(LearningRate, PolynomialDecayEndsOrBeginsAgain) {
+TEST(LearningRate, PolynomialDecayEndsOrCycles) {
   schedules::PolynomialDecay decay{
       .initial_learning_rate = 1, .decay_steps = 10, .end_learning_rate = 0.5, .power = 2};
   EXPECT_DOUBLE_EQ(rate(decay, 0), 1);

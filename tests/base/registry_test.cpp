@@ -1,4 +1,4 @@
-// registry_test.cpp -- functions by the numbers that ranks of one program give them.
+// registry_test.cpp -- numbers of registered functions, which are equal on all ranks of one program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,10 +17,10 @@ std::vector<std::byte> run_first(Reader&) { return {std::byte{1}}; }
 std::vector<std::byte> run_second(Reader&) { return {std::byte{2}}; }
 std::shared_ptr<void> make_number(Reader&) { return std::make_shared<int>(3); }
 
-// As programs do it: before main, in whatever order the files are initialized.
+// As in programs: registered before main, in any order of initialization.
 const std::uint32_t kWhileLoaded = register_function({"while loaded", &run_first, nullptr});
 
-TEST(Registry, NumbersFunctionsInTheOrderOfTheirRegistration) {
+TEST(Registry, NumbersFunctionsInRegistrationOrder) {
   const std::uint32_t first = register_function({"first", &run_first, nullptr});
   const std::uint32_t second = register_function({"second", &run_second, nullptr});
   EXPECT_LT(kWhileLoaded, first);
@@ -45,7 +45,7 @@ TEST(Registry, GivesTheSameFunctionTwoNumbers) {
   EXPECT_NE(register_function(function), register_function(function));
 }
 
-TEST(Registry, RejectsANumberThatNoFunctionHas) {
+TEST(Registry, RejectsUnknownNumbers) {
   const std::uint32_t next = register_function({"last", &run_first, nullptr}) + 1;
   for (const std::uint32_t number : {next, ~std::uint32_t{0}}) {
     EXPECT_THAT(error_of(Code::internal, [&] { (void)registered_function(number); }),

@@ -1,4 +1,4 @@
-// serialize_test.cpp -- every kind of value there and back, and bytes that end too early or too late.
+// serialize_test.cpp -- round trips of every kind of value, and input that is too short or too long.
 #include "capstan/serialize.hpp"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 namespace capstan {
 namespace {
 
-enum class Colour : std::uint8_t { red = 1, blue = 7 };
+enum class Color : std::uint8_t { red = 1, blue = 7 };
 
 struct Point {
   std::int32_t x = 0;
@@ -17,7 +17,7 @@ struct Point {
   friend bool operator==(const Point&, const Point&) = default;
 };
 
-/// Padding between its members: travels member by member.
+/// Has padding, so it is serialized member by member.
 struct Padded {
   std::uint8_t small = 0;
   double large = 0;
@@ -45,7 +45,7 @@ struct One {
   friend bool operator==(const One&, const One&) = default;
 };
 
-/// A type that is none of the kinds writes and reads itself.
+/// A type that needs its own Serializer.
 class Celsius {
  public:
   explicit Celsius(double degrees) : degrees_(degrees) {}
@@ -74,7 +74,7 @@ void expect_round_trip(const T& value) {
   EXPECT_EQ(from_bytes<T>(to_bytes(value)), value);
 }
 
-/// The bytes cut at every length are refused, and so is a byte too many.
+/// Every truncation of the bytes is rejected, and so is one additional byte.
 template <class T>
 void expect_exact_length(const T& value) {
   std::vector<std::byte> bytes = to_bytes(value);
@@ -82,7 +82,7 @@ void expect_exact_length(const T& value) {
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     try {
       (void)from_bytes<T>(std::span(bytes).first(length));
-      ADD_FAILURE() << "taken with " << length << " of " << bytes.size() << " bytes";
+      ADD_FAILURE() << "accepted " << length << " of " << bytes.size() << " bytes";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::data_loss) << error.what();
     }
@@ -90,7 +90,7 @@ void expect_exact_length(const T& value) {
   bytes.push_back(std::byte{0});
   try {
     (void)from_bytes<T>(bytes);
-    ADD_FAILURE() << "taken with a byte too many";
+    ADD_FAILURE() << "accepted an additional byte";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::data_loss);
     EXPECT_THAT(error.what(), testing::HasSubstr("1 bytes"));
@@ -104,7 +104,7 @@ TEST(Serialize, NumbersAndEnumsKeepTheirValues) {
   expect_round_trip(std::numeric_limits<std::uint64_t>::max());
   expect_round_trip(0.1F);
   expect_round_trip(-std::numeric_limits<double>::denorm_min());
-  expect_round_trip(Colour::blue);
+  expect_round_trip(Color::blue);
 }
 
 TEST(Serialize, StringsAndContainersKeepTheirElements) {
@@ -127,7 +127,7 @@ TEST(Serialize, StringsAndContainersKeepTheirElements) {
   expect_round_trip(std::unordered_map<int, std::string>{{1, "a"}, {2, "b"}});
 }
 
-TEST(Serialize, StructsTravelMemberByMember) {
+TEST(Serialize, StructsKeepTheirMembers) {
   expect_round_trip(Point{1, -1});
   expect_round_trip(Padded{255, 1e300});
   expect_round_trip(std::vector<Padded>{{1, 2}, {3, 4}});
@@ -138,18 +138,18 @@ TEST(Serialize, StructsTravelMemberByMember) {
   expect_round_trip(Sixteen{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"});
 }
 
-TEST(Serialize, TheBytesAreTheValuesWithoutPadding) {
+TEST(Serialize, BytesContainNoPadding) {
   EXPECT_EQ(to_bytes(Padded{1, 2}).size(), 9U);
   EXPECT_EQ(to_bytes(Point{1, 2}).size(), 8U);
   EXPECT_EQ(to_bytes(std::string("abc")).size(), 8U + 3U);
   EXPECT_EQ(to_bytes(std::vector<Point>(3)).size(), 8U + 24U);
 }
 
-TEST(Serialize, ATypeOfYourOwnSpecialisesTheSerializer) {
+TEST(Serialize, UsesTheSerializerOfACustomType) {
   EXPECT_EQ(from_bytes<Celsius>(to_bytes(Celsius(21.5))).degrees(), 21.5);
 }
 
-TEST(Serialize, ArgumentsAreReadInTheOrderInWhichTheyWereWritten) {
+TEST(Serialize, ReadsValuesInTheOrderOfWriting) {
   Writer out;
   write(out, std::string("first"));
   write(out, 2);
@@ -162,7 +162,7 @@ TEST(Serialize, ArgumentsAreReadInTheOrderInWhichTheyWereWritten) {
   EXPECT_EQ(in.left(), 0U);
 }
 
-TEST(Serialize, BytesOfTheWrongLengthAreRefused) {
+TEST(Serialize, RejectsBytesOfTheWrongLength) {
   expect_exact_length(std::uint64_t{7});
   expect_exact_length(std::string("text"));
   expect_exact_length(std::vector<std::int64_t>{1, 2});
@@ -175,7 +175,7 @@ TEST(Serialize, BytesOfTheWrongLengthAreRefused) {
   expect_exact_length(sample());
 }
 
-TEST(Serialize, ASizeThatCannotBeIsRefusedBeforeMemoryIsAskedFor) {
+TEST(Serialize, RejectsImpossibleSizesBeforeAllocating) {
   for (const std::uint64_t size : {std::uint64_t{100}, std::uint64_t{1} << 40, std::uint64_t{1} << 61,
                                    (std::uint64_t{1} << 61) + 1, std::numeric_limits<std::uint64_t>::max()}) {
     Writer out;
@@ -190,7 +190,7 @@ TEST(Serialize, ASizeThatCannotBeIsRefusedBeforeMemoryIsAskedFor) {
   }
 }
 
-TEST(Serialize, AByteThatIsNoBoolIsRefused) {
+TEST(Serialize, RejectsInvalidBooleans) {
   for (const int byte : {2, 128, 255}) {
     const std::vector<std::byte> bytes{std::byte(byte)};
     EXPECT_THROW((void)from_bytes<bool>(bytes), Error);

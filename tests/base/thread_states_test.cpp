@@ -1,4 +1,4 @@
-// thread_states_test.cpp -- of this process, of one that is stopped, and of one that has ended.
+// thread_states_test.cpp -- states of the threads of this process, a stopped one, and one that ended.
 #include "base/thread_states.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ TEST(ThreadStatesTest, NamesTheStateOfEachThread) {
   EXPECT_NE(thread_states(::getpid()).find(" R"), std::string::npos) << thread_states(::getpid());
 }
 
-TEST(ThreadStatesTest, TellsThatAProcessIsStopped) {
+TEST(ThreadStatesTest, ReportsAStoppedProcess) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

@@ -1,4 +1,4 @@
-// time_left_test.cpp -- what squeue prints.
+// time_left_test.cpp -- parsing of squeue's output.
 #include "base/time_left.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace capstan {
 namespace {
 
-TEST(TimeLeft, IsReadAsSqueuePrintsIt) {
+TEST(TimeLeft, ParsesTheOutputOfSqueue) {
   const std::vector<std::pair<std::string, int>> table{
       {"0:00", 0},         {"0:59\n", 59},        {" 12:34", 12 * 60 + 34},          {"1:00:01", 3601},
       {"23:59:59", 86399}, {"1-00:00:00", 86400}, {"10-01:02:03", 10 * 86400 + 3723}};
@@ -28,7 +28,7 @@ TEST(TimeLeft, MayHaveNoLimit) {
   EXPECT_FALSE(parse_time_left("UNLIMITED\n").left);
 }
 
-TEST(TimeLeft, IsNotKnownFromAnythingElse) {
+TEST(TimeLeft, IsUnknownForOtherText) {
   for (const std::string text :
        {"", "\n", "INVALID", "NOT_SET", "5", "1:2:3:4", "1:x", "-1:00", "1-02", "1-02:03", "x-02:03:04", "1-",
         ":", "1:-2", "slurm_load_jobs error: Invalid job id specified", "99999999999999999999:00"}) {

@@ -1,4 +1,4 @@
-// topology_test.cpp -- what hwloc and the kernel say of this machine, beside each other.
+// topology_test.cpp -- hwloc's view of this host, compared with the kernel's.
 #include "base/topology.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class MappedPages {
   MappedPages& operator=(const MappedPages&) = delete;
 
   std::span<std::byte> span() const { return {static_cast<std::byte*>(memory_), bytes_}; }
-  /// Whether the kernel was asked for huge pages ("hg" in VmFlags) at this offset.
+  /// Returns true if huge pages were requested at this offset ("hg" in VmFlags).
   bool advised(std::size_t offset) const {
     const auto address = reinterpret_cast<std::uintptr_t>(memory_) + offset;
     std::ifstream maps("/proc/self/smaps");
@@ -55,7 +55,7 @@ class MappedPages {
 
 TEST(Topology, CountsNumaNodes) { EXPECT_GE(numa_nodes(), 1); }
 
-TEST(Topology, AllowsNoMoreCoresThanThisProcessHasHardwareThreads) {
+TEST(Topology, HasAtMostOneCorePerAllowedHardwareThread) {
   cpu_set_t allowed;
   ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
   const std::vector<int> cores = allowed_cores();
@@ -66,8 +66,8 @@ TEST(Topology, AllowsNoMoreCoresThanThisProcessHasHardwareThreads) {
   EXPECT_EQ(std::set<int>(cores.begin(), cores.end()).size(), cores.size());
 }
 
-/// Binds all threads of this process, since a library may have started some, to one hardware thread. Ends
-/// with the object.
+/// Binds all threads of this process, including those of libraries, to one hardware thread, until
+/// destruction.
 class BoundToOneThread {
  public:
   BoundToOneThread() {
@@ -93,7 +93,7 @@ class BoundToOneThread {
   std::map<pid_t, cpu_set_t> before_;
 };
 
-TEST(Topology, AllowsOneCoreWhereTheProcessIsBoundToOneHardwareThread) {
+TEST(Topology, AllowsOneCoreIfBoundToOneHardwareThread) {
   const std::vector<int> all = allowed_cores();
   std::vector<int> bound;
   {
@@ -105,7 +105,7 @@ TEST(Topology, AllowsOneCoreWhereTheProcessIsBoundToOneHardwareThread) {
   EXPECT_EQ(allowed_cores(), all);
 }
 
-TEST(Topology, AdvisesHugePagesForCompletePagesAlone) {
+TEST(Topology, AdvisesHugePagesOnlyForCompletePages) {
   if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) {
     GTEST_SKIP() << "this kernel has no transparent huge pages";
   }
@@ -114,10 +114,10 @@ TEST(Topology, AdvisesHugePagesForCompletePagesAlone) {
   advise_huge_pages(pages.span().subspan(kPage + 1, 100));  // within a page
   EXPECT_FALSE(pages.advised(kPage));
   advise_huge_pages(pages.span().subspan(kPage + 1, 4 * kPage));
-  EXPECT_FALSE(pages.advised(kPage)) << "others use the beginning of this page";
+  EXPECT_FALSE(pages.advised(kPage)) << "the range contains only a part of this page";
   EXPECT_TRUE(pages.advised(2 * kPage));
   EXPECT_TRUE(pages.advised(4 * kPage));
-  EXPECT_FALSE(pages.advised(5 * kPage)) << "others use the end of this page";
+  EXPECT_FALSE(pages.advised(5 * kPage)) << "the range contains only a part of this page";
 }
 
 TEST(Topology, BoundMemoryWorksFromAnyThread) {
@@ -132,7 +132,7 @@ TEST(Topology, VersionsAreMajorAndMinor) {
   const std::regex version("[1-9][0-9]*\\.[0-9]+");
   EXPECT_TRUE(std::regex_match(hwloc_header_version(), version)) << hwloc_header_version();
   EXPECT_TRUE(std::regex_match(hwloc_version(), version)) << hwloc_version();
-  // The library of another major version would not have been loaded.
+  // The loader would have rejected a library with another major version.
   EXPECT_EQ(hwloc_version().substr(0, hwloc_version().find('.')),
             hwloc_header_version().substr(0, hwloc_header_version().find('.')));
 }

@@ -1,4 +1,4 @@
-// version_test.cpp -- the macros, the constant and the function name one version.
+// version_test.cpp -- the macros, the constant and the function agree on the version.
 #include "capstan/version.hpp"
 
 #include <gtest/gtest.h>

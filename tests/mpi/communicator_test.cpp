@@ -1,4 +1,4 @@
-// communicator_test.cpp -- messages that come, that have not come, and a duplicate that waits for all.
+// communicator_test.cpp -- receiving, broadcasting and duplicating without blocking.
 #include "mpi/communicator.hpp"
 
 #include <gtest/gtest.h>
@@ -12,11 +12,11 @@
 namespace capstan::mpi {
 namespace {
 
-// A rank may be a test ahead of another: each test has tags of its own.
+// One rank may already run the next test, so each test has its own tags.
 constexpr int kTag = 7;
 constexpr int kOtherTag = 8;
 constexpr int kEmpty = 9;
-constexpr int kAsked = 10;
+constexpr int kRequested = 10;
 
 TEST(Communicator, KnowsItsRanks) {
   const auto world = Communicator::world();
@@ -24,7 +24,7 @@ TEST(Communicator, KnowsItsRanks) {
   EXPECT_TRUE(world.rank() >= 0 && world.rank() < 3);
 }
 
-TEST(Communicator, TakesWhatHasComeByTagAndRank) {
+TEST(Communicator, ReceivesMessagesByTagAndRank) {
   const auto world = Communicator::world();
   EXPECT_FALSE(world.take(kOtherTag).has_value());
   {
@@ -44,7 +44,7 @@ TEST(Communicator, TakesWhatHasComeByTagAndRank) {
   EXPECT_FALSE(world.take(kTag).has_value());
 }
 
-TEST(Communicator, AnEmptyMessageIsOne) {
+TEST(Communicator, ReceivesEmptyMessages) {
   const auto world = Communicator::world();
   Outbox outbox(world);
   outbox.send((world.rank() + 1) % 3, kEmpty, {});
@@ -61,29 +61,29 @@ TEST(Communicator, BroadcastsRankZerosBytes) {
   EXPECT_EQ(bytes, Bytes(1000, std::byte{1}));
 }
 
-TEST(Communicator, ADuplicateIsThereWhenAllHaveAsked) {
+TEST(Communicator, DuplicationCompletesWhenAllRanksTakePart) {
   const auto world = Communicator::world();
-  // The others cannot have it before the last one asks, which is after they have said that they have not.
+  // Rank 2 starts last, after the others have reported that the duplication is incomplete.
   if (world.rank() == 2) {
-    for (const int from : {0, 1}) ASSERT_TRUE(poll([&] { return world.take(kAsked, from); }).has_value());
+    for (const int from : {0, 1}) ASSERT_TRUE(poll([&] { return world.take(kRequested, from); }).has_value());
   }
   Duplicate duplicate(world);
   Outbox outbox(world);
   if (world.rank() != 2) {
-    for (int look = 0; look < 20; ++look) EXPECT_FALSE(duplicate.done());
-    outbox.send(2, kAsked, {});
+    for (int i = 0; i < 20; ++i) EXPECT_FALSE(duplicate.done());
+    outbox.send(2, kRequested, {});
   }
   ASSERT_TRUE(poll([&] { return duplicate.done() ? std::optional(true) : std::nullopt; }).has_value());
   const Communicator own = duplicate.communicator();
   EXPECT_EQ(own.rank(), world.rank());
   EXPECT_EQ(own.size(), world.size());
 
-  // A tag of the one is not a tag of the other.
+  // Both communicators have separate tag spaces.
   {
     Outbox to_next(own);
-    to_next.send((own.rank() + 1) % 3, kAsked, Bytes(3));
-    EXPECT_EQ(poll([&] { return own.take(kAsked); })->bytes.size(), 3U);
-    EXPECT_FALSE(world.take(kAsked).has_value());
+    to_next.send((own.rank() + 1) % 3, kRequested, Bytes(3));
+    EXPECT_EQ(poll([&] { return own.take(kRequested); })->bytes.size(), 3U);
+    EXPECT_FALSE(world.take(kRequested).has_value());
   }
   duplicate.free();
 }

@@ -1,4 +1,4 @@
-// gather_test.cpp -- parts of any length, to rank 0 or to all, and a rank that does not come.
+// gather_test.cpp -- parts of any length, gathered at rank 0 or at all ranks, and a rank that is late.
 #include "mpi/gather.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kGatherTag = 11;
 
-/// Rank 0 has nothing to say, rank 1 one byte, rank 2 two thousand.
+/// Rank 0 sends nothing, rank 1 one byte, rank 2 two thousand bytes.
 Bytes part_of(int rank) {
   return Bytes(rank == 2 ? 2000U : static_cast<std::size_t>(rank), static_cast<std::byte>(rank));
 }
@@ -22,19 +22,19 @@ std::vector<Bytes> gathered(const Communicator& world, bool everywhere) {
   return gather.parts();
 }
 
-TEST(Gather, EverywhereInTheOrderOfTheRanks) {
+TEST(Gather, AtAllRanksIsInRankOrder) {
   const auto world = Communicator::world();
   EXPECT_EQ(gathered(world, /*everywhere=*/true), (std::vector{part_of(0), part_of(1), part_of(2)}));
 }
 
-TEST(Gather, ToRankZeroAlone) {
+TEST(Gather, AtRankZeroOnly) {
   const auto world = Communicator::world();
   const auto parts = gathered(world, /*everywhere=*/false);
   EXPECT_EQ(parts,
             world.rank() == 0 ? (std::vector{part_of(0), part_of(1), part_of(2)}) : std::vector<Bytes>());
 }
 
-TEST(Gather, IsNotDoneWhileARankHasNotCome) {
+TEST(Gather, IsIncompleteUntilAllRanksTakePart) {
   const auto world = Communicator::world();
   if (world.rank() == 1) {
     ASSERT_TRUE(poll([&] { return world.take(kGatherTag); }).has_value());
@@ -42,7 +42,7 @@ TEST(Gather, IsNotDoneWhileARankHasNotCome) {
   Outbox outbox(world);
   Gather gather(world, part_of(world.rank()), /*everywhere=*/true);
   if (world.rank() == 0) {
-    for (int look = 0; look < 20; ++look) EXPECT_FALSE(gather.done());
+    for (int i = 0; i < 20; ++i) EXPECT_FALSE(gather.done());
     outbox.send(1, kGatherTag, {});
   }
   ASSERT_TRUE(poll([&] { return gather.done() ? std::optional(true) : std::nullopt; }).has_value());

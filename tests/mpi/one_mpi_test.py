@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""one_mpi_test.py PROGRAM MPICH_BIN -- every program of MPICH_BIN loads MPICH and no other MPI; PROGRAM, its first twin, loads no MPICH."""
+"""one_mpi_test.py PROGRAM MPICH_BIN -- programs in MPICH_BIN load only MPICH; PROGRAM, built with the other MPI, does not load MPICH."""
 import pathlib
 import re
 import subprocess
@@ -11,19 +11,19 @@ MPI_LIBRARY = re.compile(r"^\s*(lib(?:mpi|mpich|open-rte|open-pal)\b[^ ]*)\.so",
 
 
 def mpi_libraries(program):
-    """{"libmpich"} of what the loader finds."""
+    """Names of the MPI libraries that the loader finds, such as {"libmpich"}."""
     loaded = subprocess.run(["ldd", program], capture_output=True, text=True, check=True, timeout=20).stdout
     return set(MPI_LIBRARY.findall(loaded))
 
 
 class OneMpi(unittest.TestCase):
-    def test_programs_of_mpich(self):
+    def test_mpich_programs_load_only_mpich(self):
         programs = [path for path in MPICH_BIN.iterdir() if path.is_file()]
         self.assertGreater(len(programs), 3)
         for program in programs:
             self.assertEqual(mpi_libraries(program), {"libmpich"}, program)
 
-    def test_the_others(self):
+    def test_other_program_does_not_load_mpich(self):
         found = mpi_libraries(PROGRAM)
         self.assertTrue(found, PROGRAM)
         self.assertNotIn("libmpich", found)

@@ -1,4 +1,4 @@
-// outbox_test.cpp -- whether messages have been received.
+// outbox_test.cpp -- detects whether messages have been received.
 #include "mpi/outbox.hpp"
 
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kOutboxTag = 12;
-/// More than any MPI sends ahead of its being received.
+/// Above the eager limit of any MPI.
 constexpr std::size_t kLarge = 8 << 20;
 
-TEST(Outbox, WithoutMessagesThereIsNothingToWaitFor) {
+TEST(Outbox, WaitReturnsAtOnceWithoutMessages) {
   EXPECT_TRUE(Outbox(Communicator::world()).wait(Clock::now()));
 }
 

@@ -162,7 +162,7 @@ class Seeing(JobTest):
         roles = {0: "coordinator", **{rank: "worker" for rank in ROLES.workers}, **{rank: "ps" for rank in ROLES.ps}}
         for rank, role in roles.items():
             lines = self.log_of(rank).splitlines()
-            self.assertIn("begins", lines[0])
+            self.assertIn("started", lines[0])
             for line in lines:
                 self.assertEqual(LINE.fullmatch(line).groups()[:2], (str(rank), role))
         # What a worker has found is in its file alone.
@@ -175,7 +175,7 @@ class Seeing(JobTest):
         os.kill(job.ranks()[victim][1], signal.SIGKILL)
         self.assertTrue(job.wait_for_text("is there in place of the one that was lost"), job.stderr)
         self.end(job)
-        self.assertEqual(len(re.findall(r"process \d+ begins", self.log_of(victim))), 2)
+        self.assertEqual(len(re.findall(r"process \d+ started", self.log_of(victim))), 2)
         self.assertEqual(len(list((self.run_dir / "log").iterdir())), RANKS)
         last = self.records()[-1]
         self.assertEqual((last["lost"]["workers"], last["restarts"]["workers"]), (1, 1))

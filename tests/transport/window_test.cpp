@@ -202,14 +202,14 @@ TEST_P(WindowDeathTest, AnAccessOutsideIsABrokenPromise) {
   for (const WindowPath path : {WindowPath::mapped, WindowPath::rma}) {
     const auto w = window(path);
     std::vector<std::byte> bytes(16);
-    EXPECT_DEATH(w->put(kBytes - 15, bytes), "broken promise");
-    EXPECT_DEATH(w->get(kBytes + 1, bytes, soon()), "broken promise");
+    EXPECT_DEATH(w->put(kBytes - 15, bytes), "assertion failed");
+    EXPECT_DEATH(w->get(kBytes + 1, bytes, soon()), "assertion failed");
   }
   const auto w = window(WindowPath::mapped);
   std::vector<std::byte> bytes(16);
-  EXPECT_DEATH(w->get(std::uint64_t(-8), bytes, soon()), "broken promise");
-  EXPECT_DEATH(w->fetch_add(kBytes, 1, soon()), "broken promise");
-  EXPECT_DEATH(w->fetch_add(4, 1, soon()), "broken promise");
+  EXPECT_DEATH(w->get(std::uint64_t(-8), bytes, soon()), "assertion failed");
+  EXPECT_DEATH(w->fetch_add(kBytes, 1, soon()), "assertion failed");
+  EXPECT_DEATH(w->fetch_add(4, 1, soon()), "assertion failed");
 }
 
 CAPSTAN_ON_BOTH_NETWORKS(WindowTest);
