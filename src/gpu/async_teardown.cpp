@@ -1,4 +1,4 @@
-// async_teardown.cpp -- threads that are let go, and how many of them each GPU has.
+// async_teardown.cpp -- detached threads, and how many of them each GPU has.
 #include "gpu/async_teardown.hpp"
 
 #include <fmt/format.h>
@@ -13,31 +13,31 @@
 
 namespace capstan::gpu {
 
-std::string names_of_gpus(const std::vector<int>& devices) {
+std::string gpu_list(const std::vector<int>& devices) {
   return fmt::format("GPU{} {}", devices.size() == 1 ? "" : "s", fmt::join(devices, ", "));
 }
 
 struct AsyncTeardown::State {
   std::mutex mutex;
-  std::condition_variable one_less;
-  std::multiset<int> devices;  // one for each end
+  std::condition_variable finished;
+  std::multiset<int> devices;  // one entry for each unfinished teardown
 };
 
 AsyncTeardown::AsyncTeardown() : state_(std::make_shared<State>()) {}
 
-void AsyncTeardown::begin(int device, std::function<void()> end) noexcept {
+void AsyncTeardown::begin(int device, std::function<void()> teardown) noexcept {
   try {
     {
       const std::lock_guard lock(state_->mutex);
       state_->devices.insert(device);
     }
-    std::thread([device, end = std::move(end), state = state_] {
-      end();
+    std::thread([device, teardown = std::move(teardown), state = state_] {
+      teardown();
       const std::lock_guard lock(state->mutex);
       state->devices.erase(state->devices.find(device));
-      state->one_less.notify_all();
+      state->finished.notify_all();
     }).detach();
-  } catch (const std::exception&) {  // whoever waits for it is told
+  } catch (const std::exception&) {  // unfinished() reports the device
   }
 }
 
@@ -46,7 +46,7 @@ std::vector<int> AsyncTeardown::unfinished(std::span<const int> devices,
   const std::set<int> asked(devices.begin(), devices.end());
   std::vector<int> left;
   std::unique_lock lock(state_->mutex);
-  (void)state_->one_less.wait_for(lock, timeout, [&] {
+  (void)state_->finished.wait_for(lock, timeout, [&] {
     left.clear();
     for (const int device : asked) {
       if (state_->devices.contains(device)) left.push_back(device);
@@ -60,13 +60,12 @@ void AsyncTeardown::require_finished(std::span<const int> devices, std::chrono::
   const std::vector<int> left = unfinished(devices, timeout);
   if (left.empty()) return;
   throw Error(Code::failed_precondition,
-              fmt::format("{}: a group that was given up has not ended within {} ms, as a kernel of it still "
-                          "runs; start this process again",
-                          names_of_gpus(left), timeout.count()));
+              fmt::format("{}: an aborted group still runs a kernel after {} ms; restart this process",
+                          gpu_list(left), timeout.count()));
 }
 
 AsyncTeardown& async_teardown() {
-  static auto* const made = new AsyncTeardown;  // threads may come to their end after all else of the process
+  static auto* const made = new AsyncTeardown;  // never destroyed: its threads may outlive static objects
   return *made;
 }
 

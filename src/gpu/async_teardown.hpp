@@ -1,5 +1,4 @@
-// async_teardown.hpp -- ends of what GPUs have that may take for ever, by threads that nobody has to wait
-// for.
+// async_teardown.hpp -- releases GPU resources on detached threads, since the release may hang.
 #pragma once
 
 #include <chrono>
@@ -11,32 +10,32 @@
 
 namespace capstan::gpu {
 
-/// "GPU 1", "GPUs 0, 1".
-std::string names_of_gpus(const std::vector<int>& devices);
+/// Returns "GPU 1" or "GPUs 0, 1".
+std::string gpu_list(const std::vector<int>& devices);
 
-/// How long others wait for an end. NCCL gives up a call whose kernels still run in well under a second.
-inline constexpr std::chrono::seconds kEndTimeout{20};
+/// How long callers wait for a teardown. NCCL aborts a call whose kernels still run in well under a second.
+inline constexpr std::chrono::seconds kTeardownTimeout{20};
 
-/// Any thread.
+/// Thread-safe.
 class AsyncTeardown {
  public:
   AsyncTeardown();
 
-  /// Calls `end`, which does not throw, by a thread of its own. Where none is to be had it is not called, and
-  /// counts as one that does not end.
-  void begin(int device, std::function<void()> end) noexcept;
-  /// Until all that have been begun for these devices are through, or for so long. Those that have one that
-  /// is not, in order.
+  /// Calls `teardown`, which must not throw, on a new thread. If no thread can be started, `teardown` is not
+  /// called and counts as unfinished.
+  void begin(int device, std::function<void()> teardown) noexcept;
+  /// Waits for all teardowns of these devices, up to `timeout`. Returns the devices that still have an
+  /// unfinished one, in ascending order.
   std::vector<int> unfinished(std::span<const int> devices, std::chrono::milliseconds timeout) const;
-  /// The same. Throws Error(failed_precondition) that names them and says that the process has to go.
+  /// Like unfinished(), but throws Error(failed_precondition) that names those devices.
   void require_finished(std::span<const int> devices, std::chrono::milliseconds timeout) const;
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // the threads' as well, which may outlive this
+  std::shared_ptr<State> state_;  // shared with the threads, which may outlive this object
 };
 
-/// Of this process.
+/// The instance of this process; never destroyed.
 AsyncTeardown& async_teardown();
 
 }  // namespace capstan::gpu

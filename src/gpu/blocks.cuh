@@ -1,5 +1,5 @@
-// blocks.cuh -- runs a body by blocks of threads that share memory: by a GPU's kernel, or by a stand-in's
-// thread. Without CUDA this is C++ for the latter alone.
+// blocks.cuh -- runs a body on blocks of threads that share memory, as a GPU kernel or on a stand-in's
+// thread. Without CUDA it is compiled as C++ for stand-ins only.
 #pragma once
 
 #ifdef __CUDACC__
@@ -21,33 +21,34 @@
 
 namespace capstan::gpu {
 
-/// What a body sees of its block. A body has kThreads, the type Shared of what its threads share and the type
-/// Mine of what each keeps to itself, both without constructors, and is called with a block and its number:
+/// A block of threads, as its body sees it. A body has kThreads, the type Shared of the block's shared memory
+/// and the type ThreadState of each thread's registers, both trivial. It is called with a block and its
+/// number:
 ///
 ///   template <class B> CAPSTAN_BOTH void operator()(const B& block, std::uint32_t number) const {
-///     block.each([&](std::uint32_t thread, Mine& mine, Shared& shared) { ... });  // one step of all threads
-///     block.each([&](std::uint32_t thread, Mine& mine, Shared& shared) { ... });  // after all have done it
+///     block.each([&](std::uint32_t thread, ThreadState& state, Shared& shared) { ... });  // all threads
+///     block.each([&](std::uint32_t thread, ThreadState& state, Shared& shared) { ... });  // after a barrier
 ///   }
 ///
-/// Within a step no thread reads what another writes.
+/// Within a step no thread may read what another one writes.
 template <class Body>
 class Block {
  public:
-  CAPSTAN_BOTH Block(typename Body::Mine* mine, typename Body::Shared* shared)
-      : mine_(mine), shared_(shared) {}
+  CAPSTAN_BOTH Block(typename Body::ThreadState* states, typename Body::Shared* shared)
+      : states_(states), shared_(shared) {}
 
   template <class Step>
   CAPSTAN_BOTH void each(const Step& step) const {
 #ifdef __CUDA_ARCH__
-    step(threadIdx.x, *mine_, *shared_);
+    step(threadIdx.x, *states_, *shared_);
     __syncthreads();
 #else
-    for (std::uint32_t thread = Body::kThreads; thread-- > 0;) step(thread, mine_[thread], *shared_);
+    for (std::uint32_t thread = Body::kThreads; thread-- > 0;) step(thread, states_[thread], *shared_);
 #endif
   }
 
  private:
-  typename Body::Mine* mine_;  // on a GPU this thread's, else those of all
+  typename Body::ThreadState* states_;  // on a GPU this thread's, otherwise those of all threads
   typename Body::Shared* shared_;
 };
 
@@ -55,35 +56,35 @@ class Block {
 template <class Body>
 __global__ void __launch_bounds__(Body::kThreads) each_block_kernel(Body body) {
   __shared__ typename Body::Shared shared;
-  typename Body::Mine mine;
-  body(Block<Body>(&mine, &shared), blockIdx.x);
+  typename Body::ThreadState state;
+  body(Block<Body>(&state, &shared), blockIdx.x);
 }
 #endif
 
-/// The same by this thread. What nobody wrote is not a number.
+/// Runs `body` on the calling thread. Uninitialized variables of the body are NaN.
 template <class Body>
 void each_block_here(const Body& body, std::uint32_t blocks) {
   struct Threads {
-    std::array<typename Body::Mine, Body::kThreads> mine;
+    std::array<typename Body::ThreadState, Body::kThreads> states;
     typename Body::Shared shared;
   };
   static_assert(std::is_trivially_copyable_v<Threads>);
   const auto threads = std::make_unique_for_overwrite<Threads>();
   for (std::uint32_t number = blocks; number-- > 0;) {
     std::memset(static_cast<void*>(threads.get()), 0xFF, sizeof(Threads));
-    body(Block<Body>(threads->mine.data(), &threads->shared), number);
+    body(Block<Body>(threads->states.data(), &threads->shared), number);
   }
 }
 
-// The two are two functions, for a program that has both.
+// Two inline namespaces, because a program may contain both versions of each_block.
 #ifdef __CUDACC__
 inline namespace with_cuda {
 #else
 inline namespace without_cuda {
 #endif
 
-/// body(block, number) for all numbers below `blocks`, in any order. REQUIRES: blocks < 2^31; the calling
-/// thread's device is the stream's (On).
+/// Enqueues body(block, number) for all numbers below `blocks`, in any order. REQUIRES: blocks < 2^31; the
+/// stream's device is selected on the calling thread (On).
 template <class Body>
 void each_block(const Stream& stream, const Body& body, std::uint32_t blocks) {
   if (blocks == 0) return;
@@ -93,7 +94,7 @@ void each_block(const Stream& stream, const Body& body, std::uint32_t blocks) {
   }
 #ifdef __CUDACC__
   each_block_kernel<<<blocks, Body::kThreads, 0, static_cast<cudaStream_t>(stream.handle())>>>(body);
-  check(cudaGetLastError(), "a kernel's launch");
+  check(cudaGetLastError(), "kernel launch");
 #endif
 }
 

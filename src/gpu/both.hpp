@@ -1,5 +1,4 @@
-// both.hpp -- code that a GPU runs, and a CPU for tests: what stands before such a function and before its
-// loops, and atomics.
+// both.hpp -- macros for functions and loops that compile for GPUs and CPUs, and atomics for both.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace capstan::gpu {
 
-// Whoever else does the same to `at` at the same time on a GPU; on the CPU, one thread at a time.
+// Atomic with respect to other threads of a GPU. On a CPU only one thread at a time may call them.
 
 CAPSTAN_BOTH void atomic_max(std::uint32_t* at, std::uint32_t value) {
 #ifdef __CUDA_ARCH__
@@ -33,7 +32,7 @@ CAPSTAN_BOTH void atomic_min(std::uint32_t* at, std::uint32_t value) {
 #endif
 }
 
-/// Integers wrap around.
+/// Sum; integers wrap around.
 template <class T>
 CAPSTAN_BOTH T sum_of(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -48,7 +47,7 @@ template <class T>
 CAPSTAN_BOTH void atomic_add(T* at, T value) {
 #ifdef __CUDA_ARCH__
   if constexpr (std::is_same_v<T, std::int64_t>) {
-    // In two's complement signed sums are unsigned ones.
+    // In two's complement, signed and unsigned addition give the same bits.
     atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
   } else {
     atomicAdd(at, value);

@@ -1,4 +1,4 @@
-// communicator.cpp -- calls are checked, given to all streams, and waited for with a deadline.
+// communicator.cpp -- checks collective calls, enqueues them on all streams, and waits with a deadline.
 #include "gpu/communicator.hpp"
 
 #include <fmt/format.h>
@@ -16,9 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Looks before a wait sleeps between them: a small call is done in a few tens of microseconds.
-constexpr int kLooksAtOnce = 1000;
-constexpr std::chrono::microseconds kNap{50};
+/// Number of polls before a wait sleeps between polls: a small call takes a few tens of microseconds.
+constexpr int kPollsBeforeSleep = 1000;
+constexpr std::chrono::microseconds kPollInterval{50};
 
 const char* name_of(GroupCall::Kind kind) {
   switch (kind) {
@@ -39,13 +39,14 @@ bool combines(GroupCall::Kind kind) {
 }
 
 void require_each_once(const std::vector<const Stream*>& streams) {
-  if (streams.empty()) throw Error(Code::invalid_argument, "a group of GPUs has at least one");
+  if (streams.empty())
+    throw Error(Code::invalid_argument, "group of GPUs: found no GPU, expected at least one");
   for (auto one = streams.begin(); one != streams.end(); ++one) {
     const auto again = std::find_if(std::next(one), streams.end(),
                                     [&](const Stream* other) { return other->device() == (*one)->device(); });
     if (again == streams.end()) continue;
     throw Error(Code::invalid_argument,
-                fmt::format("GPU {} is in the group twice: each GPU is in it once; use fewer replicas",
+                fmt::format("group of GPUs: GPU {} occurs more than once; use at most one replica per GPU",
                             (*one)->device()));
   }
 }
@@ -65,7 +66,7 @@ Communicator::Communicator(std::vector<const Stream*> streams, std::chrono::mill
   for (const Stream* stream : streams_) {
     before_.emplace_back(stream->device());
     after_.emplace_back(stream->device());
-    end_.emplace_back(stream->device());
+    waited_.emplace_back(stream->device());
   }
   if (size() == 1) return;
   std::vector<int> devices;
@@ -76,55 +77,55 @@ Communicator::Communicator(std::vector<const Stream*> streams, std::chrono::mill
 Communicator::~Communicator() = default;
 
 void Communicator::all_reduce(Combine combine, DType dtype, std::size_t count, std::span<const Part> parts) {
-  give({GroupCall::Kind::all_reduce, dtype, count, combine}, parts);
+  enqueue({GroupCall::Kind::all_reduce, dtype, count, combine}, parts);
 }
 void Communicator::all_gather(DType dtype, std::size_t count, std::span<const Part> parts) {
-  give({GroupCall::Kind::all_gather, dtype, count}, parts);
+  enqueue({GroupCall::Kind::all_gather, dtype, count}, parts);
 }
 void Communicator::reduce_scatter(Combine combine, DType dtype, std::size_t count,
                                   std::span<const Part> parts) {
-  give({GroupCall::Kind::reduce_scatter, dtype, count, combine}, parts);
+  enqueue({GroupCall::Kind::reduce_scatter, dtype, count, combine}, parts);
 }
 void Communicator::broadcast(int root, DType dtype, std::size_t count, std::span<const Part> parts) {
-  give({GroupCall::Kind::broadcast, dtype, count, Combine::sum, root}, parts);
+  enqueue({GroupCall::Kind::broadcast, dtype, count, Combine::sum, root}, parts);
 }
 
 void Communicator::check(const GroupCall& call, std::span<const Part> parts) const {
   if (parts.size() != streams_.size()) {
-    throw Error(Code::invalid_argument, fmt::format("{}: {} arrays for a group of {} GPUs", to_string(call),
-                                                    parts.size(), streams_.size()));
+    throw Error(Code::invalid_argument, fmt::format("{}: found {} arrays, expected {}, one per GPU",
+                                                    to_string(call), parts.size(), streams_.size()));
   }
   if (call.root < 0 || call.root >= size()) {
     throw Error(Code::invalid_argument,
-                fmt::format("{}: the root is {}; expected at least 0 and less than {}", to_string(call),
+                fmt::format("{}: the root is {}, expected at least 0 and less than {}", to_string(call),
                             call.root, size()));
   }
   if (combines(call.kind) && call.combine == Combine::mean && !is_floating(call.dtype)) {
     throw Error(Code::invalid_argument,
-                fmt::format("{}: integers have no mean in place; take the sum", to_string(call)));
+                fmt::format("{}: the mean of integers is not supported; use the sum", to_string(call)));
   }
 }
 
-void Communicator::give(const GroupCall& call, std::span<const Part> parts) {
+void Communicator::enqueue(const GroupCall& call, std::span<const Part> parts) {
   check(call, parts);
   const std::lock_guard lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
   if (call.count == 0) return;
-  if (driver_ == nullptr) return give_to_one(call, parts[0]);
+  if (driver_ == nullptr) return enqueue_copy(call, parts[0]);
   try {
     if (const std::string error = driver_->failure(); !error.empty()) {
-      throw Error(Code::internal, fmt::format("{} after {}", error, last_));
+      throw Error(Code::internal, fmt::format("{} (detected after {})", error, last_));
     }
     last_ = to_string(call);
     for (std::size_t rank = 0; rank < streams_.size(); ++rank) before_[rank].record(*streams_[rank]);
-    driver_->give(call, parts);
+    driver_->enqueue(call, parts);
     for (std::size_t rank = 0; rank < streams_.size(); ++rank) after_[rank].record(*streams_[rank]);
   } catch (const Error&) {
     fail(std::current_exception());
   }
 }
 
-void Communicator::give_to_one(const GroupCall& call, const Part& part) {
+void Communicator::enqueue_copy(const GroupCall& call, const Part& part) {
   if (part.in != part.out) copy(*streams_[0], part.out, part.in, call.count * size_of(call.dtype));
 }
 
@@ -141,49 +142,48 @@ void Communicator::await(std::span<const int> ranks, std::chrono::milliseconds t
     if (failure_) std::rethrow_exception(failure_);
     for (const int rank : ranks) {
       const auto at = static_cast<std::size_t>(rank);
-      end_[at].record(*streams_[at]);
+      waited_[at].record(*streams_[at]);
     }
   }
   const auto deadline = Clock::now() + timeout;
-  for (int looks = 0;; ++looks) {
+  for (int polls = 0;; ++polls) {
     {
       const std::lock_guard lock(mutex_);
       if (failure_) std::rethrow_exception(failure_);
-      if (have_done(ranks)) return;
-      if (Clock::now() > deadline) give_up_late_call(ranks, timeout);
+      if (are_done(ranks)) return;
+      if (Clock::now() > deadline) fail_after_timeout(ranks, timeout);
     }
-    if (looks < kLooksAtOnce) {
+    if (polls < kPollsBeforeSleep) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(kPollInterval);
     }
   }
 }
 
-bool Communicator::have_done(std::span<const int> ranks) {
+bool Communicator::are_done(std::span<const int> ranks) {
   try {
     if (driver_ != nullptr) {
       if (const std::string error = driver_->failure(); !error.empty()) {
-        throw Error(Code::internal, fmt::format("{} in {}", error, last_));
+        throw Error(Code::internal, fmt::format("{} (detected during {})", error, last_));
       }
     }
-    if (!devices_not_past(before_).empty()) return false;
-    if (are_stand_ins()) (void)devices_not_past(after_);  // each gets on by one piece of work for each look
-    const auto has = [this](int rank) { return end_[static_cast<std::size_t>(rank)].done(); };
+    if (!devices_before(before_).empty()) return false;
+    if (are_stand_ins()) (void)devices_before(after_);  // each poll runs one task of a stand-in
+    const auto has = [this](int rank) { return waited_[static_cast<std::size_t>(rank)].done(); };
     if (std::count_if(ranks.begin(), ranks.end(), has) < static_cast<std::ptrdiff_t>(ranks.size())) {
       return false;
     }
-    for (const int rank : ranks) end_[static_cast<std::size_t>(rank)].wait();  // throws what has failed
+    for (const int rank : ranks) waited_[static_cast<std::size_t>(rank)].wait();  // throws if the work failed
     return true;
   } catch (const Error&) {
     fail(std::current_exception());
   } catch (const std::exception& error) {
-    fail(std::make_exception_ptr(
-        Error(Code::internal, fmt::format("work of a GPU failed: {}", error.what()))));
+    fail(std::make_exception_ptr(Error(Code::internal, fmt::format("GPU work failed: {}", error.what()))));
   }
 }
 
-std::vector<int> Communicator::devices_not_past(const std::vector<Event>& events) const {
+std::vector<int> Communicator::devices_before(const std::vector<Event>& events) const {
   std::vector<int> late;
   for (std::size_t rank = 0; rank < streams_.size(); ++rank) {
     if (!events[rank].done()) late.push_back(streams_[rank]->device());
@@ -191,21 +191,21 @@ std::vector<int> Communicator::devices_not_past(const std::vector<Event>& events
   return late;
 }
 
-void Communicator::give_up_late_call(std::span<const int> ranks, std::chrono::milliseconds timeout) {
+void Communicator::fail_after_timeout(std::span<const int> ranks, std::chrono::milliseconds timeout) {
   const auto late = [&](const std::string& text) {
     return Error(Code::deadline_exceeded, fmt::format("{} within {} ms", text, timeout.count()));
   };
-  if (const auto absent = devices_not_past(before_); !absent.empty()) {
-    fail(std::make_exception_ptr(late(fmt::format("{} did not come to {}", names_of_gpus(absent), last_))));
+  if (const auto absent = devices_before(before_); !absent.empty()) {
+    fail(std::make_exception_ptr(late(fmt::format("{} did not start {}", gpu_list(absent), last_))));
   }
-  if (const auto slow = devices_not_past(after_); !slow.empty()) {
-    fail(std::make_exception_ptr(late(fmt::format("{} did not end {}", names_of_gpus(slow), last_))));
+  if (const auto slow = devices_before(after_); !slow.empty()) {
+    fail(std::make_exception_ptr(late(fmt::format("{} did not finish {}", gpu_list(slow), last_))));
   }
-  std::vector<int> busy;  // with work of its own, which nobody else waits for
+  std::vector<int> busy;  // with work outside of the group's calls, so the group has not failed
   for (const int rank : ranks) {
-    if (!end_[static_cast<std::size_t>(rank)].done()) busy.push_back(device(rank));
+    if (!waited_[static_cast<std::size_t>(rank)].done()) busy.push_back(device(rank));
   }
-  if (!busy.empty()) throw late(fmt::format("{} did not end the work of its stream", names_of_gpus(busy)));
+  if (!busy.empty()) throw late(fmt::format("{} did not finish the work of its stream", gpu_list(busy)));
 }
 
 bool Communicator::has_failed() const {

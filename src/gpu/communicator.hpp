@@ -1,6 +1,6 @@
-// communicator.hpp -- GPUs of one process that combine and share arrays, in the order of their streams' work.
+// communicator.hpp -- collectives between the GPUs of one process, in stream order.
 //
-// By NCCL; by the host, in double and in the order of the GPUs, where they are stand-ins.
+// Implemented by NCCL; for stand-ins by the host, in double and in the order of the GPUs.
 #pragma once
 
 #include <chrono>
@@ -19,16 +19,16 @@
 
 namespace capstan::gpu {
 
-/// Integers wrap around and have no mean. Which of two numbers is the larger is not said of what is not one.
+/// Integers wrap around and have no mean. The minimum and maximum with a NaN operand are unspecified.
 enum class Combine : std::uint8_t { sum, minimum, maximum, product, mean };
 
-/// An array of each GPU, in its memory; both may be the same.
+/// The arrays of one GPU, in its memory; `in` and `out` may be equal.
 struct Part {
   const void* in = nullptr;
   void* out = nullptr;
 };
 
-/// What all GPUs of a group do together.
+/// A collective call of all GPUs of a group.
 struct GroupCall {
   enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast };
   Kind kind = Kind::all_reduce;
@@ -42,22 +42,24 @@ std::string to_string(const GroupCall& call);
 
 class GroupDriver;
 
-/// "" where several GPUs can be a group, else what is missing and what to do.
+/// Returns "" if several GPUs can form a group, otherwise what is missing and what to do.
 std::string why_no_group();
 
-/// Calls return when the work has been given to the streams. Any thread, but a stream is used by one at a
-/// time. A group that has failed gives its error to everybody and does nothing more; make another, with
-/// streams that are still in order. Numbers of parts and roots are those of the streams.
+/// A group of GPUs. Collectives are asynchronous: they return once the work is enqueued on the streams. Any
+/// thread may call them, but each stream is used by one thread at a time. Once a group has failed, all calls
+/// throw its error; create another group with intact streams. Indices of parts and roots are those of
+/// streams.
 ///
-/// A DType::boolean is a byte, which is added as a std::uint8_t.
+/// DType::boolean is one byte and is added as std::uint8_t.
 class Communicator {
  public:
-  /// One stream of each GPU, which stay while this lives. Waits for the end of groups of these GPUs that were
-  /// given up, for `timeout` at most. Throws Error: invalid_argument for no GPU, and for one that is named
-  /// twice; unimplemented when there are several and this build has no NCCL; failed_precondition when one of
-  /// those groups does not end; internal.
-  explicit Communicator(std::vector<const Stream*> streams, std::chrono::milliseconds timeout = kEndTimeout);
-  /// Gives up what has not been waited for. Waits for the end, for kEndTimeout at most.
+  /// Creates a group of one stream per GPU; the streams must outlive it. Waits up to `timeout` for the
+  /// teardown of failed groups on these GPUs. Throws Error: invalid_argument if there is no GPU or a GPU
+  /// occurs twice; unimplemented if there are several GPUs and no NCCL; failed_precondition if a teardown
+  /// does not finish; internal.
+  explicit Communicator(std::vector<const Stream*> streams,
+                        std::chrono::milliseconds timeout = kTeardownTimeout);
+  /// Aborts unfinished calls. Waits for the teardown, up to kTeardownTimeout.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -65,46 +67,47 @@ class Communicator {
   int size() const noexcept { return static_cast<int>(streams_.size()); }
   int device(int rank) const { return streams_[static_cast<std::size_t>(rank)]->device(); }
 
-  // All throw Error: invalid_argument for another number of parts, a mean of integers, a root that is not
-  // there; internal; what the group has failed with.
+  // All collectives throw Error: invalid_argument for a wrong number of parts, a mean of integers or an
+  // invalid root; internal; the error with which the group has failed.
 
-  /// `count` elements of each `in`, combined, into every `out`.
+  /// Combines `count` elements of each `in` into every `out`.
   void all_reduce(Combine combine, DType dtype, std::size_t count, std::span<const Part> parts);
-  /// `count` elements of each `in`, in the order of the GPUs, into every `out`.
+  /// Concatenates `count` elements of each `in`, in the order of the GPUs, into every `out`.
   void all_gather(DType dtype, std::size_t count, std::span<const Part> parts);
-  /// Of size() * count elements of each `in`, combined, the r-th `count` into the r-th `out`.
+  /// Combines size() * count elements of each `in`, and writes the r-th `count` of them into the r-th `out`.
   void reduce_scatter(Combine combine, DType dtype, std::size_t count, std::span<const Part> parts);
-  /// `count` elements of the root's `in` into every `out`.
+  /// Copies `count` elements of the root's `in` into every `out`.
   void broadcast(int root, DType dtype, std::size_t count, std::span<const Part> parts);
 
-  /// Until all that has been given to the streams is done. When NCCL reports an error, when work has failed,
-  /// or when a call is not done after so long, the group is given up. Throws Error: internal;
-  /// deadline_exceeded naming the GPUs that did not come to the last call, or did not end it.
+  /// Blocks until all work enqueued on the streams is done. Fails the group if NCCL reports an error, work
+  /// fails, or a call takes longer than `timeout`. Throws Error: internal; deadline_exceeded with the GPUs
+  /// that did not start or did not finish the last call.
   void wait(std::chrono::milliseconds timeout);
-  /// The same for one of the streams, by the thread that uses it.
+  /// Waits for one of the streams only; called by the thread that uses it.
   void wait(int rank, std::chrono::milliseconds timeout);
 
-  /// Whether it has, and no more is to be expected of it.
+  /// Returns true if the group has failed and cannot be used any longer.
   bool has_failed() const;
 
  private:
-  void give(const GroupCall& call, std::span<const Part> parts);
-  void give_to_one(const GroupCall& call, const Part& part);
+  void enqueue(const GroupCall& call, std::span<const Part> parts);
+  void enqueue_copy(const GroupCall& call, const Part& part);
   void check(const GroupCall& call, std::span<const Part> parts) const;
   void await(std::span<const int> ranks, std::chrono::milliseconds timeout);
-  bool have_done(std::span<const int> ranks);
-  void give_up_late_call(std::span<const int> ranks, std::chrono::milliseconds timeout);
-  std::vector<int> devices_not_past(const std::vector<Event>& events) const;
+  bool are_done(std::span<const int> ranks);
+  void fail_after_timeout(std::span<const int> ranks, std::chrono::milliseconds timeout);
+  /// Devices whose stream has not reached its event.
+  std::vector<int> devices_before(const std::vector<Event>& events) const;
   [[noreturn]] void fail(std::exception_ptr error);
 
   std::vector<const Stream*> streams_;
   mutable std::mutex mutex_;
-  std::vector<Event> before_;  // the last call, by stream
-  std::vector<Event> after_;
-  std::vector<Event> end_;  // what is waited for
-  std::string last_;        // call; "" when there was none
+  std::vector<Event> before_;  // start of the last call, by stream
+  std::vector<Event> after_;   // end of the last call, by stream
+  std::vector<Event> waited_;  // the point that wait() waits for, by stream
+  std::string last_;           // the last call; "" if there was none
   std::exception_ptr failure_;
-  std::unique_ptr<GroupDriver> driver_;  // null of one GPU
+  std::unique_ptr<GroupDriver> driver_;  // null for a single GPU
 };
 
 }  // namespace capstan::gpu

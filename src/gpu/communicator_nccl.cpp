@@ -1,7 +1,7 @@
-// communicator_nccl.cpp -- a group of GPUs by NCCL: one communicator each, group calls by one thread.
+// communicator_nccl.cpp -- groups of GPUs by NCCL: one communicator per GPU, called from one thread.
 //
-// Its library, of 200 MiB, is loaded by the first who wants several GPUs, so that a program also runs where
-// it is not.
+// NCCL (200 MiB) is loaded when a group of several GPUs is first created, so that programs also run without
+// it.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 13, 4), "ncclGetLastError cam
 namespace capstan::gpu::real {
 namespace {
 
-/// The calls of NCCL that are used here, and why there are none.
+/// The functions of NCCL that are used here; `why_none` says why they could not be loaded.
 struct Nccl {
   decltype(&ncclGetErrorString) error_string = nullptr;
   decltype(&ncclGetLastError) last_error = nullptr;
@@ -44,23 +44,23 @@ template <class Function>
 void find(void* library, const char* name, Function& function, std::string& why_none) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   if (function == nullptr && why_none.empty()) {
-    why_none = fmt::format("the NCCL that was loaded lacks {}; Capstan was built with NCCL {}.{}", name,
+    why_none = fmt::format("the NCCL library at run time lacks {}; expected NCCL {}.{} or newer", name,
                            NCCL_MAJOR, NCCL_MINOR);
   }
 }
 
 Nccl load() {
   Nccl calls;
-  // From 2.22 on NCCL connects at the first call of each kind, in ncclGroupEnd, which has no deadline: as it
-  // is made, then. It reads this once, and what a user has set stays.
+  // NCCL 2.22 and newer connect at the first call of each kind, in ncclGroupEnd, which has no deadline. This
+  // variable makes it connect at initialization. NCCL reads it once; a user's value takes precedence.
   (void)setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) library = dlopen(CAPSTAN_NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* reason = dlerror();
     calls.why_none = fmt::format(
-        "several GPUs of a worker need NCCL, which cannot be loaded ({}): put libnccl.so.2 on "
-        "LD_LIBRARY_PATH, or use one GPU a worker (--replicas 1)",
+        "several GPUs of a worker need NCCL, which cannot be loaded ({}); put libnccl.so.2 on "
+        "LD_LIBRARY_PATH, or use one GPU per worker (--replicas 1)",
         reason == nullptr ? "libnccl.so.2" : reason);
     return calls;
   }
@@ -89,7 +89,8 @@ Error nccl_error(const char* call, ncclResult_t answer, Where where = Where::her
   const char* more = nccl().last_error(nullptr);
   std::string reason = nccl().error_string(answer);
   if (more != nullptr && *more != '\0') reason += fmt::format(": {}", more);
-  if (answer == ncclUnhandledCudaError || answer == ncclSystemError) reason += "; NCCL_DEBUG=INFO says more";
+  if (answer == ncclUnhandledCudaError || answer == ncclSystemError)
+    reason += "; set NCCL_DEBUG=INFO for details";
   return call_failed(call, reason, where);
 }
 
@@ -114,7 +115,7 @@ ncclDataType_t type_of(DType dtype) {
     case DType::boolean:
       return ncclUint8;
   }
-  throw Error(Code::internal, "a dtype that NCCL has not");
+  throw Error(Code::internal, "NCCL does not support this dtype");
 }
 
 ncclRedOp_t op_of(Combine combine) {
@@ -130,10 +131,10 @@ ncclRedOp_t op_of(Combine combine) {
     case Combine::mean:
       return ncclAvg;
   }
-  throw Error(Code::internal, "an operation that NCCL has not");
+  throw Error(Code::internal, "NCCL does not support this operation");
 }
 
-ncclResult_t give_one(const GroupCall& call, const Part& part, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t enqueue_one(const GroupCall& call, const Part& part, ncclComm_t comm, cudaStream_t stream) {
   const ncclDataType_t type = type_of(call.dtype);
   switch (call.kind) {
     case GroupCall::Kind::all_reduce:
@@ -152,30 +153,31 @@ class NcclDriver final : public GroupDriver {
  public:
   explicit NcclDriver(std::vector<const Stream*> streams) : streams_(std::move(streams)) {
     for (const Stream* stream : streams_) devices_.push_back(stream->device());
-    const On on(*streams_[0]);  // NCCL selects it again after each call of its own
+    const On on(*streams_[0]);  // NCCL restores the selected device after its calls
     std::vector<ncclComm_t> made(devices_.size(), nullptr);
     check(nccl().init_all(made.data(), static_cast<int>(made.size()), devices_.data()), "ncclCommInitAll");
     comms_ = std::move(made);
   }
-  /// ncclCommDestroy waits for what is under way, ncclCommAbort ends it, when its kernels come to look.
+  /// ncclCommDestroy waits for running calls; ncclCommAbort ends them once their kernels poll the abort flag.
   ~NcclDriver() override {
-    if (!comms_.empty()) end_all(are_done() ? nccl().destroy : nccl().abort);
-    const std::vector<int> left = async_teardown().unfinished(devices_, kEndTimeout);
+    if (!comms_.empty()) teardown_all(are_done() ? nccl().destroy : nccl().abort);
+    const std::vector<int> left = async_teardown().unfinished(devices_, kTeardownTimeout);
     if (left.empty()) return;
-    std::fprintf(stderr, "capstan: %s: NCCL has not ended a group within %d s, and is left to itself\n",
-                 names_of_gpus(left).c_str(), static_cast<int>(kEndTimeout.count()));
+    std::fprintf(stderr,
+                 "capstan: %s: NCCL did not release a group within %d s; continuing without waiting\n",
+                 gpu_list(left).c_str(), static_cast<int>(kTeardownTimeout.count()));
   }
 
-  void give(const GroupCall& call, std::span<const Part> parts) override {
+  void enqueue(const GroupCall& call, std::span<const Part> parts) override {
     const On on(*streams_[0]);
     check(nccl().group_start(), "ncclGroupStart");
     ncclResult_t worst = ncclSuccess;
     for (std::size_t rank = 0; rank < comms_.size(); ++rank) {
       const ncclResult_t answer =
-          give_one(call, parts[rank], comms_[rank], static_cast<cudaStream_t>(streams_[rank]->handle()));
+          enqueue_one(call, parts[rank], comms_[rank], static_cast<cudaStream_t>(streams_[rank]->handle()));
       if (worst == ncclSuccess) worst = answer;
     }
-    const ncclResult_t end = nccl().group_end();  // a group that was begun is ended, whatever happened in it
+    const ncclResult_t end = nccl().group_end();  // every ncclGroupStart needs its end, even after an error
     const std::string name = to_string(call);
     check(worst, name.c_str());
     check(end, name.c_str());
@@ -192,7 +194,7 @@ class NcclDriver final : public GroupDriver {
     return "";
   }
 
-  void abort() noexcept override { end_all(nccl().abort); }
+  void abort() noexcept override { teardown_all(nccl().abort); }
 
  private:
   bool are_done() const noexcept {
@@ -204,18 +206,18 @@ class NcclDriver final : public GroupDriver {
         return false;
       }
       return true;
-    } catch (const std::exception&) {  // a device is lost
+    } catch (const std::exception&) {  // the device has failed
       return false;
     }
   }
 
-  /// All at the same time, as NCCL lets one wait for the others of its process, and for no longer than a
-  /// kernel takes that looks for no end: who waits for that has a deadline.
-  void end_all(ncclResult_t (*end)(ncclComm_t)) noexcept {
+  /// Runs all teardowns concurrently, because in NCCL one waits for the others of the process. A kernel that
+  /// never polls the abort flag can delay them forever, so waiting for them needs a deadline.
+  void teardown_all(ncclResult_t (*teardown)(ncclComm_t)) noexcept {
     for (std::size_t rank = 0; rank < comms_.size(); ++rank) {
-      async_teardown().begin(devices_[rank], [end, comm = comms_[rank], device = devices_[rank]] {
+      async_teardown().begin(devices_[rank], [teardown, comm = comms_[rank], device = devices_[rank]] {
         (void)cudaSetDevice(device);
-        (void)end(comm);  // there is nobody to tell, and nothing else to do
+        (void)teardown(comm);  // an error cannot be reported or handled here
       });
     }
     comms_.clear();
@@ -223,7 +225,7 @@ class NcclDriver final : public GroupDriver {
 
   std::vector<const Stream*> streams_;
   std::vector<int> devices_;
-  std::vector<ncclComm_t> comms_;  // none after an end
+  std::vector<ncclComm_t> comms_;  // empty after the teardown
 };
 
 }  // namespace

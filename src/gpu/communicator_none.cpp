@@ -1,12 +1,13 @@
-// communicator_none.cpp -- a build without NCCL has groups of one GPU, and of stand-ins.
+// communicator_none.cpp -- without NCCL a group has a single GPU, or stand-ins.
 #include "capstan/error.hpp"
 #include "gpu/group_driver.hpp"
 
 namespace capstan::gpu::real {
 
 std::string why_no_group() {
-  return "several GPUs of a worker need NCCL, which this build has not: install it (Debian: libnccl-dev; "
-         "NCCL_HOME says where) and build Capstan again, or use one GPU a worker (--replicas 1)";
+  return "several GPUs of a worker need NCCL, but this build lacks it; install NCCL (Debian: libnccl-dev; or "
+         "set "
+         "NCCL_HOME) and rebuild Capstan, or use one GPU per worker (--replicas 1)";
 }
 
 std::unique_ptr<GroupDriver> make_group_driver(std::vector<const Stream*>) {

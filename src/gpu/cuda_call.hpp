@@ -1,4 +1,4 @@
-// cuda_call.hpp -- CUDA's answer as an Error. Only where there is CUDA.
+// cuda_call.hpp -- converts CUDA error codes to Error. Needs CUDA.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@ namespace capstan::gpu {
 inline void check(cudaError_t answer, const char* call, Where where = Where::here()) {
   if (answer == cudaSuccess) return;
   const Code code = answer == cudaErrorMemoryAllocation ? Code::resource_exhausted : Code::internal;
-  (void)cudaGetLastError();  // it is told here, and the next call is not to tell it again
+  (void)cudaGetLastError();  // clears the error, so that the next call does not report it again
   throw call_failed(call, cudaGetErrorString(answer), where, code);
 }
 

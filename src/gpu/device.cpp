@@ -1,4 +1,4 @@
-// device.cpp -- the public face of gpu.hpp.
+// device.cpp -- the public interface (capstan/device.hpp), implemented by gpu.hpp.
 #include "capstan/device.hpp"
 
 #include <fmt/format.h>
@@ -32,8 +32,9 @@ void copy_bytes(const DeviceStream& stream, void* to, const void* from, std::siz
 
 void require_same_size(std::size_t to, std::size_t from) {
   if (to == from) return;
-  throw Error(Code::invalid_argument,
-              fmt::format("a copy of {} elements to room for {}; expected as many", from, to));
+  throw Error(
+      Code::invalid_argument,
+      fmt::format("cannot copy {} elements into an array of {} elements; expected equal sizes", from, to));
 }
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// divider.hpp -- division of many numbers by the same one, without a division.
+// divider.hpp -- divides many numbers by the same divisor, by multiplication.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace capstan::gpu {
 
-/// Of numbers below 2^31, by a multiplication with 2^(31 + shift) / divisor, rounded up (Granlund,
-/// Montgomery: "Division by invariant integers using multiplication", PLDI 1994).
+/// Divides numbers below 2^31 by multiplying with 2^(31 + shift) / divisor, rounded up (Granlund, Montgomery:
+/// "Division by invariant integers using multiplication", PLDI 1994).
 class Divider {
  public:
   /// REQUIRES: 1 <= divisor < 2^31.

@@ -1,5 +1,5 @@
-// each.cuh -- runs a body of row_bodies.hpp for every number: by a GPU's kernel, or by a stand-in's thread.
-// Without CUDA this is C++ for the latter alone.
+// each.cuh -- runs a body of row_bodies.hpp for every number, as a GPU kernel or on a stand-in's thread.
+// Without CUDA it is compiled as C++ for stand-ins only.
 #pragma once
 
 #ifdef __CUDACC__
@@ -20,8 +20,8 @@ namespace capstan::gpu {
 inline constexpr std::uint32_t kThreads = 256;
 
 #ifdef __CUDACC__
-/// Of one thread kTogether loads are in flight at once: the numbers of a block are neighbours, those of a
-/// thread kThreads apart, so that what a warp reads at once lies together.
+/// Each thread keeps kTogether loads in flight. Adjacent threads handle adjacent numbers, and the numbers of
+/// a thread are kThreads apart, so that the loads of a warp coalesce.
 template <int kTogether, class Body>
 __global__ void __launch_bounds__(kThreads) each_number(Body body, std::uint32_t count) {
   using Found = decltype(body.find(0u));
@@ -48,8 +48,8 @@ __global__ void __launch_bounds__(kThreads) each_number(Body body, std::uint32_t
 }
 #endif
 
-/// The same by this thread. Numbers that are found and loaded together are far apart, so that a body that
-/// counts on an order does not get it.
+/// Runs `body` on the calling thread. Numbers whose loads are in flight together are far apart, so that tests
+/// detect a body that depends on the order.
 template <int kTogether, class Body>
 void each_here(const Body& body, std::uint32_t count) {
   using Found = decltype(body.find(0U));
@@ -69,14 +69,15 @@ void each_here(const Body& body, std::uint32_t count) {
   }
 }
 
-// The two are two functions, for a program that has both.
+// Two inline namespaces, because a program may contain both versions of each.
 #ifdef __CUDACC__
 inline namespace with_cuda {
 #else
 inline namespace without_cuda {
 #endif
 
-/// REQUIRES: count < 2^31; the calling thread's device is the stream's (On).
+/// Enqueues the body for all numbers below `count`. REQUIRES: count < 2^31; the stream's device is selected
+/// on the calling thread (On).
 template <int kTogether, class Body>
 void each(const Stream& stream, const Body& body, std::uint32_t count) {
   if (count == 0) return;
@@ -87,7 +88,7 @@ void each(const Stream& stream, const Body& body, std::uint32_t count) {
 #ifdef __CUDACC__
   const std::uint32_t blocks = (count - 1) / (kThreads * kTogether) + 1;
   each_number<kTogether><<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream.handle())>>>(body, count);
-  check(cudaGetLastError(), "a kernel's launch");
+  check(cudaGetLastError(), "kernel launch");
 #endif
 }
 

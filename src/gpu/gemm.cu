@@ -1,4 +1,4 @@
-// gemm.cu -- gemm.hpp: a block of threads for each tile of the result.
+// gemm.cu -- matrix products; one block of threads per tile of the result.
 #include "gpu/gemm.hpp"
 
 #include "capstan/error.hpp"
@@ -12,8 +12,8 @@ constexpr std::uint32_t kTile = GemmBody<Transposed::no, Transposed::no, AddProd
 
 /// Two of a block's four warps for each of the four schedulers of 132 multiprocessors.
 constexpr std::uint64_t kBlocks = 264;
-/// Of the inner index in a part: fewer would cost more to add up than they gain.
-constexpr std::uint32_t kLeastInner = 64;
+/// Minimum range of the inner index in a part; shorter parts would cost more to add up than they gain.
+constexpr std::uint32_t kMinInner = 64;
 
 std::uint64_t tiles(std::uint32_t count) { return (std::uint64_t{count} + kTile - 1) / kTile; }
 
@@ -22,7 +22,8 @@ void start(const Stream& stream, const Gemm& gemm) {
   using Body = GemmBody<kA, kB, Term>;
   const std::uint64_t blocks = tiles(gemm.rows) * tiles(gemm.columns) * gemm.parts;
   if (blocks >= std::uint64_t{1} << 31 || gemm.inner >= std::uint32_t{1} << 31) {
-    throw Error(Code::invalid_argument, "a product of matrices that is larger than a GPU's kernel can take");
+    throw Error(Code::invalid_argument,
+                "matrix product: found 2^31 tiles or inner indices or more, expected fewer");
   }
   const std::uint32_t in_part = (gemm.inner + gemm.parts - 1) / gemm.parts;
   const Body body{gemm, static_cast<std::uint32_t>(tiles(gemm.rows)),
@@ -46,7 +47,7 @@ void start_any(const Stream& stream, const Gemm& gemm) {
 std::uint32_t gemm_parts(std::uint32_t rows, std::uint32_t columns, std::uint32_t inner) noexcept {
   const std::uint64_t blocks = tiles(rows) * tiles(columns);
   const std::uint64_t wanted = blocks == 0 ? 1 : kBlocks / blocks;
-  const std::uint64_t most = inner / kLeastInner;
+  const std::uint64_t most = inner / kMinInner;
   const std::uint64_t parts = wanted < most ? wanted : most;
   return parts == 0 ? 1 : static_cast<std::uint32_t>(parts);
 }

@@ -1,4 +1,4 @@
-// gemm.hpp -- products of float matrices in a GPU's memory.
+// gemm.hpp -- products of float matrices in GPU memory.
 #pragma once
 
 #include <cstdint>
@@ -9,36 +9,35 @@ namespace capstan::gpu {
 
 enum class Transposed : bool { no, yes };
 
-/// What two numbers add to a sum: their product, or the square of their difference.
+/// Contribution of two numbers to a sum: their product, or the square of their difference.
 enum class GemmTerm : std::uint8_t { product, squared_difference };
 
-/// out[i, j] = sum over k of term(a[i, k], b[k, j]), all in float. Rows of a matrix lie `stride` floats
-/// apart. The order of the sums depends on the numbers of rows, columns and parts alone.
+/// out[i, j] = sum over k of term(a[i, k], b[k, j]), computed in float. Rows of a matrix are `stride` floats
+/// apart. The order of summation depends only on the numbers of rows, columns and parts.
 struct Gemm {
   std::uint32_t rows = 0;     // of a and out
   std::uint32_t columns = 0;  // of b and out
-  std::uint32_t inner = 0;    // columns of a, rows of b; 0 makes zeros
+  std::uint32_t inner = 0;    // columns of a, rows of b; 0 yields zeros
   const float* a = nullptr;
   std::uint32_t a_stride = 0;
-  Transposed a_transposed = Transposed::no;  // yes: a[i, k] lies at k * stride + i
+  Transposed a_transposed = Transposed::no;  // yes: a[i, k] is at k * stride + i
   const float* b = nullptr;
   std::uint32_t b_stride = 0;
   Transposed b_transposed = Transposed::no;
   float* out = nullptr;
   std::uint32_t out_stride = 0;
-  /// `out` is so many matrices whose sum is the result: each of the k that belong to a part. For results too
-  /// small to keep a GPU busy; whoever reads them adds them up. REQUIRES: `part_apart` floats from the first
-  /// of one to the first of the next.
+  /// Number of partial results. `out` receives this many matrices, each the sum over a range of k; the caller
+  /// adds them up. Several parts keep a GPU busy if the result is small.
   std::uint32_t parts = 1;
+  /// Distance between the partial results, in floats.
   std::uint64_t part_apart = 0;
-  bool adds = false;  // to what is in `out`
+  bool adds = false;  // adds to the previous content of `out`
 };
 
-/// So many parts keep a GPU busy. By the sizes alone.
+/// Returns the number of parts that keeps a GPU busy. It depends only on the sizes.
 std::uint32_t gemm_parts(std::uint32_t rows, std::uint32_t columns, std::uint32_t inner) noexcept;
 
-/// Returns when the work has been given to the stream. Throws Error(invalid_argument) for matrices of more
-/// than 2^31 tiles.
+/// Enqueues the product on the stream. Throws Error(invalid_argument) for a product of 2^31 tiles or more.
 void multiply(const Stream& stream, const Gemm& gemm, GemmTerm term = GemmTerm::product);
 
 }  // namespace capstan::gpu

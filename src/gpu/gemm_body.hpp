@@ -1,4 +1,4 @@
-// gemm_body.hpp -- a tile of a product of matrices by a block of threads (blocks.cuh).
+// gemm_body.hpp -- computes a tile of a matrix product by a block of threads (blocks.cuh).
 #pragma once
 
 #include <cstdint>
@@ -16,32 +16,32 @@ struct AddSquaredDifference {
   CAPSTAN_BOTH static void add(float& sum, float a, float b) { sum += (a - b) * (a - b); }
 };
 
-/// A block makes kTile x kTile of the result, and each thread kRows x kColumns of them in its registers. What
-/// is next of the operands is on its way from memory while what is here is multiplied.
+/// A block computes kTile x kTile elements of the result, and each thread kRows x kColumns of them in
+/// registers. The next operands are loaded from memory while the current ones are multiplied.
 template <Transposed kA, Transposed kB, class Term>
 struct GemmBody {
   static constexpr std::uint32_t kTile = 64;
-  static constexpr std::uint32_t kInner = 16;  // of the inner index at a time
+  static constexpr std::uint32_t kInner = 16;  // step of the inner index
   static constexpr std::uint32_t kRows = 8, kColumns = 4;
   static constexpr std::uint32_t kThreads = kTile / kRows * (kTile / kColumns);
-  static constexpr std::uint32_t kLoads = kTile * kInner / kThreads;  // of a thread, from each operand
-  static constexpr std::uint32_t kPadded = kTile + 4;                 // fewer of a warp's writes in one bank
+  static constexpr std::uint32_t kLoads = kTile * kInner / kThreads;  // of each thread, per operand
+  static constexpr std::uint32_t kPadded = kTile + 4;                 // avoids bank conflicts
 
   using Four = Pack<float, 4>;
   struct Shared {
     alignas(16) float a[2][kInner][kPadded];
     alignas(16) float b[2][kInner][kPadded];
   };
-  struct Mine {
+  struct ThreadState {
     float sum[kRows][kColumns];
     float next_a[kLoads], next_b[kLoads];
   };
 
   Gemm gemm;
   std::uint32_t row_tiles, column_tiles;
-  std::uint32_t part_inner;  // of the inner index, a multiple of kInner
+  std::uint32_t part_inner;  // range of the inner index, a multiple of kInner
 
-  /// Where a thread's i-th load of a tile goes to. Neighbours read what lies together.
+  /// Element of the tile that a thread's i-th load fills. Adjacent threads load adjacent elements.
   template <bool kInnerTogether>
   CAPSTAN_BOTH static void place(std::uint32_t thread, std::uint32_t i, std::uint32_t& own,
                                  std::uint32_t& inner) {
@@ -50,7 +50,7 @@ struct GemmBody {
     inner = kInnerTogether ? at % kInner : at / kTile;
   }
 
-  /// From memory to registers; zeros beyond the matrix.
+  /// Loads from memory to registers; zeros beyond the matrix.
   template <bool kInnerTogether>
   CAPSTAN_BOTH static void fetch(std::uint32_t thread, const float* from, std::uint32_t stride,
                                  std::uint32_t first, std::uint32_t count, std::uint32_t inner_first,
@@ -75,7 +75,7 @@ struct GemmBody {
       tile[inner][own] = next[i];
     }
   }
-  CAPSTAN_BOTH static void add_tile(std::uint32_t thread, Mine& mine, const Shared& shared,
+  CAPSTAN_BOTH static void add_tile(std::uint32_t thread, ThreadState& state, const Shared& shared,
                                     std::uint32_t at) {
     const std::uint32_t row = thread / (kTile / kColumns) * kRows;
     const std::uint32_t column = thread % (kTile / kColumns) * kColumns;
@@ -88,8 +88,8 @@ struct GemmBody {
       for (std::uint32_t i = 0; i < 4; ++i) {
         CAPSTAN_UNROLL
         for (std::uint32_t j = 0; j < kColumns; ++j) {
-          Term::add(mine.sum[i][j], a0.v[i], b.v[j]);
-          Term::add(mine.sum[i + 4][j], a1.v[i], b.v[j]);
+          Term::add(state.sum[i][j], a0.v[i], b.v[j]);
+          Term::add(state.sum[i + 4][j], a1.v[i], b.v[j]);
         }
       }
     }
@@ -104,41 +104,42 @@ struct GemmBody {
     const std::uint32_t begin = part * part_inner < gemm.inner ? part * part_inner : gemm.inner;
     const std::uint32_t end = gemm.inner - begin < part_inner ? gemm.inner : begin + part_inner;
 
-    const auto fetch_both = [&](std::uint32_t thread, Mine& mine, std::uint32_t from) {
-      fetch<kInnerTogetherA>(thread, gemm.a, gemm.a_stride, row_first, gemm.rows, from, end, mine.next_a);
+    const auto fetch_both = [&](std::uint32_t thread, ThreadState& state, std::uint32_t from) {
+      fetch<kInnerTogetherA>(thread, gemm.a, gemm.a_stride, row_first, gemm.rows, from, end, state.next_a);
       fetch<kInnerTogetherB>(thread, gemm.b, gemm.b_stride, column_first, gemm.columns, from, end,
-                             mine.next_b);
+                             state.next_b);
     };
-    const auto put_both = [&](std::uint32_t thread, const Mine& mine, Shared& shared, std::uint32_t at) {
-      put<kInnerTogetherA>(thread, mine.next_a, shared.a[at]);
-      put<kInnerTogetherB>(thread, mine.next_b, shared.b[at]);
+    const auto put_both = [&](std::uint32_t thread, const ThreadState& state, Shared& shared,
+                              std::uint32_t at) {
+      put<kInnerTogetherA>(thread, state.next_a, shared.a[at]);
+      put<kInnerTogetherB>(thread, state.next_b, shared.b[at]);
     };
-    block.each([&](std::uint32_t thread, Mine& mine, Shared& shared) {
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared& shared) {
       CAPSTAN_UNROLL
       for (std::uint32_t i = 0; i < kRows; ++i) {
         CAPSTAN_UNROLL
-        for (std::uint32_t j = 0; j < kColumns; ++j) mine.sum[i][j] = 0;
+        for (std::uint32_t j = 0; j < kColumns; ++j) state.sum[i][j] = 0;
       }
-      fetch_both(thread, mine, begin);
-      put_both(thread, mine, shared, 0);
+      fetch_both(thread, state, begin);
+      put_both(thread, state, shared, 0);
     });
     std::uint32_t at = 0;
     for (std::uint32_t from = begin; from < end; from += kInner, at ^= 1U) {
       const bool is_last = end - from <= kInner;
-      block.each([&](std::uint32_t thread, Mine& mine, Shared& shared) {
-        if (!is_last) fetch_both(thread, mine, from + kInner);
-        add_tile(thread, mine, shared, at);
-        if (!is_last) put_both(thread, mine, shared, at ^ 1U);
+      block.each([&](std::uint32_t thread, ThreadState& state, Shared& shared) {
+        if (!is_last) fetch_both(thread, state, from + kInner);
+        add_tile(thread, state, shared, at);
+        if (!is_last) put_both(thread, state, shared, at ^ 1U);
       });
     }
     float* const out = gemm.out + std::uint64_t{part} * gemm.part_apart;
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
       const std::uint32_t row = row_first + thread / (kTile / kColumns) * kRows;
       const std::uint32_t column = column_first + thread % (kTile / kColumns) * kColumns;
       CAPSTAN_UNROLL
       for (std::uint32_t i = 0; i < kRows; ++i) {
         if (row + i >= gemm.rows) continue;
-        store(out + std::uint64_t{row + i} * gemm.out_stride + column, mine.sum[i],
+        store(out + std::uint64_t{row + i} * gemm.out_stride + column, state.sum[i],
               column < gemm.columns ? gemm.columns - column : 0);
       }
     });

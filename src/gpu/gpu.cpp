@@ -1,4 +1,4 @@
-// gpu.cpp -- gpu.hpp: by a GPU, or by its stand-in.
+// gpu.cpp -- gpu.hpp, implemented by real GPUs or stand-ins.
 #include "gpu/gpu.hpp"
 
 #include <fmt/format.h>
@@ -21,21 +21,23 @@ namespace capstan::gpu {
 namespace {
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
-/// What cudaMalloc takes from the driver at once, and other processes map as a whole: smaller allocations
-/// share it, and whoever maps one would reach the others.
+/// Granularity in which cudaMalloc obtains memory from the driver. CUDA IPC maps these blocks completely, so
+/// exported memory must not share a block with other allocations.
 constexpr std::size_t kIpcBlock = std::size_t{2} << 20;
 
-Error no_room(int device, std::size_t bytes) {
+Error out_of_memory(int device, std::size_t bytes) {
   const Info there = info(device);
   const auto gib = [](std::uint64_t count) { return static_cast<double>(count) / kGib; };
   return Error(
       Code::resource_exhausted,
-      fmt::format("GPU {} ({}) has no room for {:.2f} GiB ({:.2f} of {:.2f} GiB are free): use fewer rows, "
-                  "or 16-bit values, or leave the table in the memory of a host",
-                  device, there.name, gib(bytes), gib(there.free_bytes), gib(there.bytes)));
+      fmt::format(
+          "GPU {} ({}): cannot allocate {:.2f} GiB, as {:.2f} of {:.2f} GiB are free; use fewer rows, "
+          "16-bit values, or a table in host memory",
+          device, there.name, gib(bytes), gib(there.free_bytes), gib(there.bytes)));
 }
 
-/// Another one's in another container, where a process may have the same number. A child has its parent's.
+/// Identifies this process across containers, in which process ids may repeat. A forked child has its
+/// parent's.
 std::uint64_t process_token() {
   static const std::uint64_t made = [] {
     std::random_device random;
@@ -47,7 +49,7 @@ std::uint64_t process_token() {
 void check_device(int device) {
   if (device >= 0 && device < count()) return;
   throw Error(Code::out_of_range,
-              fmt::format("there is no GPU {}: this process may use {}", device, count()));
+              fmt::format("GPU {}: no such device; this process can use {} GPUs", device, count()));
 }
 
 }  // namespace
@@ -61,7 +63,7 @@ Info info(int device) {
   check_device(device);
   if (!are_stand_ins()) return real::info(device);
   const StandInMemory memory = memory_of_stand_in(device);
-  return {"a stand-in on the host", "none", 8, 0, memory.bytes, memory.bytes - memory.used};
+  return {"stand-in on the host", "none", 8, 0, memory.bytes, memory.bytes - memory.used};
 }
 
 Stream::Stream(int device) : device_(device) {
@@ -77,14 +79,14 @@ Stream::Stream(int device) : device_(device) {
 void Stream::Destroy::operator()(void* handle) const noexcept { real::destroy_stream(device, handle); }
 
 void Stream::wait() const {
-  if (stand_in_) return stand_in_->do_until(stand_in_->given());
+  if (stand_in_) return stand_in_->run_until(stand_in_->enqueued());
   const On on(*this);
   real::wait_for_stream(handle_.get());
 }
 
-struct Event::Moment {
+struct Event::Recording {
   std::shared_ptr<StandInQueue> queue;
-  std::uint64_t given = 0;  // to the queue, with the event
+  std::uint64_t position = 0;  // number of tasks in the queue, including the event's
   std::optional<std::chrono::steady_clock::time_point> passed;
 };
 
@@ -98,13 +100,13 @@ void Event::Destroy::operator()(void* handle) const noexcept { real::destroy_eve
 void Event::record(const Stream& stream) {
   const On on(stream);
   if (stream.stand_in() == nullptr) return real::record(handle_.get(), stream.handle());
-  auto made = std::make_shared<Moment>();
+  auto made = std::make_shared<Recording>();
   made->queue = stream.stand_in_;
-  stream.stand_in()->put([of = made.get(), keep = std::weak_ptr(made)] {
-    if (!keep.expired()) of->passed = std::chrono::steady_clock::now();
+  stream.stand_in()->enqueue([recording = made.get(), alive = std::weak_ptr(made)] {
+    if (!alive.expired()) recording->passed = std::chrono::steady_clock::now();
   });
-  made->given = stream.stand_in()->given();
-  moment_ = std::move(made);
+  made->position = stream.stand_in()->enqueued();
+  recording_ = std::move(made);
 }
 
 void Event::wait() const {
@@ -112,7 +114,7 @@ void Event::wait() const {
     const On on(device_);
     return real::wait_for_event(handle_.get());
   }
-  if (moment_) moment_->queue->do_until(moment_->given);
+  if (recording_) recording_->queue->run_until(recording_->position);
 }
 
 bool Event::done() const {
@@ -120,7 +122,7 @@ bool Event::done() const {
     const On on(device_);
     return real::done(handle_.get());
   }
-  return !moment_ || moment_->queue->do_one(moment_->given);
+  return !recording_ || recording_->queue->run_one(recording_->position);
 }
 
 double Event::milliseconds_since(const Event& earlier) const {
@@ -131,21 +133,21 @@ double Event::milliseconds_since(const Event& earlier) const {
     const On on(device_);
     return real::milliseconds(earlier.handle_.get(), handle_.get());
   }
-  const std::chrono::duration<double, std::milli> passed = *moment_->passed - *earlier.moment_->passed;
+  const std::chrono::duration<double, std::milli> passed = *recording_->passed - *earlier.recording_->passed;
   return passed.count();
 }
 
 void Stream::begin_after(const Event& event) const {
   const On on(*this);
   if (stand_in_ == nullptr) return real::begin_after(handle_.get(), event.handle_.get());
-  if (event.moment_) {
-    stand_in_->put([moment = event.moment_] { moment->queue->do_until(moment->given); });
+  if (event.recording_) {
+    stand_in_->enqueue([recording = event.recording_] { recording->queue->run_until(recording->position); });
   }
 }
 
 Memory::Memory(int device, std::size_t bytes, Reach reach) {
   auto made = try_allocate(device, bytes, reach);
-  if (!made) throw no_room(device, bytes);
+  if (!made) throw out_of_memory(device, bytes);
   *this = std::move(*made);
 }
 
@@ -163,15 +165,15 @@ std::optional<Memory> Memory::try_allocate(int device, std::size_t bytes, Reach 
   return memory;
 }
 
-/// Sent between processes of one build.
+/// Exchanged between processes of one build.
 struct MappedMemory::Key {
   std::int64_t process = 0;
-  std::uint64_t token = 0;  // of the process
+  std::uint64_t token = 0;  // process_token() of the process
   std::int32_t stand_in = 0;
   std::int32_t file = -1;
   std::uint64_t address = 0;
   std::uint64_t size = 0;
-  std::int64_t is_exported = 0;  // by CUDA; what is not can be used by its process alone
+  std::int64_t is_exported = 0;  // by CUDA IPC; otherwise only its own process can use the memory
   std::array<char, 32> bus{};
   std::array<std::byte, real::kExportBytes> exported{};
 };
@@ -203,11 +205,12 @@ MappedMemory::MappedMemory(int device, std::span<const std::byte> packed) {
   const std::string own = are_stand_ins() ? std::to_string(device) : real::info(device).bus;
   if (key.process == ::getpid() && key.token == process_token()) {
     if (own == key.bus.data())
-      bytes_ = {reinterpret_cast<std::byte*>(key.address), Unmap{Unmap::How::not_at_all, device, 0}};
+      bytes_ = {reinterpret_cast<std::byte*>(key.address), Unmap{Unmap::How::none, device, 0}};
     return;
   }
   if (are_stand_ins()) {
-    if (key.process == ::getpid()) return;  // of another container, whose files are not to be seen here
+    if (key.process == ::getpid())
+      return;  // a process of another container, whose files are not visible here
     bytes_ = {map_of_stand_in(key.process, key.file, key.size),
               Unmap{Unmap::How::stand_in, device, key.size}};
   } else if (key.is_exported != 0) {
@@ -231,7 +234,7 @@ PinnedMemory::PinnedMemory(std::size_t bytes) : size_(bytes) {
       are_stand_ins() ? new (std::nothrow) std::byte[bytes] : real::allocate_pinned(bytes);
   if (made == nullptr) {
     throw Error(Code::resource_exhausted,
-                fmt::format("this host has no {} bytes that could be pinned for a GPU", bytes));
+                fmt::format("cannot allocate {} bytes of pinned host memory", bytes));
   }
   bytes_ = {made, Free{are_stand_ins()}};
 }

@@ -1,8 +1,8 @@
-// gpu.hpp -- the GPUs of this process: which there are, their memory, streams of work. The only way to CUDA's
-// own calls.
+// gpu.hpp -- the GPUs of this process, their memory, streams and events. All CUDA calls go through this
+// header.
 //
-// A build without CUDA has all of this and no GPU. Where there is none, stand-ins can be used: memory and a
-// core of the host that behave as GPUs do.
+// A build without CUDA has the same interface and no GPU. Stand-ins can replace GPUs: host memory and a host
+// core with the semantics of a GPU.
 #pragma once
 
 #include <cstddef>
@@ -17,46 +17,45 @@ namespace capstan::gpu {
 
 class StandInQueue;
 
-/// How many GPUs this process may use. 0 without CUDA, a driver, or a GPU; then why_none() says which.
+/// Number of GPUs that this process can use; 0 without CUDA, driver or GPU. why_none() returns the reason.
 int count() noexcept;
 std::string why_none();
-/// Whether this process has asked CUDA for its GPUs, with count() or otherwise. A child that it forks from
-/// then on finds none that works.
+/// Returns true if this process has initialized CUDA, by count() or otherwise. CUDA does not work in children
+/// that are forked afterwards.
 bool was_used() noexcept;
 
-/// From now on the GPUs of this process are so many stand-ins, with so much memory each, for tests and for
-/// programs that are tried where there is no GPU. What is given to a stream is done when somebody waits for
-/// it, and not before, so that who forgets to wait sees it. 0: those that there are. REQUIRES: there is no
-/// Stream, Event or Memory.
+/// Replaces the GPUs of this process by `gpus` stand-ins with `bytes_each` of memory, for tests and for trial
+/// runs without a GPU; 0 restores the real GPUs. A stand-in executes work only while a thread waits for it,
+/// so that a missing wait shows. REQUIRES: no Stream, Event or Memory exists.
 void use_stand_ins(int gpus, std::uint64_t bytes_each = std::uint64_t{4} << 30) noexcept;
 bool are_stand_ins() noexcept;
 
 struct Info {
   std::string name;
-  std::string bus;  // "0000:17:00.0"; "none" of a stand-in
+  std::string bus;  // PCI address such as "0000:17:00.0"; "none" for a stand-in
   int major = 0;    // compute capability
   int minor = 0;
-  std::uint64_t bytes = 0;       // of its memory
-  std::uint64_t free_bytes = 0;  // now
+  std::uint64_t bytes = 0;       // size of its memory
+  std::uint64_t free_bytes = 0;  // at the time of the call
 };
-/// Throws Error: out_of_range when there is no such device; internal.
+/// Throws Error: out_of_range if the device does not exist; internal.
 Info info(int device);
 
 class Event;
 
-/// Work that a GPU does one piece after another. Used by one thread at a time. Throws Error.
+/// An in-order queue of GPU work. Used by one thread at a time. Throws Error.
 class Stream {
  public:
   explicit Stream(int device);
 
   int device() const noexcept { return device_; }
-  /// Until all that has been given to it is done. Throws Error(internal) when any of it failed.
+  /// Blocks until all enqueued work is done. Throws Error(internal) if any of it failed.
   void wait() const;
-  /// What is given to it from now on begins after the event, which may be another stream's.
+  /// Work that is enqueued from now on starts after `event`, which may be of another stream.
   void begin_after(const Event& event) const;
-  /// CUDA's own (a cudaStream_t), for code in this folder; null of a stand-in.
+  /// The cudaStream_t, for code in this directory; null for a stand-in.
   void* handle() const noexcept { return handle_.get(); }
-  /// A stand-in's, for code in this folder; null of a GPU.
+  /// The queue of a stand-in, for code in this directory; null for a GPU.
   StandInQueue* stand_in() const noexcept { return stand_in_.get(); }
 
  private:
@@ -70,20 +69,21 @@ class Stream {
   std::shared_ptr<StandInQueue> stand_in_;
 };
 
-/// Whether an Event knows when it was; a GPU records those that do not for less.
+/// Whether an Event records its time; events without timing are cheaper.
 enum class Timing : std::uint8_t { no, yes };
 
-/// A moment in a stream's work; one that has not been recorded has passed.
+/// A point in a stream's work. An event that was never recorded counts as passed.
 class Event {
  public:
   explicit Event(int device, Timing timing = Timing::no);
-  /// REQUIRES: a stream of its device.
+  /// REQUIRES: the stream is of this event's device.
   void record(const Stream& stream);
-  /// Until the stream has come to it. Throws Error(internal) when the work before it failed.
+  /// Blocks until the stream has reached the event. Throws Error(internal) if the work before it failed.
   void wait() const;
-  /// Whether it has; never waits.
+  /// Returns true if the stream has reached the event; never blocks.
   bool done() const;
-  /// Waits for both. Between them, on the GPU's clock. REQUIRES: Timing::yes; both were recorded.
+  /// Waits for both events and returns the time between them on the GPU's clock. REQUIRES: Timing::yes; both
+  /// were recorded.
   double milliseconds_since(const Event& earlier) const;
 
  private:
@@ -92,25 +92,25 @@ class Event {
     int device;
     void operator()(void* handle) const noexcept;
   };
-  /// Of a stand-in.
-  struct Moment;
+  /// A recording on a stand-in's queue.
+  struct Recording;
   int device_;
   Timing timing_;
   std::unique_ptr<void, Destroy> handle_;
-  std::shared_ptr<Moment> moment_;
+  std::shared_ptr<Recording> recording_;
 };
 
-/// Who may read and write a Memory: this process, or others of this host as well (see MappedMemory).
+/// Processes that may access a Memory: this one, or others of this host as well (see MappedMemory).
 enum class Reach : std::uint8_t { process, host };
 
-/// Bytes in a GPU's memory, which this thread must not touch itself. Waits for the GPU when it goes.
+/// Bytes in GPU memory, which host code must not access. The destructor waits for the GPU.
 class Memory {
  public:
   Memory() = default;
-  /// Not initialised. Throws Error(resource_exhausted) that names the device and what it has left; the device
-  /// goes on working.
+  /// Allocates uninitialized memory. Throws Error(resource_exhausted) with the device and its free memory;
+  /// the device remains usable.
   Memory(int device, std::size_t bytes, Reach reach = Reach::process);
-  /// The same. Returns nothing if the device has too little memory left.
+  /// Returns nullopt if the device has too little free memory.
   [[nodiscard]] static std::optional<Memory> try_allocate(int device, std::size_t bytes,
                                                           Reach reach = Reach::process);
 
@@ -123,23 +123,23 @@ class Memory {
     int device;
     bool stand_in;
     std::size_t size;
-    int file;  // of a stand-in's memory that others may map; or -1
+    int file;  // file of a stand-in's shared memory, or -1
     void operator()(std::byte* bytes) const noexcept;
   };
   std::unique_ptr<std::byte, Free> bytes_;
   std::size_t size_ = 0;
 };
 
-/// The memory of a GPU that another process of this host has, or this one: for this thread's kernels.
+/// Memory of a GPU, mapped from another process of this host or from this one, for this process's kernels.
 class MappedMemory {
  public:
-  /// For whoever is to map it; of memory that CUDA gives to no other process, for this one alone. REQUIRES:
-  /// Reach::host, and it lives as long as it is mapped.
+  /// Returns the key by which another process maps `memory`. If CUDA cannot export it, only this process can
+  /// use the key. REQUIRES: Reach::host; `memory` outlives all mappings.
   static std::vector<std::byte> key(int device, const Memory& memory);
 
   MappedMemory() = default;
-  /// For kernels on `device`. Holds nothing where that cannot be: it is empty, or the memory of a GPU that
-  /// this one does not reach. REQUIRES: a key from this host.
+  /// Maps memory for kernels on `device`. Empty if the memory is empty or `device` cannot access it.
+  /// REQUIRES: the key is from this host.
   MappedMemory(int device, std::span<const std::byte> key);
 
   std::byte* data() const noexcept { return bytes_.get(); }
@@ -147,7 +147,7 @@ class MappedMemory {
  private:
   struct Key;
   struct Unmap {
-    enum class How : std::uint8_t { not_at_all, stand_in, gpu };
+    enum class How : std::uint8_t { none, stand_in, gpu };
     How how;
     int device;
     std::size_t size;
@@ -156,7 +156,7 @@ class MappedMemory {
   std::unique_ptr<std::byte, Unmap> bytes_;
 };
 
-/// `count` values of T in a GPU's memory.
+/// `count` values of type T in GPU memory.
 template <class T>
 class Values {
  public:
@@ -170,7 +170,8 @@ class Values {
   Memory bytes_;
 };
 
-/// So many values at least. What was there is lost where they are made anew, and is not there beside them.
+/// Reallocates `values` if there are fewer than `count`. The content is lost, and the old memory is freed
+/// first.
 template <class T>
 void grow(Values<T>& values, int device, std::size_t count) {
   if (values.size() >= count) return;
@@ -178,12 +179,12 @@ void grow(Values<T>& values, int device, std::size_t count) {
   values = Values<T>(device, count);
 }
 
-/// Bytes in the memory of the host that every GPU copies to and from beside other work. Not initialised.
-/// Waits for the process's GPUs when it goes.
+/// Pinned host memory, which every GPU copies asynchronously. Uninitialized. The destructor waits for all
+/// GPUs of the process.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
-  /// Throws Error(resource_exhausted).
+  /// Throws Error(resource_exhausted) if the memory cannot be allocated.
   explicit PinnedMemory(std::size_t bytes);
 
   std::byte* data() const noexcept { return bytes_.get(); }
@@ -198,8 +199,8 @@ class PinnedMemory {
   std::size_t size_ = 0;
 };
 
-/// Between any two memories, in the stream's order. The host's has to stay until then, and is copied beside
-/// other work only where it is pinned.
+/// Enqueues a copy between any two memories. Host memory must remain valid until the copy is done; the copy
+/// is asynchronous only if that memory is pinned.
 void copy(const Stream& stream, void* to, const void* from, std::size_t bytes);
 void fill_with_zeros(const Stream& stream, void* memory, std::size_t bytes);
 

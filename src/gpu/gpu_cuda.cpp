@@ -1,4 +1,4 @@
-// gpu_cuda.cpp -- real_gpu.hpp by CUDA.
+// gpu_cuda.cpp -- real_gpu.hpp, implemented by CUDA.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 cudaStream_t to_stream(void* handle) { return static_cast<cudaStream_t>(handle); }
 cudaEvent_t to_event(void* handle) { return static_cast<cudaEvent_t>(handle); }
 
-/// Null for want of memory. Throws Error(internal) for anything else.
+/// Returns null if memory is exhausted. Throws Error(internal) for any other failure.
 std::byte* made_by(cudaError_t answer, void* made, const char* call) {
   if (answer == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
@@ -26,28 +26,27 @@ std::byte* made_by(cudaError_t answer, void* made, const char* call) {
   return static_cast<std::byte*>(made);
 }
 
-std::atomic<bool> initialised{false};
+std::atomic<bool> initialized{false};
 
 cudaError_t count_devices(int& found) noexcept {
   const cudaError_t answer = cudaGetDeviceCount(&found);
   if (answer == cudaSuccess) {
-    initialised = true;
+    initialized = true;
   } else {
     (void)cudaGetLastError();
   }
   return answer;
 }
 
-/// Devices that this process has selected, bit by bit, and which have contexts therefore. No host has so
-/// many.
-constexpr int kMostDevices = 64;
+/// Devices that this process has selected, as a bit mask; they have contexts. No host has more than 64 GPUs.
+constexpr int kMaxDevices = 64;
 std::atomic<std::uint64_t> selected{0};
 
-bool was_selected(int device) noexcept { return device < kMostDevices && (selected >> device & 1) != 0; }
+bool was_selected(int device) noexcept { return device < kMaxDevices && (selected >> device & 1) != 0; }
 
 using GetContextState = CUresult(CUDAAPI*)(CUdevice, unsigned int*, int*);
 
-/// Null where this driver has none.
+/// Returns null if the driver lacks the function.
 GetContextState find_get_context_state() noexcept {
   constexpr const char* kName = "cuDevicePrimaryCtxGetState";
   void* found = nullptr;
@@ -61,16 +60,17 @@ GetContextState find_get_context_state() noexcept {
   return nullptr;
 }
 
-/// Whether selecting the device makes no context. True where the driver does not say.
+/// Returns true if the device already has a context, so that selecting it creates none; true if unknown.
 bool has_context(int device) noexcept {
   static const GetContextState get_state = find_get_context_state();
   if (get_state == nullptr) return true;
   unsigned int flags = 0;
   int active = 0;
-  return get_state(device, &flags, &active) == CUDA_SUCCESS && active != 0;  // a CUdevice is its number
+  return get_state(device, &flags, &active) == CUDA_SUCCESS &&
+         active != 0;  // a CUdevice is the device's index
 }
 
-/// Pinned memory is of all GPUs, but making it takes a context: this thread's, or one that there is.
+/// Pinned memory is accessible to all GPUs, but its allocation needs a context. Prefers an existing one.
 int device_for_pinned() {
   int now = 0;
   check(cudaGetDevice(&now), "cudaGetDevice");
@@ -78,13 +78,13 @@ int device_for_pinned() {
   return known == 0 || was_selected(now) ? now : std::countr_zero(known);
 }
 
-/// For what ends something: there is nobody to tell, and the next call is not to tell it instead.
+/// Runs `call` and discards its error, for destructors; clears it, so that the next call does not report it.
 template <class Call>
-void quietly(int device, const Call& call) noexcept {
+void ignore_errors(int device, const Call& call) noexcept {
   try {
     const On on(device);
     if (call() != cudaSuccess) (void)cudaGetLastError();
-  } catch (const std::exception&) {  // the device is lost, with what it had
+  } catch (const std::exception&) {  // the device has failed, and its resources with it
   }
 }
 
@@ -95,17 +95,17 @@ int count() noexcept {
   return count_devices(found) == cudaSuccess ? found : 0;
 }
 
-bool was_used() noexcept { return initialised; }
+bool was_used() noexcept { return initialized; }
 
 std::string why_none() {
   int found = 0;
   const cudaError_t answer = count_devices(found);
   if (answer == cudaErrorInsufficientDriver) {
-    return fmt::format("no GPU: this machine has no driver, or one that is older than CUDA {}.{}",
+    return fmt::format("no GPU: the driver is missing or older than CUDA {}.{}; install or update it",
                        CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
   }
   if (answer != cudaSuccess) return std::string("no GPU: ") + cudaGetErrorString(answer);
-  return found == 0 ? "no GPU: CUDA_VISIBLE_DEVICES or the machine has none" : "";
+  return found == 0 ? "no GPU: this host has none, or CUDA_VISIBLE_DEVICES hides them" : "";
 }
 
 Info info(int device) {
@@ -124,11 +124,11 @@ int select(int device) {
   int before = 0;
   check(cudaGetDevice(&before), "cudaGetDevice");
   if (before != device) {
-    const bool returns = has_context(before);
+    const bool had_context = has_context(before);
     check(cudaSetDevice(device), "cudaSetDevice");
-    if (!returns) before = device;
+    if (!had_context) before = device;
   }
-  if (device < kMostDevices) selected |= std::uint64_t{1} << device;
+  if (device < kMaxDevices) selected |= std::uint64_t{1} << device;
   return before;
 }
 
@@ -146,7 +146,7 @@ void* create_stream(int device) {
   return made;
 }
 void destroy_stream(int device, void* stream) noexcept {
-  quietly(device, [&] { return cudaStreamDestroy(to_stream(stream)); });
+  ignore_errors(device, [&] { return cudaStreamDestroy(to_stream(stream)); });
 }
 void wait_for_stream(void* stream) {
   check(cudaStreamSynchronize(to_stream(stream)), "cudaStreamSynchronize");
@@ -163,7 +163,7 @@ void* create_event(int device, Timing timing) {
   return made;
 }
 void destroy_event(int device, void* event) noexcept {
-  quietly(device, [&] { return cudaEventDestroy(to_event(event)); });
+  ignore_errors(device, [&] { return cudaEventDestroy(to_event(event)); });
 }
 void record(void* event, void* stream) {
   check(cudaEventRecord(to_event(event), to_stream(stream)), "cudaEventRecord");
@@ -191,8 +191,8 @@ std::byte* allocate(int device, std::size_t bytes) {
   return made_by(answer, made, "cudaMalloc");
 }
 void free(int device, std::byte* bytes) noexcept {
-  quietly(device, [&] {
-    if (cudaDeviceSynchronize() != cudaSuccess) (void)cudaGetLastError();  // told to who waits for the stream
+  ignore_errors(device, [&] {
+    if (cudaDeviceSynchronize() != cudaSuccess) (void)cudaGetLastError();  // a wait for the stream reports it
     return cudaFree(bytes);
   });
 }
@@ -205,12 +205,12 @@ std::byte* allocate_pinned(std::size_t bytes) {
 }
 void free_pinned(std::byte* bytes) noexcept {
   int last = 0;
-  for (int device = 0; device < kMostDevices; ++device) {
+  for (int device = 0; device < kMaxDevices; ++device) {
     if (!was_selected(device)) continue;
     last = device;
-    quietly(device, [] { return cudaDeviceSynchronize(); });
+    ignore_errors(device, [] { return cudaDeviceSynchronize(); });
   }
-  quietly(last, [&] { return cudaFreeHost(bytes); });
+  ignore_errors(last, [&] { return cudaFreeHost(bytes); });
 }
 
 void copy(void* stream, void* to, const void* from, std::size_t bytes) {
@@ -224,7 +224,7 @@ std::optional<std::array<std::byte, kExportBytes>> export_memory(int device, std
   static_assert(sizeof(cudaIpcMemHandle_t) == kExportBytes);
   cudaIpcMemHandle_t handle;
   cudaError_t answer = cudaErrorUnknown;
-  quietly(device, [&] { return answer = cudaIpcGetMemHandle(&handle, memory); });
+  ignore_errors(device, [&] { return answer = cudaIpcGetMemHandle(&handle, memory); });
   if (answer != cudaSuccess) return std::nullopt;
   return std::bit_cast<std::array<std::byte, kExportBytes>>(handle);
 }
@@ -238,7 +238,7 @@ std::byte* import_memory(int device, const std::array<std::byte, kExportBytes>& 
   return nullptr;
 }
 void close_imported(int device, std::byte* memory) noexcept {
-  quietly(device, [&] { return cudaIpcCloseMemHandle(memory); });
+  ignore_errors(device, [&] { return cudaIpcCloseMemHandle(memory); });
 }
 
 }  // namespace capstan::gpu::real

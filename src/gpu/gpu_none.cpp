@@ -1,4 +1,4 @@
-// gpu_none.cpp -- real_gpu.hpp in a build without CUDA: there is no GPU, and who wants one is told why.
+// gpu_none.cpp -- real_gpu.hpp in a build without CUDA: there is no GPU, and every other call throws.
 #include "capstan/error.hpp"
 #include "gpu/real_gpu.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 int count() noexcept { return 0; }
 bool was_used() noexcept { return false; }
 std::string why_none() {
-  return "no GPU: this build has no CUDA; build it with -DCAPSTAN_CUDA=ON where nvcc is on PATH";
+  return "no GPU: this build lacks CUDA; rebuild with -DCAPSTAN_CUDA=ON and nvcc on PATH";
 }
 Info info(int) { refuse(); }
 int select(int) { refuse(); }

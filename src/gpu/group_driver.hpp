@@ -1,4 +1,4 @@
-// group_driver.hpp -- how several GPUs do together what a Communicator asks for.
+// group_driver.hpp -- executes the collective calls of a Communicator.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace capstan::gpu {
 
-/// One thread at a time.
+/// Used by one thread at a time.
 class GroupDriver {
  public:
   GroupDriver() = default;
@@ -18,12 +18,12 @@ class GroupDriver {
   GroupDriver(const GroupDriver&) = delete;
   GroupDriver& operator=(const GroupDriver&) = delete;
 
-  /// Gives it to the streams. REQUIRES: a part for each, count > 0. Throws Error(internal).
-  virtual void give(const GroupCall& call, std::span<const Part> parts) = 0;
-  /// What has gone wrong since, "" for nothing.
+  /// Enqueues the call on all streams. REQUIRES: one part per stream; count > 0. Throws Error(internal).
+  virtual void enqueue(const GroupCall& call, std::span<const Part> parts) = 0;
+  /// Returns a description of an asynchronous error, or "".
   virtual std::string failure() = 0;
-  /// Streams need not wait any longer for what has been given; arrays are as they happen to be. Returns at
-  /// once: what takes its time is for async_teardown().
+  /// Releases streams that wait in enqueued calls; the content of arrays is unspecified then. Returns at
+  /// once: the teardown runs in async_teardown().
   virtual void abort() noexcept = 0;
 };
 
@@ -31,7 +31,7 @@ std::unique_ptr<GroupDriver> make_stand_in_driver(std::vector<const Stream*> str
 
 namespace real {
 
-/// By NCCL, or in a build without it refused.
+/// Implemented by NCCL; without NCCL make_group_driver throws Error(unimplemented).
 std::string why_no_group();
 std::unique_ptr<GroupDriver> make_group_driver(std::vector<const Stream*> streams);
 

@@ -1,5 +1,5 @@
-// group_stand_in.cpp -- what a group of stand-ins does together: on the host, in the order of the GPUs,
-// floating-point numbers in double and rounded once.
+// group_stand_in.cpp -- collectives of stand-ins: on the host, in the order of the GPUs, in double with a
+// single rounding.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -19,8 +19,8 @@ namespace {
 template <class T>
 constexpr bool kIsHalf = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
-/// To a float that rounds to 16 bits as `x` does: toward zero, with the last bit set where anything was lost,
-/// so that what is next to a tie does not become one.
+/// Rounds to a float that rounds to 16 bits as `x` does. Rounds toward zero and sets the last bit if the
+/// result is inexact (round to odd), so that a value next to a tie does not become a tie.
 float without_ties(double x) {
   const auto near = static_cast<float>(x);
   if (static_cast<double>(near) == x || x != x) return near;
@@ -47,7 +47,7 @@ T rounded(double x) {
   }
 }
 
-/// What numbers of type T are combined in; integers wrap around there.
+/// Type in which numbers of type T are combined; integers wrap around.
 template <class T>
 using Wide = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                          std::type_identity<double>>::type;
@@ -93,7 +93,7 @@ std::vector<std::byte> combined(const GroupCall& call, const std::vector<Part>& 
   return result;
 }
 
-/// All of it, at once: in place, as no array is written before all have been read.
+/// Performs the call at once. All inputs are read before an output is written, so it works in place.
 void perform(const GroupCall& call, const std::vector<Part>& parts) {
   const std::size_t bytes = call.count * size_of(call.dtype);
   switch (call.kind) {
@@ -128,39 +128,39 @@ void perform(const GroupCall& call, const std::vector<Part>& parts) {
 class StandInDriver final : public GroupDriver {
  public:
   explicit StandInDriver(std::vector<const Stream*> streams)
-      : streams_(std::move(streams)), together_(streams_[0]->device()), done_(streams_[0]->device()) {
+      : streams_(std::move(streams)), group_stream_(streams_[0]->device()), done_(streams_[0]->device()) {
     for (const Stream* stream : streams_) ready_.emplace_back(stream->device());
   }
-  /// What is left refers to the streams, and they to it.
+  /// Waits, because enqueued tasks refer to the streams.
   ~StandInDriver() override {
     abort();
     try {
-      together_.wait();
-    } catch (...) {  // whoever waits for a stream is told
+      group_stream_.wait();
+    } catch (...) {  // a wait for a stream reports it
     }
   }
 
-  void give(const GroupCall& call, std::span<const Part> parts) override {
+  void enqueue(const GroupCall& call, std::span<const Part> parts) override {
     for (std::size_t rank = 0; rank < streams_.size(); ++rank) {
       ready_[rank].record(*streams_[rank]);
-      together_.begin_after(ready_[rank]);
+      group_stream_.begin_after(ready_[rank]);
     }
-    together_.stand_in()->put(
-        [call, parts = std::vector<Part>(parts.begin(), parts.end()), given_up = given_up_] {
-          if (!*given_up) perform(call, parts);
+    group_stream_.stand_in()->enqueue(
+        [call, parts = std::vector<Part>(parts.begin(), parts.end()), aborted = aborted_] {
+          if (!*aborted) perform(call, parts);
         });
-    done_.record(together_);
+    done_.record(group_stream_);
     for (const Stream* stream : streams_) stream->begin_after(done_);
   }
   std::string failure() override { return ""; }
-  void abort() noexcept override { *given_up_ = true; }
+  void abort() noexcept override { *aborted_ = true; }
 
  private:
   std::vector<const Stream*> streams_;
-  Stream together_;
+  Stream group_stream_;
   std::vector<Event> ready_;
   Event done_;
-  std::shared_ptr<std::atomic<bool>> given_up_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<std::atomic<bool>> aborted_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace

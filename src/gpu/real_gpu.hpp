@@ -1,5 +1,5 @@
-// real_gpu.hpp -- what gpu.hpp and row_sort.hpp do with GPUs that are no stand-ins: by CUDA, or in a build
-// without it refused. Handles are a cudaStream_t and a cudaEvent_t.
+// real_gpu.hpp -- the part of gpu.hpp and row_sort.hpp that real GPUs implement. By CUDA, or in a build
+// without CUDA by functions that throw. Handles are a cudaStream_t and a cudaEvent_t.
 #pragma once
 
 #include <array>
@@ -14,15 +14,16 @@
 namespace capstan::gpu::real {
 
 int count() noexcept;
-/// Whether CUDA has been initialised.
+/// Returns true if CUDA has been initialized.
 bool was_used() noexcept;
 std::string why_none();
 Info info(int device);
 
-/// Returns what to restore: the device that was selected before, where it has a context, which selecting it
-/// would make otherwise (half a GB of its memory); else this one.
+/// Selects `device` for the calling thread. Returns the device to restore(): the previous one if it has a
+/// context, otherwise `device`, because selecting a device without a context allocates one (half a GB of its
+/// memory).
 int select(int device);
-/// What goes wrong is told by the next call that needs the device.
+/// Ignores errors; the next call that needs the device reports them.
 void restore(int device) noexcept;
 
 void* create_stream(int device);
@@ -37,21 +38,21 @@ void wait_for_event(void* event);
 bool done(void* event);
 double milliseconds(void* begin, void* end);
 
-/// Null where there is no room.
+/// Returns null if memory is exhausted.
 std::byte* allocate(int device, std::size_t bytes);
-/// When all that has been given to the device is done.
+/// Waits for all enqueued work of the device, then frees the memory.
 void free(int device, std::byte* bytes) noexcept;
 std::byte* allocate_pinned(std::size_t bytes);
-/// When all that has been given to any device is done.
+/// Waits for all enqueued work of all devices, then frees the memory.
 void free_pinned(std::byte* bytes) noexcept;
 void copy(void* stream, void* to, const void* from, std::size_t bytes);
 void fill_with_zeros(void* stream, void* memory, std::size_t bytes);
 
 /// A cudaIpcMemHandle_t.
 inline constexpr std::size_t kExportBytes = 64;
-/// Nothing where CUDA gives none, as on platforms without CUDA IPC.
+/// Returns nullopt if CUDA cannot export the memory, for example on platforms without CUDA IPC.
 std::optional<std::array<std::byte, kExportBytes>> export_memory(int device, std::byte* memory) noexcept;
-/// Null where the device does not reach it.
+/// Returns null if the device cannot access the memory.
 std::byte* import_memory(int device, const std::array<std::byte, kExportBytes>& exported);
 void close_imported(int device, std::byte* memory) noexcept;
 
@@ -66,13 +67,13 @@ void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t 
 
 namespace capstan::gpu {
 
-/// CUDA's calls of this thread go to the stream's device while it lives. Stand-ins look whether it does.
+/// Selects the stream's device for CUDA calls of the calling thread, until destruction. Stand-ins check this.
 class On {
  public:
   explicit On(const Stream& stream)
       : is_stand_in_(stream.stand_in() != nullptr),
         before_(is_stand_in_ ? select_stand_in(stream.device()) : real::select(stream.device())) {}
-  /// REQUIRES: it is no stand-in.
+  /// REQUIRES: the GPUs are not stand-ins.
   explicit On(int device) : is_stand_in_(false), before_(real::select(device)) {}
   ~On() {
     if (is_stand_in_) {

@@ -1,4 +1,4 @@
-// reduction.hpp -- one value of all threads of a block (blocks.cuh), in an order that is always the same.
+// reduction.hpp -- reduces a value of all threads of a block (blocks.cuh) in a fixed order.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace capstan::gpu {
 struct Larger {
   template <class T>
   CAPSTAN_BOTH static T of(T a, T b) {
-    return a < b ? b : a;  // a that is not a number stays
+    return a < b ? b : a;  // keeps a NaN in a
   }
 };
 struct Sum {
@@ -20,42 +20,42 @@ struct Sum {
   }
 };
 
-/// Values of all threads in one, in an order that is always the same.
+/// Shared memory of a reduction over all threads of a block, in a fixed order.
 template <class T, std::uint32_t kThreads>
 struct Reduction {
-  static constexpr std::uint32_t kFew = 32;
+  static constexpr std::uint32_t kPartials = 32;
   T all[kThreads];
-  T few[kFew];
+  T partials[kPartials];
 
-  /// Turns every thread's mine.*value into the result.
-  template <class Op, class Mine, class Shared, class B>
-  CAPSTAN_BOTH static void run(const B& block, T Mine::*value) {
-    block.each([&](std::uint32_t thread, Mine& mine, Shared& shared) {
-      shared.reduction.all[thread] = mine.*value;
+  /// Replaces every thread's state.*value by the result.
+  template <class Op, class State, class Shared, class B>
+  CAPSTAN_BOTH static void run(const B& block, T State::*value) {
+    block.each([&](std::uint32_t thread, State& state, Shared& shared) {
+      shared.reduction.all[thread] = state.*value;
     });
-    block.each([&](std::uint32_t thread, Mine&, Shared& shared) {
-      if (thread >= kFew) return;
+    block.each([&](std::uint32_t thread, State&, Shared& shared) {
+      if (thread >= kPartials) return;
       T result = shared.reduction.all[thread];
-      for (std::uint32_t i = thread + kFew; i < kThreads; i += kFew) {
+      for (std::uint32_t i = thread + kPartials; i < kThreads; i += kPartials) {
         result = Op::of(result, shared.reduction.all[i]);
       }
-      shared.reduction.few[thread] = result;
+      shared.reduction.partials[thread] = result;
     });
-    block.each([&](std::uint32_t, Mine& mine, Shared& shared) {
-      T result = shared.reduction.few[0];
-      for (std::uint32_t i = 1; i < kFew; ++i) result = Op::of(result, shared.reduction.few[i]);
-      mine.*value = result;
+    block.each([&](std::uint32_t, State& state, Shared& shared) {
+      T result = shared.reduction.partials[0];
+      for (std::uint32_t i = 1; i < kPartials; ++i) result = Op::of(result, shared.reduction.partials[i]);
+      state.*value = result;
     });
   }
 };
 
-/// One block: adds floats to a total.
+/// Adds floats to a total, in one block.
 struct SumBody {
   static constexpr std::uint32_t kThreads = 256;
   struct Shared {
     Reduction<double, kThreads> reduction;
   };
-  struct Mine {
+  struct ThreadState {
     double sum;
   };
   const float* values;
@@ -64,13 +64,13 @@ struct SumBody {
 
   template <class B>
   CAPSTAN_BOTH void operator()(const B& block, std::uint32_t) const {
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      mine.sum = 0;
-      for (std::uint32_t i = thread; i < count; i += kThreads) mine.sum += static_cast<double>(values[i]);
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
+      state.sum = 0;
+      for (std::uint32_t i = thread; i < count; i += kThreads) state.sum += static_cast<double>(values[i]);
     });
-    Reduction<double, kThreads>::run<Sum, Mine, Shared>(block, &Mine::sum);
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      if (thread == 0) *total += mine.sum;
+    Reduction<double, kThreads>::run<Sum, ThreadState, Shared>(block, &ThreadState::sum);
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
+      if (thread == 0) *total += state.sum;
     });
   }
 };

@@ -1,4 +1,4 @@
-// rounding.hpp -- between the numbers of a table and those that are computed with.
+// rounding.hpp -- conversions between the dtype of a table and the dtype of its arithmetic.
 #pragma once
 
 #ifdef __CUDACC__
@@ -14,16 +14,16 @@
 
 namespace capstan::gpu {
 
-/// Random bits of a place in a table and a step: SplitMix64 (Steele, Lea, Flood: "Fast splittable
-/// pseudorandom number generators", OOPSLA 2014). The same for the same arguments, in every run.
-CAPSTAN_BOTH std::uint32_t random_bits(std::uint64_t seed, std::uint64_t place) {
-  std::uint64_t z = seed + (place + 1) * 0x9E3779B97F4A7C15U;
+/// Pseudorandom bits for an element of a table and a seed: SplitMix64 (Steele, Lea, Flood: "Fast splittable
+/// pseudorandom number generators", OOPSLA 2014). Deterministic.
+CAPSTAN_BOTH std::uint32_t random_bits(std::uint64_t seed, std::uint64_t element) {
+  std::uint64_t z = seed + (element + 1) * 0x9E3779B97F4A7C15U;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
   return static_cast<std::uint32_t>((z ^ (z >> 31)) >> 32);
 }
 
-/// A GPU has instructions for what float16 does by hand.
+/// Converts to the type of the arithmetic. On a GPU, float16 uses hardware instructions.
 template <class T>
 CAPSTAN_BOTH Arithmetic<T> widened(T x) {
 #ifdef __CUDA_ARCH__
@@ -40,15 +40,15 @@ CAPSTAN_BOTH T nearest(Arithmetic<T> x) {
   return T(x);
 }
 
-/// One of the two 16-bit numbers next to `x`: the one farther from zero with a probability as `x` is nearer
-/// to it, so that the mean is x. What is out of range rounds to nearest.
+/// Rounds to one of the two adjacent 16-bit numbers at random. The closer one is more likely, so that the
+/// expected value is x. Values out of range round to nearest.
 template <class Half>
 CAPSTAN_BOTH Half round_stochastically(float x, std::uint32_t random) {
   const Half near = nearest<Half>(x);
   const float back = gpu::widened(near);
   const bool is_finite = back - back == 0;
   if (!is_finite || back == x) return near;
-  // Of the same sign, and one of the two.
+  // `near` has the sign of x and is one of the two adjacent numbers.
   const bool is_above = (back < 0 ? -back : back) > (x < 0 ? -x : x);
   const auto toward_zero = static_cast<std::uint16_t>(near.bits() - (is_above ? 1 : 0));
   const float low = gpu::widened(Half::from_bits(toward_zero));
@@ -59,19 +59,19 @@ CAPSTAN_BOTH Half round_stochastically(float x, std::uint32_t random) {
   return static_cast<float>(random >> 8) * 0x1p-24F < share ? away : Half::from_bits(toward_zero);
 }
 
-/// How a 16-bit table takes what was computed in float.
+/// How results in float are rounded to a 16-bit table.
 struct Rounding {
   bool stochastic = false;
-  std::uint64_t seed = 0;  // another one for every update
+  std::uint64_t seed = 0;  // differs between updates
 };
 
 template <class T>
-CAPSTAN_BOTH T narrowed(Arithmetic<T> x, const Rounding& rounding, std::uint64_t place) {
+CAPSTAN_BOTH T narrowed(Arithmetic<T> x, const Rounding& rounding, std::uint64_t element) {
   if constexpr (std::is_same_v<T, Arithmetic<T>>) {
     return x;
   } else {
     if (!rounding.stochastic) return nearest<T>(x);
-    return round_stochastically<T>(x, random_bits(rounding.seed, place));
+    return round_stochastically<T>(x, random_bits(rounding.seed, element));
   }
 }
 

@@ -1,12 +1,12 @@
-// row_bodies.hpp -- what one thread of a GPU does with rows of a table, by its number.
+// row_bodies.hpp -- kernels on the rows of a table, as the work of one GPU thread for one number.
 //
-// A body is called for every number below a count, in three steps: find reads which row it is about, load
-// reads that, store writes. Other numbers go on at the same time, in any order, and a GPU takes each step for
-// several numbers of a thread before it takes the next one, so that their reads are in flight together. No
-// two numbers of one body write to the same place, but by atomics. Tests call the bodies on the CPU.
+// A body is called for every number below a count, in three steps: find determines the row, load reads it,
+// store writes. Numbers run concurrently and in any order. A GPU runs each step for several numbers of a
+// thread before the next step, so that their loads are in flight together. No two numbers of a body write to
+// the same address, except by atomics. Tests call the bodies on the CPU.
 //
-// Numbers have 31 bits. Of more packs than that, `first` is the row at which a piece begins, and pointers to
-// what is counted by the pack point at the piece.
+// Numbers have 31 bits, so larger work is divided into pieces: `first` is the first row of a piece, and
+// per-pack pointers point to the start of the piece.
 #pragma once
 
 #include <cstdint>
@@ -18,129 +18,132 @@
 
 namespace capstan::gpu {
 
-/// What one thread reads or writes at once.
+/// The unit that one thread reads or writes at once.
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount) Pack {
   T v[kCount];
 };
 
-/// Where the smallest i with a row that is not in the table is noted.
+/// Initial value of first_bad, the smallest i whose row is not in the table.
 inline constexpr std::uint32_t kNoBadRow = 0xFFFFFFFF;
 
-/// Of one number: a place in what is named, a pack of it, and the row of the table.
-struct Place {
+/// Location of a pack: position i in the list of rows, pack within the row, and row of the table.
+struct PackLocation {
   std::uint32_t i, pack, row;
 };
 
-/// outside[i] = table[rows[i]]. One number a pack; rows that are not in the table are zeros.
+/// packed[i] = table[rows[i]], one number per pack. Rows that are not in the table are read as zeros.
 template <class P>
 struct GatherBody {
   const P* table;
   std::uint32_t table_rows;
-  Divider packs;              // a row
+  Divider packs;              // per row
   const std::uint32_t* rows;  // of the piece
-  P* outside;                 // of the piece
+  P* packed;                  // of the piece
   std::uint32_t first;
   std::uint32_t* first_bad;
 
-  CAPSTAN_BOTH Place find(std::uint32_t number) const {
+  CAPSTAN_BOTH PackLocation find(std::uint32_t number) const {
     const auto [i, pack] = packs(number);
     return {i, pack, rows[i]};
   }
-  CAPSTAN_BOTH P load(std::uint32_t, const Place& place) const {
-    if (place.row < table_rows) return table[std::uint64_t{place.row} * packs.divisor() + place.pack];
-    if (place.pack == 0) atomic_min(first_bad, first + place.i);
+  CAPSTAN_BOTH P load(std::uint32_t, const PackLocation& at) const {
+    if (at.row < table_rows) return table[std::uint64_t{at.row} * packs.divisor() + at.pack];
+    if (at.pack == 0) atomic_min(first_bad, first + at.i);
     return P{};
   }
-  CAPSTAN_BOTH void store(std::uint32_t number, const Place&, const P& read) const { outside[number] = read; }
+  CAPSTAN_BOTH void store(std::uint32_t number, const PackLocation&, const P& read) const {
+    packed[number] = read;
+  }
 };
 
-/// outside[i] = the row at addresses[i]. One number a pack.
+/// packed[i] = the row at addresses[i], one number per pack.
 template <class P>
 struct GatherFromBody {
   const std::uint64_t* addresses;  // of the piece
-  Divider packs;                   // a row
-  P* outside;                      // of the piece
+  Divider packs;                   // per row
+  P* packed;                       // of the piece
 
   CAPSTAN_BOTH const P* find(std::uint32_t number) const {
     const auto [i, pack] = packs(number);
     return reinterpret_cast<const P*>(addresses[i]) + pack;
   }
-  CAPSTAN_BOTH P load(std::uint32_t, const P* place) const { return *place; }
-  CAPSTAN_BOTH void store(std::uint32_t number, const P*, const P& read) const { outside[number] = read; }
+  CAPSTAN_BOTH P load(std::uint32_t, const P* from) const { return *from; }
+  CAPSTAN_BOTH void store(std::uint32_t number, const P*, const P& read) const { packed[number] = read; }
 };
 
-/// table[rows[i]] = outside[i]. REQUIRES: no row twice. Rows that are not in the table are left out.
+/// table[rows[i]] = packed[i]. REQUIRES: rows are unique. Rows that are not in the table are skipped.
 template <class P>
 struct ScatterBody {
   P* table;
   std::uint32_t table_rows;
   Divider packs;
   const std::uint32_t* rows;  // of the piece
-  const P* outside;           // of the piece
+  const P* packed;            // of the piece
   std::uint32_t first;
   std::uint32_t* first_bad;
 
-  CAPSTAN_BOTH Place find(std::uint32_t number) const {
+  CAPSTAN_BOTH PackLocation find(std::uint32_t number) const {
     const auto [i, pack] = packs(number);
     return {i, pack, rows[i]};
   }
-  CAPSTAN_BOTH P load(std::uint32_t number, const Place&) const { return outside[number]; }
-  CAPSTAN_BOTH void store(std::uint32_t, const Place& place, const P& read) const {
-    if (place.row < table_rows) {
-      table[std::uint64_t{place.row} * packs.divisor() + place.pack] = read;
-    } else if (place.pack == 0) {
-      atomic_min(first_bad, first + place.i);
+  CAPSTAN_BOTH P load(std::uint32_t number, const PackLocation&) const { return packed[number]; }
+  CAPSTAN_BOTH void store(std::uint32_t, const PackLocation& at, const P& read) const {
+    if (at.row < table_rows) {
+      table[std::uint64_t{at.row} * packs.divisor() + at.pack] = read;
+    } else if (at.pack == 0) {
+      atomic_min(first_bad, first + at.i);
     }
   }
 };
 
-/// A gradient of 16-bit numbers in float. One number an element.
+/// Converts a 16-bit gradient to float, one number per element.
 template <class T>
 struct WidenBody {
   const T* in;
   float* out;
 
-  struct Nothing {};
-  CAPSTAN_BOTH Nothing find(std::uint32_t) const { return {}; }
-  CAPSTAN_BOTH float load(std::uint32_t number, Nothing) const { return gpu::widened(in[number]); }
-  CAPSTAN_BOTH void store(std::uint32_t number, Nothing, float read) const { out[number] = read; }
+  struct Empty {};
+  CAPSTAN_BOTH Empty find(std::uint32_t) const { return {}; }
+  CAPSTAN_BOTH float load(std::uint32_t number, Empty) const { return gpu::widened(in[number]); }
+  CAPSTAN_BOTH void store(std::uint32_t number, Empty, float read) const { out[number] = read; }
 };
 
-/// 0, 1, 2, ...
-struct CountBody {
+/// out[i] = i
+struct IotaBody {
   std::uint32_t* out;
 
-  struct Nothing {};
-  CAPSTAN_BOTH Nothing find(std::uint32_t) const { return {}; }
-  CAPSTAN_BOTH Nothing load(std::uint32_t, Nothing) const { return {}; }
-  CAPSTAN_BOTH void store(std::uint32_t number, Nothing, Nothing) const { out[number] = number; }
+  struct Empty {};
+  CAPSTAN_BOTH Empty find(std::uint32_t) const { return {}; }
+  CAPSTAN_BOTH Empty load(std::uint32_t, Empty) const { return {}; }
+  CAPSTAN_BOTH void store(std::uint32_t number, Empty, Empty) const { out[number] = number; }
 };
 
-// Rows that a push names more than once count as one, with the sum of their gradients: of all i with the same
-// row one becomes the owner of the row, and takes the others' gradients on. In any order, by atomics:
+// If a push contains a row more than once, the row is updated once, with the sum of its gradients. One of the
+// duplicates becomes the owner of the row, and the gradients of the others are added to its own. With
+// atomics, in any order:
 //
-//   ClaimBody   heads[row] = 1 + the last i that names it    one number a row of the gradient
-//   FoldBody    the others add theirs to the owner's         one number a pack
-//   UpdateBody  owners update the table, heads[row] = 0      one number a pack
+//   ClaimBody   heads[row] = 1 + the last i with this row          one number per row of the gradient
+//   FoldBody    adds the duplicates' gradients to the owner's      one number per pack
+//   UpdateBody  updates the table by owners, heads[row] = 0        one number per pack
 //
-// or so that every run gives the same bits, after (row, i) have been sorted by row:
+// Or deterministically, after sorting (row, i) by row:
 //
-//   StartBody   starts[at] = at where a row's own begin      one number a row of the gradient, then the
-//                                                            running maximum of `starts`
-//   TreeBody    a tree of sums, once for each level          one number a pack
-//   OwnBody     the first of each row is its owner           one number a row of the gradient
+//   StartBody   starts[at] = at at the first duplicate of a row    one number per row of the gradient,
+//                                                                  then the running maximum of `starts`
+//   TreeBody    sums the duplicates in a tree                      one number per pack and level
+//   OwnerBody   makes the first duplicate of a row its owner       one number per row of the gradient
 
 struct ClaimBody {
-  std::uint32_t* heads;  // one for each row of the table, 0 between two updates
+  std::uint32_t* heads;  // one per row of the table; 0 between updates
   std::uint32_t table_rows;
   const std::uint32_t* rows;
   std::uint32_t* first_bad;
 
-  struct Nothing {};
+  struct Empty {};
   CAPSTAN_BOTH std::uint32_t find(std::uint32_t i) const { return rows[i]; }
-  CAPSTAN_BOTH Nothing load(std::uint32_t, std::uint32_t) const { return {}; }
-  CAPSTAN_BOTH void store(std::uint32_t i, std::uint32_t row, Nothing) const {
+  CAPSTAN_BOTH Empty load(std::uint32_t, std::uint32_t) const { return {}; }
+  CAPSTAN_BOTH void store(std::uint32_t i, std::uint32_t row, Empty) const {
     if (row < table_rows) {
       atomic_max(&heads[row], i + 1);
     } else {
@@ -155,7 +158,7 @@ struct FoldBody {
   const std::uint32_t* heads;
   std::uint32_t table_rows;
   Divider packs;
-  const std::uint32_t* rows;  // all, as are the next two
+  const std::uint32_t* rows;  // all rows of the gradient, not of the piece; so are the next two
   A* gradient;
   std::uint8_t* owns;
   std::uint32_t first;
@@ -164,26 +167,26 @@ struct FoldBody {
     P pack;
     std::uint32_t owner;  // kNoBadRow: none
   };
-  CAPSTAN_BOTH Place find(std::uint32_t number) const {
+  CAPSTAN_BOTH PackLocation find(std::uint32_t number) const {
     const auto [in_piece, pack] = packs(number);
     return {first + in_piece, pack, rows[first + in_piece]};
   }
-  CAPSTAN_BOTH Read load(std::uint32_t, const Place& place) const {
+  CAPSTAN_BOTH Read load(std::uint32_t, const PackLocation& at) const {
     Read read;
-    read.owner = place.row < table_rows ? heads[place.row] - 1 : kNoBadRow;
-    if (adds(place, read)) {
-      read.pack = reinterpret_cast<const P*>(gradient)[std::uint64_t{place.i} * packs.divisor() + place.pack];
+    read.owner = at.row < table_rows ? heads[at.row] - 1 : kNoBadRow;
+    if (adds(at, read)) {
+      read.pack = reinterpret_cast<const P*>(gradient)[std::uint64_t{at.i} * packs.divisor() + at.pack];
     }
     return read;
   }
-  CAPSTAN_BOTH void store(std::uint32_t, const Place& place, const Read& read) const {
-    if (place.pack == 0) owns[place.i] = read.owner == place.i;
-    if (!adds(place, read)) return;
-    A* to = gradient + (std::uint64_t{read.owner} * packs.divisor() + place.pack) * kCount;
+  CAPSTAN_BOTH void store(std::uint32_t, const PackLocation& at, const Read& read) const {
+    if (at.pack == 0) owns[at.i] = read.owner == at.i;
+    if (!adds(at, read)) return;
+    A* to = gradient + (std::uint64_t{read.owner} * packs.divisor() + at.pack) * kCount;
     for (int j = 0; j < kCount; ++j) atomic_add(to + j, read.pack.v[j]);
   }
-  CAPSTAN_BOTH static bool adds(const Place& place, const Read& read) {
-    return read.owner != place.i && read.owner != kNoBadRow;
+  CAPSTAN_BOTH static bool adds(const PackLocation& at, const Read& read) {
+    return read.owner != at.i && read.owner != kNoBadRow;
   }
 };
 
@@ -198,12 +201,12 @@ struct StartBody {
   CAPSTAN_BOTH void store(std::uint32_t at, std::uint32_t, std::uint32_t start) const { starts[at] = start; }
 };
 
-/// One level: every second of the sums of `stride` gradients is added to the one before it.
+/// One level of the tree: adds every second sum of `stride` gradients to the sum before it.
 template <class P, class A>
 struct TreeBody {
   static constexpr int kCount = sizeof(P) / sizeof(A);
   const std::uint32_t* starts;
-  const std::uint32_t* order;  // i by place in the sorted order
+  const std::uint32_t* order;  // i, by position in the sorted order
   std::uint32_t count;
   std::uint32_t stride;  // 1, 2, 4, ...
   Divider packs;
@@ -237,7 +240,7 @@ struct TreeBody {
   }
 };
 
-struct OwnBody {
+struct OwnerBody {
   const std::uint32_t* sorted_rows;
   const std::uint32_t* starts;
   const std::uint32_t* order;
@@ -253,8 +256,8 @@ struct OwnBody {
   }
 };
 
-/// An optimizer's rule on the rows that the gradient's rows own, or on `first_row` and the next ones.
-/// T: of the table; W, G: packs of values, and of what is computed with, of as many elements.
+/// Applies an optimizer's rule to the rows that the gradient's rows own, or to `first_row` and those after
+/// it. T: element of the table; W, G: packs of values and of the arithmetic type, with equally many elements.
 template <class T, class W, class G, class Rule>
 struct UpdateBody {
   using A = Arithmetic<T>;
@@ -264,16 +267,16 @@ struct UpdateBody {
   G* slot0;
   G* slot1;
   Divider packs;
-  const std::uint32_t* rows;  // of the piece; null: dense
-  const std::uint8_t* owns;   // of the piece; null: every one
-  std::uint32_t* heads;       // null: none to be cleared
+  const std::uint32_t* rows;  // of the piece; null if dense
+  const std::uint8_t* owns;   // of the piece; null if every row of the gradient is an owner
+  std::uint32_t* heads;       // null if there are none to clear
   std::uint32_t first_row;    // of the piece
   const G* gradient;          // of the piece
   Rounding rounding;
 
   struct Target {
-    std::uint64_t at;   // a pack of the table
-    std::uint32_t row;  // whose head it clears; kNoBadRow: none
+    std::uint64_t at;   // index of a pack of the table
+    std::uint32_t row;  // row whose head is cleared; kNoBadRow if none
     bool updates;
   };
   struct Read {

@@ -1,4 +1,4 @@
-// row_copy.cu -- gather and scatter: bytes, in the widest packs that the rows are made of.
+// row_copy.cu -- gather and scatter, in the widest packs that the row size and alignment allow.
 #include "gpu/each.cuh"
 #include "gpu/pieces.hpp"
 #include "gpu/row_bodies.hpp"
@@ -7,26 +7,26 @@
 namespace capstan::gpu {
 namespace {
 
-/// Loads of a thread in flight.
+/// Loads in flight per thread.
 constexpr int kTogether = 4;
 
-/// f(pack) with the widest pack of which all that `misfit` is made of, by "or", are multiples.
+/// Calls f(pack) with the widest pack whose size divides all numbers that were or-ed into `bits`.
 template <class F>
-void with_pack(std::uint64_t misfit, const F& f) {
-  if (misfit % 16 == 0) return f(Pack<std::uint32_t, 4>{});
-  if (misfit % 8 == 0) return f(Pack<std::uint32_t, 2>{});
-  if (misfit % 4 == 0) return f(Pack<std::uint32_t, 1>{});
-  if (misfit % 2 == 0) return f(Pack<std::uint16_t, 1>{});
+void with_pack(std::uint64_t bits, const F& f) {
+  if (bits % 16 == 0) return f(Pack<std::uint32_t, 4>{});
+  if (bits % 8 == 0) return f(Pack<std::uint32_t, 2>{});
+  if (bits % 4 == 0) return f(Pack<std::uint32_t, 1>{});
+  if (bits % 2 == 0) return f(Pack<std::uint16_t, 1>{});
   f(Pack<std::uint8_t, 1>{});
 }
 
-/// With the widest pack of which rows and both memories are made.
+/// Calls f(pack) with the widest pack that fits the rows and both buffers.
 template <class F>
 void with_pack(const RowCopy& copy, const F& f) {
-  const auto misfit = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(copy.table) |
-                                                 reinterpret_cast<std::uintptr_t>(copy.outside)) |
-                      copy.row_bytes;
-  with_pack(misfit, f);
+  const auto bits = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(copy.table) |
+                                               reinterpret_cast<std::uintptr_t>(copy.packed)) |
+                    copy.row_bytes;
+  with_pack(bits, f);
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ void gather(const Stream& stream, const RowCopy& copy) {
                                copy.table_rows,
                                Divider(static_cast<std::uint32_t>(packs)),
                                copy.rows + first,
-                               reinterpret_cast<P*>(copy.outside) + first * packs,
+                               reinterpret_cast<P*>(copy.packed) + first * packs,
                                first,
                                copy.first_bad};
       each<kTogether>(stream, body, static_cast<std::uint32_t>(rows * packs));
@@ -69,7 +69,7 @@ void scatter(const Stream& stream, const RowCopy& copy) {
                                 copy.table_rows,
                                 Divider(static_cast<std::uint32_t>(packs)),
                                 copy.rows + first,
-                                reinterpret_cast<const P*>(copy.outside) + first * packs,
+                                reinterpret_cast<const P*>(copy.packed) + first * packs,
                                 first,
                                 copy.first_bad};
       each<kTogether>(stream, body, static_cast<std::uint32_t>(rows * packs));

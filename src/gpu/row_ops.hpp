@@ -1,7 +1,7 @@
-// row_ops.hpp -- rows of a table in a GPU's memory: read, written, updated by an optimizer.
+// row_ops.hpp -- reads, writes and updates rows of a table in GPU memory.
 //
-// All pointers are to memory of the stream's GPU. The calls return when the work has been given to the
-// stream. Rows are numbers within the table; those that are not are left out, and noted.
+// All pointers are to memory of the stream's GPU. The calls return once the work is enqueued on the stream.
+// Rows are indices within the table; invalid ones are skipped and reported through first_bad.
 #pragma once
 
 #include <cstddef>
@@ -15,36 +15,35 @@
 
 namespace capstan::gpu {
 
-/// Rows of a table and, for each, one outside.
+/// Rows of a table, and a packed buffer with one row for each of them.
 struct RowCopy {
   std::byte* table = nullptr;
   std::uint32_t table_rows = 0;
   std::uint64_t row_bytes = 0;
   const std::uint32_t* rows = nullptr;
-  std::uint32_t count = 0;  // of `rows`
-  std::byte* outside = nullptr;
-  /// The smallest i with a rows[i] that is not in the table is noted here, where there is a smaller one than
-  /// before. REQUIRES: the caller has set it to kNoBadRow.
-  std::uint32_t* first_bad = nullptr;
+  std::uint32_t count = 0;  // number of `rows`
+  std::byte* packed = nullptr;
+  /// Receives the minimum of its value and the smallest i for which rows[i] is not in the table. REQUIRES:
+  /// the caller has initialized it to kNoBadRow.
 };
-/// outside[i] = table[rows[i]]; zeros for rows that are not in the table.
+/// packed[i] = table[rows[i]]; zeros for rows that are not in the table.
 void gather(const Stream& stream, const RowCopy& copy);
-/// table[rows[i]] = outside[i]. REQUIRES: no row twice.
+/// table[rows[i]] = packed[i]. REQUIRES: rows are unique.
 void scatter(const Stream& stream, const RowCopy& copy);
 
-/// Rows that lie anywhere.
+/// Rows at arbitrary addresses.
 struct RowsAt {
-  const std::uint64_t* addresses = nullptr;  // that the stream's GPU reaches
-  std::uint32_t count = 0;                   // of them
+  const std::uint64_t* addresses = nullptr;  // accessible to the stream's GPU
+  std::uint32_t count = 0;                   // number of addresses
   std::uint64_t row_bytes = 0;
-  std::uint64_t multiple = 1;  // of which all addresses and row_bytes are: a power of two
+  std::uint64_t multiple = 1;  // power of two that divides all addresses and row_bytes
   std::byte* out = nullptr;
 };
 /// out[i] = the row at addresses[i].
 void gather(const Stream& stream, const RowsAt& rows);
 
-/// What one push does to one shard, as ps::Update says for the CPU. REQUIRES: pointers as an allocation
-/// gives them, or to whole rows behind that.
+/// One push to one shard, as ps::Update on the CPU. REQUIRES: pointers have the alignment of an allocation,
+/// or point to complete rows behind one.
 template <class T>
 struct Update {
   T* values = nullptr;
@@ -52,25 +51,25 @@ struct Update {
   Arithmetic<T>* slot1 = nullptr;
   std::uint64_t width = 0;
   std::uint32_t table_rows = 0;
-  const std::uint32_t* rows = nullptr;  // null: first_row and the next ones
+  const std::uint32_t* rows = nullptr;  // null: first_row and those after it
   std::uint32_t first_row = 0;
   std::uint32_t count = 0;
-  T* gradient = nullptr;               // changed, where a row is named twice
+  T* gradient = nullptr;               // modified if a row occurs more than once
   std::int64_t step = 1;               // t of Adam and AdamW
-  Rounding rounding;                   // of 16-bit tables
-  std::uint32_t* first_bad = nullptr;  // as in RowCopy; not looked at where `rows` is null
+  Rounding rounding;                   // for 16-bit tables
+  std::uint32_t* first_bad = nullptr;  // as in RowCopy; unused if `rows` is null
 };
 
-/// Memory that updates need beside their tables: 1 byte a row of the gradient (21 when deterministic), and
-/// for 16-bit tables the gradient in float. One stream, and one thread at a time.
-class UpdateRoom {
+/// Scratch memory of updates: 1 byte per row of the gradient (21 if deterministic), and for 16-bit tables the
+/// gradient in float. Used by one stream and one thread at a time.
+class UpdateScratch {
  public:
-  /// `deterministic`: sums are made in an order that does not change from run to run, which takes a sort.
-  explicit UpdateRoom(bool deterministic) : deterministic_(deterministic) {}
+  /// With `deterministic`, sums have a fixed order, which needs a sort.
+  explicit UpdateScratch(bool deterministic) : deterministic_(deterministic) {}
 
   bool deterministic() const noexcept { return deterministic_; }
-  /// For gradients of up to so many rows, and of up to so many elements of 16 bits. Throws
-  /// Error(resource_exhausted), and then has what it had.
+  /// Reserves memory for gradients of up to `rows` rows and `narrow_elements` 16-bit elements. Throws
+  /// Error(resource_exhausted) and keeps the previous memory then.
   void reserve(const Stream& stream, std::uint32_t rows, std::uint64_t narrow_elements);
 
  private:
@@ -79,21 +78,22 @@ class UpdateRoom {
   bool deterministic_;
   Values<std::uint8_t> owns_;
   Values<float> widened_;
-  // Of a sort: what goes in and what comes out.
+  // Inputs and outputs of the sort.
   Values<std::uint32_t> order_in_, order_, sorted_rows_, starts_in_, starts_;
   Memory scratch_;
 };
 
-/// Updates of one table, which need 4 bytes a row of the table, unless deterministic. Rows that are named
-/// more than once count as one, with the sum of their gradients.
+/// Updates one table. Needs 4 bytes per row of the table, unless deterministic. A row that occurs more than
+/// once in a push is updated once, with the sum of its gradients.
 class Updater {
  public:
   Updater(const Stream& stream, std::uint32_t table_rows, bool deterministic);
-  /// `room` may be others' too, on the same stream.
-  Updater(const Stream& stream, std::uint32_t table_rows, std::shared_ptr<UpdateRoom> room);
+  /// `scratch` may be shared with other tables on the same stream.
+  Updater(const Stream& stream, std::uint32_t table_rows, std::shared_ptr<UpdateScratch> scratch);
 
-  /// Throws Error: resource_exhausted, when its room was not reserved; invalid_argument for another optimizer
-  /// than SGD on integers. T is float, double, float16, bfloat16, std::int32_t or std::int64_t.
+  /// Throws Error: resource_exhausted if the scratch memory was not reserved; invalid_argument for an
+  /// optimizer other than SGD on integers. T is float, double, float16, bfloat16, std::int32_t or
+  /// std::int64_t.
   template <class T>
   void apply(const Stream& stream, const Optimizer& optimizer, const Update<T>& update);
 
@@ -106,7 +106,7 @@ class Updater {
                     A* gradient, std::uint32_t* first_bad);
 
   std::uint32_t table_rows_;
-  std::shared_ptr<UpdateRoom> room_;
+  std::shared_ptr<UpdateScratch> scratch_;
   Values<std::uint32_t> heads_;
 };
 

@@ -1,4 +1,4 @@
-// row_sort.cpp -- row_sort.hpp: by a GPU, or by its stand-in.
+// row_sort.cpp -- row_sort.hpp, implemented by real GPUs or stand-ins.
 #include "gpu/row_sort.hpp"
 
 #include <algorithm>
@@ -21,14 +21,14 @@ void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count,
     return real::sort_rows(stream, scratch, count, bits, rows, sorted_rows, order_in, order);
   const On on(stream);
   stream.stand_in()->launch([=] {
-    std::vector<std::uint32_t> places(count);
-    std::iota(places.begin(), places.end(), 0U);
+    std::vector<std::uint32_t> positions(count);
+    std::iota(positions.begin(), positions.end(), 0U);
     const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
-    std::stable_sort(places.begin(), places.end(),
+    std::stable_sort(positions.begin(), positions.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return (rows[a] & mask) < (rows[b] & mask); });
     for (std::uint32_t i = 0; i < count; ++i) {
-      sorted_rows[i] = rows[places[i]];
-      order[i] = order_in[places[i]];
+      sorted_rows[i] = rows[positions[i]];
+      order[i] = order_in[positions[i]];
     }
   });
 }

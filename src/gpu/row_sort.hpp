@@ -1,4 +1,4 @@
-// row_sort.hpp -- rows by their number, and running maxima.
+// row_sort.hpp -- sorts rows by number, and computes running maxima.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace capstan::gpu {
 
-/// Bytes beside their arguments that the two calls below need for `count` rows.
+/// Scratch memory that the two functions below need for `count` rows, in bytes.
 std::size_t scratch_bytes(const Stream& stream, std::uint32_t count);
 
-/// Sorts (rows[i], order_in[i]) by row, below `bits` bits; of equal rows the first stays first.
+/// Stably sorts (rows[i], order_in[i]) by the lower `bits` bits of the row.
 void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count, int bits,
                const std::uint32_t* rows, std::uint32_t* sorted_rows, const std::uint32_t* order_in,
                std::uint32_t* order);
-/// out[i] = max(in[0], ..., in[i])
+/// out[i] = max(in[0], ..., in[i]).
 void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t count,
                      const std::uint32_t* in, std::uint32_t* out);
 

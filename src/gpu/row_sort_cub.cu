@@ -1,5 +1,5 @@
-// row_sort_cub.cu -- row_sort.hpp on a GPU: by CUB's radix sort, which keeps the order of equal keys, and its
-// scan. In a file of its own, as it takes long to compile.
+// row_sort_cub.cu -- row_sort.hpp on a GPU, by CUB's stable radix sort and its scan. A separate file, because
+// it compiles slowly.
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
@@ -18,7 +18,7 @@ struct Maximum {
 
 cudaStream_t stream_of(const Stream& stream) { return static_cast<cudaStream_t>(stream.handle()); }
 
-/// Both calls say with a null scratch how much they need.
+/// With null `scratch`, sort and scan only set `bytes` to the size that they need.
 void sort(const Stream& stream, void* scratch, std::size_t& bytes, std::uint32_t count, int bits,
           const std::uint32_t* rows, std::uint32_t* sorted_rows, const std::uint32_t* order_in,
           std::uint32_t* order) {

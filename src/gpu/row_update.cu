@@ -1,4 +1,4 @@
-// row_update.cu -- the memory of updates, and Updater for float.
+// row_update.cu -- the scratch memory of updates, and Updater for float.
 #include <array>
 #include <utility>
 
@@ -6,11 +6,11 @@
 
 namespace capstan::gpu {
 
-void UpdateRoom::reserve(const Stream& stream, std::uint32_t rows, std::uint64_t narrow_elements) {
+void UpdateScratch::reserve(const Stream& stream, std::uint32_t rows, std::uint64_t narrow_elements) {
   const int device = stream.device();
   if (widened_.size() < narrow_elements) {
     Values<float> widened(device, narrow_elements);
-    stream.wait();  // an earlier update may be at the memory that goes
+    stream.wait();  // an earlier update may still use the old memory
     widened_ = std::move(widened);
   }
   if (owns_.size() >= rows) return;
@@ -31,15 +31,15 @@ void UpdateRoom::reserve(const Stream& stream, std::uint32_t rows, std::uint64_t
   starts_ = std::move(numbers[4]);
   scratch_ = std::move(scratch);
   const On on(stream);
-  each<4>(stream, CountBody{order_in_.data()}, rows);
+  each<4>(stream, IotaBody{order_in_.data()}, rows);
 }
 
 Updater::Updater(const Stream& stream, std::uint32_t table_rows, bool deterministic)
-    : Updater(stream, table_rows, std::make_shared<UpdateRoom>(deterministic)) {}
+    : Updater(stream, table_rows, std::make_shared<UpdateScratch>(deterministic)) {}
 
-Updater::Updater(const Stream& stream, std::uint32_t table_rows, std::shared_ptr<UpdateRoom> room)
-    : table_rows_(table_rows), room_(std::move(room)) {
-  if (room_->deterministic()) return;
+Updater::Updater(const Stream& stream, std::uint32_t table_rows, std::shared_ptr<UpdateScratch> scratch)
+    : table_rows_(table_rows), scratch_(std::move(scratch)) {
+  if (scratch_->deterministic()) return;
   heads_ = Values<std::uint32_t>(stream.device(), table_rows);
   fill_with_zeros(stream, heads_.data(), table_rows * sizeof(std::uint32_t));
 }

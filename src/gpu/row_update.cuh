@@ -1,4 +1,4 @@
-// row_update.cuh -- Updater for the types that a file names.
+// row_update.cuh -- definition of Updater, instantiated for some types by each including file.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +14,11 @@
 
 namespace capstan::gpu {
 
-/// Elements of a T that are read at once where the rows are made of such packs.
+/// Elements of a T in the widest pack.
 template <class T>
 inline constexpr int kWide = 16 / sizeof(T);
 
-/// f(elements of a pack)
+/// Calls f(elements per pack) with the widest pack that divides `width`.
 template <class T, class F>
 void with_count(std::uint64_t width, const F& f) {
   if (width % kWide<T> == 0) return f(std::integral_constant<int, kWide<T>>());
@@ -34,7 +34,7 @@ void Updater::find_owners(const Stream& stream, const std::uint32_t* rows, std::
     const std::uint64_t packs = width / decltype(elements)::value;
     in_pieces(count, packs, [&](std::uint32_t first, std::uint32_t piece) {
       const FoldBody<P, A> body{heads_.data(), table_rows_, Divider(static_cast<std::uint32_t>(packs)),
-                                rows,          gradient,    room_->owns_.data(),
+                                rows,          gradient,    scratch_->owns_.data(),
                                 first};
       each<4>(stream, body, static_cast<std::uint32_t>(piece * packs));
     });
@@ -44,18 +44,18 @@ void Updater::find_owners(const Stream& stream, const std::uint32_t* rows, std::
 template <class A>
 void Updater::sum_in_order(const Stream& stream, const std::uint32_t* rows, std::uint32_t count,
                            std::uint64_t width, A* gradient, std::uint32_t* first_bad) {
-  // Rows that are not in the table may have any bits.
-  sort_rows(stream, room_->scratch_, count, 32, rows, room_->sorted_rows_.data(), room_->order_in_.data(),
-            room_->order_.data());
-  each<4>(stream, StartBody{room_->sorted_rows_.data(), room_->starts_in_.data()}, count);
-  running_maximum(stream, room_->scratch_, count, room_->starts_in_.data(), room_->starts_.data());
+  // Sorts by all 32 bits, because rows that are not in the table may have any value.
+  sort_rows(stream, scratch_->scratch_, count, 32, rows, scratch_->sorted_rows_.data(),
+            scratch_->order_in_.data(), scratch_->order_.data());
+  each<4>(stream, StartBody{scratch_->sorted_rows_.data(), scratch_->starts_in_.data()}, count);
+  running_maximum(stream, scratch_->scratch_, count, scratch_->starts_in_.data(), scratch_->starts_.data());
   with_count<A>(width, [&](auto elements) {
     using P = Pack<A, decltype(elements)::value>;
     const std::uint64_t packs = width / decltype(elements)::value;
     for (std::uint64_t stride = 1; stride < count; stride *= 2) {
       in_pieces(count, packs, [&](std::uint32_t first, std::uint32_t piece) {
-        const TreeBody<P, A> body{room_->starts_.data(),
-                                  room_->order_.data(),
+        const TreeBody<P, A> body{scratch_->starts_.data(),
+                                  scratch_->order_.data(),
                                   count,
                                   static_cast<std::uint32_t>(stride),
                                   Divider(static_cast<std::uint32_t>(packs)),
@@ -66,20 +66,20 @@ void Updater::sum_in_order(const Stream& stream, const std::uint32_t* rows, std:
     }
   });
   each<4>(stream,
-          OwnBody{room_->sorted_rows_.data(), room_->starts_.data(), room_->order_.data(), table_rows_,
-                  room_->owns_.data(), first_bad},
+          OwnerBody{scratch_->sorted_rows_.data(), scratch_->starts_.data(), scratch_->order_.data(),
+                    table_rows_, scratch_->owns_.data(), first_bad},
           count);
 }
 
-/// f(rule)
+/// Calls f(rule) with the rule of the optimizer.
 template <class A, class F>
 void with_rule(const Optimizer& o, std::int64_t step, const F& f) {
   if constexpr (std::is_integral_v<A>) {
     if (o.kind != OptimizerKind::sgd) {
       throw Error(Code::invalid_argument,
-                  "integers are updated by SGD alone, not by " + std::string(to_string(o.kind)));
+                  "table of integers: found optimizer " + std::string(to_string(o.kind)) + ", expected sgd");
     }
-    f(WholeSteps<A>(o));
+    f(IntegerSgd<A>(o));
   } else {
     switch (o.kind) {
       case OptimizerKind::sgd:
@@ -100,7 +100,7 @@ void with_rule(const Optimizer& o, std::int64_t step, const F& f) {
   }
 }
 
-/// By one rule; `owns` and `heads` as UpdateBody has them.
+/// Applies one rule; `owns` and `heads` as in UpdateBody.
 template <class T, class Rule>
 void update_rows(const Stream& stream, const Rule& rule, const Update<T>& update,
                  const Arithmetic<T>* gradient, const std::uint8_t* owns, std::uint32_t* heads) {
@@ -137,8 +137,8 @@ void Updater::apply(const Stream& stream, const Optimizer& optimizer, const Upda
     gradient = update.gradient;
   } else {
     const std::uint64_t elements = std::uint64_t{update.count} * update.width;
-    room_->reserve(stream, 0, elements);
-    gradient = room_->widened_.data();
+    scratch_->reserve(stream, 0, elements);
+    gradient = scratch_->widened_.data();
     in_pieces(update.count, update.width, [&](std::uint32_t first, std::uint32_t rows) {
       const std::uint64_t at = first * update.width;
       each<4>(stream, WidenBody<T>{update.gradient + at, gradient + at},
@@ -147,16 +147,16 @@ void Updater::apply(const Stream& stream, const Optimizer& optimizer, const Upda
   }
   const bool sparse = update.rows != nullptr;
   if (sparse) {
-    room_->reserve(stream, update.count, 0);
-    if (room_->deterministic()) {
+    scratch_->reserve(stream, update.count, 0);
+    if (scratch_->deterministic()) {
       sum_in_order(stream, update.rows, update.count, update.width, gradient, update.first_bad);
     } else {
       find_owners(stream, update.rows, update.count, update.width, gradient, update.first_bad);
     }
   }
   with_rule<A>(optimizer, update.step, [&](const auto& rule) {
-    update_rows(stream, rule, update, gradient, sparse ? room_->owns_.data() : nullptr,
-                sparse && !room_->deterministic() ? heads_.data() : nullptr);
+    update_rows(stream, rule, update, gradient, sparse ? scratch_->owns_.data() : nullptr,
+                sparse && !scratch_->deterministic() ? heads_.data() : nullptr);
   });
 }
 

@@ -1,4 +1,4 @@
-// rules.hpp -- the update rules of optimizers.hpp for one number.
+// rules.hpp -- the update rules of optimizers.hpp for single numbers.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace capstan::gpu {
 
-/// Highway's names, of which a vector is one number here.
+/// Highway's functions, for vectors of one number.
 struct Scalar {};
 namespace hn {
 
@@ -66,7 +66,7 @@ template <class T>
 CAPSTAN_BOTH T IfThenElse(bool condition, T yes, T no) {
   return condition ? yes : no;
 }
-/// Converts to any number.
+/// Zero of any type.
 struct ZeroOf {
   template <class T>
   CAPSTAN_BOTH operator T() const {
@@ -90,12 +90,12 @@ CAPSTAN_BOTH T elementwise_pow(Scalar, T x, T power) {
 #include "base/update_rules.inc"
 #undef CAPSTAN_RULE
 
-/// w -= round(learning_rate) g, in integers that wrap around.
+/// w -= round(learning_rate) * g, in integers that wrap around.
 template <class T>
-struct WholeSteps {
+struct IntegerSgd {
   static constexpr int kSlots = 0;
   using U = std::make_unsigned_t<T>;
-  explicit WholeSteps(const Optimizer& o) : rate(static_cast<U>(std::llround(o.learning_rate))) {}
+  explicit IntegerSgd(const Optimizer& o) : rate(static_cast<U>(std::llround(o.learning_rate))) {}
   CAPSTAN_BOTH void operator()(Scalar, T g, T& w, T&, T&) const {
     w = static_cast<T>(static_cast<U>(w) - rate * static_cast<U>(g));
   }

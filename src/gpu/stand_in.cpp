@@ -1,4 +1,4 @@
-// stand_in.cpp -- queues of work, and memory of which there is only so much.
+// stand_in.cpp -- work queues and limited memory of stand-ins.
 #include "gpu/stand_in.hpp"
 
 #include <fcntl.h>
@@ -19,10 +19,10 @@
 namespace capstan::gpu {
 namespace {
 
-/// Of CUDA it would be 0: a device for which nobody has asked is a mistake that works on GPU 0 alone.
+/// CUDA's default is device 0, which hides a missing selection on hosts with one GPU.
 thread_local int selected = -1;
 
-/// As a GPU's allocator aligns.
+/// Alignment of GPU allocators.
 constexpr std::align_val_t kAlignment{256};
 
 struct StandIn {
@@ -30,14 +30,14 @@ struct StandIn {
   std::vector<std::weak_ptr<StandInQueue>> queues;
 };
 
-/// What use_stand_ins() has made; of the process, as a driver's devices are.
-struct All {
+/// The stand-ins of this process.
+struct Registry {
   std::recursive_mutex mutex;
   std::uint64_t bytes_each = 0;
   std::vector<StandIn> gpus;
 };
-All& all() {
-  static All made;
+Registry& registry() {
+  static Registry made;
   return made;
 }
 
@@ -52,25 +52,25 @@ StandInAllocation map_new_file(std::size_t bytes) {
   return {};
 }
 
-StandIn& stand_in(int device) { return all().gpus.at(static_cast<std::size_t>(device)); }
+StandIn& stand_in(int device) { return registry().gpus.at(static_cast<std::size_t>(device)); }
 
 }  // namespace
 
 void use_stand_ins(int gpus, std::uint64_t bytes_each) noexcept {
-  const std::lock_guard lock(all().mutex);
-  all().bytes_each = bytes_each;
-  all().gpus.clear();
-  all().gpus.resize(static_cast<std::size_t>(std::max(gpus, 0)));
+  const std::lock_guard lock(registry().mutex);
+  registry().bytes_each = bytes_each;
+  registry().gpus.clear();
+  registry().gpus.resize(static_cast<std::size_t>(std::max(gpus, 0)));
 }
 
 int stand_ins() noexcept {
-  const std::lock_guard lock(all().mutex);
-  return static_cast<int>(all().gpus.size());
+  const std::lock_guard lock(registry().mutex);
+  return static_cast<int>(registry().gpus.size());
 }
 bool are_stand_ins() noexcept { return stand_ins() > 0; }
 
 std::shared_ptr<StandInQueue> StandInQueue::of_device(int device) {
-  const std::lock_guard lock(all().mutex);
+  const std::lock_guard lock(registry().mutex);
   auto& queues = stand_in(device).queues;
   std::erase_if(queues, [](const auto& queue) { return queue.expired(); });
   auto made = std::make_shared<StandInQueue>();
@@ -79,27 +79,27 @@ std::shared_ptr<StandInQueue> StandInQueue::of_device(int device) {
   return made;
 }
 
-void StandInQueue::put(std::function<void()> work) {
-  const std::lock_guard lock(all().mutex);
-  left_.push_back(std::move(work));
+void StandInQueue::enqueue(std::function<void()> work) {
+  const std::lock_guard lock(registry().mutex);
+  pending_.push_back(std::move(work));
 }
 
 void StandInQueue::launch(std::function<void()> work) {
   CAPSTAN_ASSERT(selected == device_);
-  put(std::move(work));
+  enqueue(std::move(work));
 }
 
-std::uint64_t StandInQueue::given() const {
-  const std::lock_guard lock(all().mutex);
-  return done_ + left_.size();
+std::uint64_t StandInQueue::enqueued() const {
+  const std::lock_guard lock(registry().mutex);
+  return done_ + pending_.size();
 }
 
 bool StandInQueue::step() {
-  if (left_.empty()) return false;
-  const std::function<void()> work = std::move(left_.front());
-  left_.pop_front();
+  if (pending_.empty()) return false;
+  const std::function<void()> work = std::move(pending_.front());
+  pending_.pop_front();
   ++done_;
-  if (error_) return true;  // as on a GPU, nothing more is done
+  if (error_) return true;  // as on a GPU, no work runs after an error
   try {
     work();
   } catch (...) {
@@ -108,15 +108,15 @@ bool StandInQueue::step() {
   return true;
 }
 
-void StandInQueue::do_until(std::uint64_t count) {
-  const std::lock_guard lock(all().mutex);
+void StandInQueue::run_until(std::uint64_t count) {
+  const std::lock_guard lock(registry().mutex);
   while (done_ < count && step()) {
   }
   if (error_) std::rethrow_exception(error_);
 }
 
-bool StandInQueue::do_one(std::uint64_t count) {
-  const std::lock_guard lock(all().mutex);
+bool StandInQueue::run_one(std::uint64_t count) {
+  const std::lock_guard lock(registry().mutex);
   if (done_ < count) step();
   return done_ >= count;
 }
@@ -124,36 +124,36 @@ bool StandInQueue::do_one(std::uint64_t count) {
 int select_stand_in(int device) noexcept { return std::exchange(selected, device); }
 
 void finish_stand_in(int device) noexcept {
-  const std::lock_guard lock(all().mutex);
+  const std::lock_guard lock(registry().mutex);
   for (const auto& known : std::vector(stand_in(device).queues)) {
     const auto queue = known.lock();
     if (!queue) continue;
     try {
-      queue->do_until(queue->given());
-    } catch (...) {  // whoever waits for the stream is told
+      queue->run_until(queue->enqueued());
+    } catch (...) {  // a wait for the stream reports it
     }
   }
 }
 
-StandInAllocation allocate_of_stand_in(int device, std::size_t bytes, bool for_others) {
-  const std::lock_guard lock(all().mutex);
-  StandIn& of = stand_in(device);
-  if (bytes > all().bytes_each - of.used) return {};
+StandInAllocation allocate_of_stand_in(int device, std::size_t bytes, bool is_shared) {
+  const std::lock_guard lock(registry().mutex);
+  StandIn& owner = stand_in(device);
+  if (bytes > registry().bytes_each - owner.used) return {};
   StandInAllocation made;
-  if (for_others) {
+  if (is_shared) {
     made = map_new_file(bytes);
   } else {
     made.memory = static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow));
   }
   if (made.memory == nullptr) return {};
-  of.used += bytes;
-  // Whoever reads what nobody wrote is to see it: as numbers these bytes are not numbers.
+  owner.used += bytes;
+  // Fills uninitialized memory with NaN, so that a read of it shows.
   std::memset(made.memory, 0xFF, std::min<std::size_t>(bytes, std::size_t{1} << 20));
   return made;
 }
 
 void free_of_stand_in(int device, std::byte* memory, std::size_t bytes, int file) noexcept {
-  const std::lock_guard lock(all().mutex);
+  const std::lock_guard lock(registry().mutex);
   finish_stand_in(device);
   stand_in(device).used -= bytes;
   if (file < 0) return ::operator delete(memory, kAlignment);
@@ -173,8 +173,8 @@ std::byte* map_of_stand_in(std::int64_t process, int file, std::size_t bytes) {
 void unmap_of_stand_in(std::byte* memory, std::size_t bytes) noexcept { (void)::munmap(memory, bytes); }
 
 StandInMemory memory_of_stand_in(int device) {
-  const std::lock_guard lock(all().mutex);
-  return {all().bytes_each, stand_in(device).used};
+  const std::lock_guard lock(registry().mutex);
+  return {registry().bytes_each, stand_in(device).used};
 }
 
 }  // namespace capstan::gpu

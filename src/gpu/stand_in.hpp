@@ -1,4 +1,4 @@
-// stand_in.hpp -- a GPU's work done by the host, for tests and where there is no GPU.
+// stand_in.hpp -- emulates a GPU on the host, for tests and for hosts without a GPU.
 #pragma once
 
 #include <cstddef>
@@ -10,47 +10,46 @@
 
 namespace capstan::gpu {
 
-/// What was given to the stream of a stand-in, in order. It is done by the thread that waits for it. Any
-/// thread; all queues of the process share one mutex, as one may wait for another.
+/// The work queue of a stand-in's stream. Work runs in order, on the thread that waits for it. Thread-safe;
+/// all queues of the process share one mutex, because one may wait for another.
 class StandInQueue {
  public:
   static std::shared_ptr<StandInQueue> of_device(int device);
 
-  void put(std::function<void()> work);
-  /// The same of what a GPU's stream refuses, or gives to another GPU, where the calling thread has not
-  /// selected the stream's device (On): kernels. REQUIRES: it has.
+  void enqueue(std::function<void()> work);
+  /// Enqueues a kernel or a copy. REQUIRES: the calling thread has selected the queue's device (On); a GPU
+  /// would reject the launch or run it on another device otherwise.
   void launch(std::function<void()> work);
-  /// How much has been given to it.
-  std::uint64_t given() const;
-  /// Until so much is done. Throws what the work has thrown.
-  void do_until(std::uint64_t count);
-  /// One piece, if one is left; whether `count` are done.
-  bool do_one(std::uint64_t count);
+  /// Number of tasks enqueued so far.
+  std::uint64_t enqueued() const;
+  /// Runs tasks until `count` are done. Throws the exception of a failed task.
+  void run_until(std::uint64_t count);
+  /// Runs one task if one is pending; returns true if `count` tasks are done.
+  bool run_one(std::uint64_t count);
 
  private:
   bool step();
 
   int device_ = 0;
-  std::deque<std::function<void()>> left_;
+  std::deque<std::function<void()>> pending_;
   std::uint64_t done_ = 0;
   std::exception_ptr error_;
 };
 
-/// This thread's, for kernels; -1 where it has selected none. Returns the one before.
+/// Selects the stand-in for kernels of the calling thread, or none with -1. Returns the previous one.
 int select_stand_in(int device) noexcept;
 
-/// All that was given to any stream of a stand-in, as a GPU does before memory is freed.
+/// Runs all tasks of all streams of a stand-in, as a GPU does before it frees memory.
 void finish_stand_in(int device) noexcept;
 
-/// Memory of a stand-in, which counts: null where it has no room. Where others are to map it, it lies in a
-/// file without a name.
+/// Memory of a stand-in; null if its memory is exhausted. Shared memory is in an anonymous file.
 struct StandInAllocation {
   std::byte* memory = nullptr;
-  int file = -1;
+  int file = -1;  // -1 unless shared
 };
-StandInAllocation allocate_of_stand_in(int device, std::size_t bytes, bool for_others);
+StandInAllocation allocate_of_stand_in(int device, std::size_t bytes, bool is_shared);
 void free_of_stand_in(int device, std::byte* memory, std::size_t bytes, int file) noexcept;
-/// Memory of a stand-in of another process, or null. `unmap` it.
+/// Maps the memory of a stand-in of another process; null on failure. Release it with unmap_of_stand_in.
 std::byte* map_of_stand_in(std::int64_t process, int file, std::size_t bytes);
 void unmap_of_stand_in(std::byte* memory, std::size_t bytes) noexcept;
 
@@ -58,7 +57,7 @@ struct StandInMemory {
   std::uint64_t bytes = 0;
   std::uint64_t used = 0;
 };
-/// REQUIRES: there is one of that number.
+/// REQUIRES: the device exists.
 StandInMemory memory_of_stand_in(int device);
 int stand_ins() noexcept;
 

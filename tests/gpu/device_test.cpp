@@ -1,4 +1,4 @@
-// device_test.cpp -- arrays on a GPU as a program sees them.
+// device_test.cpp -- arrays on a GPU through the public interface.
 // Tests: src/gpu/gpu_cuda.cpp
 // Tests: src/gpu/gpu_none.cpp
 #include "capstan/device.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 class Device : public gpu::OnGpu {};
 
-TEST_F(Device, ArraysGoThereAndComeBack) {
+TEST_F(Device, ArraysRoundTripThroughTheGpu) {
   DeviceStream stream(0);
   EXPECT_EQ(stream.device(), 0);
   EXPECT_EQ(stream.cuda_stream() == nullptr, gpu::are_stand_ins());
@@ -32,7 +32,7 @@ TEST_F(Device, ArraysGoThereAndComeBack) {
   EXPECT_EQ(back, more);
 }
 
-TEST_F(Device, SpansAreCopiedAsOthersAre) {
+TEST_F(Device, SpansConvertLikeStdSpan) {
   const DeviceArray<float> there(0, 4);
   const DeviceSpan<float> span = there.span();
   const DeviceSpan<float> same(span);
@@ -43,7 +43,7 @@ TEST_F(Device, SpansAreCopiedAsOthersAre) {
   static_assert(!std::is_constructible_v<DeviceSpan<const float>, DeviceSpan<int>>);
 }
 
-TEST_F(Device, WhatDoesNotFitIsRefused) {
+TEST_F(Device, RejectsSizesAndDevicesThatDoNotMatch) {
   DeviceStream stream(0);
   const DeviceArray<int> there(0, 4);
   const std::array<int, 3> three{};

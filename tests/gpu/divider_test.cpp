@@ -1,4 +1,4 @@
-// divider_test.cpp -- against the division itself.
+// divider_test.cpp -- Divider compared with operator/.
 #include "gpu/divider.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ void check(const Divider& divide, std::uint32_t number) {
   ASSERT_EQ(remainder, number % divide.divisor()) << number << " / " << divide.divisor();
 }
 
-TEST(Divider, DividesAsTheOperatorDoes) {
+TEST(Divider, AgreesWithDivision) {
   std::mt19937 random(1);
   std::vector<std::uint32_t> divisors{kLast,          kLast - 1, 1U << 30, (1U << 30) + 1,
                                       (1U << 30) - 1, 641,       65535,    65537};

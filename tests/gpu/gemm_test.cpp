@@ -1,4 +1,4 @@
-// gemm_test.cpp -- products of matrices against a plain loop, at sizes that fit no tile.
+// gemm_test.cpp -- matrix products compared with a plain loop, also for sizes that are no multiple of a tile.
 // Tests: src/gpu/gemm_body.hpp
 #include "gpu/gemm.hpp"
 
@@ -29,7 +29,7 @@ std::vector<float> random_values(std::size_t size, unsigned seed) {
 
 class GemmTest : public OnGpu {
  protected:
-  /// Operands with three floats between their rows, which are no part of them and no numbers.
+  /// Rows of the operands are separated by three NaN that do not belong to them.
   void check(Sizes sizes, Transposed a_transposed, Transposed b_transposed, GemmTerm term,
              std::uint32_t parts, bool adds) {
     SCOPED_TRACE(std::to_string(sizes.rows) + " x " + std::to_string(sizes.columns) + " by " +
@@ -55,7 +55,7 @@ class GemmTest : public OnGpu {
         double sum = 0;
         for (std::uint32_t p = 0; p < parts; ++p) sum += double{got[p * part + i * out_stride + j]};
         if (j >= sizes.columns) {
-          ASSERT_EQ(sum, 0.25 * parts) << "beside the matrix";
+          ASSERT_EQ(sum, 0.25 * parts) << "outside of the matrix";
           continue;
         }
         double expected = adds ? 0.25 * parts : 0, size = 1;
@@ -98,11 +98,11 @@ TEST_F(GemmTest, AgreesWithAPlainLoop) {
   }
 }
 
-TEST_F(GemmTest, PartsBeyondTheInnerIndexAreZeros) {
+TEST_F(GemmTest, PartsBeyondTheInnerRangeAreZero) {
   check({5, 6, 20}, Transposed::no, Transposed::no, GemmTerm::product, 7, false);
 }
 
-TEST(GemmParts, AreForResultsOfFewTiles) {
+TEST(GemmParts, AreSeveralForResultsOfFewTiles) {
   EXPECT_EQ(gemm_parts(1024, 1024, 256), 1U);
   EXPECT_EQ(gemm_parts(1024, 256, 1024), 4U);
   EXPECT_EQ(gemm_parts(1, 1, 1 << 20), 264U);

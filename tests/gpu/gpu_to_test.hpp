@@ -1,5 +1,5 @@
-// gpu_to_test.hpp -- GPU 0, or its stand-in where there is none. With CAPSTAN_TEST_GPU in the environment
-// there has to be one.
+// gpu_to_test.hpp -- a fixture with GPU 0, or a stand-in if there is none. With CAPSTAN_TEST_GPU in the
+// environment a missing GPU is a failure.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// optimizers_to_test.hpp -- each rule, with more than one set of constants where they choose between
+// optimizers_to_test.hpp -- every update rule, with several sets of constants if they select different
 // formulas.
 #pragma once
 
@@ -24,7 +24,7 @@ inline const std::vector<Optimizer>& optimizers_to_test() {
   return all;
 }
 
-/// Of the first slot.
+/// Initial value of the first slot.
 inline double first_slot(const Optimizer& o) {
   const bool starts = o.kind == OptimizerKind::adagrad || o.kind == OptimizerKind::ftrl;
   return starts ? o.initial_accumulator : 0;

@@ -1,5 +1,5 @@
-// plain_push.hpp -- a push to a table on the CPU, one element at a time, for tests to compare with; and
-// pushes to try.
+// plain_push.hpp -- a push to a table on the CPU, element by element, as the reference of tests; and test
+// cases.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace capstan::gpu {
 
-/// A table with its slots, as it is and as it should be.
+/// A table with its slots, and the expected values.
 template <class T>
 struct PlainTable {
   using A = Arithmetic<T>;
@@ -39,7 +39,7 @@ struct PlainTable {
     }
   }
 
-  /// Rows that are not in the table are left out; those that are named twice count once.
+  /// Skips rows that are not in the table, and sums the gradients of duplicate rows.
   void push(const Optimizer& o, const std::vector<std::uint32_t>& named, const std::vector<T>& gradient,
             std::int64_t step) {
     std::map<std::uint32_t, std::vector<double>> sums;
@@ -63,7 +63,7 @@ struct PlainTable {
   }
 };
 
-/// Which rows a push names, by the name of the case.
+/// Rows of test pushes, by the name of the case.
 inline std::map<std::string, std::vector<std::uint32_t>> pushes_to_try(std::uint32_t rows, unsigned seed) {
   std::mt19937 random(seed);
   std::map<std::string, std::vector<std::uint32_t>> cases;
@@ -73,15 +73,15 @@ inline std::map<std::string, std::vector<std::uint32_t>> pushes_to_try(std::uint
   cases["each once, backwards"] = {};
   for (std::uint32_t row = rows; row-- > 0;) cases["each once, backwards"].push_back(row);
   cases["all the same"] = std::vector<std::uint32_t>(777, rows - 1);
-  cases["two by turns"] = {};
-  for (std::uint32_t i = 0; i < 300; ++i) cases["two by turns"].push_back(i % 2 * (rows - 1));
+  cases["two alternating"] = {};
+  for (std::uint32_t i = 0; i < 300; ++i) cases["two alternating"].push_back(i % 2 * (rows - 1));
   cases["at random"] = {};
   for (int i = 0; i < 1000; ++i) cases["at random"].push_back(random() % rows);
-  cases["some that are not there"] = {0, rows, rows - 1, 0xFFFFFFFF, rows + 7, 0};
+  cases["some out of range"] = {0, rows, rows - 1, 0xFFFFFFFF, rows + 7, 0};
   return cases;
 }
 
-/// Small numbers, so that a sum of many is one that a rule is used to.
+/// Small gradients, so that the sum of many stays in the usual range.
 template <class T>
 std::vector<T> small_gradient(std::size_t count, std::mt19937& random) {
   std::normal_distribution<float> normal;
@@ -96,7 +96,7 @@ std::vector<T> small_gradient(std::size_t count, std::mt19937& random) {
   return gradient;
 }
 
-/// The smallest i of a row that is not in the table.
+/// The smallest i whose row is not in the table.
 inline std::uint32_t first_bad_of(const std::vector<std::uint32_t>& named, std::uint32_t rows) {
   for (std::uint32_t i = 0; i < named.size(); ++i) {
     if (named[i] >= rows) return i;

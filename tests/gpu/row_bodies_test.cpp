@@ -1,5 +1,4 @@
-// row_bodies_test.cpp -- what a GPU's threads do with rows, done by the CPU: numbers in any order, several at
-// a time.
+// row_bodies_test.cpp -- the bodies of GPU kernels on rows, run by the CPU in random order.
 #include "gpu/row_bodies.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +14,7 @@
 namespace capstan::gpu {
 namespace {
 
-/// As gpu/each.cuh: steps of several numbers at a time, blocks in any order.
+/// Runs a body as gpu/each.cuh does: each step for several numbers, in any order.
 template <class Body>
 void each_on_cpu(const Body& body, std::uint32_t count) {
   constexpr std::uint32_t kTogether = 4;
@@ -35,7 +34,7 @@ void each_on_cpu(const Body& body, std::uint32_t count) {
   }
 }
 
-TEST(GatherAndScatter, MoveRowsAndNoteThoseThatAreNotThere) {
+TEST(GatherAndScatter, CopyRowsAndReportInvalidOnes) {
   using P = Pack<std::uint32_t, 4>;
   constexpr std::uint32_t kRows = 37, kPacks = 3;
   std::vector<P> table(kRows * kPacks);
@@ -58,7 +57,7 @@ TEST(GatherAndScatter, MoveRowsAndNoteThoseThatAreNotThere) {
     each_on_cpu(ScatterBody<P>{copy.data(), kRows, Divider(kPacks), rows.data(), out.data(), 100, &bad},
                 count * kPacks);
     const std::uint32_t first = first_bad_of(rows, kRows);
-    EXPECT_EQ(bad, first == kNoBadRow ? first : first + 100) << "counted from the piece's first row";
+    EXPECT_EQ(bad, first == kNoBadRow ? first : first + 100) << "includes the first row of the piece";
     for (std::uint32_t row = 0; row < kRows; ++row) {
       const bool named = std::find(rows.begin(), rows.end(), row) != rows.end();
       for (std::uint32_t pack = row * kPacks; pack < (row + 1) * kPacks; ++pack) {
@@ -69,7 +68,7 @@ TEST(GatherAndScatter, MoveRowsAndNoteThoseThatAreNotThere) {
   }
 }
 
-/// What Updater does, on the CPU.
+/// Updater on the CPU.
 template <class T, int kCount>
 class Push {
   using A = Arithmetic<T>;
@@ -89,7 +88,7 @@ class Push {
     heads_.resize(table.rows);
     const auto table_rows = static_cast<std::uint32_t>(table.rows);
     const auto packs = static_cast<std::uint32_t>(table.width / kCount);
-    // In two pieces, as of a push with too many packs for one.
+    // Two pieces, as for a push with too many packs for one.
     const std::uint32_t half = count / 2;
     const auto pieces = [&](const auto& piece) {
       piece(0, half);
@@ -109,7 +108,8 @@ class Push {
                       piece * packs);
         });
       }
-      each_on_cpu(OwnBody{sorted.data(), starts.data(), order.data(), table_rows, owns.data(), &bad}, count);
+      each_on_cpu(OwnerBody{sorted.data(), starts.data(), order.data(), table_rows, owns.data(), &bad},
+                  count);
     } else {
       each_on_cpu(ClaimBody{heads_.data(), table_rows, rows.data(), &bad}, count);
       pieces([&](std::uint32_t first, std::uint32_t piece) {
@@ -135,7 +135,7 @@ class Push {
                   piece * packs);
     });
     EXPECT_EQ(std::count(heads_.begin(), heads_.end(), 0U), static_cast<std::ptrdiff_t>(heads_.size()))
-        << "ready for the next push";
+        << "heads are cleared for the next push";
     return bad;
   }
 
@@ -167,7 +167,7 @@ void check(const Optimizer& o, std::uint64_t width, bool deterministic, double t
   }
 }
 
-TEST(Updates, NameRowsAsOftenAsTheyLike) {
+TEST(Updates, SumTheGradientsOfDuplicateRows) {
   for (const bool deterministic : {false, true}) {
     const Optimizer adam = optimizers::Adam{.learning_rate = 0.01};
     const auto of_adam = [&](std::int64_t step) { return Adam<float, false>(adam, step); };
@@ -178,11 +178,11 @@ TEST(Updates, NameRowsAsOftenAsTheyLike) {
     check<double, 2>(adagrad, 6, deterministic, 1e-9, [&](std::int64_t) { return Adagrad<double>(adagrad); });
     const Optimizer sgd = optimizers::SGD{0.1};
     check<float, 4>(sgd, 4, deterministic, 1e-4, [&](std::int64_t) { return Sgd<float>(sgd); });
-    const Optimizer whole = optimizers::SGD{3};
-    check<std::int64_t, 2>(whole, 2, deterministic, 0,
-                           [&](std::int64_t) { return WholeSteps<std::int64_t>(whole); });
-    check<std::int32_t, 1>(whole, 5, deterministic, 0,
-                           [&](std::int64_t) { return WholeSteps<std::int32_t>(whole); });
+    const Optimizer integer_sgd = optimizers::SGD{3};
+    check<std::int64_t, 2>(integer_sgd, 2, deterministic, 0,
+                           [&](std::int64_t) { return IntegerSgd<std::int64_t>(integer_sgd); });
+    check<std::int32_t, 1>(integer_sgd, 5, deterministic, 0,
+                           [&](std::int64_t) { return IntegerSgd<std::int32_t>(integer_sgd); });
   }
 }
 
@@ -193,7 +193,7 @@ TEST(Updates, Of16BitTablesAreRounded) {
   check<bfloat16, 1>(sgd, 3, false, 6e-2, [&](std::int64_t) { return Sgd<float>(sgd); });
 }
 
-TEST(Updates, OfWholePartsStartAtTheirFirstRow) {
+TEST(Updates, OfDenseGradientsStartAtFirstRow) {
   std::vector<float> values(20, 1);
   const std::vector<float> gradient{1, 2, 3, 4};
   using P = Pack<float, 1>;
@@ -215,7 +215,7 @@ TEST(Updates, OfWholePartsStartAtTheirFirstRow) {
   }
 }
 
-TEST(Updates, InOrderAreTheSameBitsWhateverTheOrderOfThreads) {
+TEST(Updates, DeterministicSumsDoNotDependOnThreadOrder) {
   const Optimizer sgd = optimizers::SGD{0.1};
   std::vector<float> first;
   std::mt19937 random(2);
@@ -231,7 +231,7 @@ TEST(Updates, InOrderAreTheSameBitsWhateverTheOrderOfThreads) {
   }
 }
 
-TEST(Pieces, CoverAllRowsOnceAndAreShortEnough) {
+TEST(Pieces, CoverAllRowsOnceWithinTheLimit) {
   for (const std::uint64_t packs : {std::uint64_t{1}, std::uint64_t{3}, std::uint64_t{16},
                                     std::uint64_t{1} << 20, (std::uint64_t{1} << 31) - 1}) {
     for (const std::uint32_t rows : {0U, 1U, 5U, 3000U}) {

@@ -1,4 +1,4 @@
-// row_ops_test.cpp -- rows in a GPU's memory: copied, and updated by each optimizer, against the CPU.
+// row_ops_test.cpp -- rows in GPU memory, copied and updated by each optimizer, compared with the CPU.
 // Tests: src/gpu/row_copy.cu
 // Tests: src/gpu/row_sort_cub.cu
 // Tests: src/gpu/row_update.cu
@@ -22,22 +22,22 @@ namespace {
 class RowOps : public OnGpu {};
 class Gpu : public OnGpu {};
 
-TEST(Gpus, AreThereOrItIsSaidWhyNot) {
+TEST(Gpus, ExistOrTheReasonIsReported) {
   EXPECT_EQ(why_none().empty(), count() > 0);
   EXPECT_THROW((void)info(count()), Error);
 }
 
-TEST_F(Gpu, SaysWhatItIs) {
+TEST_F(Gpu, ReportsItsProperties) {
   const Info found = info(0);
   EXPECT_FALSE(found.name.empty());
   EXPECT_GE(found.bytes, found.free_bytes);
   EXPECT_GE(found.major, 8);
 }
 
-TEST_F(Gpu, WithoutRoomIsANamedErrorAndGoesOnWorking) {
+TEST_F(Gpu, RunningOutOfMemoryIsAnErrorAndLeavesTheGpuUsable) {
   try {
     const Memory all(0, info(0).bytes + 1);
-    FAIL() << "more than there is";
+    FAIL() << "allocated more than the GPU has";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::resource_exhausted);
     EXPECT_NE(std::string(error.what()).find("GPU 0 ("), std::string::npos) << error.what();
@@ -81,7 +81,7 @@ TEST_F(RowOps, RowsAreGatheredAndScattered) {
   }
 }
 
-TEST_F(RowOps, RowsThatLieAnywhereAreGathered) {
+TEST_F(RowOps, RowsAtAnyAddressAreGathered) {
   for (const std::uint64_t row_bytes : {1, 2, 3, 4, 6, 8, 12, 16, 20, 48, 256, 260, 1040}) {
     SCOPED_TRACE(row_bytes);
     constexpr std::size_t kRows = 37;
@@ -106,10 +106,10 @@ TEST_F(RowOps, RowsThatLieAnywhereAreGathered) {
   }
 }
 
-TEST_F(RowOps, TablesOfMoreThan2To31ElementsAreReachedToTheEnd) {
+TEST_F(RowOps, TablesOfMoreThan2To31ElementsAreAccessible) {
   constexpr std::uint32_t kRows = (std::uint32_t{1} << 31) / 16 + 1000;
   constexpr std::uint64_t kBytes = 64;  // 16 floats
-  if (info(0).free_bytes < kRows * kBytes * 2) GTEST_SKIP() << "this GPU has no 18 GB left";
+  if (info(0).free_bytes < kRows * kBytes * 2) GTEST_SKIP() << "this GPU has less than 18 GB of free memory";
   const Values<float> table(0, std::uint64_t{kRows} * 16);
   fill_with_zeros(*stream_, table.data(), table.size() * sizeof(float));
   const std::vector<std::uint32_t> named{kRows - 1, 0, kRows / 2};
@@ -122,7 +122,7 @@ TEST_F(RowOps, TablesOfMoreThan2To31ElementsAreReachedToTheEnd) {
                reinterpret_cast<std::byte*>(in.data()),    bad.data()};
   scatter(*stream_, call);
   const auto out = to_gpu(std::vector<float>(rows.size()));
-  call.outside = reinterpret_cast<std::byte*>(out.data());
+  call.packed = reinterpret_cast<std::byte*>(out.data());
   gather(*stream_, call);
   EXPECT_EQ(to_host(out), rows);
 }
@@ -174,7 +174,7 @@ class Updates : public OnGpu {
   }
 };
 
-/// Of values around 1; a 16-bit one may round to the other side once.
+/// Tolerance for values around 1; a 16-bit value may round the other way once.
 template <class T>
 constexpr double tolerance_of() {
   if (std::is_same_v<T, double>) return 1e-9;
@@ -188,7 +188,7 @@ using Types = testing::Types<float, double, float16, bfloat16, std::int32_t, std
 TYPED_TEST_SUITE(Updates, Types);
 
 TYPED_TEST(Updates, AgreeWithTheCpu) {
-  // Stand-ins are slow, and row_bodies_test has the other widths.
+  // Stand-ins are slow; row_bodies_test covers the other widths.
   const std::vector<std::uint64_t> widths =
       are_stand_ins() ? std::vector<std::uint64_t>{3, 8} : std::vector<std::uint64_t>{1, 3, 8, 64, 100};
   for (const std::uint64_t width : widths) {
@@ -203,7 +203,7 @@ TYPED_TEST(Updates, AgreeWithTheCpu) {
   }
 }
 
-TEST_F(RowOps, IntegersAreForSgdAlone) {
+TEST_F(RowOps, IntegersRejectOtherOptimizersThanSgd) {
   Updater updater(*stream_, 1, false);
   const Values<std::int32_t> values(0, 1);
   Update<std::int32_t> update;
@@ -212,7 +212,7 @@ TEST_F(RowOps, IntegersAreForSgdAlone) {
   EXPECT_THROW(updater.apply(*stream_, optimizers::Adam{}, update), Error);
 }
 
-TEST_F(RowOps, InOrderEveryRunGivesTheSameBits) {
+TEST_F(RowOps, DeterministicUpdatesAreBitwiseReproducible) {
   std::mt19937 random(2);
   std::vector<std::uint32_t> rows(are_stand_ins() ? 10000 : 100000);
   std::vector<float> gradient(rows.size() * 4);
@@ -244,12 +244,12 @@ TEST_F(RowOps, InOrderEveryRunGivesTheSameBits) {
   }
 }
 
-TEST_F(RowOps, StochasticRoundingIsRightOnAverage) {
+TEST_F(RowOps, StochasticRoundingHasTheCorrectMean) {
   constexpr std::uint32_t kElements = 1 << 20;
   const auto values = to_gpu(std::vector<bfloat16>(kElements, bfloat16(1)));
   const auto gradient = to_gpu(std::vector<bfloat16>(kElements, bfloat16(1)));
   Updater updater(*stream_, kElements, false);
-  // The next number below 1 is 1 - 2^-8, so that one in four moves.
+  // The next number below 1 is 1 - 2^-8, so one element in four changes.
   updater.apply(*stream_, optimizers::SGD{1.0 / 1024},
                 Update<bfloat16>{values.data(),
                                  nullptr,
@@ -268,11 +268,11 @@ TEST_F(RowOps, StochasticRoundingIsRightOnAverage) {
   EXPECT_NEAR(sum / kElements, 1 - 1.0 / 1024, 1e-5);
 }
 
-TEST_F(RowOps, RoomIsReservedBeforeTheFirstUpdate) {
+TEST_F(RowOps, ScratchMemoryCanBeReservedInAdvance) {
   for (const bool deterministic : {false, true}) {
-    const auto room = std::make_shared<UpdateRoom>(deterministic);
-    room->reserve(*stream_, 100, 0);
-    Updater updater(*stream_, 3, room);
+    const auto scratch = std::make_shared<UpdateScratch>(deterministic);
+    scratch->reserve(*stream_, 100, 0);
+    Updater updater(*stream_, 3, scratch);
     const auto values = to_gpu(std::vector<float>(3 * 4));
     const auto rows = to_gpu(std::vector<std::uint32_t>{2, 0, 2});
     const auto gradient = to_gpu(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 40});
@@ -285,7 +285,7 @@ TEST_F(RowOps, RoomIsReservedBeforeTheFirstUpdate) {
   }
 }
 
-TEST_F(RowOps, TenThousandUpdatesLeaveTheMemoryAsItWas) {
+TEST_F(RowOps, TenThousandUpdatesDoNotLeakMemory) {
   const auto values = to_gpu(std::vector<float>(1000 * 8, 1));
   const auto rows = to_gpu(std::vector<std::uint32_t>(500, 7));
   const auto gradient = to_gpu(std::vector<float>(500 * 8));

@@ -1,4 +1,4 @@
-// row_sort_test.cpp -- rows sorted by number with the order of equals kept, and running maxima.
+// row_sort_test.cpp -- stable sorting of rows by number, and running maxima.
 #include "gpu/row_sort.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using Numbers = std::vector<std::uint32_t>;
 
 class RowSortTest : public OnGpu {
  protected:
-  /// The sorted rows, and the order that they came in.
+  /// Returns the sorted rows and their order.
   std::pair<Numbers, Numbers> sort(const Numbers& rows, const Numbers& order, int bits) const {
     const auto count = static_cast<std::uint32_t>(rows.size());
     const Memory scratch(0, scratch_bytes(*stream_, count));
@@ -40,7 +40,7 @@ class RowSortTest : public OnGpu {
   }
 };
 
-TEST_F(RowSortTest, SortsRowsWithTheirOrderAndKeepsEqualsAsTheyWere) {
+TEST_F(RowSortTest, SortsStably) {
   const auto [rows, order] = sort({5, 1, 5, 0, 1, 5}, {10, 11, 12, 13, 14, 15}, 3);
   EXPECT_EQ(rows, (Numbers{0, 1, 1, 5, 5, 5}));
   EXPECT_EQ(order, (Numbers{13, 11, 14, 10, 12, 15}));

@@ -1,4 +1,4 @@
-// rules_test.cpp -- the rules on one number, against the scalar version in double.
+// rules_test.cpp -- update rules on single numbers, compared with the scalar version in double.
 #include "gpu/rules.hpp"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ void check(const Optimizer& o, double tolerance) {
   }
 }
 
-TEST(Rules, AgreeWithTheScalarOnes) {
+TEST(Rules, AgreeWithTheScalarRules) {
   for (const Optimizer& o : optimizers_to_test()) {
     switch (o.kind) {
       case OptimizerKind::sgd:
@@ -64,9 +64,9 @@ TEST(Rules, AgreeWithTheScalarOnes) {
   }
 }
 
-TEST(Rules, IntegersTakeWholeStepsAndWrapAround) {
+TEST(Rules, IntegersWrapAround) {
   std::int32_t w = 10, a = 0, b = 0;
-  const WholeSteps<std::int32_t> rule(optimizers::SGD{2});
+  const IntegerSgd<std::int32_t> rule(optimizers::SGD{2});
   rule(Scalar(), 3, w, a, b);
   EXPECT_EQ(w, 4);
   w = INT32_MIN;

@@ -1,4 +1,4 @@
-// staging_test.cpp -- bytes that go to a GPU and come back by pieces.
+// staging_test.cpp -- copies to and from a GPU in pieces.
 #include "gpu/staging.hpp"
 
 #include <cstring>
@@ -17,7 +17,7 @@ std::vector<std::byte> pattern(std::size_t bytes, int salt) {
   return made;
 }
 
-class StagingOfAGpu : public OnGpu {
+class StagingTest : public OnGpu {
  protected:
   std::vector<std::byte> there_and_back(Staging& staging, const std::vector<std::byte>& bytes,
                                         std::uint64_t unit) {
@@ -42,7 +42,7 @@ class StagingOfAGpu : public OnGpu {
   }
 };
 
-TEST_F(StagingOfAGpu, BringsBackWhatItBrought) {
+TEST_F(StagingTest, RoundTripsAllSizes) {
   Staging staging(0, kPiece);
   int salt = 0;
   for (const std::uint64_t unit : {1, 3, 16, 64, 100}) {
@@ -53,11 +53,11 @@ TEST_F(StagingOfAGpu, BringsBackWhatItBrought) {
   }
 }
 
-TEST_F(StagingOfAGpu, OverlapsAsFarAsItHasPieces) {
+TEST_F(StagingTest, DoesNotOverwriteABufferBeforeItsCopy) {
   Staging staging(0, kPiece);
   const Values<std::byte> there(0, 4 * kPiece);
-  // A third piece can be filled only when the first has been copied, which the stand-in does when it is
-  // waited for: so the bytes of a piece are not overwritten before.
+  // The third piece reuses the first buffer. A stand-in copies the first piece only once it is waited for, so
+  // an early reuse would overwrite its bytes.
   int filled = 0;
   staging.to_gpu(*stream_, there.data(), 4 * kPiece, 1,
                  [&](std::uint64_t, std::size_t count, std::byte* to) { std::memset(to, ++filled, count); });
@@ -69,20 +69,20 @@ TEST_F(StagingOfAGpu, OverlapsAsFarAsItHasPieces) {
     ASSERT_EQ(static_cast<int>(back[i]), 1 + static_cast<int>(i / kPiece));
 }
 
-TEST_F(StagingOfAGpu, GoesOnAfterAFillThatThrew) {
+TEST_F(StagingTest, RemainsUsableAfterFillThrows) {
   Staging staging(0, kPiece);
   const auto bytes = pattern(3 * kPiece, 1);
   const Values<std::byte> there(0, bytes.size());
   EXPECT_THROW(staging.to_gpu(*stream_, there.data(), bytes.size(), 1,
                               [&](std::uint64_t first, std::size_t count, std::byte* to) {
-                                if (first > 0) throw std::runtime_error("a ps is gone");
+                                if (first > 0) throw std::runtime_error("a ps is dead");
                                 std::memcpy(to, bytes.data(), count);
                               }),
                std::runtime_error);
   EXPECT_EQ(there_and_back(staging, bytes, 1), bytes);
 }
 
-TEST_F(StagingOfAGpu, NextReadWaitsForTheLast) {
+TEST_F(StagingTest, ReadWaitsForThePreviousOne) {
   Staging staging(0, kPiece);
   const auto first = pattern(kPiece, 1), second = pattern(2 * kPiece, 2);
   const auto a = to_gpu(first), b = to_gpu(second);

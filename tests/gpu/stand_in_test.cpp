@@ -1,5 +1,4 @@
-// stand_in_test.cpp -- the stand-in of a GPU does its work when somebody waits, in order, and has so much
-// memory.
+// stand_in_test.cpp -- stand-ins run work in order while a thread waits, and have limited memory.
 #include "gpu/stand_in.hpp"
 
 #include <gtest/gtest.h>
@@ -25,16 +24,16 @@ class StandIns : public testing::Test {
   void TearDown() override { use_stand_ins(0); }
 };
 
-TEST(WithoutStandIns, ThereIsWhatTheMachineHas) {
+TEST(WithoutStandIns, RealGpusAreReported) {
   EXPECT_FALSE(are_stand_ins());
   EXPECT_EQ(why_none().empty(), count() > 0);
   EXPECT_THROW((void)info(count()), Error);
   EXPECT_THROW(Stream{count()}, Error);
   EXPECT_THROW(Memory(count(), 1), Error);
-  EXPECT_EQ(was_used(), count() > 0) << "what asked CUDA is remembered, and no more";
+  EXPECT_EQ(was_used(), count() > 0) << "only a successful call of CUDA counts as use";
 }
 
-TEST_F(StandIns, AreAsManyAsAskedFor) {
+TEST_F(StandIns, HaveTheRequestedCount) {
   EXPECT_EQ(count(), 2);
   EXPECT_EQ(why_none(), "");
   EXPECT_EQ(info(1).bytes, 1000U);
@@ -42,7 +41,7 @@ TEST_F(StandIns, AreAsManyAsAskedFor) {
   EXPECT_THROW(Stream{2}, Error);
 }
 
-TEST_F(StandIns, DoNothingBeforeSomebodyWaits) {
+TEST_F(StandIns, ExecuteWorkOnlyDuringAWait) {
   Stream stream(0);
   const Values<int> there(0, 1);
   int in = 5, out = 0;
@@ -58,27 +57,27 @@ TEST_F(StandIns, DoNothingBeforeSomebodyWaits) {
   EXPECT_EQ(out, 0);
 }
 
-TEST_F(StandIns, EventsPassWhenWhatIsBeforeThemIsDone) {
+TEST_F(StandIns, EventsPassOnceTheWorkBeforeThemIsDone) {
   Stream stream(0);
   std::array<int, 3> done{};
   Event never(0), middle(0, Timing::yes), end(0, Timing::yes);
   EXPECT_TRUE(never.done());
   never.wait();
-  stream.stand_in()->put([&] { done[0] = 1; });
-  stream.stand_in()->put([&] { done[1] = 1; });
+  stream.stand_in()->enqueue([&] { done[0] = 1; });
+  stream.stand_in()->enqueue([&] { done[1] = 1; });
   middle.record(stream);
-  stream.stand_in()->put([&] { done[2] = 1; });
+  stream.stand_in()->enqueue([&] { done[2] = 1; });
   end.record(stream);
   EXPECT_FALSE(middle.done());
   middle.wait();
   EXPECT_TRUE(middle.done());
   EXPECT_EQ(done, (std::array<int, 3>{1, 1, 0}));
   EXPECT_FALSE(end.done());
-  EXPECT_TRUE(end.done()) << "who asks again and again gets there";
+  EXPECT_TRUE(end.done()) << "each poll runs one task";
   EXPECT_GE(end.milliseconds_since(middle), 0);
 }
 
-TEST_F(StandIns, ATimeIsOfEventsThatWereMadeForIt) {
+TEST_F(StandIns, ElapsedTimeNeedsEventsWithTiming) {
   Stream stream(0);
   Event timed(0, Timing::yes), other(0);
   timed.record(stream);
@@ -87,11 +86,11 @@ TEST_F(StandIns, ATimeIsOfEventsThatWereMadeForIt) {
   EXPECT_DEATH((void)other.milliseconds_since(timed), "Timing::yes");
 }
 
-TEST_F(StandIns, KernelsAreForTheDeviceThatTheThreadHasSelected) {
+TEST_F(StandIns, KernelsNeedTheSelectedDevice) {
   const Stream first(0), second(1);
   const Values<std::uint32_t> there(1, 5);
-  const CountBody body{there.data()};
-  EXPECT_DEATH(each<4>(first, body, 5), "selected == device_") << "on GPU 0 as elsewhere";
+  const IotaBody body{there.data()};
+  EXPECT_DEATH(each<4>(first, body, 5), "selected == device_") << "no device is selected by default";
   {
     const On on_second(second);
     EXPECT_DEATH(each<4>(first, body, 5), "selected == device_");
@@ -108,29 +107,29 @@ TEST_F(StandIns, KernelsAreForTheDeviceThatTheThreadHasSelected) {
   EXPECT_EQ(out, (std::array<std::uint32_t, 5>{0, 1, 2, 3, 4}));
 }
 
-TEST_F(StandIns, AStreamBeginsAfterAnothersEvent) {
+TEST_F(StandIns, StreamWaitsForAnEventOfAnotherStream) {
   Stream first(0), second(1);
   int value = 0, seen = 0;
   Event written(0);
-  first.stand_in()->put([&] { value = 7; });
+  first.stand_in()->enqueue([&] { value = 7; });
   written.record(first);
   second.begin_after(written);
-  second.stand_in()->put([&] { seen = value; });
+  second.stand_in()->enqueue([&] { seen = value; });
   second.wait();
   EXPECT_EQ(seen, 7);
 }
 
-TEST_F(StandIns, WhatFailsIsToldToWhoWaitsAndEndsTheStream) {
+TEST_F(StandIns, FailedWorkFailsEveryWaitAndStopsTheStream) {
   Stream stream(0);
-  bool went_on = false;
-  stream.stand_in()->put([] { throw std::runtime_error("lost"); });
-  stream.stand_in()->put([&] { went_on = true; });
+  bool ran = false;
+  stream.stand_in()->enqueue([] { throw std::runtime_error("failed work"); });
+  stream.stand_in()->enqueue([&] { ran = true; });
   EXPECT_THROW(stream.wait(), std::runtime_error);
   EXPECT_THROW(stream.wait(), std::runtime_error);
-  EXPECT_FALSE(went_on);
+  EXPECT_FALSE(ran);
 }
 
-TEST_F(StandIns, MemoryIsCountedAndWaitsForTheWorkThatUsesIt) {
+TEST_F(StandIns, MemoryIsLimitedAndWaitsForItsUsersOnRelease) {
   Stream stream(0);
   int out = 0;
   {
@@ -139,19 +138,19 @@ TEST_F(StandIns, MemoryIsCountedAndWaitsForTheWorkThatUsesIt) {
     EXPECT_EQ(info(1).free_bytes, 1000U);
     try {
       const Memory more(0, 101);
-      ADD_FAILURE() << "there is no room for it";
+      ADD_FAILURE() << "allocated more than is free";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::resource_exhausted);
-      EXPECT_NE(std::string(error.what()).find("GPU 0 (a stand-in"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("GPU 0 (stand-in"), std::string::npos) << error.what();
     }
     fill_with_zeros(stream, most.data(), 900);
-    stream.stand_in()->put([&, from = most.data()] { out = static_cast<int>(from[899]) + 1; });
+    stream.stand_in()->enqueue([&, from = most.data()] { out = static_cast<int>(from[899]) + 1; });
   }
   EXPECT_EQ(out, 1);
   EXPECT_EQ(info(0).free_bytes, 1000U);
 }
 
-TEST_F(StandIns, AllocateNothingWhereThereIsTooLittleMemory) {
+TEST_F(StandIns, TryAllocateReturnsNulloptWithoutMemory) {
   std::optional<Memory> most = Memory::try_allocate(0, 900);
   ASSERT_TRUE(most);
   EXPECT_NE(most->data(), nullptr);
@@ -159,14 +158,14 @@ TEST_F(StandIns, AllocateNothingWhereThereIsTooLittleMemory) {
   EXPECT_FALSE(Memory::try_allocate(0, 101));
   EXPECT_EQ(info(0).free_bytes, 100U);
   const std::optional<Memory> empty = Memory::try_allocate(0, 0);
-  ASSERT_TRUE(empty) << "no bytes always fit";
+  ASSERT_TRUE(empty) << "an empty allocation always succeeds";
   EXPECT_EQ(empty->size(), 0U);
   most.reset();
   EXPECT_TRUE(Memory::try_allocate(0, 1000));
-  EXPECT_THROW((void)Memory::try_allocate(2, 1), Error) << "there is no such device";
+  EXPECT_THROW((void)Memory::try_allocate(2, 1), Error) << "device 2 does not exist";
 }
 
-TEST_F(StandIns, PinnedMemoryWaitsForTheWorkThatUsesIt) {
+TEST_F(StandIns, PinnedMemoryWaitsForItsUsersOnRelease) {
   Stream stream(1);
   const Values<int> there(1, 1);
   int out = 0;
@@ -180,8 +179,8 @@ TEST_F(StandIns, PinnedMemoryWaitsForTheWorkThatUsesIt) {
   EXPECT_EQ(out, 5);
 }
 
-/// What a child says of memory that it maps: its first byte + 1, or 255.
-int seen_by_a_child(const std::vector<std::byte>& key) {
+/// Returns the first byte of the memory plus 1 as a forked child sees it, or 255 if the child cannot map it.
+int first_byte_in_child(const std::vector<std::byte>& key) {
   const pid_t child = fork();
   if (child == 0) {
     const MappedMemory mapped(0, key);
@@ -194,7 +193,7 @@ int seen_by_a_child(const std::vector<std::byte>& key) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_F(StandIns, OtherProcessesMapWhatIsForThem) {
+TEST_F(StandIns, OtherProcessesMapSharedMemoryOnly) {
   Stream stream(0);
   const Memory shared(0, 10, Reach::host);
   const Memory own(0, 10);
@@ -202,30 +201,30 @@ TEST_F(StandIns, OtherProcessesMapWhatIsForThem) {
   copy(stream, shared.data(), in.data(), in.size());
   copy(stream, own.data(), in.data(), in.size());
   stream.wait();
-  EXPECT_EQ(seen_by_a_child(MappedMemory::key(0, shared)), 42);
+  EXPECT_EQ(first_byte_in_child(MappedMemory::key(0, shared)), 42);
   EXPECT_EQ(shared.data()[1], std::byte{9});
-  EXPECT_EQ(seen_by_a_child(MappedMemory::key(0, own)), 255);
+  EXPECT_EQ(first_byte_in_child(MappedMemory::key(0, own)), 255);
   EXPECT_EQ(info(0).free_bytes, 980U);
 }
 
-TEST_F(StandIns, ThisProcessMapsItsOwnOnTheSameGpu) {
+TEST_F(StandIns, SameProcessMapsItsMemoryOnTheSameGpu) {
   const Memory own(1, 10);
   EXPECT_EQ(MappedMemory(1, MappedMemory::key(1, own)).data(), own.data());
   EXPECT_EQ(MappedMemory(0, MappedMemory::key(1, own)).data(), nullptr);
   EXPECT_EQ(MappedMemory(0, {}).data(), nullptr);
 }
 
-TEST_F(StandIns, NobodyMapsWhatIsEmpty) {
+TEST_F(StandIns, EmptyMemoryCannotBeMapped) {
   const Memory empty(0, 0, Reach::host);
   EXPECT_EQ(MappedMemory(0, MappedMemory::key(0, empty)).data(), nullptr);
-  EXPECT_EQ(seen_by_a_child(MappedMemory::key(0, empty)), 255);
+  EXPECT_EQ(first_byte_in_child(MappedMemory::key(0, empty)), 255);
 }
 
-TEST_F(StandIns, AProcessOfTheSameNumberInAnotherContainerIsAnother) {
+TEST_F(StandIns, DetectsEqualProcessIdsInOtherContainers) {
   const Memory shared(0, 10, Reach::host);
   std::vector<std::byte> key = MappedMemory::key(0, shared);
   EXPECT_EQ(MappedMemory(0, key).data(), shared.data());
-  key[sizeof(std::int64_t)] ^= std::byte{1};  // behind the number a word of chance
+  key[sizeof(std::int64_t)] ^= std::byte{1};  // the random token follows the process id
   EXPECT_EQ(MappedMemory(0, key).data(), nullptr);
 }
 

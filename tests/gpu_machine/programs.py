@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The tests labelled gpu that need MPI, UCX or HDF5, for a machine that has a GPU and none of these.
+"""The tests labeled gpu that need MPI, UCX or HDF5, for a host that has a GPU but none of these.
 
-  programs.py pack BUILD FILE.tar.gz        their programs and all libraries, from a build of this project
-  programs.py run FILE.tar.gz FOLDER [OUT]  unpacks them into FOLDER and runs them; exit code 1 where one failed
-  programs.py call FILE.tar.gz FOLDER COMMAND...  unpacks them, and runs COMMAND in the folder that bin/ is in, with an
-                                            environment in which they and mpirun run
+  programs.py pack BUILD FILE.tar.gz        packs their programs and all libraries from a build of this project
+  programs.py run FILE.tar.gz DIR [OUT]     unpacks them into DIR and runs them; exits with 1 if one failed
+  programs.py call FILE.tar.gz DIR COMMAND...  unpacks them, and runs COMMAND in the directory that contains bin/, with an
+                                            environment for them and for mpirun
 
-What `run` needs is Linux on x86-64 with a glibc no older than the packer's, and Python. With CAPSTAN_TEST_GPU in the
-environment, which tests/gpu_machine/run sets, a test fails where there is no GPU; without, stand-ins do its work.
+`run` needs Linux on x86-64 with a glibc at least as new as that of the packing host, and Python. With CAPSTAN_TEST_GPU in the
+environment, which tests/gpu_machine/run sets, a test fails if there is no GPU; otherwise stand-ins are used.
 """
 import json
 import os
@@ -24,21 +24,21 @@ import open_mpi  # sets the environment of mpirun
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
-# Of glibc and the compiler: the machine has its own, not older.
+# Libraries of glibc and of the compiler: the target host has its own, at least as new.
 OF_THE_SYSTEM = re.compile(r"/(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libgcc_s|libstdc\+\+)\.so")
-# What Open MPI and UCX load by name.
+# Plugins that Open MPI and UCX load by name.
 PLUGINS = [LIBRARIES / "openmpi/lib/openmpi3", LIBRARIES / "pmix2/lib/pmix", LIBRARIES / "ucx"]
 HELP = [pathlib.Path("/usr/share/openmpi"), LIBRARIES / "pmix2/share/pmix"]
 
 
-# What no test runs, but `call`.
+# Programs that only `call` runs.
 ALSO = ["bin/plain_kge"]
 
 
 def tests_of(build):
-    """(name, seconds, arguments) of each test; programs of the build begin with "bin/", scripts with "tests/"."""
-    told = subprocess.run(["ctest", "--show-only=json-v1", "-L", "gpu"], cwd=build, check=True, capture_output=True, text=True)
-    for test in json.loads(told.stdout)["tests"]:
+    """Yields (name, seconds, arguments) of each test; programs of the build begin with "bin/", scripts with "tests/"."""
+    shown = subprocess.run(["ctest", "--show-only=json-v1", "-L", "gpu"], cwd=build, check=True, capture_output=True, text=True)
+    for test in json.loads(shown.stdout)["tests"]:
         if "command" not in test:
             sys.exit(f"programs.py: {test['name']} has not been built; run launch/setup --tests first")
         command = [word.replace(f"{build}/", "").replace(f"{ROOT}/", "") for word in test["command"]]
@@ -47,11 +47,11 @@ def tests_of(build):
 
 
 def scripts_of(script, known):
-    """`known` and `script`, with the scripts of these tests that it imports."""
+    """Returns `known` with `script` and the test scripts that it imports."""
     known.add(script)
     for name in re.findall(r"^(?:from|import) (\w+)", script.read_text(), re.MULTILINE):
-        for folder in (script.parent, ROOT / "tests/support"):
-            if (found := folder / f"{name}.py").exists() and found not in known:
+        for directory in (script.parent, ROOT / "tests/support"):
+            if (found := directory / f"{name}.py").exists() and found not in known:
                 scripts_of(found, known)
     return known
 
@@ -65,8 +65,8 @@ def programs_of(command):
 
 
 def libraries_of(file):
-    told = subprocess.run(["ldd", file], capture_output=True, text=True).stdout
-    found = re.findall(r"^\s*(\S+) => (/\S+)", told, re.MULTILINE)
+    output = subprocess.run(["ldd", file], capture_output=True, text=True).stdout
+    found = re.findall(r"^\s*(\S+) => (/\S+)", output, re.MULTILINE)
     return {(name, path) for name, path in found if not OF_THE_SYSTEM.search(path)}
 
 
@@ -85,12 +85,12 @@ def pack(build, to):
             shutil.copy(shutil.which(name), top / "usr/bin")
         (top / "usr/bin/mpirun").symlink_to("orterun")
         files = [*(build / program for program in programs), shutil.which("orterun")]
-        for folder in PLUGINS:
-            files += [path for path in folder.glob("*.so*") if not path.is_symlink()]
+        for directory in PLUGINS:
+            files += [path for path in directory.glob("*.so*") if not path.is_symlink()]
         for name, path in set().union(*(libraries_of(file) for file in files)):
             shutil.copy(path, top / "lib" / name)
-        for folder in [*PLUGINS, *HELP]:
-            shutil.copytree(folder, top / folder.relative_to("/"), ignore=shutil.ignore_patterns("*.a", "*.la"), symlinks=True)
+        for directory in [*PLUGINS, *HELP]:
+            shutil.copytree(directory, top / directory.relative_to("/"), ignore=shutil.ignore_patterns("*.a", "*.la"), symlinks=True)
         (top / "tests.json").write_text(json.dumps(tests, indent=1))
         with tarfile.open(to, "w:gz") as archive:
             archive.add(top, "programs")
@@ -110,7 +110,7 @@ def environment(top):
 
 
 def words_of(command, top):
-    """The command as it is here."""
+    """Returns the command with the paths of this host."""
     if command[0].startswith("bin/"):
         return [top / command[0], *command[1:]]
     here = {"bin": top / "bin"}
@@ -118,35 +118,35 @@ def words_of(command, top):
     return [sys.executable, *(top / "usr/bin/orterun" if str(word).endswith(("mpiexec", "mpirun")) else word for word in words)]
 
 
-def unpacked(archive, folder):
+def unpacked(archive, directory):
     with tarfile.open(archive) as packed:
-        packed.extractall(folder)
-    return pathlib.Path(folder, "programs").resolve()
+        packed.extractall(directory)
+    return pathlib.Path(directory, "programs").resolve()
 
 
-def call(archive, folder, *command):
-    top = unpacked(archive, folder)
+def call(archive, directory, *command):
+    top = unpacked(archive, directory)
     return subprocess.run(command, cwd=top, env=environment(top)).returncode
 
 
-def run(archive, folder, out=None):
-    top = unpacked(archive, folder)
+def run(archive, directory, out=None):
+    top = unpacked(archive, directory)
     failed = []
     tests = json.loads((top / "tests.json").read_text())
     for name, seconds, command in tests:
-        log = pathlib.Path(out or folder, f"{name}.log")
+        log = pathlib.Path(out or directory, f"{name}.log")
         with open(log, "wb") as text:
             try:
-                code = subprocess.run([str(word) for word in words_of(command, top)], cwd=folder, env=environment(top),
+                code = subprocess.run([str(word) for word in words_of(command, top)], cwd=directory, env=environment(top),
                                       stdout=text, stderr=subprocess.STDOUT, timeout=3 * seconds).returncode
             except subprocess.TimeoutExpired:
                 code = f"none after {3 * seconds:.0f} s"
-        said = log.read_text(errors="replace")
-        skipped = len(re.findall(r"^\[  SKIPPED \] \w", said, re.MULTILINE))
+        output = log.read_text(errors="replace")
+        skipped = len(re.findall(r"^\[  SKIPPED \] \w", output, re.MULTILINE))
         print(f"{name}: {'passed' if code == 0 else f'exit code {code}'}{f', {skipped} skipped' if skipped else ''}", flush=True)
         if code != 0:
             failed.append(name)
-            print(said[-3000:])
+            print(output[-3000:])
     print(f"{len(tests) - len(failed)} of {len(tests)} passed")
     return 1 if failed or not tests else 0
 

@@ -141,13 +141,13 @@ TEST_F(CollectedPushTest, LaunchesEntriesTogether) {
   const auto gpu = std::make_shared<ShardGpu>(0, false);
   DeviceTable table(gpu, one_shard<float>(1, {1000, kWidth}, optimizers::SGD{}));
   const auto given_by = [&](const std::vector<std::vector<std::byte>>& entries) {
-    const std::uint64_t before = gpu->stream().stand_in()->given();
+    const std::uint64_t before = gpu->stream().stand_in()->enqueued();
     for (const auto& entry : entries) {
       protocol::PushHeader header;
       std::memcpy(&header, entry.data(), sizeof header);
       table.apply(header, {}, entry.data() + sizeof header, {1, 0.01});
     }
-    return gpu->stream().stand_in()->given() - before;
+    return gpu->stream().stand_in()->enqueued() - before;
   };
   const std::uint64_t whole = given_by(entries_of(1, {}, 1000, 1000, 1));
   EXPECT_EQ(given_by(entries_of(1, {}, 1000, 10, 1)), whole);

@@ -474,7 +474,7 @@ TEST_F(DeviceShardTest, ThrowIfFailedReportsAnyGpuFailure) {
   EXPECT_NO_THROW(gpu.store().device()->throw_if_failed());
   apply_entry(gpu.store(), push_entry<float>(1, 0, {0}, 0, 1, {1}));
   const auto shard = std::dynamic_pointer_cast<const DeviceShard>(gpu.store().view(1, 0).shard);
-  shard->table().gpu().stream().stand_in()->put([] { throw Error(Code::internal, "no kernel"); });
+  shard->table().gpu().stream().stand_in()->enqueue([] { throw Error(Code::internal, "no kernel"); });
   EXPECT_THROW(gpu.store().settle(), Error);
   EXPECT_TRUE(gpu.store().unsettled()) << "the push must not count as applied";
   EXPECT_THAT(refusal([&] { gpu.store().device()->throw_if_failed(); }, Code::internal),

@@ -12,7 +12,7 @@ namespace capstan::ps {
 ShardGpu::ShardGpu(int number, bool deterministic)
     : stream_(number),
       first_bad_(number, sizeof(std::uint32_t)),
-      updates_(std::make_shared<gpu::UpdateRoom>(deterministic)),
+      updates_(std::make_shared<gpu::UpdateScratch>(deterministic)),
       sent_{gpu::Event(number), gpu::Event(number)} {
   const std::uint32_t none = ~std::uint32_t{0};
   gpu::copy(stream_, first_bad_.data(), &none, sizeof none);

@@ -38,7 +38,7 @@ class ShardGpu {
   /// row numbers beforehand.
   std::uint32_t* first_bad() const noexcept { return reinterpret_cast<std::uint32_t*>(first_bad_.data()); }
   /// Returns the scratch memory shared by the updates of all shards.
-  const std::shared_ptr<gpu::UpdateRoom>& updates() const noexcept { return updates_; }
+  const std::shared_ptr<gpu::UpdateScratch>& updates() const noexcept { return updates_; }
 
   /// Memory for one transfer, at the same offset in both buffers.
   struct Staging {
@@ -70,7 +70,7 @@ class ShardGpu {
   gpu::Stream stream_;
   std::function<void()> launch_;  // empty: no work is being collected
   gpu::Memory first_bad_;
-  std::shared_ptr<gpu::UpdateRoom> updates_;
+  std::shared_ptr<gpu::UpdateScratch> updates_;
   gpu::PinnedMemory host_;
   gpu::Memory device_;
   std::uint64_t half_bytes_ = 0;

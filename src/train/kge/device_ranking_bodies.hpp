@@ -56,7 +56,7 @@ struct SquareBody {
   struct Shared {
     gpu::Reduction<double, kThreads> reduction;
   };
-  struct Mine {
+  struct ThreadState {
     double sum;
   };
   RankMemory memory;
@@ -64,16 +64,16 @@ struct SquareBody {
   template <class B>
   CAPSTAN_BOTH void operator()(const B& block, std::uint32_t entity) const {
     const float* const row = memory.entities + std::uint64_t{entity} * memory.dim;
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      mine.sum = 0;
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
+      state.sum = 0;
       for (std::uint32_t i = thread; i < memory.dim; i += kThreads) {
-        mine.sum += static_cast<double>(row[i]) * static_cast<double>(row[i]);
+        state.sum += static_cast<double>(row[i]) * static_cast<double>(row[i]);
       }
     });
-    gpu::Reduction<double, kThreads>::run<gpu::Sum, Mine, Shared>(block, &Mine::sum);
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
+    gpu::Reduction<double, kThreads>::run<gpu::Sum, ThreadState, Shared>(block, &ThreadState::sum);
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
       if (thread != 0) return;
-      const auto square = static_cast<float>(mine.sum);
+      const auto square = static_cast<float>(state.sum);
       memory.squares[entity] = square;
       if (square >= 0) gpu::atomic_max(memory.largest_square, std::bit_cast<std::uint32_t>(square));
     });
@@ -183,7 +183,7 @@ struct CountBody {
   struct Shared {
     Counts reduction;
   };
-  struct Mine {
+  struct ThreadState {
     std::uint32_t better, equal;
   };
   RankMemory memory;
@@ -192,36 +192,37 @@ struct CountBody {
   template <class B>
   CAPSTAN_BOTH void operator()(const B& block, std::uint32_t number) const {
     const std::uint32_t query = first_query + number;
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
       const Threshold threshold = memory.thresholds[query];
-      mine = {0, 0};
+      state = {0, 0};
       for (std::uint32_t j = thread; j < columns; j += kThreads) {
         float score = memory.scores[std::uint64_t{number} * columns + j];
         if (score == kMaskedScore) continue;
         if (kModel == ModelKind::transe) score = 2 * score - memory.squares[first_entity + j];
         if (!(score <= threshold.high)) {
-          ++mine.better;
+          ++state.better;
         } else if (score >= threshold.low) {
-          decide(mine, query, first_entity + j, threshold.answer);
+          decide(state, query, first_entity + j, threshold.answer);
         }
       }
     });
-    Counts::template run<gpu::Sum, Mine, Shared>(block, &Mine::better);
-    Counts::template run<gpu::Sum, Mine, Shared>(block, &Mine::equal);
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
+    Counts::template run<gpu::Sum, ThreadState, Shared>(block, &ThreadState::better);
+    Counts::template run<gpu::Sum, ThreadState, Shared>(block, &ThreadState::equal);
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
       if (thread != 0) return;
-      memory.counts[query].better += mine.better;
-      memory.counts[query].equal += mine.equal;
+      memory.counts[query].better += state.better;
+      memory.counts[query].equal += state.equal;
     });
   }
 
  private:
-  CAPSTAN_BOTH void decide(Mine& mine, std::uint32_t query, std::uint32_t entity, double answer) const {
+  CAPSTAN_BOTH void decide(ThreadState& state, std::uint32_t query, std::uint32_t entity,
+                           double answer) const {
     const double score =
         exact_score<kModel>(memory.queries + std::uint64_t{query} * memory.dim,
                             memory.entities + std::uint64_t{entity} * memory.dim, memory.dim);
-    mine.better += score > answer ? 1 : 0;
-    mine.equal += score == answer ? 1 : 0;
+    state.better += score > answer ? 1 : 0;
+    state.equal += score == answer ? 1 : 0;
   }
 };
 

@@ -30,7 +30,7 @@ struct SoftmaxBody {
   struct Shared {
     Reduction<float, kThreads> reduction;
   };
-  struct Mine {
+  struct ThreadState {
     float positive;   // the answer's score or distance
     float max_logit;  // over the candidates
     float sum;        // of the exponentials of the negatives
@@ -48,37 +48,37 @@ struct SoftmaxBody {
     float* const scores = memory.scores + std::uint64_t{number} * count;
     using Floats = Reduction<float, kThreads>;
 
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      mine.positive = positive_part(thread, query, memory.entity_of_use(answer_use));
-      mine.max_logit = compute_logits(thread, scores, memory.lists.entity_positions[answer_use]);
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
+      state.positive = positive_part(thread, query, memory.entity_of_use(answer_use));
+      state.max_logit = compute_logits(thread, scores, memory.lists.entity_positions[answer_use]);
     });
-    Floats::template run<Sum, Mine, Shared>(block, &Mine::positive);
-    Floats::template run<Larger, Mine, Shared>(block, &Mine::max_logit);
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      if constexpr (kIsDistance) mine.positive = Larger::of(std::sqrt(mine.positive), kSmallest);
-      mine.max_logit = Larger::of(logit(mine.positive), mine.max_logit + correction);
-      mine.sum = 0;
+    Floats::template run<Sum, ThreadState, Shared>(block, &ThreadState::positive);
+    Floats::template run<Larger, ThreadState, Shared>(block, &ThreadState::max_logit);
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
+      if constexpr (kIsDistance) state.positive = Larger::of(std::sqrt(state.positive), kSmallest);
+      state.max_logit = Larger::of(logit(state.positive), state.max_logit + correction);
+      state.sum = 0;
       for (std::uint32_t j = thread; j < count; j += kThreads) {
         const float score = scores[j];
         const float weight =
-            std::exp(score * (kIsDistance ? kTransETemperature : 1.0F) + correction - mine.max_logit);
+            std::exp(score * (kIsDistance ? kTransETemperature : 1.0F) + correction - state.max_logit);
         scores[j] = kIsDistance ? weight / score : weight;  // the score is the negative distance
-        mine.sum += weight;
+        state.sum += weight;
       }
     });
-    Floats::template run<Sum, Mine, Shared>(block, &Mine::sum);
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      const float total = mine.sum + std::exp(logit(mine.positive) - mine.max_logit);
+    Floats::template run<Sum, ThreadState, Shared>(block, &ThreadState::sum);
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
+      const float total = state.sum + std::exp(logit(state.positive) - state.max_logit);
       const float factor = kIsDistance ? -kTransETemperature / total : 1 / total;
-      mine.weights = 0;
+      state.weights = 0;
       for (std::uint32_t j = thread; j < count; j += kThreads) {
         scores[j] *= factor;
-        mine.weights += scores[j];
+        state.weights += scores[j];
       }
     });
-    if constexpr (kIsDistance) Floats::template run<Sum, Mine, Shared>(block, &Mine::weights);
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      if (thread == 0) finish(query, mine);
+    if constexpr (kIsDistance) Floats::template run<Sum, ThreadState, Shared>(block, &ThreadState::weights);
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
+      if (thread == 0) finish(query, state);
     });
   }
 
@@ -110,13 +110,13 @@ struct SoftmaxBody {
     }
     return max_logit;
   }
-  CAPSTAN_BOTH void finish(std::uint32_t query, const Mine& mine) const {
-    const float total = mine.sum + std::exp(logit(mine.positive) - mine.max_logit);
-    const float share = mine.sum / total;  // of the negatives
-    const float weight = kIsDistance ? -share * kTransETemperature / mine.positive : -share;
-    memory.losses[query] = std::log(total) + mine.max_logit - logit(mine.positive);
+  CAPSTAN_BOTH void finish(std::uint32_t query, const ThreadState& state) const {
+    const float total = state.sum + std::exp(logit(state.positive) - state.max_logit);
+    const float share = state.sum / total;  // of the negatives
+    const float weight = kIsDistance ? -share * kTransETemperature / state.positive : -share;
+    memory.losses[query] = std::log(total) + state.max_logit - logit(state.positive);
     memory.positive_weights[query] = weight;
-    if constexpr (kIsDistance) memory.weight_sums[query] = mine.weights + weight;
+    if constexpr (kIsDistance) memory.weight_sums[query] = state.weights + weight;
   }
 };
 

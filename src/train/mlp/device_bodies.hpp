@@ -135,7 +135,7 @@ struct SlopesBody {
   struct Shared {
     Floats reduction;
   };
-  struct Mine {
+  struct ThreadState {
     float max_logit, total;
   };
 
@@ -150,26 +150,26 @@ struct SlopesBody {
   CAPSTAN_BOTH void operator()(const B& block, std::uint32_t example) const {
     const std::uint64_t row = std::uint64_t{example} * classes;
     const std::uint32_t label = labels[example];
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      mine.max_logit = logits.sum(row);
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
+      state.max_logit = logits.sum(row);
       for (std::uint32_t c = thread; c < classes; c += kThreads) {
         slopes[row + c] = logits.sum(row + c);
-        mine.max_logit = gpu::Larger::of(mine.max_logit, slopes[row + c]);
+        state.max_logit = gpu::Larger::of(state.max_logit, slopes[row + c]);
       }
     });
-    Floats::template run<gpu::Larger, Mine, Shared>(block, &Mine::max_logit);
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
-      mine.total = 0;
+    Floats::template run<gpu::Larger, ThreadState, Shared>(block, &ThreadState::max_logit);
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
+      state.total = 0;
       for (std::uint32_t c = thread; c < classes; c += kThreads) {
-        mine.total += std::exp(slopes[row + c] - mine.max_logit);
+        state.total += std::exp(slopes[row + c] - state.max_logit);
       }
     });
-    Floats::template run<gpu::Sum, Mine, Shared>(block, &Mine::total);
-    block.each([&](std::uint32_t thread, Mine& mine, Shared&) {
+    Floats::template run<gpu::Sum, ThreadState, Shared>(block, &ThreadState::total);
+    block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
       for (std::uint32_t c = thread; c < classes; c += kThreads) {
         const float logit = slopes[row + c];
-        if (c == label) losses[example] = std::log(mine.total) + mine.max_logit - logit;
-        const float probability = std::exp(logit - mine.max_logit) / mine.total;
+        if (c == label) losses[example] = std::log(state.total) + state.max_logit - logit;
+        const float probability = std::exp(logit - state.max_logit) / state.total;
         slopes[row + c] = scale * (c == label ? probability - 1 : probability);
       }
     });
