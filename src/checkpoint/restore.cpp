@@ -88,7 +88,7 @@ protocol::RestorePlan planned(strategy::Strategy& strategy, const io::Checkpoint
       checkpoint::add_to_plan(plan, variable->descriptor, there);
   }
   // Those of variables that are yet to be made as well: then it is too late to take the checkpoint before.
-  for (const io::VariableInfo& variable : reader.variables()) plan.check_whole(variable.name);
+  for (const io::VariableInfo& variable : reader.variables()) plan.check_complete(variable.name);
   checkpoint::check_on_ps(strategy, plan);
   return plan;
 }

@@ -1,5 +1,4 @@
-// communicator.cpp -- MPI's calls between ranks that may not all be there: none of them waits for another
-// rank.
+// communicator.cpp -- MPI calls that never block on another rank, which may be missing.
 #include "mpi/communicator.hpp"
 
 #include <algorithm>
@@ -25,7 +24,7 @@ void start() {
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
 
-void end() noexcept { (void)MPI_Finalize(); }  // nothing depends on it any more
+void end() noexcept { (void)MPI_Finalize(); }  // an error has no consequences any longer
 
 std::shared_ptr<const Communicator> share(MPI_Comm communicator) {
   return std::make_shared<const Communicator>(
@@ -47,10 +46,10 @@ int Communicator::size() const {
 }
 
 std::optional<Message> Communicator::take(int tag, std::optional<int> from) const {
-  int there = 0;
+  int found = 0;
   MPI_Status status;
-  check(MPI_Iprobe(from.value_or(MPI_ANY_SOURCE), tag, handle_->communicator, &there, &status), "MPI_Iprobe");
-  if (there == 0) return std::nullopt;
+  check(MPI_Iprobe(from.value_or(MPI_ANY_SOURCE), tag, handle_->communicator, &found, &status), "MPI_Iprobe");
+  if (found == 0) return std::nullopt;
   int size = 0;
   check(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
   Message message{status.MPI_SOURCE, Bytes(static_cast<std::size_t>(size))};
@@ -61,7 +60,7 @@ std::optional<Message> Communicator::take(int tag, std::optional<int> from) cons
 }
 
 void Communicator::broadcast(std::span<std::byte> bytes) const {
-  constexpr std::size_t kBlock = 1 << 30;  // MPI counts in an int
+  constexpr std::size_t kBlock = 1 << 30;  // MPI counts are int
   for (std::size_t at = 0; at < bytes.size(); at += kBlock) {
     const auto block = static_cast<int>(std::min(kBlock, bytes.size() - at));
     check(MPI_Bcast(bytes.data() + at, block, MPI_BYTE, 0, handle_->communicator), "MPI_Bcast");

@@ -1,7 +1,7 @@
-// communicator.hpp -- ranks that MPI has started, and what they say to each other until they meet by UCX.
+// communicator.hpp -- communicators of ranks that MPI has started, until they are connected by UCX.
 //
-// src/mpi is the one layer that includes <mpi.h>, and its headers do not: what is compiled with one MPI and
-// not with another is in here. Functions throw Error(internal) with MPI's own words. One thread at a time.
+// Only src/mpi includes <mpi.h>, and only in its sources, so that other code does not depend on the MPI
+// implementation. Functions throw Error(internal) with MPI's error text. Used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace capstan::mpi {
 
 using Bytes = std::vector<std::byte>;
 
-/// MPI_Init. What fails on the world's communicator is an Error from then on, and does not end the process.
+/// Calls MPI_Init. Errors on MPI_COMM_WORLD then throw instead of ending the process.
 void start();
-/// MPI_Finalize, which waits for all other ranks.
+/// Calls MPI_Finalize, which waits for all other ranks.
 void end() noexcept;
 
 struct Message {
@@ -25,19 +25,20 @@ struct Message {
   Bytes bytes;
 };
 
-/// Ranks that can talk to each other. A copy of the object is the same communicator.
+/// A group of ranks. Copies refer to the same communicator.
 class Communicator {
  public:
   struct Handle;
   explicit Communicator(std::shared_ptr<const Handle> handle) : handle_(std::move(handle)) {}
-  /// All ranks of the job. REQUIRES: MPI is started.
+  /// All ranks of the job. REQUIRES: start() was called.
   static Communicator world();
 
   int rank() const;
   int size() const;
-  /// A message with this tag that has come, from this rank or from any; nothing when there is none.
+  /// Receives an available message with this tag, from rank `from` or from any rank; nullopt if there is
+  /// none.
   std::optional<Message> take(int tag, std::optional<int> from = std::nullopt) const;
-  /// Rank 0's bytes on every rank. Collective, and of the same size everywhere.
+  /// Broadcasts rank 0's bytes. Collective; the size must be equal on all ranks.
   void broadcast(std::span<std::byte> bytes) const;
 
   const Handle& handle() const noexcept { return *handle_; }
@@ -46,8 +47,8 @@ class Communicator {
   std::shared_ptr<const Handle> handle_;
 };
 
-/// A communicator of the same ranks on which any tag is free, on its way: it is there when all of them have
-/// asked for one. What MPI may still write to when this object goes stays.
+/// A non-blocking duplication of a communicator, with its own tags. It completes once all ranks have
+/// started it. If it is incomplete on destruction, its memory is leaked, because MPI may still write to it.
 class Duplicate {
  public:
   explicit Duplicate(const Communicator& original);
@@ -55,10 +56,10 @@ class Duplicate {
   Duplicate(const Duplicate&) = delete;
   Duplicate& operator=(const Duplicate&) = delete;
 
-  bool done();
-  /// REQUIRES: done.
+  /// Polls; returns true once the duplication is complete.
+  /// REQUIRES: done() has returned true.
   Communicator communicator() const;
-  /// Frees it, with all ranks together. REQUIRES: done.
+  /// Frees the communicator; collective. REQUIRES: done() has returned true.
   void free() noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// gather.cpp -- two non-blocking collective calls: how much each rank has, and then that.
+// gather.cpp -- two non-blocking collectives: the lengths first, then the bytes.
 #include "mpi/gather.hpp"
 
 #include <numeric>
@@ -9,9 +9,9 @@ namespace capstan::mpi {
 
 struct Gather::Call {
   Communicator communicator;
-  bool everywhere;
-  bool here;  // the parts come to this rank
-  Bytes mine;
+  bool to_all;
+  bool receives;  // whether this rank receives the parts
+  Bytes own;
   int length;
   std::vector<int> lengths{};
   std::vector<int> offsets{};
@@ -21,9 +21,9 @@ struct Gather::Call {
   bool done = false;
 };
 
-Gather::Gather(const Communicator& communicator, std::span<const std::byte> mine, bool everywhere)
-    : call_(new Call{communicator, everywhere, everywhere || communicator.rank() == 0,
-                     Bytes(mine.begin(), mine.end()), static_cast<int>(mine.size())}) {
+Gather::Gather(const Communicator& communicator, std::span<const std::byte> own, bool to_all)
+    : call_(new Call{communicator, to_all, to_all || communicator.rank() == 0, Bytes(own.begin(), own.end()),
+                     static_cast<int>(own.size())}) {
   Call& call = *call_;
   call.lengths.resize(static_cast<std::size_t>(communicator.size()));
   check(MPI_Iallgather(&call.length, 1, MPI_INT, call.lengths.data(), 1, MPI_INT,
@@ -51,14 +51,14 @@ void Gather::send() {
   call.sent = true;
   call.offsets.resize(call.lengths.size());
   std::exclusive_scan(call.lengths.begin(), call.lengths.end(), call.offsets.begin(), 0);
-  if (call.here) call.all.resize(static_cast<std::size_t>(call.offsets.back() + call.lengths.back()));
+  if (call.receives) call.all.resize(static_cast<std::size_t>(call.offsets.back() + call.lengths.back()));
   MPI_Comm communicator = call.communicator.handle().communicator;
-  if (call.everywhere) {
-    check(MPI_Iallgatherv(call.mine.data(), call.length, MPI_BYTE, call.all.data(), call.lengths.data(),
+  if (call.to_all) {
+    check(MPI_Iallgatherv(call.own.data(), call.length, MPI_BYTE, call.all.data(), call.lengths.data(),
                           call.offsets.data(), MPI_BYTE, communicator, &call.request),
           "MPI_Iallgatherv");
   } else {
-    check(MPI_Igatherv(call.mine.data(), call.length, MPI_BYTE, call.all.data(), call.lengths.data(),
+    check(MPI_Igatherv(call.own.data(), call.length, MPI_BYTE, call.all.data(), call.lengths.data(),
                        call.offsets.data(), MPI_BYTE, 0, communicator, &call.request),
           "MPI_Igatherv");
   }
@@ -66,7 +66,7 @@ void Gather::send() {
 
 std::vector<Bytes> Gather::parts() const {
   std::vector<Bytes> parts;
-  for (std::size_t rank = 0; call_->here && rank < call_->lengths.size(); ++rank) {
+  for (std::size_t rank = 0; call_->receives && rank < call_->lengths.size(); ++rank) {
     const auto begin = call_->all.begin() + call_->offsets[rank];
     parts.emplace_back(begin, begin + call_->lengths[rank]);
   }

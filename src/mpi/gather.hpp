@@ -1,4 +1,4 @@
-// gather.hpp -- what every rank has to say, without waiting for those that do not say it.
+// gather.hpp -- a non-blocking gather, which does not wait for missing ranks.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,19 @@
 
 namespace capstan::mpi {
 
-/// Every rank's bytes, on their way to rank 0 or to all. Collective: every rank makes the same ones in the
-/// same order. What MPI may still read or write when this object goes stays.
+/// Gathers bytes of every rank at rank 0 or at all ranks. Collective: all ranks create the same gathers in
+/// the same order. If it is incomplete on destruction, its memory is leaked, because MPI may still access
+/// it.
 class Gather {
  public:
-  Gather(const Communicator& communicator, std::span<const std::byte> mine, bool everywhere);
+  Gather(const Communicator& communicator, std::span<const std::byte> own, bool to_all);
   ~Gather();
   Gather(const Gather&) = delete;
   Gather& operator=(const Gather&) = delete;
 
-  /// Goes on only while it is asked.
+  /// Polls; returns true once the gather is complete. The gather makes progress only during this call.
   bool done();
-  /// By rank; nothing on ranks other than 0, unless it goes everywhere. REQUIRES: done.
+  /// The parts, by rank; empty on ranks that do not receive them. REQUIRES: done() has returned true.
   std::vector<Bytes> parts() const;
 
  private:

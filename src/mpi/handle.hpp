@@ -1,4 +1,4 @@
-// handle.hpp -- for the sources of this layer: MPI's types, and its errors as Error.
+// handle.hpp -- MPI types and error handling for the sources of this layer.
 #pragma once
 
 #include <mpi.h>
@@ -11,7 +11,7 @@ struct Communicator::Handle {
   MPI_Comm communicator = MPI_COMM_NULL;
 };
 
-/// Throws Error(internal), unless `status` is MPI_SUCCESS.
+/// Throws Error(internal) unless `status` is MPI_SUCCESS.
 void check(int status, const char* call);
 
 }  // namespace capstan::mpi

@@ -1,4 +1,4 @@
-// outbox.cpp -- sends that are looked at until they are done.
+// outbox.cpp -- polls non-blocking sends until they are done.
 #include "mpi/outbox.hpp"
 
 #include <list>
@@ -11,27 +11,27 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kLastWordsArrive{2};
-/// Between two looks. MPI's own waits would keep a core busy, and there may be more ranks than cores.
-constexpr std::chrono::milliseconds kBetweenLooks{1};
+constexpr std::chrono::seconds kDeliveryTimeout{2};
+/// MPI's own waits would spin, and there may be more ranks than cores.
+constexpr std::chrono::milliseconds kPollInterval{1};
 
 }  // namespace
 
 struct Outbox::Sent {
   Communicator communicator;
-  std::list<Bytes> kept;
+  std::list<Bytes> buffers;
   std::vector<MPI_Request> requests;
 };
 
 Outbox::Outbox(const Communicator& communicator) : sent_(new Sent{communicator, {}, {}}) {}
 
 Outbox::~Outbox() {
-  if (!wait(Clock::now() + kLastWordsArrive)) (void)sent_.release();
+  if (!wait(Clock::now() + kDeliveryTimeout)) (void)sent_.release();
 }
 
 void Outbox::send(int to, int tag, Bytes bytes) {
-  const Bytes& kept = sent_->kept.emplace_back(std::move(bytes));
-  check(MPI_Isend(kept.data(), static_cast<int>(kept.size()), MPI_BYTE, to, tag,
+  const Bytes& buffer = sent_->buffers.emplace_back(std::move(bytes));
+  check(MPI_Isend(buffer.data(), static_cast<int>(buffer.size()), MPI_BYTE, to, tag,
                   sent_->communicator.handle().communicator, &sent_->requests.emplace_back()),
         "MPI_Isend");
 }
@@ -46,7 +46,7 @@ bool Outbox::wait(Clock::time_point deadline) {
     }
     if (done != 0) return true;
     if (Clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 

@@ -1,4 +1,4 @@
-// outbox.hpp -- messages to other ranks, which may never be received.
+// outbox.hpp -- non-blocking sends to ranks that may never receive them.
 #pragma once
 
 #include <chrono>
@@ -8,18 +8,18 @@
 
 namespace capstan::mpi {
 
-/// Messages that have been sent and may not have been received.
+/// Sent messages, and their buffers until they are received. Used by one thread at a time.
 class Outbox {
  public:
   explicit Outbox(const Communicator& communicator);
-  /// Gives last words two seconds to arrive. What nobody has received by then stays, since MPI may still read
-  /// it.
+  /// Waits up to two seconds for delivery. Leaks the buffers of undelivered messages, since MPI may still
+  /// read them.
   ~Outbox();
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
 
   void send(int to, int tag, Bytes bytes);
-  /// Whether all have been received by then.
+  /// Blocks until all messages have been received; returns false if the deadline passes first.
   bool wait(std::chrono::steady_clock::time_point deadline);
 
  private:

@@ -1,4 +1,4 @@
-// version.cpp -- the header's macros beside the library's answer.
+// version.cpp -- the MPI versions of the header and of the library.
 #include "mpi/version.hpp"
 
 #include <fmt/format.h>

@@ -1,16 +1,16 @@
-// version.hpp -- which MPI this is.
+// version.hpp -- the versions of the MPI implementation at build time and at run time.
 #pragma once
 
 #include <string>
 
 namespace capstan::mpi {
 
-/// Of the <mpi.h> that this was compiled with: "Open MPI 4.1.4", "MPICH 4.0.2", or "MPI 3.1" where it is
-/// another.
+/// Version of <mpi.h> at build time: "Open MPI 4.1.4", "MPICH 4.0.2", or "MPI 3.1" for another
+/// implementation.
 std::string header_version();
 
-/// The text of MPI_Get_library_version, which some MPIs make a page long: of the library that was found at
-/// run time, which need not be the one at build time. "unknown" where it does not say.
+/// Text of MPI_Get_library_version, which may be a page long. It describes the library found at run time,
+/// which may differ from the one at build time. "unknown" if the call fails.
 std::string library_version();
 
 }  // namespace capstan::mpi

@@ -10,7 +10,7 @@
 namespace capstan::protocol {
 namespace {
 
-/// Integers are updated in their own arithmetic, without slots.
+/// Integer variables are updated in integer arithmetic, without slots.
 void check_for_integers(const std::string& name, DType dtype, const Optimizer& o) {
   // The largest double below 2^63 is 2^63 - 1024.
   const double most = dtype == DType::int32 ? 0x1p31 - 1 : 0x1p63 - 1024;
@@ -20,11 +20,11 @@ void check_for_integers(const std::string& name, DType dtype, const Optimizer& o
   }
   throw Error(
       Code::invalid_argument,
-      fmt::format("variable \"{}\" is {} and cannot use {}: integers take SGD with a whole learning rate",
+      fmt::format("variable \"{}\" is {} and cannot use {}; integers need SGD with an integer learning rate",
                   name, to_string(dtype), describe(o)));
 }
 
-/// What a schedule needs whichever optimizer and dtype use its rates.
+/// Checks the requirements of a schedule that do not depend on the optimizer and the dtype.
 void check_schedule(const std::string& name, const Schedule& s) {
   const auto refuse = [&](std::string_view parameter, const auto& value, std::string_view range) {
     throw Error(Code::invalid_argument,
@@ -43,7 +43,7 @@ void check_schedule(const std::string& name, const Schedule& s) {
     }
     for (std::size_t i = 0; i < s.boundaries.size(); ++i) {
       expect("a boundary", s.boundaries[i], i == 0 || s.boundaries[i] > s.boundaries[i - 1],
-             "a finite number above the one before");
+             "a finite number above the previous boundary");
     }
     return;
   }
@@ -54,7 +54,7 @@ void check_schedule(const std::string& name, const Schedule& s) {
   expect("warmup_steps", s.warmup_steps, s.warmup_steps >= 0, "a number of 0 or more");
 }
 
-/// Rates between which all rates of the schedule lie, besides its first one.
+/// Bounds of the rates of the schedule, in addition to its initial rate.
 std::vector<double> further_rates(const Optimizer& o) {
   const Schedule& s = o.schedule;
   switch (s.kind) {
@@ -64,11 +64,11 @@ std::vector<double> further_rates(const Optimizer& o) {
       if (s.warmup_target) return {*s.warmup_target, *s.warmup_target * s.end};
       return {o.learning_rate * s.end};
     case ScheduleKind::exponential_decay:
-      return {s.decay_rate < 1 ? 0 : o.learning_rate};  // in the arithmetic of the rule, soon
+      return {s.decay_rate < 1 ? 0 : o.learning_rate};  // the rate soon underflows to 0
     case ScheduleKind::piecewise_constant_decay:
       return s.values;
     default:
-      return {};  // never further from 0, unless decay_rate is above 1
+      return {};  // these rates never grow
   }
 }
 
@@ -76,7 +76,7 @@ std::vector<double> further_rates(const Optimizer& o) {
 
 void check_optimizer(const std::string& name, DType dtype, const Optimizer& o) {
   if (dtype == DType::int32 || dtype == DType::int64) return check_for_integers(name, dtype, o);
-  // Rules are applied in the dtype of the slots, where a larger number is infinite.
+  // Rules are computed in the dtype of the slots, in which larger numbers are infinite.
   const DType computed = slot_dtype(dtype);
   const bool is_double = computed == DType::float64;
   const double most = is_double ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
@@ -129,7 +129,7 @@ void check_optimizer(const std::string& name, DType dtype, const Optimizer& o) {
       decay("beta2", o.beta2);
       return not_negative("epsilon", o.epsilon);
     case OptimizerKind::ftrl:
-      rates([&](std::string_view parameter, double rate) {  // it is divided by
+      rates([&](std::string_view parameter, double rate) {  // FTRL divides by the rate
         expect(parameter, rate, rate >= least_normal, "a number above 0");
       });
       expect("learning_rate_power", o.learning_rate_power, o.learning_rate_power <= 0,
@@ -141,7 +141,7 @@ void check_optimizer(const std::string& name, DType dtype, const Optimizer& o) {
       return not_negative("beta", o.beta);
   }
   throw Error(Code::invalid_argument,
-              fmt::format("variable \"{}\": its optimizer is of kind {}, expected 1 to {} (OptimizerKind)",
+              fmt::format("variable \"{}\": found an optimizer of kind {}, expected 1 to {} (OptimizerKind)",
                           name, static_cast<int>(o.kind), static_cast<int>(OptimizerKind::ftrl)));
 }
 

@@ -1,4 +1,4 @@
-// descriptor.cpp -- optimizers in words.
+// descriptor.cpp -- checks and descriptions of variables and their optimizers.
 #include "protocol/descriptor.hpp"
 
 #include <fmt/format.h>
@@ -43,22 +43,23 @@ DType slot_dtype(DType dtype) noexcept {
 
 void check_bytes(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape,
                  OptimizerKind optimizer) {
-  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  // Of one element, with its part of each slot.
+  constexpr auto kMaxBytes = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  // Bytes of one element, including its slots.
   std::uint64_t bytes = size_of(dtype) + slots_of(optimizer).size() * size_of(slot_dtype(dtype));
   bool fits = true;
   const bool is_empty = std::find(shape.begin(), shape.end(), 0U) != shape.end();
   for (const std::uint64_t size : shape) {
     fits = fits &&
            !__builtin_mul_overflow(bytes, is_empty ? std::max<std::uint64_t>(size, 1) : size, &bytes) &&
-           bytes <= kMost;
+           bytes <= kMaxBytes;
   }
   if (fits) return;
-  throw Error(Code::invalid_argument,
-              fmt::format("variable \"{}\" of shape ({}), {}, has {} bytes an element with the optimizer's "
-                          "slots, expected less than 2^63 bytes in all; give it a smaller shape",
-                          name, fmt::join(shape, ", "), to_string(dtype),
-                          size_of(dtype) + slots_of(optimizer).size() * size_of(slot_dtype(dtype))));
+  throw Error(
+      Code::invalid_argument,
+      fmt::format("variable \"{}\" of shape ({}), {}: found {} bytes per element, including optimizer "
+                  "slots, expected less than 2^63 bytes in total; use a smaller shape",
+                  name, fmt::join(shape, ", "), to_string(dtype),
+                  size_of(dtype) + slots_of(optimizer).size() * size_of(slot_dtype(dtype))));
 }
 
 void check_shard_rows(const std::string& name, std::uint64_t shard, std::uint64_t rows,
@@ -66,21 +67,21 @@ void check_shard_rows(const std::string& name, std::uint64_t shard, std::uint64_
   if (rows <= kMostShardRows) return;
   throw Error(Code::invalid_argument,
               fmt::format("variable \"{}\": shard {} has {} of {} rows, expected at most {}; set a "
-                          "variable_partitioner that makes {} shards or more",
+                          "variable_partitioner that creates at least {} shards",
                           name, shard, rows, all_rows, kMostShardRows,
                           (all_rows + kMostShardRows - 1) / kMostShardRows));
 }
 
 namespace {
 
-/// The numbers of an initializer, whatever the shape.
+/// Checks the parameters of an initializer, except its requirements on the shape.
 void check_numbers(const std::string& name, DType dtype, const Initializer& init) {
   const auto refuse = [&](const std::string& reason) {
     throw Error(Code::invalid_argument,
-                fmt::format("variable \"{}\" is {}; {}", name, to_string(dtype), reason));
+                fmt::format("variable \"{}\", {}: {}", name, to_string(dtype), reason));
   };
-  const bool whole = dtype == DType::int32 || dtype == DType::int64;
-  // The largest number of the dtype: what is above it would be infinite.
+  const bool is_integer = dtype == DType::int32 || dtype == DType::int64;
+  // Largest number of the dtype.
   const double most_real = dtype == DType::float64   ? std::numeric_limits<double>::max()
                            : dtype == DType::float16 ? 65504
                                                      : std::numeric_limits<float>::max();
@@ -90,36 +91,37 @@ void check_numbers(const std::string& name, DType dtype, const Initializer& init
   const double most = dtype == DType::int32 ? 0x1p31 - 1 : 0x1p63 - 1024;
   switch (init.kind) {
     case InitializerKind::constant:
-      if (whole && !(init.a >= least && init.a <= most && init.a == std::floor(init.a))) {
-        refuse(fmt::format("constant({}) is no whole number from {} to {}", init.a, least, most));
+      if (is_integer && !(init.a >= least && init.a <= most && init.a == std::floor(init.a))) {
+        refuse(fmt::format("found constant({}), expected an integer from {} to {}", init.a, least, most));
       }
       return;
     case InitializerKind::uniform:
       if (!(init.a <= init.b) || !std::isfinite(init.b - init.a) ||
-          (!whole && !(is_real(init.a) && is_real(init.b)))) {
+          (!is_integer && !(is_real(init.a) && is_real(init.b)))) {
         refuse(
-            fmt::format("uniform({}, {}) is no range: expected two numbers, the first not above the second",
+            fmt::format("found uniform({}, {}), expected two finite numbers, the first not above the second",
                         init.a, init.b));
       }
-      if (whole && !(init.a >= least && init.b <= most && std::ceil(init.a) < init.b)) {
-        refuse(fmt::format("[{}, {}) of uniform holds no whole numbers from {} to {} alone", init.a, init.b,
-                           least, most));
+      if (is_integer && !(init.a >= least && init.b <= most && std::ceil(init.a) < init.b)) {
+        refuse(
+            fmt::format("found uniform({}, {}), expected a range that contains integers, all from {} to {}",
+                        init.a, init.b, least, most));
       }
       return;
     case InitializerKind::normal:
     case InitializerKind::truncated_normal:
       if (!is_real(init.a) || !(init.b >= 0) || !is_real(init.b)) {
-        refuse(
-            fmt::format("a mean of {} and a stddev of {} are given; expected numbers, the stddev 0 or more",
-                        init.a, init.b));
+        refuse(fmt::format(
+            "found a mean of {} and a stddev of {}, expected finite numbers and a stddev of 0 or more",
+            init.a, init.b));
       }
       return;
     case InitializerKind::orthogonal:
     case InitializerKind::identity:
-      if (!is_real(init.a)) refuse(fmt::format("a gain of {} is given; expected a finite number", init.a));
+      if (!is_real(init.a)) refuse(fmt::format("found a gain of {}, expected a finite number", init.a));
       return;
   }
-  refuse(fmt::format("its initializer is of kind {}, expected 1 to {} (InitializerKind)",
+  refuse(fmt::format("found an initializer of kind {}, expected 1 to {} (InitializerKind)",
                      static_cast<int>(init.kind), static_cast<int>(InitializerKind::identity)));
 }
 
@@ -132,13 +134,13 @@ void check_initializer(const std::string& name, DType dtype, const std::vector<s
   if ((orthogonal && shape.size() < 2) || (identity && shape.size() != 2)) {
     throw Error(
         Code::invalid_argument,
-        fmt::format("variable \"{}\" has rank {}; the {} initializer needs rank {}", name, shape.size(),
-                    orthogonal ? "orthogonal" : "identity", orthogonal ? "2 or more" : "2"));
+        fmt::format("variable \"{}\": found rank {}, expected rank {} for the {} initializer", name,
+                    shape.size(), orthogonal ? "2 or more" : "2", orthogonal ? "orthogonal" : "identity"));
   }
   if (orthogonal && !is_floating(dtype)) {
     throw Error(Code::invalid_argument,
-                fmt::format("variable \"{}\" is {}; the orthogonal initializer needs a "
-                            "floating-point dtype",
+                fmt::format("variable \"{}\": found dtype {}, expected a floating-point dtype for the "
+                            "orthogonal initializer",
                             name, to_string(dtype)));
   }
   check_numbers(name, dtype, initializer);
@@ -164,7 +166,7 @@ std::string describe(const Schedule& s) {
       return steps() + fmt::format(", alpha={}, warmup_target={}, warmup_steps={}", s.end, *s.warmup_target,
                                    s.warmup_steps);
     case ScheduleKind::piecewise_constant_decay:
-      // Without commas: they separate parameters.
+      // Separated by semicolons, because commas separate parameters.
       return fmt::format(", schedule={}, boundaries={}, values={}", to_string(s.kind),
                          fmt::join(s.boundaries, ";"), fmt::join(s.values, ";"));
   }

@@ -1,4 +1,4 @@
-// device_push_sink.hpp -- pushes of gradients that are in the memory of a GPU of the same process.
+// device_push_sink.hpp -- accepts pushes of gradients in the memory of a GPU of the same process.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,13 @@ namespace capstan::protocol {
 
 struct PushHeader;
 
-/// Accepts pushes without a copy through host memory: the store of an embedded cluster. Thread-safe.
+/// Accepts pushes without a copy through host memory; implemented by the store of an embedded cluster.
+/// Thread-safe.
 class DevicePushSink {
  public:
   virtual ~DevicePushSink() = default;
-  /// Returns whether gradients for the shard may be pushed from the memory of GPU `gpu`, and if so allocates
-  /// what a push of `rows` rows needs. Throws Error(resource_exhausted).
+  /// Returns true if gradients for the shard may be pushed from the memory of GPU `gpu`, and allocates the
+  /// memory for a push of `rows` rows. Throws Error(resource_exhausted).
   virtual bool reserve(std::uint32_t variable, std::uint32_t shard, int gpu, std::uint64_t rows) = 0;
   /// Like PushSink::apply, but `values` are in GPU memory and valid once `ready` has passed. Blocks until
   /// they have been copied. REQUIRES: `reserve` returned true since the last push to the shard.

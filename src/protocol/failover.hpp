@@ -1,4 +1,4 @@
-// failover.hpp -- what a spare must know to be a ps that is lost, and where its shards lie then.
+// failover.hpp -- messages by which a spare replaces a dead ps, and by which clients find its shards.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +11,34 @@
 
 namespace capstan::protocol {
 
-/// kFailover, coordinator to spare. To everybody else the spare is from then on the ps, come back as a new
-/// process on another host, with another heap.
+/// kFailover, coordinator to spare. For all other ranks the spare then is the ps, restarted as a new
+/// process on another host with another heap.
 struct FailoverRequest {
-  /// Where the shards' values come from.
+  /// Source of the shards' values.
   enum class Source : std::uint32_t {
-    checkpoint = 0,  // `folder`
-    replica = 1,     // what the spare has followed
+    checkpoint = 0,  // the checkpoint in `folder`
+    replica = 1,     // the spare was the replica and has the values
   };
 
-  std::int32_t rank = 0;  // of the ps
-  std::int32_t index = 0;
-  std::uint32_t incarnation = 0;  // 1 for the first spare in its place, and so on
+  std::int32_t rank = 0;          // of the dead ps
+  std::int32_t index = 0;         // of the dead ps
+  std::uint32_t incarnation = 0;  // 1 for the first spare that replaces the ps, and so on
   Source source = Source::checkpoint;
   std::string folder;
-  std::vector<CreateShard> shards;                                // in the order of their creation
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> counters;  // as they were at the checkpoint
-  std::vector<std::int32_t> dead;                                 // ranks that count as dead
-  std::vector<cluster::Member> members;                           // workers that came after the start
+  std::vector<CreateShard> shards;                                // in creation order
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> counters;  // (number, value at the checkpoint)
+  std::vector<std::int32_t> dead;                                 // ranks of dead processes
+  std::vector<cluster::Member> members;                           // workers that joined late
 };
 
-/// kPsReturned, whose payload is the Member. Of two processes that say they are one ps, the one of the later
-/// life is.
+/// kPsReturned, whose payload is the Member. If two processes claim to be the same ps, the one with the
+/// higher incarnation is.
 struct PsReturned {
-  std::uint32_t incarnation = 0;  // 0: the ps of the start, or started again by its agent
+  std::uint32_t incarnation = 0;  // 0: the initial ps, or restarted by its agent
   std::uint32_t reserved = 0;
 };
 
-/// kCurrentLocations -> one of these for each shard.
+/// Element of the reply to kCurrentLocations, one for each shard.
 struct CurrentLocation {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;

@@ -1,4 +1,4 @@
-// initializers.cpp -- the functions that fill shards, in the order of their registration.
+// initializers.cpp -- registered functions that fill shards, in registration order.
 #include <vector>
 
 #include "capstan/initializers.hpp"
@@ -6,7 +6,8 @@
 namespace capstan::detail {
 namespace {
 
-/// A function's static, because registration runs before the statics of this file may exist.
+/// A function-local static, because registration may run before this file's static variables are
+/// initialized.
 std::vector<Fill>& fills() {
   static std::vector<Fill> all;
   return all;
@@ -21,8 +22,8 @@ std::uint32_t register_fill(Fill fill) {
 
 Fill registered_fill(std::uint32_t number) {
   if (number == 0 || number > fills().size()) {
-    throw Error(Code::internal, "a function that fills shards, number " + std::to_string(number) +
-                                    ", is not registered here");
+    throw Error(Code::internal, "fill function " + std::to_string(number) +
+                                    " is not registered on this rank; run the same binary on every rank");
   }
   return fills()[number - 1];
 }

@@ -1,4 +1,4 @@
-// partition.hpp -- which shard holds a row: the "div" rule of TensorFlow.
+// partition.hpp -- maps rows to shards by TensorFlow's "div" rule.
 #pragma once
 
 #include <algorithm>
@@ -6,11 +6,11 @@
 
 namespace capstan::protocol {
 
-/// `rows` rows cut into `shards` contiguous pieces along axis 0; the first rows % shards of them have one
-/// more. 10 rows in 4 shards: 3, 3, 2, 2.
+/// Divides `rows` rows along axis 0 into `shards` contiguous shards; the first rows % shards of them have
+/// one additional row. 10 rows in 4 shards: 3, 3, 2, 2.
 class DivPartition {
  public:
-  /// REQUIRES: 1 <= shards <= rows, or 1 shard of no rows.
+  /// REQUIRES: 1 <= shards <= rows, or 1 shard with no rows.
   DivPartition(std::uint64_t rows, std::uint64_t shards)
       : base_(rows / shards),
         extra_(rows % shards),
@@ -23,7 +23,7 @@ class DivPartition {
   }
 
   std::uint64_t shard_of(std::uint64_t row) const noexcept {
-    // All shards have nearly the same size, so row * shards / rows is the answer or next to it; a
+    // Shards differ by at most one row, so row * shards / rows is the shard or adjacent to it. A
     // multiplication costs a tenth of a division.
     std::uint64_t shard = static_cast<std::uint64_t>(static_cast<double>(row) * guess_);
     shard = std::min(shard, last_);

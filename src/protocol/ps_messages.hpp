@@ -1,4 +1,4 @@
-// ps_messages.hpp -- what a client asks a ps, and the answers.
+// ps_messages.hpp -- requests of clients to a ps, and the replies.
 #pragma once
 
 #include <cstdint>
@@ -12,56 +12,54 @@
 
 namespace capstan::protocol {
 
-/// kConnect. The board's key, the bell that wakes the ps, and in an embedded cluster its PushSink, by
-/// address.
+/// Reply to kConnect.
 struct ConnectReply {
   transport::RegionKey board;
-  std::string doorbell;
-  std::uint64_t sink = 0;
-  std::uint64_t applied = 0;  // bytes of entries of who asks, after all that it has published
-  std::uint32_t incarnation =
-      0;  // of the ps; when it is another one than before, shards lie elsewhere (kCurrentLocations)
-  std::uint32_t counts_by_call = 0;  // 1: counters are added to by kFetchAdd alone
-  std::uint64_t ring_bytes = 0;      // its --push-ring-bytes, by which all cut their pushes alike
+  std::string doorbell;           // address of the doorbell that wakes the ps
+  std::uint64_t sink = 0;         // address of the PushSink in an embedded cluster, or 0
+  std::uint64_t applied = 0;      // bytes of the client's entries, all of which have been applied
+  std::uint32_t incarnation = 0;  // of the ps; after a change, shard locations are stale (kCurrentLocations)
+  std::uint32_t counts_by_call = 0;  // 1: counters are changed by kFetchAdd only
+  std::uint64_t ring_bytes = 0;      // --push-ring-bytes of the ps, by which clients divide their pushes
 };
 
-/// kOpenRing: bytes wanted -> where it lies.
+/// kOpenRing: takes the size in bytes, replies the location.
 struct RingLocation {
   std::uint64_t region = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
 
-/// kOpenStagingBuffer: bytes wanted -> memory of the ps's GPU, into which kernels of who asks put gradients
-/// for shards that lie there (PushHeader::in_staging_buffer).
+/// kOpenStagingBuffer: takes the size in bytes, replies a buffer in the memory of the ps's GPU. Kernels of
+/// the client write gradients for shards on that GPU into it (PushHeader::in_staging_buffer).
 struct StagingBufferKey {
-  std::vector<std::byte> key;  // of gpu::MappedMemory; empty: pushes to this ps do not go this way
+  std::vector<std::byte> key;  // of gpu::MappedMemory; empty: not supported
   std::uint32_t number = 0;
 };
 
-/// kCreateVariable: one shard. The answer is its ShardLocation.
+/// kCreateVariable: creates one shard, replies its ShardLocation.
 struct CreateShard {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
   std::string name;
   DType dtype = DType::float32;
-  std::vector<std::uint64_t> shape;  // of the whole variable
+  std::vector<std::uint64_t> shape;  // of the complete variable
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
   Optimizer optimizer;
   Initializer initializer;
-  std::uint32_t group = 0;  // of UpdateGroup; 0: none
-  std::uint32_t fill = 0;   // a registered function makes the values instead; 0: none
+  std::uint32_t group = 0;  // id of its update group; 0: none
+  std::uint32_t fill = 0;   // registered function that computes the values; 0: the initializer does
   ShardMemory memory = ShardMemory::host;
   bool stochastic_rounding = false;
 };
 
-/// "w/part_0", or "w" of the only shard.
+/// Returns "w/part_0", or "w" for the only shard of a variable.
 inline std::string name_of(const CreateShard& shard) {
   return shard_name(shard.name, shard.shard, shard.rows == rows_of(shard.shape) ? 1 : 2);
 }
 
-/// kListShards -> a vector of these.
+/// Element of the reply to kListShards.
 struct ListedShard {
   CreateShard description;
   ShardLocation location;
@@ -70,36 +68,36 @@ struct ListedShard {
 /// Sent over the wire: never renumber.
 enum class GroupMode : std::uint32_t { asynchronous = 0, stale_synchronous = 1, synchronous = 2 };
 
-/// kCreateGroup -> nothing.
+/// kCreateGroup: creates an update group, replies nothing.
 struct CreateGroup {
   std::uint32_t id = 0;  // 1 to BoardLayout::kGroups
   GroupMode mode = GroupMode::asynchronous;
   std::int64_t bound = 0;  // of a stale-synchronous group
   bool average = true;
   std::int32_t backup_workers = 0;
-  std::vector<std::int32_t> workers;  // ranks that take part
+  std::vector<std::int32_t> workers;  // ranks of its members
 };
 
-/// kRestartGroup: a group's id -> nothing. kGroupClocks: a group's id -> this.
+/// Reply to kGroupClocks, which takes the id of a group. kRestartGroup takes it too, and replies nothing.
 struct GroupClocks {
   GroupMode mode = GroupMode::asynchronous;
   std::int64_t bound = 0;
-  std::uint64_t steps = 0;                                     // ended by all who are waited for
-  std::vector<std::pair<std::int32_t, std::uint64_t>> clocks;  // (rank, steps that it has ended)
+  std::uint64_t steps = 0;                                     // completed by all members that count
+  std::vector<std::pair<std::int32_t, std::uint64_t>> clocks;  // (rank, completed steps)
 };
 
-/// Header of kReadRows, a read that the ps serves. Its payload: `segments` ReadSegments, then the row numbers
-/// of the sparse ones, as std::uint32_t, one segment after the other. The answer is kRowsPiece messages that
-/// make up all rows, or one kReadFailed.
+/// Header of kReadRows, a read that the ps serves. The payload has `segments` ReadSegments, then the row
+/// numbers of the sparse segments as std::uint32_t. The replies are kRowsPiece messages with all rows, or
+/// one kReadFailed.
 struct ReadRequest {
-  std::uint64_t id = 0;        // the client's
+  std::uint64_t id = 0;        // assigned by the client
   std::uint32_t segments = 0;  // in this message
   std::uint32_t consistent = 0;
 };
 
 /// Rows of one shard.
 struct ReadSegment {
-  std::uint32_t number = 0;  // among all segments of the read, whichever ps serves them
+  std::uint32_t number = 0;  // among all segments of the read on all ps
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
   std::uint32_t sparse = 0;     // 1: `rows` row numbers follow; 0: consecutive rows from first_row on
@@ -107,8 +105,8 @@ struct ReadSegment {
   std::uint64_t rows = 0;
 };
 
-/// Header of kRowsPiece. Sparse: whole rows, the first of them the `begin`-th that the segment names. Dense:
-/// bytes, from byte `begin` of the segment on.
+/// Header of kRowsPiece. Sparse: complete rows, starting with the `begin`-th row number of the segment.
+/// Dense: bytes of the segment, starting at byte `begin`.
 struct PieceHeader {
   std::uint64_t id = 0;
   std::uint64_t begin = 0;
@@ -116,31 +114,32 @@ struct PieceHeader {
   std::uint32_t reserved = 0;
 };
 
-/// Header of kReadFailed; the payload is the error's text.
+/// Header of kReadFailed; the payload is the error message.
 struct ReadFailure {
   std::uint64_t id = 0;
-  std::uint64_t code = 0;  // of capstan::Code
+  std::uint64_t code = 0;  // a capstan::Code
 };
 
-/// Header of kPushApplied: how many bytes of entries that came as kPushEntry messages have been applied. The
-/// header of a kPushEntry is its PushHeader, the payload what follows the header in a ring.
+/// Header of kPushApplied: the number of bytes of kPushEntry messages that have been applied. The header of
+/// a kPushEntry is its PushHeader; the payload is the rest of the entry as in a ring.
 struct PushApplied {
   std::uint64_t bytes = 0;
-  std::uint64_t incarnation = 0;  // of the ps: see ConnectReply
+  std::uint64_t incarnation = 0;  // of the ps, as in ConnectReply
 };
 
-/// Which rows a checkpoint has. Marks are never the same for two saves, of any coordinator.
+/// Rows to save. Marks are unique across saves and coordinators.
 struct SavedRows {
-  std::uint64_t since = 0;  // those written to since the save with this mark, or all of a shard that does not
-                            // know of it; 0: all
-  std::uint64_t mark = 0;   // which increments on this save will name; 0: none will
+  std::uint64_t since = 0;  // saves rows written since the save with this mark, or all rows if the shard does
+                            // not know the mark; 0: all rows
+  std::uint64_t mark = 0;   // mark of this save for later increments; 0: none
 };
 
-/// kSaveShards -> nothing: what is saved is certain from then on, but for shards to which a push is half
-/// applied; it is written while the ps goes on, which says kShardsSaved when that is done. A part holds one
-/// shard of a variable at most, so a ps writes as many as the most shards of one variable that any ps has.
+/// kSaveShards: saves the current state of all shards, except that a partly applied push is completed
+/// first. Replies nothing at once; the ps writes in the background and sends kShardsSaved at the end. A
+/// part contains at most one shard of each variable, so a ps writes as many parts as the maximum number of
+/// shards per variable on any ps.
 struct SaveShards {
-  std::uint64_t save = 0;  // its number
+  std::uint64_t save = 0;  // number of the save
   std::string folder;
   std::int32_t parts = 1;
   SavedRows rows = {};
@@ -148,44 +147,44 @@ struct SaveShards {
   std::string fast_owner = {};
 };
 
-/// Header of kShardsSaved. The payload is io::PartReport of each file that was written, or an error's text. A
-/// ps whose files the coordinator sees below --checkpoint-fast-dir says so first, and again when they are in
-/// the checkpoint's folder.
+/// Header of kShardsSaved. The payload has an io::PartReport of each file, or an error message. If the
+/// coordinator sees the files below --checkpoint-fast-dir, the ps reports them there first, and again once
+/// they are in the checkpoint's directory.
 struct ShardsSaved {
   std::uint64_t save = 0;
   std::int32_t ps = 0;     // index
-  std::int32_t code = 0;   // of capstan::Code; 0 is success
-  std::uint64_t fast = 0;  // 1: they are in SaveShards::fast_folder only
+  std::int32_t code = 0;   // a capstan::Code; 0 is success
+  std::uint64_t fast = 0;  // 1: the files are only in SaveShards::fast_folder so far
 };
 
-/// kFetchAdd -> the value before, as std::uint64_t.
+/// kFetchAdd: replies the previous value as std::uint64_t.
 struct FetchAdd {
   std::uint64_t counter = 0;
   std::uint64_t delta = 0;
 };
 
-/// Header of a ps's kHeartbeat. The coordinator's to a ps has one of the same size, or none when it listens
-/// no more.
+/// Header of a ps's kHeartbeat. The coordinator's kHeartbeat to a ps has a header of the same size, or none
+/// once the coordinator no longer listens.
 struct PsHeartbeatHeader {
-  std::int32_t busy = 0;          // 1: until the next one it may be silent for long
-  std::uint32_t incarnation = 0;  // which process speaks, of those that have been this ps: see PsReturned
+  std::int32_t busy = 0;          // 1: the next heartbeat may be late
+  std::uint32_t incarnation = 0;  // as in PsReturned
 };
 
-/// Header of kWorkerDead; kWorkerClosed answers with the same.
+/// Header of kWorkerDead and of its reply kWorkerClosed.
 struct WorkerDead {
   std::int32_t rank = 0;
-  std::int32_t may_live = 0;  // 1: it was silent, and is to be told
+  std::int32_t may_live = 0;  // 1: it only missed heartbeats, so it must be notified
 };
 
-/// kPsStatistics -> this.
+/// Reply to kPsStatistics.
 struct PsStatistics {
   std::uint64_t rows_pushed = 0;
   std::uint64_t bytes_pushed = 0;
   std::uint64_t pushes = 0;
   std::uint64_t heap_bytes = 0;
-  std::uint64_t rows_sent = 0;  // whole segments of kReadRows; windows are read without the ps knowing
-  std::uint64_t rings = 0;      // open now: workers that have pushed and live
-  std::uint64_t gpu_bytes = 0;  // values and slots in the memory of its GPU
+  std::uint64_t rows_sent = 0;  // in complete segments of kReadRows; excludes reads through windows
+  std::uint64_t rings = 0;      // currently open, one per live worker that has pushed
+  std::uint64_t gpu_bytes = 0;  // values and slots in GPU memory
 };
 
 }  // namespace capstan::protocol

@@ -1,4 +1,4 @@
-// report.hpp -- what ranks say of themselves when the coordinator asks for it: docs/metrics.md.
+// report.hpp -- the metrics that ranks report to the coordinator (docs/metrics.md).
 #pragma once
 
 #include <chrono>
@@ -13,17 +13,17 @@ namespace capstan::protocol {
 
 /// Header of the coordinator's kReport. Times are nanoseconds of a steady clock.
 struct ReportRequest {
-  std::int64_t asked = 0;
-  std::int64_t last = 0;  // 1: the job ends; what a rank has kept back of its trace is to be written first
+  std::int64_t asked = 0;  // time of the request
+  std::int64_t last = 0;   // 1: the job ends; the rank first writes the rest of its trace
 };
 
-/// Header of the answer. Its payload is a WorkerReport or a PsReport.
+/// Header of the reply. The payload is a WorkerReport or a PsReport.
 struct ReportHeader {
-  std::int64_t asked = 0;  // as it was told
-  std::int64_t now = 0;    // of the rank's own clock
+  std::int64_t asked = 0;  // as in the request
+  std::int64_t now = 0;    // on the rank's own clock
 };
 
-/// The header of an answer that is sent now.
+/// Returns the header of a reply that is sent now.
 inline ReportHeader answer_to(const ReportRequest& request) {
   return {request.asked, std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1)};
 }
@@ -32,11 +32,11 @@ struct WorkerReport {
   cluster::PackedCalls pull;
   cluster::PackedCalls push;
   cluster::PackedCalls flush;
-  std::uint64_t held = 0;  // functions that it has and has not begun
+  std::uint64_t held = 0;  // queued functions
   cluster::ProcessUse use;
 };
 
-/// The shard of which the most rows have been pushed and sent.
+/// The shard with the most rows pushed and sent.
 struct HottestShard {
   std::string variable;  // "": none
   std::uint32_t shard = 0;
@@ -52,7 +52,7 @@ struct PsReport {
   PsStatistics statistics;
   std::uint64_t shards = 0;
   HottestShard hottest;
-  std::vector<GroupReport> groups;  // that are not asynchronous
+  std::vector<GroupReport> groups;  // without asynchronous groups
   cluster::ProcessUse use;
 };
 

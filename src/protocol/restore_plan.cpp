@@ -1,4 +1,4 @@
-// restore_plan.cpp -- rows of shards looked up among the datasets of all parts.
+// restore_plan.cpp -- finds the rows of shards in the datasets of all parts.
 #include "protocol/restore_plan.hpp"
 
 #include <algorithm>
@@ -123,7 +123,7 @@ void RestorePlan::take_changes(int ps, const Extent& extent, std::uint32_t array
   take(ps, numbers, io::data_bytes(report(numbers)));
 }
 
-void RestorePlan::check_whole(const std::string& variable) {
+void RestorePlan::check_complete(const std::string& variable) {
   for (const auto* arrays : {&arrays_, &changed_}) {
     for (auto array = arrays->lower_bound({variable, ""});
          array != arrays->end() && array->first.first == variable; ++array) {

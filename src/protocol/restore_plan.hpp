@@ -1,10 +1,9 @@
-// restore_plan.hpp -- which bytes of a checkpoint's files each ps reads, and which it compares with their
-// checksums.
+// restore_plan.hpp -- plans which bytes of a checkpoint's files each ps reads, and which checksums it
+// verifies.
 //
-// The coordinator makes the plan from the manifest; a ps follows its part of it and needs neither the
-// manifest nor HDF5. Bytes are compared before any ps changes anything: kCheckRestore to all, then
-// kRestorePart to all.
-#pragma once
+// The coordinator computes the plan from the manifest; a ps follows its part of the plan and needs neither
+// the manifest nor HDF5. Checksums are verified before any ps changes its shards: kCheckRestore to all ps,
+// then kRestorePart to all ps.
 
 #include <cstdint>
 #include <map>
@@ -20,16 +19,16 @@
 
 namespace capstan::protocol {
 
-/// Bytes of a file that belong into one array of a shard.
+/// Bytes of a file that fill a range of one array of a shard.
 struct RestorePiece {
-  std::uint32_t file = 0;   // of RestorePart::files
-  std::uint32_t array = 0;  // 0: the values; n: the n-th slot, from 1 on
+  std::uint32_t file = 0;   // index in RestorePart::files
+  std::uint32_t array = 0;  // 0: the values; n: the n-th slot, starting at 1
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t at = 0;  // first byte in the array
+  std::uint64_t at = 0;  // offset in the array
 };
 
-/// Rows of an increment, some of which may belong into one array of a shard; after the pieces.
+/// Rows of an increment, some of which may be in one array of a shard. Applied after the pieces.
 struct RestoreChanges {
   std::uint32_t file = 0;
   std::uint32_t array = 0;
@@ -40,38 +39,38 @@ struct RestoreShard {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
   std::int64_t steps = 0;
-  std::optional<double> learning_rate;  // that was set during the training before
+  std::optional<double> learning_rate;  // set during training, or nullopt
   std::vector<RestorePiece> pieces;
   std::vector<RestoreChanges> changes;
 };
 
-/// kRestorePart: the ps fills these shards -> nothing.
+/// kRestorePart: the ps fills these shards, replies nothing.
 struct RestorePart {
   std::string folder;
-  std::vector<std::string> files;  // in the folder, or with whole paths
+  std::vector<std::string> files;  // relative to the directory, or absolute
   std::vector<RestoreShard> shards;
 };
 
 struct DatasetCheck {
-  std::uint32_t file = 0;  // of CheckRestore::files
+  std::uint32_t file = 0;  // index in CheckRestore::files
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::string xxh3;
   std::string path;
 };
 
-/// kCheckRestore: the ps reads these and compares -> nothing. Changes nothing.
+/// kCheckRestore: the ps verifies these checksums and changes nothing; replies nothing.
 struct CheckRestore {
   std::string folder;
   std::vector<std::string> files;
   std::vector<DatasetCheck> datasets;
 };
 
-/// What fills a shard.
+/// A shard to fill from a checkpoint.
 struct ShardSource {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
-  std::string name;  // of the variable in the checkpoint
+  std::string name;  // name of the variable in the checkpoint
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
   std::vector<std::string> slots;  // in the order of protocol::slots_of
@@ -79,41 +78,42 @@ struct ShardSource {
 
 class RestorePlan {
  public:
-  /// Keeps the reader. REQUIRES: ps >= 1.
+  /// `reader` must outlive the plan. REQUIRES: ps >= 1.
   RestorePlan(const io::CheckpointReader& reader, int ps);
 
-  /// REQUIRES: the checkpoint has the variable, with such rows and such slots.
+  /// Adds a shard of ps `ps`. REQUIRES: the checkpoint contains the variable with these rows and slots.
   void fill(int ps, const ShardSource& shard);
-  /// Its bytes are compared though no shard takes them.
-  void check_whole(const std::string& variable);
+  /// Adds all datasets of a variable to the checks, even those from which no shard takes rows.
+  void check_complete(const std::string& variable);
 
-  /// By ps. Every dataset of which some shard takes rows is read by one ps, whole: a checksum is of all of
-  /// it. That is the ps that takes most of it; of equals the one with the least to read so far.
+  /// The checks, by ps. Since a checksum covers a complete dataset, one ps reads each dataset from which
+  /// shards take rows: the one that takes most of it, or among equals the one with the fewest bytes to read
+  /// so far.
   std::vector<CheckRestore> checks() const;
   std::vector<RestorePart> parts() const;
-  /// Of all datasets that are read.
+  /// Bytes of all datasets that are read.
   std::uint64_t bytes() const;
 
  private:
-  using Dataset = std::pair<std::size_t, std::size_t>;  // of parts_, and of its datasets
+  using Dataset = std::pair<std::size_t, std::size_t>;  // indices in parts_ and in its datasets
   struct Extent {
     std::uint64_t first_row;
     std::uint64_t rows;
     Dataset dataset;
   };
-  using ArrayName = std::pair<std::string, std::string>;  // variable, and "value" or a slot
+  using ArrayName = std::pair<std::string, std::string>;  // variable; "value" or a slot
 
   struct Part {
     std::string file;  // as in RestorePart
     const io::PartReport* report;
   };
 
-  /// What comes up in a message: numbers of parts, and their names.
+  /// Numbers the part files that occur in one message.
   class Files;
 
   void add(const io::CheckpointReader& from, bool is_base);
   const io::DatasetReport& report(const Dataset& dataset) const;
-  /// Of the numbers of the rows that it has.
+  /// The dataset with the row numbers of a dataset of changed rows.
   Dataset numbers_of(const Dataset& changed) const;
   void take(int ps, const Dataset& dataset, std::uint64_t bytes) { taken_[dataset][ps] += bytes; }
   void take_array(int ps, const ShardSource& from, const std::string& which, std::uint32_t array,
@@ -123,10 +123,10 @@ class RestorePlan {
   void take_changes(int ps, const Extent& extent, std::uint32_t array, RestoreShard& to);
 
   const io::CheckpointReader& reader_;
-  std::vector<std::vector<RestoreShard>> shards_;          // by ps; files are numbers of parts
-  std::vector<Part> parts_;                                // those of a base at the end
-  std::map<ArrayName, std::vector<Extent>> arrays_;        // whole rows, by first row
-  std::map<ArrayName, std::vector<Extent>> changed_;       // of an increment: those that changed
+  std::vector<std::vector<RestoreShard>> shards_;          // by ps; files are indices in parts_
+  std::vector<Part> parts_;                                // parts of the base are last
+  std::map<ArrayName, std::vector<Extent>> arrays_;        // contiguous rows, by first row
+  std::map<ArrayName, std::vector<Extent>> changed_;       // changed rows of an increment
   std::map<Dataset, std::map<int, std::uint64_t>> taken_;  // bytes, by ps
 };
 

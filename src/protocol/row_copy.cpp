@@ -1,5 +1,5 @@
-// row_copy.cpp -- compiled by Highway for every vector width of this architecture; the widest that the CPU
-// has is chosen at run time.
+// row_copy.cpp -- gather loops, compiled by Highway for every vector width of the architecture. The widest
+// one that the CPU supports is selected at run time.
 #include "protocol/row_copy.hpp"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr std::uint64_t kLine = 64;
 
 #ifdef __SANITIZE_THREAD__
-/// That a writer may be at work is what relaxed reads mean, and nothing for a race detector, which would see
-/// through to memcpy.
+/// A relaxed read may race with a writer by design, so this loop is invisible to ThreadSanitizer, which
+/// would intercept memcpy.
 template <std::uint64_t kRowBytes>
 __attribute__((no_sanitize("thread"), noinline)) void copy_row(const std::byte* from, std::uint64_t bytes,
                                                                std::byte* to) {
@@ -44,28 +44,28 @@ template <std::uint64_t kRowBytes, class Source, class Target>
 HWY_INLINE void copy_rows_of(std::uint64_t rows, std::uint64_t any_row_bytes, const Source& source,
                              const Target& target) {
   const std::uint64_t bytes = kRowBytes != 0 ? kRowBytes : any_row_bytes;
-  // Enough to cover a memory access at these rates, no more than a core's miss buffers and its first cache
-  // take (measured, docs/performance.md). A row longer than that is a stream that the hardware follows.
+  // Covers the latency of a memory access, without exceeding a core's miss buffers and its L1 cache
+  // (measured, docs/performance.md). Longer rows are streams, which the hardware prefetches.
   constexpr std::uint64_t kBytesAhead = 4096;
   const std::uint64_t ahead =
       std::clamp<std::uint64_t>(kBytesAhead / std::max<std::uint64_t>(bytes, 1), 4, 32);
   const std::uint64_t lines = std::min<std::uint64_t>(bytes, kBytesAhead / 4);
-  // The fetching loops are written out: GCC takes a function that only prefetches for one without effect, and
-  // drops its calls.
+  // The prefetch loops are not a function: GCC considers a function that only prefetches free of side
+  // effects and removes the calls.
   for (std::uint64_t i = 0; i < std::min(ahead, rows); ++i) {
     for (std::uint64_t at = 0; at < lines; at += kLine) hwy::Prefetch(source(i) + at);
   }
   std::uint64_t i = 0;
   for (; i + ahead < rows; ++i) {
-    const std::byte* coming = source(i + ahead);
-    for (std::uint64_t at = 0; at < lines; at += kLine) hwy::Prefetch(coming + at);
+    const std::byte* upcoming = source(i + ahead);
+    for (std::uint64_t at = 0; at < lines; at += kLine) hwy::Prefetch(upcoming + at);
     copy_row<kRowBytes>(source(i), bytes, target(i));
   }
   for (; i < rows; ++i) copy_row<kRowBytes>(source(i), bytes, target(i));
 }
 
-/// Row source(i) to target(i), both pointers. The usual widths are constants: their copies become a few
-/// vector moves.
+/// Copies row source(i) to target(i) (pointers). The usual widths are constants, so that copies compile to
+/// a few vector moves.
 template <class Source, class Target>
 HWY_INLINE void copy_rows(std::uint64_t rows, std::uint64_t row_bytes, const Source& source,
                           const Target& target) {
@@ -114,7 +114,8 @@ void gather_numbers(const std::byte* table, std::uint64_t row_bytes, const std::
   }
 }
 
-/// Non-temporal stores of whole lines to `to`, which lies at one; what is left over as usual.
+/// Writes complete cache lines by non-temporal stores, and the rest by memcpy. REQUIRES: `to` is aligned to
+/// 64 bytes.
 HWY_INLINE void stream_lines(const std::byte* from, std::uint64_t bytes, std::byte* to) {
   const hn::CappedTag<std::uint8_t, kLine> d;
   std::uint64_t at = 0;
@@ -125,7 +126,7 @@ HWY_INLINE void stream_lines(const std::byte* from, std::uint64_t bytes, std::by
   if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
 }
 
-/// A copy of this size leaves a core's own cache before it is used; past the caches it takes two thirds of
+/// Copies of at least this size exceed a core's private caches; bypassing the caches takes two thirds of
 /// the time (docs/performance.md).
 constexpr std::uint64_t kLongCopy = 1 << 20;
 
@@ -135,7 +136,7 @@ void copy_stream(const std::byte* from, std::uint64_t bytes, std::byte* to) {
     const std::uint64_t to_a_line = (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine;
     std::memcpy(to, from, to_a_line);
     constexpr std::uint64_t kStep = 4 * kLine;
-    constexpr std::uint64_t kBytesAhead = 2048;  // the hardware stops at the end of a page
+    constexpr std::uint64_t kBytesAhead = 2048;  // the hardware prefetcher stops at page boundaries
     std::uint64_t at = to_a_line;
     for (; at + kStep <= bytes; at += kStep) {
       for (std::uint64_t line = 0; line < kStep; line += kLine) hwy::Prefetch(from + at + kBytesAhead + line);

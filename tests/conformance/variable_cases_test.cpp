@@ -86,27 +86,23 @@ TEST_P(VariableCases, InitializersThatADtypeCannotHoldAreRefused) {
   const auto refuses = []<class T>(std::type_identity<T>, const Initializer& initializer,
                                    const std::string& why) {
     const std::string dtype(to_string(dtype_of<T>));
-    expect_error(Code::invalid_argument, "variable \"v\" is " + dtype + "; " + why,
+    expect_error(Code::invalid_argument, "variable \"v\", " + dtype + ": found " + why,
                  [&] { Variable<T>("v", Shape{4}, initializer); });
   };
   const std::type_identity<std::int32_t> int32;
   const std::type_identity<float> float32;
-  const std::string from_to = " is no whole number from -2147483648 to 2147483647";
+  const std::string from_to = ", expected an integer from -2147483648 to 2147483647";
   refuses(int32, initializers::constant(1e10), "constant(10000000000)" + from_to);
   refuses(int32, initializers::constant(kInfinity), "constant(inf)" + from_to);
   refuses(int32, initializers::constant(kNaN), "constant(nan)" + from_to);
   refuses(int32, initializers::constant(0.5), "constant(0.5)" + from_to);
   EXPECT_THROW(Variable<std::int64_t>("v", Shape{4}, initializers::constant(0x1p63)), Error);
-  refuses(int32, initializers::uniform(0.25, 0.75),
-          "[0.25, 0.75) of uniform holds no whole numbers from -2147483648 to 2147483647 alone");
+  refuses(int32, initializers::uniform(0.25, 0.75), "uniform(0.25, 0.75)");
   EXPECT_THROW(Variable<std::int32_t>("v", Shape{4}, initializers::uniform(0, 1e10)), Error);
-  refuses(float32, initializers::uniform(2, 1),
-          "uniform(2, 1) is no range: expected two numbers, the first not above the second");
+  refuses(float32, initializers::uniform(2, 1), "uniform(2, 1)");
   EXPECT_THROW(Variable<float>("v", Shape{4}, initializers::uniform(0, kInfinity)), Error);
-  const std::string expected = "; expected numbers, the stddev 0 or more";
-  refuses(float32, initializers::normal(0, -1), "a mean of 0 and a stddev of -1 are given" + expected);
-  refuses(float32, initializers::truncated_normal(0, kNaN),
-          "a mean of 0 and a stddev of nan are given" + expected);
+  refuses(float32, initializers::normal(0, -1), "a mean of 0 and a stddev of -1");
+  refuses(float32, initializers::truncated_normal(0, kNaN), "a mean of 0 and a stddev of nan");
   EXPECT_EQ(Variable<float>("same", Shape{2}, initializers::uniform(1, 1)).pull(), Values<float>(2, 1));
   EXPECT_EQ(Variable<std::int64_t>("least", Shape{1}, initializers::constant(-0x1p63)).pull()[0],
             std::numeric_limits<std::int64_t>::min());

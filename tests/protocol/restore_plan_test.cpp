@@ -96,7 +96,7 @@ TEST(RestorePlan, WhatNobodyTakesIsComparedByThoseWithTheLeastToRead) {
   io::CheckpointDirectory directory(folder.path());
   const io::CheckpointReader reader(io::save(directory, 1, io::sample_arrays(), 4));
   RestorePlan plan(reader, 2);
-  for (const auto& variable : reader.variables()) plan.check_whole(variable.name);
+  for (const auto& variable : reader.variables()) plan.check_complete(variable.name);
   std::map<std::size_t, std::uint64_t> bytes;
   std::uint64_t all = 0;
   const auto checks = plan.checks();

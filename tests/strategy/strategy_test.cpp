@@ -195,11 +195,8 @@ TEST_F(StrategyTest, WhatCannotBeCreatedIsRefusedAndTheRestGoesOn) {
         shape({4}));
   }
   shards = 2;
-  expect_error(
-      Code::invalid_argument,
-      "variable \"n\" is int64 and cannot use sgd(learning_rate=0.5): integers take SGD with a whole "
-      "learning rate",
-      [] { Variable<std::int64_t> n("n", Shape{4}, {}, {optimizers::SGD{.learning_rate = 0.5}}); });
+  expect_error(Code::invalid_argument, "variable \"n\" is int64 and cannot use sgd(learning_rate=0.5)",
+               [] { Variable<std::int64_t> n("n", Shape{4}, {}, {optimizers::SGD{.learning_rate = 0.5}}); });
   const Variable<std::int64_t> n("n", Shape{4}, {}, {optimizers::SGD{.learning_rate = -1}});
   const Variable<std::int64_t> by_one("integers count by 1", Shape{4});
   by_one.push_dense(std::vector<std::int64_t>{1, 2, 3, 4});
