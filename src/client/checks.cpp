@@ -1,4 +1,4 @@
-// checks.cpp -- one pass without branches finds that all ids are good.
+// checks.cpp -- checks all ids in one loop without branches.
 #include "client/checks.hpp"
 
 #include <fmt/format.h>
@@ -13,18 +13,19 @@ namespace capstan::client {
 namespace {
 
 /// Positions within a call are 32-bit numbers in ByShard and Combiner.
-constexpr std::size_t kMostIds = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kMaxIds = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
 void check_ids(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids) {
-  if (ids.size() > kMostIds) {
+  if (ids.size() > kMaxIds) {
     throw Error(Code::invalid_argument,
-                fmt::format("{} ids of variable \"{}\" in one call; expected at most {}: split the call",
-                            ids.size(), variable.name, kMostIds));
+                fmt::format("variable \"{}\": found {} ids in one call, expected at most {}; split the call",
+                            variable.name, ids.size(), kMaxIds));
   }
   const auto last = static_cast<std::int64_t>(variable.rows()) - 1;
-  // The sign of either is set where an id is not in [0, last]; a loop without an early exit is vectorized.
+  // The sign bit of either term is set if an id is not in [0, last]. Without an early exit the loop
+  // vectorizes.
   std::int64_t signs = 0;
   for (const std::int64_t id : ids) {
     signs |=

@@ -1,4 +1,4 @@
-// checks.hpp -- checks of row numbers before anything is sent.
+// checks.hpp -- validates row numbers before anything is sent.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace capstan::client {
 
-/// Throws Error(out_of_range), which names an id that the variable does not have and its position, or
-/// Error(invalid_argument) if there are more ids than one call may have.
+/// Throws Error(out_of_range) with the id and its position if an id is not a row of the variable, or
+/// Error(invalid_argument) if there are too many ids for one call.
 void check_ids(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids);
 
 /// Throws Error(out_of_range) unless the variable has rows [first_row, first_row + rows).

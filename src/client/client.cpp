@@ -1,4 +1,4 @@
-// client.cpp -- for each shard of a call: loads from mapped memory, RMA, messages, or a push.
+// client.cpp -- for each shard of a call, loads from mapped memory, uses RMA, sends messages, or pushes.
 #include "client/client.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace capstan::client {
 namespace {
 
-/// Reads of a mapped shard that a writer disturbed, before the ps is asked to serve the read.
+/// Attempts to read a mapped shard consistently before the ps is asked to serve the read.
 constexpr int kConsistentTries = 32;
 
 }  // namespace
@@ -96,7 +96,7 @@ void Client::gather(const Route& route, const Lookup& lookup) {
   }
 }
 
-/// Call after the rows were copied: then they do not belong to a ps that was dead.
+/// REQUIRES: the rows have been copied. If this returns, they were read from live ps.
 void Client::require_alive(const Route& route, std::span<const std::int64_t> ids) {
   for (const ShardRoute& shard : route.shards) {
     if (shard.connection->alive()) continue;
@@ -143,7 +143,7 @@ void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<Remot
     RemoteReads::Segment segment{
         &shard.connection->peer(),    variable.id, shard.number, row_bytes, {rows.begin(), rows.end()},
         {order.begin(), order.end()}, 0,           rows.size(),  out};
-    if (rows.size() == lookup.ids.size()) segment.order.clear();  // all of the call, in its order
+    if (rows.size() == lookup.ids.size()) segment.order.clear();  // all ids, in the order of the call
     shard.connection->require_alive();
     remote.push_back(std::move(segment));
   }
@@ -195,7 +195,7 @@ void Client::push_one(const Push& push, bool more) {
   const protocol::VariableDescriptor& variable = *push.variable;
   numbering_.next_push();
   if (variable.row_bytes() == 0) return;
-  // SGD is linear in the gradient: two rows with one id may as well be applied one after the other.
+  // SGD is linear in the gradient, so two rows with the same id may be applied separately.
   if (variable.optimizer.kind == OptimizerKind::sgd) {
     return push_unique(variable, push.ids, static_cast<const std::byte*>(push.gradient), more);
   }
@@ -223,8 +223,8 @@ void Client::push_unique(const protocol::VariableDescriptor& variable, std::span
                   {},          order,
                   0,           order.size(),
                   gradient,    op};
-    // Positions ascend, so these ends mean that no other shard's rows lie between: the usual case, sorted
-    // ids.
+    // Positions ascend, so equal distances mean that no row of another shard is in between. This is the
+    // usual case: sorted ids.
     if (order.back() - order.front() + std::size_t{1} == order.size()) {
       push.gradient += order.front() * row_bytes;
       push.order = {};
@@ -349,7 +349,7 @@ std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta
   throw_if_cancelled();
   std::uint64_t before = 0;
   const auto add = [&] { before = connections_.at(ps).fetch_add(index, delta); };
-  delta == 0 ? connections_.retry(add) : add();  // to add nothing is to read
+  delta == 0 ? connections_.retry(add) : add();  // adding 0 only reads
   return before;
 }
 

@@ -1,4 +1,4 @@
-// combine.cpp -- one bit per row finds out whether any id repeats; a hash table finds out which.
+// combine.cpp -- a bitmap over the rows detects duplicate ids; a hash table locates them.
 #include "client/combine.hpp"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace capstan::client {
 namespace {
 
-/// The bits of a table with more rows would not stay in a core's cache.
-constexpr std::uint64_t kMostRowsWithBits = std::uint64_t{8} << 20;
+/// A bitmap for more rows would exceed a core's cache.
+constexpr std::uint64_t kMaxBitmapRows = std::uint64_t{8} << 20;
 /// How many ids ahead a slot is prefetched.
 constexpr std::size_t kAhead = 16;
 
@@ -25,7 +25,8 @@ void add(std::byte* to, const std::byte* from, std::uint64_t width) {
   }
 }
 
-/// Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): neighbours spread over the table.
+/// Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4), which spreads adjacent ids over the
+/// table.
 std::size_t slot_of(std::int64_t id, int bits) noexcept {
   return static_cast<std::size_t>((static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15U) >> (64 - bits));
 }
@@ -34,22 +35,22 @@ std::size_t slot_of(std::int64_t id, int bits) noexcept {
 
 bool Combiner::all_different(std::uint64_t rows, std::span<const std::int64_t> ids) {
   if (strictly_increasing(ids)) return true;
-  if (rows > kMostRowsWithBits) {
+  if (rows > kMaxBitmapRows) {
     find_indices(ids);
     return ids_.size() == ids.size();
   }
   if (seen_.size() < rows / 64 + 1) seen_.resize(rows / 64 + 1);
   std::size_t checked = 0;
-  bool twice = false;
-  for (; checked < ids.size() && !twice; ++checked) {
+  bool duplicate = false;
+  for (; checked < ids.size() && !duplicate; ++checked) {
     const auto id = static_cast<std::uint64_t>(ids[checked]);
     std::uint64_t& word = seen_[id / 64];
     const std::uint64_t bit = std::uint64_t{1} << (id % 64);
-    twice = (word & bit) != 0;
+    duplicate = (word & bit) != 0;
     word |= bit;
   }
   for (std::size_t i = 0; i < checked; ++i) seen_[static_cast<std::uint64_t>(ids[i]) / 64] = 0;
-  return !twice;
+  return !duplicate;
 }
 
 void Combiner::find_indices(std::span<const std::int64_t> ids) {
@@ -81,12 +82,12 @@ Combiner::Rows Combiner::combine(DType dtype, std::uint64_t width, std::uint64_t
   find_indices(ids);
   const std::uint64_t row_bytes = width * size_of(dtype);
   values_.resize(ids_.size() * row_bytes);
-  std::size_t begun = 0;
+  std::size_t started = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     std::byte* sum = values_.data() + indices_[i] * row_bytes;
-    if (indices_[i] == begun) {  // indices are given in the order in which ids appear
+    if (indices_[i] == started) {  // indices are in the order of first appearance
       std::memcpy(sum, from + i * row_bytes, row_bytes);
-      ++begun;
+      ++started;
     } else {
       with_type(dtype, [&]<class T>(std::type_identity<T>) { add<T>(sum, from + i * row_bytes, width); });
     }

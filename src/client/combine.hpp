@@ -1,4 +1,4 @@
-// combine.hpp -- sums the gradient rows of ids that repeat, so that each id has one row.
+// combine.hpp -- sums the gradient rows of duplicate ids.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline bool strictly_increasing(std::span<const std::int64_t> ids) noexcept {
   return true;
 }
 
-/// Finds ids that repeat, and sums their rows. Reuses its memory. Used by one thread at a time.
+/// Finds duplicate ids and sums their rows. Reuses its memory. Used by one thread at a time.
 class Combiner {
  public:
   struct Rows {
@@ -25,27 +25,27 @@ class Combiner {
     const std::byte* values = nullptr;
   };
 
-  /// `values` has one row of `width` elements for each id, ids are in [0, rows). Returns the arguments
-  /// themselves if no id repeats, which costs a nanosecond or two per id; otherwise memory that is valid
-  /// until the next call. Rows are summed in the order of the call, so the result depends on nothing else.
+  /// `values` has one row of `width` elements for each id; ids are in [0, rows). Without duplicates it
+  /// returns the arguments, at a cost of one or two nanoseconds per id; otherwise memory that is valid
+  /// until the next call. Rows are summed in the order of the call, so the result is deterministic.
   Rows combine(DType dtype, std::uint64_t width, std::uint64_t rows, std::span<const std::int64_t> ids,
                const void* values);
-  /// Returns true if no id repeats, of a variable with `rows` rows.
+  /// Returns true if there are no duplicates; ids are in [0, rows).
   bool all_different(std::uint64_t rows, std::span<const std::int64_t> ids);
 
  private:
-  /// The index of an id among the distinct ones.
+  /// Index of an id among the distinct ids.
   struct Slot {
     std::int64_t id;
-    std::uint32_t call;  // slots of earlier calls are free
+    std::uint32_t call;  // a slot of an earlier call is free
     std::uint32_t index;
   };
 
   /// Finds the index of each id; fills ids_.
   void find_indices(std::span<const std::int64_t> ids);
 
-  std::vector<std::uint64_t> seen_;  // a bit a row, all zero between calls
-  std::vector<Slot> slots_;          // open addressing, a power of two
+  std::vector<std::uint64_t> seen_;  // bitmap of rows, all zero between calls
+  std::vector<Slot> slots_;          // open addressing; the size is a power of two
   std::uint32_t call_ = 0;
   std::vector<std::uint32_t> indices_;
   std::vector<std::int64_t> ids_;

@@ -1,4 +1,4 @@
-// gpu_client.cpp -- one gather or copy for each shard, one push for each shard.
+// gpu_client.cpp -- one gather, copy or push per shard.
 #include "client/gpu_client.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace capstan::client {
 
-/// Returns nullptr where kernels of that GPU cannot read the shard.
+/// Returns nullptr if kernels of that GPU cannot read the shard.
 const std::byte* GpuClient::values(const protocol::VariableDescriptor& variable, const ShardRoute& shard,
                                    int gpu) {
   if (shard.in_host_memory()) return nullptr;
@@ -63,7 +63,7 @@ bool GpuClient::pull(const protocol::VariableDescriptor& variable, std::uint64_t
   return done;
 }
 
-/// Returns one push for each shard that takes part. Those of a sparse push refer to `by_shard_`.
+/// Returns one push for each shard with rows of the gradient. Sparse pushes refer to `by_shard_`.
 std::vector<PushRows> GpuClient::split(const protocol::VariableDescriptor& variable, const Ids& ids,
                                        const std::byte* gradient) {
   const std::uint64_t row_bytes = variable.row_bytes();
@@ -98,12 +98,12 @@ bool GpuClient::reserve(const protocol::VariableDescriptor& variable, std::span<
   const bool in_process = runtime_.in_process();
   const bool reserved = std::all_of(pushes.begin(), pushes.end(), [&](const PushRows& push) {
     const ShardRoute& shard = shards[push.shard];
-    // Kernels that cannot read a shard's GPU cannot write to it either.
+    // Kernels that cannot read the GPU of a shard cannot write to it either.
     if (!in_process && values(variable, shard, gpu) == nullptr) return false;
     GpuPushChannel* const channel = shard.connection->gpu_pushes();
     return channel != nullptr && channel->reserve(push, gpu);
   });
-  // Between processes a push is several entries, and a row that two of them name would be updated twice.
+  // Between processes a push may be several entries; a duplicate row in two of them would be updated twice.
   const bool may_repeat = in_process || !ids || variable.optimizer.kind == OptimizerKind::sgd;
   return reserved && (may_repeat || combiner_.all_different(variable.rows(), *ids));
 }

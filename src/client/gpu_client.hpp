@@ -1,5 +1,4 @@
-// gpu_client.hpp -- reads and pushes of rows that stay in GPUs: the shards and the caller's memory are both
-// there.
+// gpu_client.hpp -- reads and pushes between shards in GPU memory and callers' GPU memory.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +17,24 @@
 
 namespace capstan::client {
 
-/// Part of a Client. Each call returns false, and has done nothing, if the path does not exist for a shard of
-/// the variable: the caller takes another one. Used by the thread that owns the data fabric.
+/// Part of a Client. A call returns false and does nothing if this path does not exist for a shard of the
+/// variable; the caller then uses another path. Used by the thread that owns the data fabric.
 class GpuClient {
  public:
-  /// All outlive this object.
+  /// All arguments must outlive this object.
   GpuClient(cluster::Runtime& runtime, PsConnections& connections, Routes& routes, PushNumbering& numbering)
       : runtime_(runtime), connections_(connections), routes_(routes), numbering_(numbering) {}
 
-  /// Reads rows `ids` into `out`, by kernels in the order of the stream. `ids` may be reused on return.
-  /// REQUIRES: ids that check_ids() accepts.
+  /// Reads rows `ids` into `out`, by kernels in stream order. The caller may reuse `ids` on return.
+  /// REQUIRES: check_ids() accepts `ids`.
   bool lookup(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids, std::byte* out,
               const gpu::Stream& stream, gpu::Staging& staging);
-  /// Reads rows [first_row, first_row + rows) into `out`, in the order of the stream.
+  /// Reads rows [first_row, first_row + rows) into `out`, in stream order.
   bool pull(const protocol::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
             std::byte* out, const gpu::Stream& stream);
-  /// Pushes a gradient that the stream makes: row i belongs to row ids[i], or to row i without ids. Waits for
-  /// the gradient, which may be reused on return. Throws Error(resource_exhausted), and then nothing has been
-  /// pushed.
+  /// Pushes a gradient that the stream computes: row i belongs to row ids[i], or to row i without ids.
+  /// Waits for the gradient; the caller may reuse it on return. Throws Error(resource_exhausted) before
+  /// anything was pushed.
   bool push(const protocol::VariableDescriptor& variable, std::optional<std::span<const std::int64_t>> ids,
             const std::byte* gradient, const gpu::Stream& stream, gpu::Staging& staging);
 

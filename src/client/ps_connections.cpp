@@ -1,4 +1,4 @@
-// ps_connections.cpp -- messages that concern a connection, and calls that concern all of them.
+// ps_connections.cpp -- dispatches messages to connections, and performs calls on all of them.
 #include "client/ps_connections.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void PsConnections::take_acknowledgment(const transport::Message& message) {
 PsConnection& PsConnections::live(int ps) {
   PsConnection& connection = at(ps);
   if (connection.idle()) {
-    (void)connection.reconnect_if_dead();  // nothing was in flight that could be lost
+    (void)connection.reconnect_if_dead();  // nothing in flight could be lost
   } else {
     connection.require_alive();
   }
@@ -65,7 +65,7 @@ void PsConnections::retry(const std::function<void()>& read) {
     } catch (const Error& error) {
       if (error.code() != Code::unavailable) throw;
       (void)reconnect();
-      if (restarts() == before || lost_pushes()) throw;  // the read alone may be repeated
+      if (restarts() == before || lost_pushes()) throw;  // only the read may be repeated
     }
   }
 }

@@ -11,37 +11,38 @@
 
 namespace capstan::client {
 
-/// Hands announcements and acknowledgments of ps to their connections. Used by the thread that owns the data
-/// fabric; one for each data fabric.
+/// The connections to all ps; dispatches their announcements and acknowledgments. Used by the thread that
+/// owns the data fabric. Create one object per data fabric.
 class PsConnections {
  public:
-  /// `runtime` outlives this object. Sends nothing.
+  /// `runtime` must outlive this object. Sends nothing.
   explicit PsConnections(cluster::Runtime& runtime);
   PsConnections(const PsConnections&) = delete;
   PsConnections& operator=(const PsConnections&) = delete;
 
   transport::RpcClient& rpc() noexcept { return rpc_; }
-  /// Returns the connection to the ps with index `ps`, connected on first use. Throws what
-  /// PsSession::connect does.
+  /// Returns the connection to the ps with index `ps`; connects on first use. Throws the same errors as
+  /// PsSession::connect.
   PsConnection& at(int ps) {
     PsConnection& connection = connections_.at(static_cast<std::size_t>(ps));
     connection.connect();
     return connection;
   }
-  /// The same, to a live ps: it may have been restarted, if nothing was in flight to it. Throws
-  /// Error(unavailable).
+  /// Like at(), but ensures that the ps is alive. Reconnects to a restarted ps if nothing was in flight;
+  /// otherwise throws Error(unavailable).
   PsConnection& live(int ps);
-  /// Waits for every dead ps that this client has connected to; returns false if one does not return.
+  /// Waits for the restart of every dead ps to which this client was connected; returns false if one is not
+  /// restarted.
   bool reconnect();
-  /// Runs `read`, and again if it failed because a ps died that has been restarted since, unless pushes that
-  /// were in flight to it are lost.
+  /// Runs `read`. Repeats it if it failed because a ps died that was restarted since, unless pushes to that
+  /// ps were lost.
   void retry(const std::function<void()>& read);
-  /// Number of times that a ps was restarted or replaced, as far as this client has noticed.
+  /// Number of restarts and replacements of ps that this client has detected.
   std::uint64_t restarts() const noexcept;
-  /// Number of times that a ps's memory was lost, as far as this client has noticed.
+  /// Number of losses of a ps's memory that this client has detected.
   std::uint64_t relocations() const noexcept;
 
-  // PushChannel describes these; for every ps that this client has connected to:
+  // Documented in PushChannel; these apply to every connected ps:
   bool idle();
   void publish();
   void flush();

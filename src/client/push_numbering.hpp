@@ -1,4 +1,4 @@
-// push_numbering.hpp -- numbers the pushes of a closure, so that a second run of it counts each of them once.
+// push_numbering.hpp -- numbers the pushes of a closure, so that a second run does not apply them again.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +12,27 @@ namespace capstan::client {
 /// The closure that a client runs; `id` is 0 outside of closures.
 struct RunningClosure {
   std::uint64_t id = 0;
-  bool again = false;  // an earlier run of it may have pushed already
+  bool again = false;  // an earlier run may have pushed
 };
 
 /// Counts pushes by replica, and the entries of the current push by ps. A second run of a closure gives the
-/// same numbers to the same pushes; a ps skips the entries that it has applied (ClosureLedger). Entries that
-/// are sent outside of closures stay unnumbered. Used by the client's thread.
+/// same pushes the same numbers, and a ps skips the entries that it has applied (ClosureLedger). Entries
+/// outside of closures are not numbered. Used by the client's thread.
 class PushNumbering {
  public:
   explicit PushNumbering(int ps) : parts_(static_cast<std::size_t>(ps)) {}
 
-  /// Assigns the pushes that follow to replica 0 of `closure`.
+  /// Assigns the following pushes to replica 0 of `closure`.
   void begin(const RunningClosure& closure) {
     closure_ = closure;
     replica_ = 0;
     call_ = 0;
     calls_.clear();
   }
-  /// Assigns the pushes that follow to `replica`. Each replica has its own count, because the pushes of
-  /// several replicas are sent in any order.
+  /// Assigns the following pushes to `replica`. Each replica has its own count, because pushes of different
+  /// replicas are sent in any order.
   void push_as(int replica) noexcept { replica_ = static_cast<std::uint16_t>(replica); }
-  /// Begins the next push. A push that is skipped takes a number too, so that the numbers of later ones do
-  /// not depend on it.
+  /// Starts the next push. A skipped push takes a number too, so that later numbers do not depend on it.
   void next_push() {
     ++pushes_;
     if (calls_.size() <= replica_) calls_.resize(replica_ + std::size_t{1});
@@ -53,13 +52,13 @@ class PushNumbering {
 
  private:
   struct Parts {
-    std::uint64_t push = 0;  // the value of `pushes_` that `sent` belongs to
+    std::uint64_t push = 0;  // value of `pushes_` for which `sent` is valid
     std::uint32_t sent = 0;
   };
 
   RunningClosure closure_;
   std::uint16_t replica_ = 0;
-  std::uint32_t call_ = 0;            // number of the current push among those of its replica
+  std::uint32_t call_ = 0;            // number of the current push within its replica
   std::uint64_t pushes_ = 0;          // of this client; never reset
   std::vector<std::uint32_t> calls_;  // pushes of the closure, by replica
   std::vector<Parts> parts_;          // entries of the current push, by ps

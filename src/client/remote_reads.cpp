@@ -1,4 +1,4 @@
-// remote_reads.cpp -- one request for each ps; pieces arrive in any order.
+// remote_reads.cpp -- one request per ps; replies arrive as pieces in any order.
 #include "client/remote_reads.hpp"
 
 #include <algorithm>
@@ -82,12 +82,12 @@ void RemoteReads::wait(Id id, std::chrono::milliseconds timeout, const std::stri
   const Read& read = found->second;
   const bool ended = transport::progress_until(fabric_, transport::deadline_in(timeout),
                                                [&] { return read.ended() || cancelled(); });
-  const auto ours = reads_.extract(id);  // removed, whatever happens below
+  const auto ours = reads_.extract(id);  // removes the read, even if this throws
   if (read.missing == 0) return;
   throw_if_cancelled();
   if (read.error) throw *read.error;
   if (ended) throw Error(Code::unavailable, read.dead()->name() + " is dead; it was asked to " + what);
-  throw Error(Code::deadline_exceeded, "no answer from " + read.segments.front().peer->name() +
+  throw Error(Code::deadline_exceeded, "no reply from " + read.segments.front().peer->name() +
                                            (read.segments.size() > 1 ? " and others to " : " to ") + what +
                                            " within " + std::to_string(timeout.count()) + " ms");
 }
@@ -101,12 +101,12 @@ void RemoteReads::take_piece(const transport::Message& message) {
   if (header->segment >= read.segments.size()) return;
   const Segment& segment = read.segments[header->segment];
   const transport::Bytes piece = message.payload;
-  // A piece of a sparse segment consists of complete rows; a dense one begins at any byte.
+  // A piece of a sparse segment consists of complete rows; a piece of a dense one may start at any byte.
   const std::uint64_t unit = segment.rows.empty() ? 1 : segment.row_bytes;
   const std::uint64_t units = segment.rows.empty() ? segment.count * segment.row_bytes : segment.count;
   const bool fits = header->begin <= units && piece.size() / unit <= units - header->begin;
   if (!fits || piece.size() % unit != 0 || piece.size() > read.missing) {
-    log::error("dropped {} bytes from rank {} that are no part of what was asked for", piece.size(),
+    log::error("dropped {} bytes from rank {}: they do not belong to a read in flight", piece.size(),
                message.from);
     return;
   }

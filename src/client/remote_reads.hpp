@@ -1,4 +1,4 @@
-// remote_reads.hpp -- reads that a ps serves by messages.
+// remote_reads.hpp -- reads by messages, which a ps serves.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,15 @@
 
 namespace capstan::client {
 
-/// Several reads may be in flight; one read sends one message to each ps that it needs. Used by the thread
-/// that owns the fabric.
+/// Reads in flight. Each read sends one message to each ps that it needs. Used by the thread that owns the
+/// fabric.
 class RemoteReads {
  public:
   using Id = std::uint64_t;  // 0 is no read
 
   /// Rows of one shard. Sparse: `rows` are numbers within the shard, and row i goes to position order[i] of
-  /// `out`, or to position i where `order` is empty. Dense (`rows` is empty): `count` rows from first_row on.
+  /// `out`, or to position i if `order` is empty. Dense (`rows` is empty): `count` rows starting at
+  /// first_row.
   struct Segment {
     transport::Peer* peer = nullptr;
     std::uint32_t variable = 0;
@@ -35,25 +36,25 @@ class RemoteReads {
 
   explicit RemoteReads(transport::Fabric& fabric);
 
-  /// Sends the requests. `out` of every segment must live until `wait` or `cancel`. Throws
+  /// Sends the requests. `out` of every segment must remain valid until `wait` or `cancel`. Throws
   /// Error(unavailable).
   Id start(std::vector<Segment> segments, bool consistent);
-  /// Returns true if `wait` would not block: all rows have arrived, or it would throw.
+  /// Returns true if `wait` would not block, because all rows have arrived or the read has failed.
   bool ready(Id id) const;
-  /// Blocks until all rows have arrived. Throws the error that the ps answered, unavailable, or
-  /// deadline_exceeded; then the read is cancelled.
+  /// Blocks until all rows have arrived. Throws the error in the reply of a ps, unavailable, or
+  /// deadline_exceeded; the read is cancelled then.
   void wait(Id id, std::chrono::milliseconds timeout, const std::string& what);
-  /// Rows that arrive later are dropped.
+  /// Drops rows that arrive later.
   void cancel(Id id) noexcept { reads_.erase(id); }
 
  private:
   struct Read {
     std::vector<Segment> segments;
-    std::vector<std::uint32_t> revivals;  // of each segment's peer, when the request was sent
+    std::vector<std::uint32_t> revivals;  // of each segment's peer at the time of the request
     std::uint64_t missing = 0;            // bytes
-    std::optional<Error> error;           // that a ps has answered
+    std::optional<Error> error;           // in the reply of a ps
 
-    /// Returns a ps that has died; nullptr if none has.
+    /// Returns a dead ps, or nullptr.
     const transport::Peer* dead() const;
     bool ended() const { return missing == 0 || error.has_value() || dead() != nullptr; }
   };

@@ -1,4 +1,4 @@
-// route.cpp -- counting sort.
+// route.cpp -- sorts ids by shard with a counting sort.
 #include "client/route.hpp"
 
 namespace capstan::client {

@@ -1,4 +1,4 @@
-// route.hpp -- a variable's shards as one client reaches them, and the ids of a call sorted by shard.
+// route.hpp -- how one client accesses a variable's shards, and the ids of a call sorted by shard.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,16 @@
 
 namespace capstan::client {
 
-/// Valid until the memory of the shard's ps is lost.
+/// How to access one shard. Valid until the memory of the shard's ps is lost.
 struct ShardRoute {
   protocol::ShardLocation location;
   std::uint32_t number = 0;
   PsConnection* connection = nullptr;
-  std::uint64_t relocations = 0;      // of the connection, when the route was made
-  const std::byte* values = nullptr;  // row 0 of the shard; nullptr where it is not mapped
+  std::uint64_t relocations = 0;      // of the connection when the route was created
+  const std::byte* values = nullptr;  // row 0 of the shard; nullptr if it is not mapped
   const std::uint64_t* version = nullptr;
 
-  /// Returns true if the shard is in the host memory of its ps, where channels reach it.
+  /// Returns true if the shard is in host memory, which channels can access.
   bool in_host_memory() const noexcept { return location.region != protocol::kNoRegion; }
   bool valid() const noexcept { return connection->relocations() == relocations; }
 };
@@ -32,8 +32,9 @@ struct Route {
 
   protocol::DivPartition partition;
   std::vector<ShardRoute> shards;
-  bool mapped = true;  // all shards
-  /// If so, by shard: the address that row 0 of the variable would have; row r is r * row_bytes behind it.
+  bool mapped = true;  // whether all shards are mapped
+  /// If they are, by shard: the address at which row 0 of the variable would be; row r is r * row_bytes
+  /// after it.
   std::vector<std::uintptr_t> origins;
 
   bool valid() const noexcept {
@@ -41,7 +42,7 @@ struct Route {
   }
 };
 
-/// Sorts the ids of a call by shard, and keeps the order of the call within each shard. Reuses its memory.
+/// Sorts the ids of a call by shard; stable within each shard. Reuses its memory.
 class ByShard {
  public:
   void sort(const Route& route, std::span<const std::int64_t> ids);
@@ -51,9 +52,9 @@ class ByShard {
   std::span<const std::uint32_t> rows(std::size_t shard) const noexcept {
     return {rows_.data() + begins_[shard], count(shard)};
   }
-  /// Positions in the call of all shards' ids, one shard after the other.
+  /// Positions of the ids in the call, one shard after the other.
   std::span<const std::uint32_t> order() const noexcept { return order_; }
-  /// Those of one shard's ids, a part of order().
+  /// Positions of one shard's ids, a part of order().
   std::span<const std::uint32_t> order(std::size_t shard) const noexcept {
     return {order_.data() + begins_[shard], count(shard)};
   }

@@ -1,4 +1,4 @@
-// routes.cpp -- looks up where each shard is now, and maps it where its ps is on this host.
+// routes.cpp -- determines the current location of each shard, and maps it if its ps is on this host.
 #include "client/routes.hpp"
 
 namespace capstan::client {
@@ -18,7 +18,7 @@ std::unique_ptr<Route> Routes::make(const protocol::VariableDescriptor& variable
     shard.relocations = shard.connection->relocations();
     protocol::ShardLocation& location = shard.location;
     location = shard.connection->current_location(variable.id, shard.number, original);
-    location.first_row = original.first_row;  // of a part 0
+    location.first_row = original.first_row;  // 0 for a single part
     ReadChannel& reads = shard.connection->reads();
     if (shard.in_host_memory()) shard.values = reads.mapped(location.region, location.offset);
     if (shard.values != nullptr) {

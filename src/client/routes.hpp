@@ -1,4 +1,4 @@
-// routes.hpp -- the routes to all variables that a client has used.
+// routes.hpp -- a cache of routes to variables.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace capstan::client {
 /// Used by the thread that owns the data fabric.
 class Routes {
  public:
-  /// `connections` outlives this object.
+  /// `connections` must outlive this object.
   explicit Routes(PsConnections& connections) : connections_(connections) {}
 
-  /// Returns the route to a variable, or to one part of it. It is rebuilt after a ps's memory was lost, and
-  /// valid until the next call for the same variable. Throws what PsConnections::at does.
+  /// Returns the route to a variable, or to one part of it. Rebuilds it after a ps's memory was lost. Valid
+  /// until the next call for the same variable. Throws the same errors as PsConnections::at.
   const Route& of(const protocol::VariableDescriptor& variable) {
     std::unique_ptr<Route>& route = cached(variable);
     if (!route || !route->valid()) route = make(variable);
@@ -31,7 +31,7 @@ class Routes {
   std::unique_ptr<Route> make(const protocol::VariableDescriptor& variable);
 
   PsConnections& connections_;
-  std::vector<std::unique_ptr<Route>> of_variables_;  // by id, null until first used
+  std::vector<std::unique_ptr<Route>> of_variables_;  // by id; null until first use
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<Route>> of_parts_;  // by id and part
 };
 

@@ -1,4 +1,4 @@
-// step_clock.cpp -- the end of a worker's step, and the wait for the others.
+// step_clock.cpp -- completes a worker's steps, and waits for other workers.
 #include "client/step_clock.hpp"
 
 #include <fmt/format.h>
@@ -30,23 +30,23 @@ std::uint64_t StepClock::end_step(std::uint32_t id, const std::string& name) {
 
   const std::uint64_t needed =
       step - std::min(step, group.mode == protocol::GroupMode::synchronous ? 0 : group.bound);
-  std::uint64_t most = 0;
+  std::uint64_t max_steps = 0;
   for (int i = 0; i < ps; ++i) {
     std::uint64_t steps = 0;
     PsConnection& connection = connections_.at(i);
-    const bool ended = connection.wait_until([&] {
+    const bool completed = connection.wait_until([&] {
       throw_if_cancelled();
       return (steps = connection.reads().steps(id)) >= needed;
     });
-    if (!ended) {
+    if (!completed) {
       throw Error(Code::deadline_exceeded,
                   fmt::format("waited {} ms in update group \"{}\", after step {}, for {}",
                               runtime_.wait_timeout().count(), name, step, slowest(id)));
     }
-    most = std::max(most, steps);
+    max_steps = std::max(max_steps, steps);
   }
-  // Steps that the others have ended without this rank are over for it, too.
-  if (group.mode == protocol::GroupMode::synchronous) group.steps = std::max(step, most);
+  // Steps that other workers completed without this rank count as completed for it, too.
+  if (group.mode == protocol::GroupMode::synchronous) group.steps = std::max(step, max_steps);
   return group.steps;
 }
 
@@ -56,23 +56,23 @@ void StepClock::leave(std::uint32_t group) {
     connections_.at(i).end_step(group, protocol::kLeave);
     connections_.at(i).flush();
   }
-  groups_.erase(group);  // the next step begins where the others are then
+  groups_.erase(group);  // join() then starts from the current step of the group
 }
 
 std::string StepClock::slowest(std::uint32_t group) {
   std::vector<std::string> names;
-  std::uint64_t least = ~std::uint64_t{0};
+  std::uint64_t min_steps = ~std::uint64_t{0};
   for (int i = 0; i < runtime_.count(Role::ps); ++i) {
     for (const auto& [rank, clock] : connections_.at(i).clocks(group).clocks) {
-      if (clock > least) continue;
-      if (clock < least) names.clear();
-      least = clock;
+      if (clock > min_steps) continue;
+      if (clock < min_steps) names.clear();
+      min_steps = clock;
       const std::string name = runtime_.name_of(rank);
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
-  return fmt::format("{}, which {} ended {} steps", fmt::join(names, " and "),
-                     names.size() == 1 ? "has" : "have", least);
+  return fmt::format("{}, which {} completed {} steps", fmt::join(names, " and "),
+                     names.size() == 1 ? "has" : "have", min_steps);
 }
 
 }  // namespace capstan::client

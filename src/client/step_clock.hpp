@@ -1,4 +1,4 @@
-// step_clock.hpp -- the steps of update groups that a worker takes part in.
+// step_clock.hpp -- the steps of the update groups of which a worker is a member.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@
 
 namespace capstan::client {
 
-/// Used by the thread that owns the data fabric. Throws what PushChannel does.
+/// Used by the thread that owns the data fabric. Throws the same errors as PushChannel.
 class StepClock {
  public:
-  /// Both outlive the clock.
+  /// Both arguments must outlive this object.
   StepClock(cluster::Runtime& runtime, PsConnections& connections)
       : runtime_(runtime), connections_(connections) {}
 
-  /// Ends this rank's step of an update group, and waits for other workers as the group's mode demands.
-  /// Returns the number of steps that have ended. `name` is the group's, for messages. Throws
-  /// Error(deadline_exceeded), which names the workers that are behind.
+  /// Completes this rank's step of an update group, and waits for other workers as the group's mode
+  /// requires. Returns the number of completed steps. `name` is the name of the group, for messages. Throws
+  /// Error(deadline_exceeded) with the workers that are behind.
   std::uint64_t end_step(std::uint32_t group, const std::string& name);
-  /// Leaves a group, so that the others do not wait for this worker; also in a function that is cancelled.
+  /// Leaves a group, so that other workers do not wait for this one. Also works in a cancelled function.
   void leave(std::uint32_t group);
 
  private:
   struct Group {
     protocol::GroupMode mode = protocol::GroupMode::asynchronous;
     std::uint64_t bound = 0;
-    std::uint64_t steps = 0;  // that this rank has ended
+    std::uint64_t steps = 0;  // completed by this rank
   };
   Group& join(std::uint32_t group);
   std::string slowest(std::uint32_t group);

@@ -88,7 +88,7 @@ TEST_P(ClientFailureTest, APsThatHangsIsADeadlineThatNamesItAndTheOtherIsReached
   client().flush();
   stall(v.shards[0].ps, kUntilTold);
   const auto waited = "waited 3000 ms for " + ps_name(v.shards[0].ps) + " to ";
-  expect_error(Code::deadline_exceeded, waited + "make room in its push ring", [&] {
+  expect_error(Code::deadline_exceeded, waited + "free its push ring", [&] {
     for (int push = 0; push < 100; ++push) client().push_dense(v, ones.data());
   });
   expect_error(Code::deadline_exceeded, waited + "apply pushes", [&] { client().flush(); });
@@ -216,7 +216,7 @@ TEST_P(ClientFailureTest, WhatARankPushesThatCountsAsDeadIsRefusedAndNotApplied)
     for (int push = 0; push < 50; ++push) client().push_dense(v, ones.data());  // more than fits the ring
     client().flush();
   };
-  const auto refused = testing::HasSubstr("this rank counts as dead");
+  const auto refused = testing::HasSubstr("this rank is fenced");
   EXPECT_THAT(error_of(Code::aborted, push_and_flush), refused);
   EXPECT_THAT(error_of(Code::aborted, push_and_flush), refused);
   EXPECT_THAT(error_of(Code::aborted, [&] { client().fetch_add(ps, 0, 1); }), refused);

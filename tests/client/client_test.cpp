@@ -218,7 +218,7 @@ TEST_P(ClientTest, ACallWithMoreIdsThanItsPositionsCanCountIsRefused) {
   const Ids ids{1, 2, 3};
   const std::span<const std::int64_t> too_many(ids.data(), std::size_t{1} << 32);  // none of them is read
   const char* text =
-      "4294967296 ids of variable \"entities\" in one call; expected at most 4294967295: split the call";
+      "variable \"entities\": found 4294967296 ids in one call, expected at most 4294967295; split the call";
   expect_error(Code::invalid_argument, text, [&] { client().lookup(v, too_many, rows.data()); });
   expect_error(Code::invalid_argument, text, [&] { client().push(v, too_many, rows.data()); });
 }
@@ -302,10 +302,11 @@ TEST_P(ClientTest, ARowThatFitsNoRingIsRefusedWithWhatToDo) {
   start(two_ps(), 1);
   const auto v = create("wide", DType::float64, {2, 9000});
   const std::vector<double> gradient(18000, 1);
-  expect_error(Code::resource_exhausted,
-               "a row of 72000 bytes does not fit a push ring of 65536 bytes; set --push-ring-bytes to eight "
-               "rows or more",
-               [&] { client().push_dense(v, gradient.data()); });
+  expect_error(
+      Code::resource_exhausted,
+      "push: a row of 72000 bytes does not fit a push ring of 65536 bytes; set --push-ring-bytes to at "
+      "least eight rows",
+      [&] { client().push_dense(v, gradient.data()); });
   EXPECT_EQ(pull<double>(v), std::vector<double>(18000, 0));
 }
 

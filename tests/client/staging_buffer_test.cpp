@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kQuarter = StagingBuffer::kPutBytes;
 
-TEST(StagingBuffer, WithoutAKeyIsNotThere) { EXPECT_FALSE(StagingBuffer(0, {}).is_there()); }
+TEST(StagingBuffer, WithoutAKeyIsNotThere) { EXPECT_FALSE(StagingBuffer(0, {}).is_usable()); }
 
 TEST(StagingBuffer, GivesPlacesInTurnUntilItIsFull) {
   StagingBuffer room(0, {{}, 5});

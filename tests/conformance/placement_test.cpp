@@ -1,4 +1,6 @@
 // placement_test.cpp -- scopes, placement, partitioners and initial values as TensorFlow has them.
+#include <gmock/gmock.h>
+
 #include <numeric>
 
 #include "conformance/cluster_fixture.hpp"
@@ -240,11 +242,14 @@ TEST_P(Placement_, AValueOfAnotherShapeIsRefused) {
                });
   expect_error(Code::invalid_argument, "variable \"v\" needs a shape: its initializer has none",
                [] { Variable<float>("v", initializers::zeros()); });
-  expect_error(Code::invalid_argument, "variable \"v\": found rank 1, expected rank 2",
-               [] { Variable<float>("v", Shape{4}, initializers::identity()); });
-  expect_error(Code::invalid_argument, "variable \"v\": found dtype int32", [] {
-    Variable<std::int32_t>("v", Shape{4, 4}, initializers::orthogonal());
-  });
+  EXPECT_THAT(
+      error_of(Code::invalid_argument, [] { Variable<float>("v", Shape{4}, initializers::identity()); }),
+      testing::HasSubstr("variable \"v\": found rank 1, expected rank 2"));
+  EXPECT_THAT(error_of(Code::invalid_argument,
+                       [] {
+                         Variable<std::int32_t>("v", Shape{4, 4}, initializers::orthogonal());
+                       }),
+              testing::HasSubstr("variable \"v\": found dtype int32"));
   EXPECT_NO_THROW(Variable<float>("v", Shape{2, 3}));  // none of these took the name
 }
 

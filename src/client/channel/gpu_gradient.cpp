@@ -1,4 +1,4 @@
-// gpu_gradient.cpp -- plain copies of consecutive rows, a gather of others.
+// gpu_gradient.cpp -- copies consecutive rows, and gathers other rows.
 #include "client/channel/gpu_gradient.hpp"
 
 namespace capstan::client {

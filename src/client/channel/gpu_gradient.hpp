@@ -1,4 +1,4 @@
-// gpu_gradient.hpp -- a gradient in the memory of a GPU of this process, as the pushes of its parts take it.
+// gpu_gradient.hpp -- a gradient in the memory of a GPU of this process, which several pushes share.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,11 @@
 
 namespace capstan::client {
 
-/// Kernels and copies run in the order of the stream that made the gradient. Used by one thread.
+/// Kernels and copies run in the order of the stream that computed the gradient. Used by one thread.
 class GpuGradient {
  public:
-  /// A gradient of `rows` rows at `values`. `order` is the concatenation of PushRows::order of all pushes
-  /// that take from it, and empty where the rows of each push are consecutive. All arguments outlive this
-  /// object.
+  /// A gradient of `rows` rows at `values`. `order` is the concatenation of PushRows::order of all its
+  /// pushes, or empty if the rows of each push are consecutive. All arguments must outlive this object.
   GpuGradient(const gpu::Stream& stream, gpu::Staging& staging, GpuRows& kernels, const std::byte* values,
               std::uint64_t rows, std::uint64_t row_bytes, std::span<const std::uint32_t> order);
 
@@ -24,11 +23,13 @@ class GpuGradient {
   /// Reserves the memory that consecutive() needs. Throws Error(resource_exhausted).
   void reserve();
 
-  /// Starts to copy rows [first, first + count) of a push to `to`. They are there when ready() has passed.
+  /// Starts to copy rows [first, first + count) of a push to `to`. The copy is done once ready() has
+  /// passed.
   void copy(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to);
-  /// Returns the address of all rows of a push, consecutive when ready() has passed. REQUIRES: reserve().
+  /// Returns the address of all rows of a push, which are consecutive once ready() has passed. REQUIRES:
+  /// reserve().
   const std::byte* consecutive(const PushRows& push);
-  /// Passes when what was started last is done.
+  /// Passes when the last copy is done.
   const gpu::Event& ready() const noexcept { return ready_; }
 
  private:

@@ -1,4 +1,5 @@
-// gpu_push_channel.cpp -- one call of the store in the same process, slots of a staging buffer in another.
+// gpu_push_channel.cpp -- calls the store in the same process, or writes to a staging buffer of another
+// process.
 #include "client/channel/gpu_push_channel.hpp"
 
 #include <algorithm>
@@ -12,36 +13,36 @@ namespace capstan::client {
 void InProcessGpuPushChannel::push(const PushRows& push, PushNumbering& numbering, GpuGradient& gradient) {
   const std::byte* const values = gradient.consecutive(push);
   const std::span<const std::uint32_t> rows = all_row_numbers(push, row_numbers_);
-  gradient.ready().wait();  // here, and not while the store is locked
+  gradient.ready().wait();  // before the store is locked
   protocol::PushHeader header = header_of(push, 0, push.count, rank_);
   numbering.number(header, ps_);
   sink_.device()->apply(header, rows, values, gradient.ready());
 }
 
-/// Asked for once, also where the ps has none to give.
+/// Requests the staging buffer once, even if the ps refuses it.
 StagingBuffer& StagedGpuPushChannel::staging_buffer(int gpu) {
   if (StagingBuffer* const known = session_.gpu_memory().staging_buffer(gpu)) return *known;
   const transport::Peer& peer = session_.peer();
   protocol::StagingBufferKey key;
   try {
     key = from_bytes<protocol::StagingBufferKey>(session_.call(
-        transport::kOpenStagingBuffer, to_bytes(StagingBuffer::kBytes), "give room in its GPU"));
+        transport::kOpenStagingBuffer, to_bytes(StagingBuffer::kBytes), "open a staging buffer in its GPU"));
   } catch (const Error& error) {
     if (error.code() != Code::resource_exhausted) throw;
     log::warn("gradients for {} are copied through host memory: {}", peer.name(), error.what());
   }
   StagingBuffer& buffer = session_.gpu_memory().add_staging_buffer(gpu, key);
-  if (buffer.is_there()) log::debug("GPU {} copies gradients into the GPU of {}", gpu, peer.name());
+  if (buffer.is_usable()) log::debug("GPU {} copies gradients into the GPU of {}", gpu, peer.name());
   return buffer;
 }
 
 bool StagedGpuPushChannel::reserve(const PushRows& push, int gpu) {
-  return push.row_bytes <= StagingBuffer::kPutBytes && staging_buffer(gpu).is_there();
+  return push.row_bytes <= StagingBuffer::kPutBytes && staging_buffer(gpu).is_usable();
 }
 
-/// The memory is released when the ps dies, also where its ring survives.
+/// The memory is released when the ps dies, even if its ring survives.
 void StagedGpuPushChannel::require_memory(const StagingBuffer& buffer) const {
-  if (!buffer.is_there()) throw session_.lost_pushes();
+  if (!buffer.is_usable()) throw session_.lost_pushes();
 }
 
 void StagedGpuPushChannel::push(const PushRows& push, PushNumbering& numbering, GpuGradient& gradient) {
@@ -75,7 +76,7 @@ protocol::BufferSlot StagedGpuPushChannel::take_slot(StagingBuffer& buffer, std:
   require_memory(buffer);
   std::optional<protocol::BufferSlot> slot = buffer.take(bytes, channel_.ring().applied());
   if (slot) return *slot;
-  session_.wait_for("make room in its GPU", [&] {
+  session_.wait_for("free its staging buffer", [&] {
     require_memory(buffer);
     channel_.refresh_applied();
     slot = buffer.take(bytes, channel_.ring().applied());

@@ -1,5 +1,5 @@
-// gpu_push_channel.hpp -- pushes of gradients that lie in a GPU, to shards in the ps's GPU, without a copy in
-// host memory.
+// gpu_push_channel.hpp -- pushes gradients in GPU memory to shards in the ps's GPU, without a copy in host
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@
 
 namespace capstan::client {
 
-/// Shares the order of entries, and the lifetime, with a PushChannel to the same ps. Used by the thread that
-/// owns the data fabric. Throws what PushChannel does.
+/// Shares the order of entries and the lifetime with a PushChannel to the same ps. Used by the thread that
+/// owns the data fabric. Throws the same errors as PushChannel.
 class GpuPushChannel {
  public:
   virtual ~GpuPushChannel() = default;
 
-  /// Returns true if such a push can take its gradient from the memory of `gpu`, and holds what the push
-  /// needs. Throws Error(resource_exhausted).
+  /// Returns true if such a push can take its gradient from the memory of `gpu`, and reserves the memory
+  /// for it. Throws Error(resource_exhausted).
   virtual bool reserve(const PushRows& push, int gpu) = 0;
-  /// Sends a push; its `gradient` and `order` say which part of `gradient` it takes. The gradient may be
-  /// reused on return. REQUIRES: reserve(), since the last push to that shard; a shard without an update
+  /// Sends a push, whose `gradient` and `order` select a part of `gradient`. The caller may reuse the
+  /// gradient on return. REQUIRES: reserve() since the last push to that shard; a shard without an update
   /// group.
   virtual void push(const PushRows& push, PushNumbering& numbering, GpuGradient& gradient) = 0;
 };
 
-/// To a ps that is a thread of this process.
+/// Pushes to a ps that is a thread of this process.
 class InProcessGpuPushChannel final : public GpuPushChannel {
  public:
-  /// As of InProcessPushChannel.
+  /// As InProcessPushChannel.
   InProcessGpuPushChannel(protocol::PushSink& sink, int rank, int ps) : sink_(sink), rank_(rank), ps_(ps) {}
 
   bool reserve(const PushRows& push, int gpu) override {
@@ -45,11 +45,11 @@ class InProcessGpuPushChannel final : public GpuPushChannel {
   std::vector<std::uint32_t> row_numbers_;
 };
 
-/// To another process of this host: kernels copy the gradient into a staging buffer in the ps's GPU, and
-/// entries in the mapped ring name its slots.
+/// Pushes to another process of this host: kernels copy the gradient into a staging buffer in the ps's GPU,
+/// and entries in the mapped ring refer to its slots.
 class StagedGpuPushChannel final : public GpuPushChannel {
  public:
-  /// REQUIRES: a mapped ring; both outlive the channel.
+  /// REQUIRES: the ring is mapped; both arguments outlive the channel.
   StagedGpuPushChannel(PsSession& session, RingPushChannel& channel) : session_(session), channel_(channel) {}
 
   bool reserve(const PushRows& push, int gpu) override;

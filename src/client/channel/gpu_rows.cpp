@@ -8,7 +8,7 @@
 namespace capstan::client {
 namespace {
 
-/// there[i] = number(i), in the stream's order.
+/// Fills there[i] = number(i), in stream order.
 template <class T, class Number>
 void send(const gpu::Stream& stream, gpu::Staging& staging, gpu::Values<T>& there, std::size_t count,
           const Number& number) {
@@ -20,7 +20,7 @@ void send(const gpu::Stream& stream, gpu::Staging& staging, gpu::Values<T>& ther
                  });
 }
 
-/// The largest power of two of which all rows' addresses and lengths are multiples, up to 16.
+/// Largest power of two, up to 16, that divides the addresses and the length of all rows.
 std::uint64_t multiple_of(std::span<const GpuRows::Part> table, std::uint64_t row_bytes) {
   std::uint64_t all = row_bytes | 16;
   for (const GpuRows::Part& part : table) all |= reinterpret_cast<std::uintptr_t>(part.values);
@@ -44,10 +44,10 @@ void GpuRows::gather(const gpu::Stream& stream, gpu::Staging& staging, std::span
   gpu::grow(addresses_, gpu_, ids.size());
   send(stream, staging, addresses_, ids.size(), [&](std::size_t i) -> std::uint64_t {
     const auto row = static_cast<std::uint64_t>(ids[i]);
-    const auto behind = std::upper_bound(
+    const auto part = std::upper_bound(
         table.begin(), table.end(), row,
         [](std::uint64_t number, const Part& part) { return number < part.first_row + part.rows; });
-    return reinterpret_cast<std::uintptr_t>(behind->values + (row - behind->first_row) * row_bytes);
+    return reinterpret_cast<std::uintptr_t>(part->values + (row - part->first_row) * row_bytes);
   });
   gpu::gather(stream, {addresses_.data(), static_cast<std::uint32_t>(ids.size()), row_bytes,
                        multiple_of(table, row_bytes), out});
@@ -70,7 +70,7 @@ void GpuRows::upload_order(const gpu::Stream& stream, gpu::Staging& staging,
 
 void GpuRows::take(const gpu::Stream& stream, const Part& from, std::uint64_t row_bytes, std::uint64_t first,
                    std::uint64_t count, std::byte* to) {
-  // It only reads the table.
+  // The gather only reads the table.
   gpu::gather(stream, gpu::RowCopy{const_cast<std::byte*>(from.values), static_cast<std::uint32_t>(from.rows),
                                    row_bytes, rows_.data() + first, static_cast<std::uint32_t>(count), to,
                                    first_bad_.data()});

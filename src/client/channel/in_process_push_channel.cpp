@@ -1,4 +1,4 @@
-// in_process_push_channel.cpp -- one entry a push, however large it is.
+// in_process_push_channel.cpp -- sends each push as a single entry of any size.
 #include "client/channel/in_process_push_channel.hpp"
 
 namespace capstan::client {

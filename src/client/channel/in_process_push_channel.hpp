@@ -1,4 +1,4 @@
-// in_process_push_channel.hpp -- pushes to a ps that is a thread of this process: calls of its store.
+// in_process_push_channel.hpp -- pushes to a ps in this process by calling its store.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace capstan::client {
 
-/// A push has been applied on return, except what a GPU still does of it. There is one position, 1.
+/// On return a push has been applied, except for asynchronous GPU work. The only position is 1.
 class InProcessPushChannel final : public PushChannel {
  public:
-  /// `rank` is this client's, `ps` the index of the ps. `sink` outlives the channel.
+  /// `rank` is the rank of this client, `ps` the index of the ps. `sink` must outlive the channel.
   InProcessPushChannel(protocol::PushSink& sink, int rank, int ps) : sink_(sink), rank_(rank), ps_(ps) {}
 
   void push(const PushRows& push, PushNumbering& numbering, bool more) override;
@@ -27,7 +27,7 @@ class InProcessPushChannel final : public PushChannel {
   protocol::PushSink& sink_;
   int rank_;
   int ps_;
-  std::vector<std::byte> gathered_;  // gradient rows that were not consecutive
+  std::vector<std::byte> gathered_;  // gradient rows, made consecutive
   std::vector<std::uint32_t> row_numbers_;
 };
 

@@ -1,4 +1,4 @@
-// message_push_channel.cpp -- sends entries, and gets the caller's gradient back from the transport.
+// message_push_channel.cpp -- sends entries, and waits until the transport no longer reads the gradient.
 #include "client/channel/message_push_channel.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace capstan::client {
 namespace {
 
-/// How long the transport may take to end the sends of a connection that was closed by force.
+/// How long the transport may take to complete the sends of a connection that was closed by force.
 constexpr std::chrono::seconds kForcedEndTimeout{10};
 
 }  // namespace
@@ -32,7 +32,7 @@ void MessagePushChannel::push(const PushRows& push, PushNumbering& numbering, bo
   }
 }
 
-/// The caller of a push that has failed reuses its memory, which the transport must not read any longer.
+/// After a failed push the caller reuses its memory, so the transport must stop reading it.
 void MessagePushChannel::reclaim_gradient() {
   const auto done = [this] { return *from_gradient_ == 0; };
   transport::Fabric& fabric = session_.fabric();
@@ -73,7 +73,7 @@ void MessagePushChannel::send_entry(const PushRows& push, std::uint64_t first, s
   tail_ += header.bytes;
 }
 
-/// There are at most as many as entries fit the capacity.
+/// The number of buffers is bounded by the number of entries that fit the capacity.
 MessagePushChannel::SendBuffer& MessagePushChannel::free_send_buffer() {
   for (const auto& buffer : send_buffers_) {
     if (buffer->in_flight == 0) return *buffer;
@@ -94,7 +94,7 @@ void MessagePushChannel::send(protocol::PushHeader header) {
 void MessagePushChannel::wait_for_capacity(std::uint64_t bytes) {
   const auto fits = [this, bytes] { return tail_ + bytes - session_.acknowledged() <= capacity_; };
   if (fits()) return;
-  session_.wait_for("make room in its push ring", [this, &fits] {
+  session_.wait_for("free its push ring", [this, &fits] {
     require_accepted();
     return fits();
   });

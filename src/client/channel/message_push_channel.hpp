@@ -1,4 +1,4 @@
-// message_push_channel.hpp -- pushes as active messages, with no more in flight than a ring would hold.
+// message_push_channel.hpp -- pushes as active messages, with a bound on the bytes in flight.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace capstan::client {
 
-/// A dense gradient of complete cache lines is sent from the caller's memory, other entries from buffers of
-/// this channel. The ps acknowledges entries by kPushApplied (PsSession::acknowledged).
+/// Sends dense gradients of complete cache lines from the caller's memory, and other entries from buffers
+/// of this channel. The ps acknowledges entries by kPushApplied (PsSession::acknowledged).
 class MessagePushChannel final : public PushChannel {
  public:
-  /// REQUIRES: `session` is connected, and outlives the channel.
+  /// REQUIRES: `session` is connected and outlives the channel.
   explicit MessagePushChannel(PsSession& session)
       : session_(session),
         capacity_(session.process().ring_bytes),
@@ -48,12 +48,12 @@ class MessagePushChannel final : public PushChannel {
   void wait_for_capacity(std::uint64_t bytes);
 
   PsSession& session_;
-  std::uint64_t capacity_;           // most bytes of entries in flight
+  std::uint64_t capacity_;           // maximum bytes of entries in flight
   std::uint64_t tail_;               // bytes of entries sent
-  const std::uint64_t relocations_;  // of the session, when the channel began
+  const std::uint64_t relocations_;  // of the session, when the channel was created
   std::vector<std::unique_ptr<SendBuffer>> send_buffers_;
-  /// Messages that the transport still reads from the caller's gradient. The transport may count it down
-  /// later than this object lives.
+  /// Number of messages for which the transport still reads the caller's gradient. The transport may
+  /// decrement it after this object is destroyed.
   std::unique_ptr<std::uint32_t> from_gradient_ = std::make_unique<std::uint32_t>(0);
 };
 

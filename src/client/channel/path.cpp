@@ -1,4 +1,4 @@
-// path.cpp -- the choice, by the settings and by what the transport can do.
+// path.cpp -- chooses a path by the settings and the capabilities of the transport.
 #include "client/channel/path.hpp"
 
 namespace capstan::client {

@@ -1,4 +1,4 @@
-// path_report.cpp -- one line and one warning for each kind of path.
+// path_report.cpp -- one log line and at most one warning for each kind of path.
 #include "client/channel/path_report.hpp"
 
 #include <fmt/format.h>
@@ -24,12 +24,13 @@ bool first_of_its_kind(bool same_host, Path path) {
 void require(const std::string& required, const cluster::Member& ps, bool same_host, Path path,
              const transport::Peer& peer, const std::string& line) {
   if (good_enough(required, path, same_host, peer.has_hardware_rma())) return;
-  throw Error(Code::failed_precondition,
-              fmt::format("--require-transport={} refuses the way to {}: {}. {}", required, ps.name(), line,
-                          required == "mapped"
-                              ? "Its memory can be mapped only on the same host and in the same IPC namespace"
-                              : "Use a UCX that has the cluster's adapters (ucx_info -d lists rc_ or dc_ "
-                                "transports), and look at UCX_TLS and UCX_NET_DEVICES"));
+  throw Error(
+      Code::failed_precondition,
+      fmt::format("--require-transport={}: found a path to {} by {}. {}", required, ps.name(), line,
+                  required == "mapped"
+                      ? "Memory can be mapped only on the same host and in the same IPC namespace"
+                      : "Install a UCX that supports the cluster's adapters (ucx_info -d lists rc_ or "
+                        "dc_ transports), and check UCX_TLS and UCX_NET_DEVICES"));
 }
 
 }  // namespace
@@ -44,23 +45,25 @@ void report_path(const cluster::Runtime& runtime, const cluster::Member& ps, Pat
   require(runtime.settings().text("require-transport"), ps, same_host, path, peer, line);
   if (path == Path::in_process || !first_of_its_kind(same_host, path)) return;
   log::info("ps on {} host: {}", same_host ? "this" : "another", line);
-  // Every worker sees the same, so only one of them logs it.
+  // All workers have the same kind of paths, so only one of them warns.
   const cluster::Member& self = runtime.self();
   const bool logs = self.role == Role::coordinator || (self.role == Role::worker && self.index == 0);
   if (logs && path == Path::rma && !peer.has_hardware_rma()) {
     log::warn(
-        "memory access to {} is emulated over {}: the ps's CPU does it, at a quarter of what active messages "
-        "move. Leave --window at auto; a UCX with rc or dc transports (ucx_info -d) has the real thing",
+        "memory access to {} is emulated over {} by the ps's CPU, with a quarter of the throughput of active "
+        "messages; set --window=auto, or install a UCX with rc or dc transports (ucx_info -d)",
         ps.name(), peer.transports());
   } else if (logs && path == Path::messages && !same_host) {
     log::warn(
-        "no RDMA to {}: lookups, pulls and pushes are active messages over {} and take the ps's CPU. A UCX "
-        "with rc or dc transports (ucx_info -d), or another UCX_TLS or UCX_NET_DEVICES, would spare it",
+        "no RDMA to {}: lookups, pulls and pushes use active messages over {} and the ps's CPU; install a "
+        "UCX "
+        "with rc or dc transports (ucx_info -d), or check UCX_TLS and UCX_NET_DEVICES",
         ps.name(), peer.transports());
   } else if (logs && path == Path::messages) {
     log::warn(
-        "the memory of {} is not mapped though it is on this host (--window, or another IPC namespace): "
-        "active messages over {} move a tenth of what loads and stores do",
+        "the memory of {} on this host is not mapped (--window, or another IPC namespace); active messages "
+        "over "
+        "{} have a tenth of the throughput of loads and stores",
         ps.name(), peer.transports());
   }
 }

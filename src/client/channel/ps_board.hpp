@@ -16,11 +16,11 @@
 
 namespace capstan::client {
 
-/// Hides whether the board is mapped or reached by RMA. Used by the thread that owns the data fabric. What
-/// waits for the network throws Error: unavailable, deadline_exceeded (after `timeout`).
+/// Accesses a board that is mapped or reached by RMA. Used by the thread that owns the data fabric. Calls
+/// that wait for the network throw Error: unavailable, deadline_exceeded (after `timeout`).
 class PsBoard {
  public:
-  /// `rank` is the client's. REQUIRES: `window` is onto a board with this layout.
+  /// `rank` is the rank of this client. REQUIRES: `window` is onto a board with this layout.
   PsBoard(std::unique_ptr<transport::Window> window, const protocol::BoardLayout& layout, int rank,
           std::chrono::milliseconds timeout)
       : window_(std::move(window)),
@@ -29,29 +29,29 @@ class PsBoard {
         timeout_(timeout) {}
 
   bool mapped() const noexcept { return window_->mapped() != nullptr; }
-  /// The ps's transport::LifeWord; nullptr where the board is not mapped.
+  /// The transport::LifeWord of the ps; nullptr if the board is not mapped.
   const std::byte* life_word() const noexcept {
     return mapped() ? window_->mapped() + layout_.life_word() : nullptr;
   }
 
-  /// Makes the entries before `tail` visible to the ps. They arrive before the tail does.
+  /// Makes the entries before `tail` visible to the ps. They arrive before the tail.
   void publish(std::uint64_t tail) {
     window_->fence();
     window_->put(layout_.tail(rank_), transport::as_bytes(tail));
   }
-  /// Returns true if the ps sleeps, and clears its flag: the caller must signal the doorbell. Call after
-  /// publish(): either the ps sees the tail before it sleeps, or this call sees that it sleeps. REQUIRES:
+  /// Returns true if the ps sleeps, and clears its flag; the caller then must signal the doorbell. Call it
+  /// after publish(): either the ps sees the tail before it sleeps, or this call sees the flag. REQUIRES:
   /// mapped().
   bool take_asleep() noexcept {
     thread_fence(std::memory_order_seq_cst);
     const auto asleep = transport::word_at(window_->mapped() + layout_.asleep());
     return asleep.load(std::memory_order_relaxed) != 0 && asleep.exchange(0) != 0;
   }
-  /// Bytes of this client's entries that the ps has applied, or protocol::kFenced. Rows that the ps changed
-  /// before it stored this number are visible after the call.
+  /// Bytes of this client's entries that the ps has applied, or protocol::kFenced. The rows that they
+  /// changed are visible after the call.
   std::uint64_t applied() { return load(layout_.applied(rank_)); }
 
-  /// Number of steps of update group `group` that every worker it waits for has ended.
+  /// Number of steps that all members of update group `group` have completed.
   std::uint64_t steps(std::uint32_t group) { return load(layout_.group(group)); }
   /// Adds to a counter and returns its previous value.
   std::uint64_t fetch_add(std::uint64_t counter, std::uint64_t delta) {

@@ -1,4 +1,4 @@
-// ps_connection.cpp -- chooses the channels; counters and steps.
+// ps_connection.cpp -- chooses channels, and sends entries for counters, learning rates and steps.
 #include "client/channel/ps_connection.hpp"
 
 #include <bit>
@@ -25,7 +25,7 @@ PsConnection::Channels PsConnection::choose_channels() {
       chosen.reads = std::make_unique<MessageReadChannel>(session_);
       break;
   }
-  // A store in this process takes pushes however its memory is read.
+  // A store in this process accepts pushes regardless of how its memory is read.
   if (process.sink != nullptr) {
     const int rank = session_.rank();
     const int ps = session_.ps();
@@ -56,7 +56,7 @@ void PsConnection::connect_now() {
 }
 
 bool PsConnection::lost(const PushPosition& position) {
-  (void)channels();  // notes what the last relocation lost
+  (void)channels();  // records the losses of the last relocation
   const auto loss = losses_.find(position.relocations);
   return loss != losses_.end() && position.of_channel > loss->second;
 }
@@ -67,7 +67,7 @@ bool PsConnection::applied(const PushPosition& position) {
   try {
     return pushes().applied(position.of_channel);
   } catch (const Error&) {
-    return true;  // `wait` meets the same
+    return true;  // `wait` throws the same error
   }
 }
 
@@ -117,7 +117,7 @@ std::uint64_t PsConnection::fetch_add(std::uint64_t counter, std::uint64_t delta
 const std::byte* PsConnection::gpu_values(const GpuRows& reader, std::uint32_t variable,
                                           std::uint32_t shard) {
   return session_.gpu_memory().values({reader.gpu(), variable, shard}, reader.last_use(), [&] {
-    return session_.call(transport::kGpuKey, to_bytes(std::pair(variable, shard)), "say how to read its GPU");
+    return session_.call(transport::kGpuKey, to_bytes(std::pair(variable, shard)), "export its GPU memory");
   });
 }
 

@@ -1,4 +1,4 @@
-// ps_gpu_memory.cpp -- staging buffers stay known after their memory was released.
+// ps_gpu_memory.cpp -- releases mappings; staging buffers remain as released objects.
 #include "client/channel/ps_gpu_memory.hpp"
 
 #include <exception>

@@ -15,7 +15,7 @@ namespace capstan::client {
 /// time.
 class PsGpuMemory {
  public:
-  /// Identifies a shard as kernels of one GPU of this process see it.
+  /// A shard as seen by kernels of one GPU of this process.
   struct ShardView {
     int gpu = 0;
     std::uint32_t variable = 0;
@@ -28,9 +28,9 @@ class PsGpuMemory {
   PsGpuMemory(const PsGpuMemory&) = delete;
   PsGpuMemory& operator=(const PsGpuMemory&) = delete;
 
-  /// Returns row 0 of the shard, or nullptr where kernels of that GPU cannot reach it. Maps it on first use,
-  /// by the key (gpu::MappedMemory) that `ask` returns. `last_read` passes when the kernels that read through
-  /// this GPU's mappings have ended.
+  /// Returns the address of row 0 of the shard, or nullptr if kernels of that GPU cannot access it. Maps it
+  /// on first use, with the key (gpu::MappedMemory) that `ask` returns. `last_read` passes when the kernels
+  /// that read through this GPU's mappings have finished.
   template <class Ask>
   const std::byte* values(const ShardView& view, const std::shared_ptr<gpu::Event>& last_read,
                           const Ask& ask) {
@@ -42,13 +42,15 @@ class PsGpuMemory {
     return known->second.data();
   }
 
-  /// Returns the staging buffer for kernels of `gpu`; nullptr before add_staging_buffer, and after release.
+  /// Returns the staging buffer for kernels of `gpu`; nullptr before add_staging_buffer() and after
+  /// release().
   StagingBuffer* staging_buffer(int gpu) noexcept;
   /// REQUIRES: staging_buffer(gpu) is nullptr.
   StagingBuffer& add_staging_buffer(int gpu, const protocol::StagingBufferKey& key);
 
-  /// Unmaps everything, after the kernels that read it have ended. The GPU of a dead ps has no memory for its
-  /// successor until then. References to staging buffers stay valid; is_there() is false from now on.
+  /// Unmaps everything after the kernels that read it have finished. Until then the memory of a dead ps
+  /// remains allocated, and its successor may lack GPU memory. References to staging buffers stay valid,
+  /// but is_usable() is false.
   void release() noexcept;
 
  private:

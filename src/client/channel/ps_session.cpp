@@ -1,4 +1,4 @@
-// ps_session.cpp -- connects, notices deaths, waits for the next process of the ps.
+// ps_session.cpp -- connects, detects the death of a ps, and waits for its next process.
 #include "client/channel/ps_session.hpp"
 
 #include <thread>
@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long a wait polls before it sleeps. A ps that is at work answers within this.
+/// How long a wait polls before it sleeps. A busy ps answers within this time.
 constexpr std::chrono::microseconds kPollAlone{500};
 constexpr std::chrono::microseconds kPollOnASharedCore{500};
 /// Polls of mapped memory between two polls of the network, which take system calls.
@@ -27,7 +27,7 @@ PsSession::PsSession(cluster::Runtime& runtime, transport::RpcClient& rpc, int p
 
 void PsSession::connect_now() {
   take_restarted();
-  if (process_.board) forget_memory(0);  // an earlier attempt to reconnect failed half-way
+  if (process_.board) drop_memory(0);  // a previous reconnect failed halfway
   peer_ = &runtime_.data_peer(runtime_.member(Role::ps, ps_));
   while (true) {
     try {
@@ -42,7 +42,7 @@ void PsSession::connect_now() {
   connected_ = true;
 }
 
-/// Directs the peer to the process that was announced, if any.
+/// Directs the peer to the announced process, if any.
 bool PsSession::take_restarted() {
   if (!restarted_) return false;
   const cluster::Member process = *std::exchange(restarted_, std::nullopt);
@@ -76,8 +76,8 @@ void PsSession::begin(const protocol::ConnectReply& reply) {
   } else {
     process_.path = path_without_mapping(wanted, peer_->has_hardware_rma());
   }
-  // Ranks on the ps's host would use the CPU's atomics and the others perhaps an adapter's, which are not
-  // coherent: so the ps adds for all. It also does where it has a replica, which must be told.
+  // Ranks on the ps's host would use CPU atomics, and other ranks those of an adapter; these are not
+  // coherent. So the ps adds for all ranks. It also does so with a replica, which must see every change.
   process_.counts_by_call =
       reply.counts_by_call != 0 || !runtime_.membership().single_host() || process_.path == Path::messages;
 }
@@ -85,7 +85,7 @@ void PsSession::begin(const protocol::ConnectReply& reply) {
 void PsSession::read_locations() {
   decltype(locations_) locations;
   for (const auto& now : from_bytes<std::vector<protocol::CurrentLocation>>(
-           rpc_.call(*peer_, transport::kCurrentLocations, {}, timeout(), "say where its shards lie"))) {
+           rpc_.call(*peer_, transport::kCurrentLocations, {}, timeout(), "list shard locations"))) {
     locations.emplace(std::pair(now.variable, now.shard), now.location);
   }
   locations_ = std::move(locations);
@@ -100,7 +100,7 @@ const protocol::ShardLocation& PsSession::current_location(std::uint32_t variabl
 transport::Window& PsSession::window(std::uint64_t region) {
   if (const auto known = windows_.find(region); known != windows_.end()) return *known->second;
   const auto key = from_bytes<transport::RegionKey>(
-      call(transport::kRegionKey, transport::as_bytes(region), "hand out a region"));
+      call(transport::kRegionKey, transport::as_bytes(region), "export a region"));
   auto window = peer_->open_window(
       key, process_.board->mapped() ? transport::WindowPath::mapped : transport::WindowPath::rma);
   return *windows_.emplace(region, std::move(window)).first->second;
@@ -110,22 +110,22 @@ void PsSession::note_restart(std::uint32_t incarnation, cluster::Member process)
   const std::pair announced(incarnation, process.pid);
   if (incarnation < announced_.first || announced == announced_) return;
   announced_ = announced;
-  // The process before may be cut off, which the transport does not notice.
+  // The previous process may be unreachable, which the transport does not detect.
   runtime_.drop_data_peer(process.rank);
   restarted_ = std::move(process);
 }
 
-/// The peer is the new process when this returns.
+/// When this returns, the peer is the new process.
 void PsSession::await_restart() {
   gpu_memory_.release();
   const auto timeout = runtime_.ps_timeout();
   const bool may_return = runtime_.ps_may_be_replaced() && !runtime_.in_process();
-  const auto settled = [this] { return restarted_ || runtime_.ps_given_up() || cancelled(); };
-  if (may_return) transport::progress_until(fabric(), transport::deadline_in(timeout), settled);
+  const auto decided = [this] { return restarted_ || runtime_.ps_given_up() || cancelled(); };
+  if (may_return) transport::progress_until(fabric(), transport::deadline_in(timeout), decided);
   if (!may_return || !restarted_) {
     if (may_return) throw_if_cancelled();
     std::string message = peer_->name() + " is gone";
-    if (may_return && runtime_.ps_given_up()) message += ", and nothing has taken its place";
+    if (may_return && runtime_.ps_given_up()) message += ", and no process has replaced it";
     if (may_return && !runtime_.ps_given_up())
       message += ", and has not come back within " + std::to_string(timeout.count()) + " ms (--ps-wait)";
     throw Error(Code::unavailable, message);
@@ -135,26 +135,26 @@ void PsSession::await_restart() {
 }
 
 bool PsSession::reconnect() {
-  bool memory_kept = process_.path == Path::mapped;
+  bool memory_survived = process_.path == Path::mapped;
   bool moved = false;
   while (true) {
     await_restart();
     try {
       const protocol::ConnectReply reply = ask_to_connect();
       moved = reply.incarnation != process_.incarnation;
-      if (memory_kept && !moved) {
-        // The memory is as it was, with all entries in the ring.
+      if (memory_survived && !moved) {
+        // The memory and all entries in the ring are intact.
         process_.doorbell = reply.doorbell;
         return true;
       }
-      memory_kept = false;
-      forget_memory(moved ? acknowledged_ : reply.applied);
+      memory_survived = false;
+      drop_memory(moved ? acknowledged_ : reply.applied);
       begin(reply);
       break;
     } catch (const Error& error) {
-      if (error.code() == Code::unavailable) continue;  // it has died again
-      if (!memory_kept) {
-        forget_memory(acknowledged_);
+      if (error.code() == Code::unavailable) continue;  // the new process has died too
+      if (!memory_survived) {
+        drop_memory(acknowledged_);
         connected_ = false;
       }
       throw;
@@ -164,19 +164,22 @@ bool PsSession::reconnect() {
   return false;
 }
 
-void PsSession::forget_memory(std::uint64_t applied) {
+void PsSession::drop_memory(std::uint64_t applied) {
   ++relocations_;
   applied_at_loss_.push_back(applied == protocol::kFenced ? 0 : applied);
   windows_.clear();
 }
 
 Error PsSession::lost_pushes() const {
-  return Error(Code::unavailable,
-               peer_->name() + " died and is back; what it had not applied by then is to be pushed again");
+  return Error(
+      Code::unavailable,
+      peer_->name() +
+          " was restarted without its memory; pushes that it had not applied are lost; push them again");
 }
 
 Error PsSession::fenced() const {
-  return Error(Code::aborted, "this rank counts as dead; " + peer_->name() + " takes nothing of it any more");
+  return Error(Code::aborted, "this rank is fenced: " + peer_->name() +
+                                  " rejects its pushes because the rank counts as dead");
 }
 
 std::vector<std::byte> PsSession::call(std::uint16_t type, transport::Bytes request, const char* what) {

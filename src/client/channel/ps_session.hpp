@@ -1,4 +1,4 @@
-// ps_session.hpp -- one client's session with one ps: whether it lives, waiting for it, reconnecting to it.
+// ps_session.hpp -- one client's session with one ps: its liveness, waiting and reconnecting.
 #pragma once
 
 #include <chrono>
@@ -24,27 +24,27 @@
 
 namespace capstan::client {
 
-/// What a client knows of the process that is the ps now.
+/// The current process of the ps, as this client knows it.
 struct PsProcess {
-  std::uint32_t incarnation = 0;  // another one than before: shards lie elsewhere (ConnectReply::incarnation)
+  std::uint32_t incarnation = 0;  // after a change, shard locations are stale (ConnectReply)
   Path path = Path::messages;
   std::unique_ptr<PsBoard> board;
-  const std::byte* life_word = nullptr;  // of the board; nullptr where it is not mapped
+  const std::byte* life_word = nullptr;  // of the board; nullptr if the board is not mapped
   std::string doorbell;
   bool counts_by_call = false;         // only the ps itself adds to its counters
-  protocol::PushSink* sink = nullptr;  // its store, where it is a thread of this process
-  std::uint64_t ring_bytes = 0;        // most bytes of entries in flight
-  std::uint64_t applied = 0;           // bytes of entries that it had applied when the session connected
+  protocol::PushSink* sink = nullptr;  // its store if it is a thread of this process
+  std::uint64_t ring_bytes = 0;        // maximum bytes of entries in flight
+  std::uint64_t applied = 0;           // bytes of applied entries when the session connected
 };
 
-/// Outlives the channels that use it. A ps that dies may be restarted by its agent, or replaced by a spare;
-/// calls that meet a dead ps wait for that and reconnect. If its memory survived, the call goes on, and
-/// everything in flight is still there. Otherwise everything in flight is lost: the call throws
-/// Error(unavailable), and channels to that process must be replaced. Used by the thread that owns the data
-/// fabric.
+/// A session with one ps; outlives the channels that use it. A dead ps may be restarted by its agent or
+/// replaced by a spare. A call that detects a dead ps waits for that and reconnects. If the ps's memory
+/// survived, the call continues and everything in flight is intact. Otherwise everything in flight is lost:
+/// the call throws Error(unavailable), and channels to that process must be replaced. Used by the thread
+/// that owns the data fabric.
 class PsSession {
  public:
-  /// `ps` is an index. `runtime` and `rpc` outlive the session. Sends nothing.
+  /// `ps` is the index of the ps. `runtime` and `rpc` must outlive the session. Sends nothing.
   PsSession(cluster::Runtime& runtime, transport::RpcClient& rpc, int ps);
   PsSession(const PsSession&) = delete;
   PsSession& operator=(const PsSession&) = delete;
@@ -56,100 +56,103 @@ class PsSession {
   }
   bool connected() const noexcept { return connected_; }
 
-  // REQUIRES, of all calls below but note_restart, restarts and relocations: connect() has succeeded once.
+  // All calls below except note_restart, restarts and relocations REQUIRE that connect() has succeeded
+  // once.
 
   int ps() const noexcept { return ps_; }
-  /// This client's rank.
+  /// Rank of this client.
   int rank() const noexcept { return rank_; }
   transport::Peer& peer() noexcept { return *peer_; }
   transport::Fabric& fabric() noexcept { return runtime_.data(); }
-  /// Longest wait on another rank.
+  /// Maximum time to wait for another rank.
   std::chrono::milliseconds timeout() const { return runtime_.wait_timeout(); }
   const PsProcess& process() const noexcept { return process_; }
   PsBoard& board() noexcept { return *process_.board; }
   PsGpuMemory& gpu_memory() noexcept { return gpu_memory_; }
-  /// Returns the window onto a region of the ps, which is opened on first use. Valid until the ps's memory is
+  /// Returns the window onto a region of the ps; opens it on first use. Valid until the ps's memory is
   /// lost.
   transport::Window& window(std::uint64_t region);
-  /// Returns the present location of a shard that was created at `original`.
+  /// Returns the current location of a shard that was created at `original`.
   const protocol::ShardLocation& current_location(std::uint32_t variable, std::uint32_t shard,
                                                   const protocol::ShardLocation& original) const;
 
-  /// Returns false once the ps is known to be dead. Where its board is mapped the answer is exact: memory of
-  /// the ps that was loaded before a call that returns true belonged to a live ps.
+  /// Returns false once the ps is known to be dead. With a mapped board the answer is exact: if this
+  /// returns true, memory that was loaded before the call belonged to a live ps.
   bool alive() const noexcept {
     return !peer_->failed() && !restarted_ &&
            (process_.life_word == nullptr || transport::LifeWord::alive(process_.life_word));
   }
-  /// Reconnects if the ps is dead; returns false if what was in flight is lost with its memory. Throws
-  /// Error(unavailable) if it does not return within --ps-wait.
+  /// Reconnects if the ps is dead; returns false if everything in flight was lost with its memory. Throws
+  /// Error(unavailable) if the ps is not restarted within --ps-wait.
   [[nodiscard]] bool reconnect_if_dead() {
-    if (process_.life_word == nullptr) fabric().progress();  // which notices deaths
+    if (process_.life_word == nullptr) fabric().progress();  // detects dead peers
     return alive() || reconnect();
   }
-  /// The same. Throws Error(unavailable) if what was in flight is lost.
+  /// Like reconnect_if_dead(), but throws Error(unavailable) if everything in flight was lost.
   void require_alive() {
     if (!reconnect_if_dead()) throw lost_pushes();
   }
-  /// Calls the ps; `request` may be sent twice, if the ps dies and returns. Throws what it answers, and what
-  /// require_alive throws.
+  /// Calls the ps. Sends `request` again if the ps is restarted, so it must be idempotent. Throws the error
+  /// of the reply, and the same errors as require_alive().
   std::vector<std::byte> call(std::uint16_t type, transport::Bytes request, const char* what);
-  /// Polls `done`, with increasing pauses; returns false if it is still false after `timeout()`. Reconnects
-  /// if the ps dies, and starts the timeout again. Throws what `done` and require_alive throw.
+  /// Polls `done` with increasing pauses; returns false if it is still false after `timeout()`. If the ps
+  /// is restarted, reconnects and restarts the timeout. Throws the same errors as `done` and
+  /// require_alive().
   bool wait_until(const std::function<bool()>& done);
-  /// The same. Throws Error(deadline_exceeded), which names the ps and `what` it was to do.
+  /// Like wait_until(), but throws Error(deadline_exceeded) that names the ps and `what` it was waiting
+  /// for.
   void wait_for(const char* what, const std::function<bool()>& done);
 
-  /// A process announces that it is the ps now. Ignores what is known already, and incarnations that were
-  /// replaced. May be called inside progress().
+  /// Records that `process` is now the ps. Ignores known processes and earlier incarnations. May be called
+  /// inside progress().
   void note_restart(std::uint32_t incarnation, cluster::Member process);
-  /// Number of times that the ps was restarted or replaced, as far as this session has noticed.
+  /// Number of restarts and replacements of the ps that this session has detected.
   std::uint64_t restarts() const noexcept { return restarts_; }
-  /// Number of times that the ps's memory was lost, and with it windows and shard locations.
+  /// Number of losses of the ps's memory, which invalidate windows and shard locations.
   std::uint64_t relocations() const noexcept { return relocations_; }
-  /// Bytes of entries that are known to have been applied when the memory was lost that was in use after
-  /// `relocations` earlier losses. REQUIRES: relocations < relocations().
+  /// Bytes of entries known to be applied when the memory was lost that was in use after `relocations`
+  /// earlier losses. REQUIRES: relocations < relocations().
   std::uint64_t applied_at_loss(std::uint64_t relocations) const noexcept {
     return applied_at_loss_[static_cast<std::size_t>(relocations)];
   }
 
-  /// The ps acknowledges entries that were sent as messages. May be called inside progress().
+  /// Records an acknowledgment of entries that were sent as messages. May be called inside progress().
   void note_acknowledged(const protocol::PushApplied& applied) noexcept {
     if (applied.incarnation == process_.incarnation || applied.bytes == protocol::kFenced)
       acknowledged_ = applied.bytes;
   }
-  /// Bytes of entries that were acknowledged, or protocol::kFenced.
+  /// Bytes of acknowledged entries, or protocol::kFenced.
   std::uint64_t acknowledged() const noexcept { return acknowledged_; }
 
-  /// The error of a rank that the ps counts as dead.
+  /// The error for a rank that the ps has fenced.
   Error fenced() const;
-  /// The error of pushes that died with the ps's memory.
+  /// The error for pushes that were lost with the ps's memory.
   Error lost_pushes() const;
 
  private:
   void connect_now();
-  /// Waits for the next process of the ps; returns false if it does not have the memory of the one before.
+  /// Waits for the next process of the ps; returns false if the memory of the previous one was lost.
   [[nodiscard]] bool reconnect();
   void await_restart();
   bool take_restarted();
   protocol::ConnectReply ask_to_connect();
   void begin(const protocol::ConnectReply& reply);
   void read_locations();
-  void forget_memory(std::uint64_t applied);
+  void drop_memory(std::uint64_t applied);
 
   cluster::Runtime& runtime_;
   transport::RpcClient& rpc_;
   const int ps_;
   const int rank_;
-  transport::Peer* peer_ = nullptr;  // stays the same when the ps is replaced
+  transport::Peer* peer_ = nullptr;  // the same object after a restart
   bool connected_ = false;
   PsProcess process_;
   std::map<std::uint64_t, std::unique_ptr<transport::Window>> windows_;  // by region
-  /// By variable and shard; empty in the first incarnation.
+  /// By variable and shard; empty during the first incarnation.
   std::map<std::pair<std::uint32_t, std::uint32_t>, protocol::ShardLocation> locations_;
   PsGpuMemory gpu_memory_;
   std::pair<std::uint32_t, std::int64_t> announced_;  // incarnation and process id, as last announced
-  std::optional<cluster::Member> restarted_;          // announced, and not connected to yet
+  std::optional<cluster::Member> restarted_;          // announced, but not connected yet
   std::uint64_t acknowledged_ = 0;
   std::uint64_t restarts_ = 0;
   std::uint64_t relocations_ = 0;

@@ -1,4 +1,4 @@
-// push_rows.cpp -- entries are small enough for the caches of both ends.
+// push_rows.cpp -- divides pushes into entries that fit the caches of both ends.
 #include "client/channel/push_rows.hpp"
 
 #include <fmt/format.h>
@@ -41,11 +41,11 @@ void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, s
   copy_rows(push, first, count, to);
 }
 
-std::span<const std::uint32_t> all_row_numbers(const PushRows& push, std::vector<std::uint32_t>& memory) {
+std::span<const std::uint32_t> all_row_numbers(const PushRows& push, std::vector<std::uint32_t>& buffer) {
   if (push.ids.empty()) return push.rows;
-  memory.resize(push.count);
-  copy_numbers(push, 0, push.count, memory.data());
-  return memory;
+  buffer.resize(push.count);
+  copy_numbers(push, 0, push.count, buffer.data());
+  return buffer;
 }
 
 protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank) {
@@ -64,15 +64,16 @@ protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::u
 }
 
 std::uint64_t rows_an_entry(const PushRows& push, std::uint64_t ring_bytes) {
-  // At most a quarter of the ring, so that both ends work at the same time.
-  const std::uint64_t most = std::min<std::uint64_t>(ring_bytes / 4, transport::kPieceBytes);
+  // At most a quarter of the ring, so that both ends work concurrently.
+  const std::uint64_t max_bytes = std::min<std::uint64_t>(ring_bytes / 4, transport::kPieceBytes);
   const std::uint64_t row_cost = push.row_bytes + (push.sparse() ? sizeof(std::uint32_t) : 0);
-  const std::uint64_t rows = std::max<std::uint64_t>(1, (most - 3 * protocol::kCacheLine) / row_cost);
+  const std::uint64_t rows = std::max<std::uint64_t>(1, (max_bytes - 3 * protocol::kCacheLine) / row_cost);
   if (header_of(push, 0, rows, 0).bytes <= ring_bytes / 4) return rows;
-  throw Error(Code::resource_exhausted,
-              fmt::format("a row of {} bytes does not fit a push ring of {} bytes; set --push-ring-bytes to "
-                          "eight rows or more",
-                          push.row_bytes, ring_bytes));
+  throw Error(
+      Code::resource_exhausted,
+      fmt::format("push: a row of {} bytes does not fit a push ring of {} bytes; set --push-ring-bytes to "
+                  "at least eight rows",
+                  push.row_bytes, ring_bytes));
 }
 
 }  // namespace capstan::client

@@ -27,26 +27,26 @@ struct PushRows {
   std::uint64_t count = 0;
   const std::byte* gradient = nullptr;
   protocol::RowOp op = protocol::RowOp::gradient;
-  const Arrival* arrival = nullptr;  // of the gradient; nullptr: all of it has arrived
-  bool on_gpu = false;               // REQUIRES: a dense push, by RMA
+  const Arrival* arrival = nullptr;  // of the gradient; nullptr if it has arrived completely
+  bool on_gpu = false;               // REQUIRES: a dense push by RMA
 
   bool sparse() const noexcept { return !rows.empty() || !ids.empty(); }
 };
 
-/// Copies gradient rows [first, first + count) of a push into consecutive memory.
+/// Copies gradient rows [first, first + count) of a push to consecutive memory.
 void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to);
 /// Copies their row numbers within the shard.
 void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to);
 /// Writes the part of an entry that follows its header: row numbers if the push is sparse, then rows.
 void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to);
-/// Returns the row numbers of the whole push, empty if it is dense. `memory` holds them where they have to be
-/// computed.
-std::span<const std::uint32_t> all_row_numbers(const PushRows& push, std::vector<std::uint32_t>& memory);
-/// Returns the header of the entry that carries these rows, all but its numbers (PushNumbering).
+/// Returns the row numbers of a push; empty if it is dense. Numbers that must be computed are stored in
+/// `buffer`.
+std::span<const std::uint32_t> all_row_numbers(const PushRows& push, std::vector<std::uint32_t>& buffer);
+/// Returns the header of the entry with these rows, without its numbers (PushNumbering).
 protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank);
 
-/// Returns the number of rows in one entry of a push through rings of `ring_bytes` bytes, at least 1. It is
-/// the same on every path, because a ClosureLedger counts entries and the second run of a closure may take
+/// Returns the number of rows, at least 1, in one entry of a push through rings of `ring_bytes` bytes. It
+/// is the same on every path: a ClosureLedger counts entries, and the second run of a closure may use
 /// another path. Throws Error(resource_exhausted) if a row does not fit the ring.
 std::uint64_t rows_an_entry(const PushRows& push, std::uint64_t ring_bytes);
 

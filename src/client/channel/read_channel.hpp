@@ -1,4 +1,4 @@
-// read_channel.hpp -- how a client reads the memory of one ps process.
+// read_channel.hpp -- reads the memory of one ps process.
 #pragma once
 
 #include <cstddef>
@@ -10,31 +10,33 @@
 
 namespace capstan::client {
 
-/// Asks a ps how far the workers of update group `group` are. Throws what PsSession::call does.
+/// Requests the completed steps of the members of update group `group`. Throws the same errors as
+/// PsSession::call.
 protocol::GroupClocks group_clocks(PsSession& session, std::uint32_t group);
 
-/// Rows that no channel reaches are read by messages (RemoteReads). A channel does not look whether the ps
-/// lives: ask PsConnection::alive after a read. Used by the thread that owns the data fabric.
+/// RemoteReads reads rows that no channel can access. A channel does not check whether the ps is alive;
+/// call PsConnection::alive after a read. Used by the thread that owns the data fabric.
 class ReadChannel {
  public:
   virtual ~ReadChannel() = default;
 
-  /// Returns the address of memory of the ps; nullptr where it is not mapped. Valid until the ps's memory is
+  /// Returns the address of memory of the ps; nullptr if it is not mapped. Valid until the ps's memory is
   /// lost (PsSession::relocations).
   virtual const std::byte* mapped(std::uint64_t /*region*/, std::uint64_t /*offset*/) { return nullptr; }
-  /// Copies memory of the ps into `out` by RMA; false, and nothing is copied, where RMA is not the path.
+  /// Copies memory of the ps into `out` by RMA. Returns false and copies nothing if RMA is not the path.
   /// Throws Error: unavailable, deadline_exceeded.
   virtual bool read(std::uint64_t /*region*/, std::uint64_t /*offset*/, std::span<std::byte> /*out*/) {
     return false;
   }
-  /// Number of steps of update group `group` that every worker it waits for has ended. Throws as read().
+  /// Number of steps that all members of update group `group` have completed. Throws the same errors as
+  /// read().
   virtual std::uint64_t steps(std::uint32_t group) = 0;
 };
 
-/// Loads from mapped memory.
+/// Reads by loads from mapped memory.
 class MappedReadChannel final : public ReadChannel {
  public:
-  /// REQUIRES, of all channels: `session` is connected, and outlives the channel.
+  /// REQUIRES, for all channels: `session` is connected and outlives the channel.
   explicit MappedReadChannel(PsSession& session) : session_(session) {}
 
   const std::byte* mapped(std::uint64_t region, std::uint64_t offset) override {
@@ -46,7 +48,7 @@ class MappedReadChannel final : public ReadChannel {
   PsSession& session_;
 };
 
-/// An adapter, or UCX's emulation of one, reads the memory.
+/// Reads by RMA, by an adapter or by UCX's emulation.
 class RmaReadChannel final : public ReadChannel {
  public:
   explicit RmaReadChannel(PsSession& session) : session_(session) {}
@@ -61,7 +63,7 @@ class RmaReadChannel final : public ReadChannel {
   PsSession& session_;
 };
 
-/// The ps serves every read.
+/// Reads nothing itself: the ps serves all reads.
 class MessageReadChannel final : public ReadChannel {
  public:
   explicit MessageReadChannel(PsSession& session) : session_(session) {}

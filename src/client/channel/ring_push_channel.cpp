@@ -70,7 +70,7 @@ void RingPushChannel::reserve(std::uint64_t bytes) {
 void RingPushChannel::wait_for_capacity(std::uint64_t bytes) {
   if (ring_.fits(bytes)) return;
   publish();
-  session_.wait_for("make room in its push ring", [this, bytes] {
+  session_.wait_for("free its push ring", [this, bytes] {
     refresh_applied();
     return ring_.fits(bytes);
   });
@@ -82,7 +82,7 @@ void RingPushChannel::publish() {
   board.publish(ring_.tail());
   ring_.note_published();
   if (!board.mapped()) {
-    session_.peer().send(transport::kDoorbell, {});  // its flag costs a round trip to read
+    session_.peer().send(transport::kDoorbell, {});  // reading the flag would cost a round trip
   } else if (board.take_asleep()) {
     signal_doorbell();
   }
@@ -92,7 +92,7 @@ void RingPushChannel::signal_doorbell() {
   transport::Fabric& fabric = session_.fabric();
   if (fabric.signal(session_.process().doorbell)) return;
   session_.peer().send(transport::kDoorbell, {});
-  fabric.progress();  // sends it now
+  fabric.progress();  // sends the message now
 }
 
 void RingPushChannel::refresh_applied() {

@@ -10,10 +10,10 @@
 
 namespace capstan::client {
 
-/// Opens its ring with the first push. An entry beyond the published tail does not exist for the ps.
+/// Opens the ring with the first push. Entries beyond the published tail do not exist for the ps.
 class RingPushChannel final : public PushChannel {
  public:
-  /// REQUIRES: `session` is connected, and outlives the channel.
+  /// REQUIRES: `session` is connected and outlives the channel.
   explicit RingPushChannel(PsSession& session)
       : session_(session),
         ring_(session.process().ring_bytes, session.process().applied),
@@ -28,14 +28,14 @@ class RingPushChannel final : public PushChannel {
   void wait(std::uint64_t position) override;
   void require_accepted() override { refresh_applied(); }
 
-  // For StagedGpuPushChannel, whose entries travel in the same ring:
+  // For StagedGpuPushChannel, which shares the ring:
 
   PushRing& ring() noexcept { return ring_; }
-  /// Requires a live ps and opens the ring.
+  /// Requires a live ps, and opens the ring.
   void prepare();
   /// Blocks until an entry of `bytes` bytes can be written at the tail.
   void reserve(std::uint64_t bytes);
-  /// Reads from the board how far the ps has come.
+  /// Reads the applied position from the board.
   void refresh_applied();
 
  private:
@@ -45,8 +45,8 @@ class RingPushChannel final : public PushChannel {
 
   PsSession& session_;
   PushRing ring_;
-  const std::uint64_t relocations_;  // of the session, when the channel began
-  std::vector<std::byte> entry_;     // for a ring that is not mapped
+  const std::uint64_t relocations_;  // of the session, when the channel was created
+  std::vector<std::byte> entry_;     // buffer for a ring that is not mapped
 };
 
 }  // namespace capstan::client

@@ -1,4 +1,4 @@
-// staging_buffer.cpp -- slots are aligned like allocations and do not wrap around the end.
+// staging_buffer.cpp -- allocates slots, which are aligned like GPU allocations and do not wrap around.
 #include "client/channel/staging_buffer.hpp"
 
 namespace capstan::client {
