@@ -1,4 +1,4 @@
-// checkpoint.cpp -- a checkpoint under a name of the program's: saved beside it, then renamed.
+// checkpoint.cpp -- a checkpoint under a name that the program chooses: written beside it, then renamed.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -18,22 +18,25 @@ fs::path with_suffix(fs::path path, std::string_view suffix) { return path += su
 
 }  // namespace
 
-void Checkpoint::write(const fs::path& folder, const std::string& user_state) {
-  const fs::path target = folder.has_filename() ? folder : folder.parent_path();
+void Checkpoint::write(const fs::path& directory, const std::string& user_state) {
+  const fs::path target = directory.has_filename() ? directory : directory.parent_path();
   std::error_code error;
-  const bool there = fs::exists(target, error);
-  if (there && !fs::exists(target / io::kManifestFile, error)) {
+  const bool exists = fs::exists(target, error);
+  if (exists && !fs::exists(target / io::kManifestFile, error)) {
     throw Error(
         Code::already_exists,
-        fmt::format("{} is there, and is no checkpoint: give another name, or remove it", target.string()));
+        fmt::format(
+            "cannot write checkpoint {}: the path exists and is no checkpoint; remove it, or use another "
+            "name",
+            target.string()));
   }
-  const fs::path aside = with_suffix(target, ".writing");
+  const fs::path temporary = with_suffix(target, ".writing");
   const fs::path replaced = with_suffix(target, io::kReplaced);
   fs::path saved;
   {
-    CheckpointManager manager(strategy_, {.directory = aside, .max_to_keep = 0, .settings = settings_});
+    CheckpointManager manager(strategy_, {.directory = temporary, .max_to_keep = 0, .settings = settings_});
     saved = manager.save(0, user_state);
-    if (there) {
+    if (exists) {
       io::remove_path(replaced);
       io::rename_path(target, replaced);
     }
@@ -43,7 +46,7 @@ void Checkpoint::write(const fs::path& folder, const std::string& user_state) {
   strategy_.implementation().move_noted_checkpoint(fs::absolute(saved).string(),
                                                    fs::absolute(target).string());
   io::remove_path(replaced);
-  io::remove_path(aside);
+  io::remove_path(temporary);
 }
 
 }  // namespace capstan

@@ -1,4 +1,4 @@
-// checkpoint_manager.cpp -- when to save, in the foreground or in the background.
+// checkpoint_manager.cpp -- saves in the foreground or in the background, and decides when to save.
 #include <exception>
 #include <thread>
 
@@ -11,7 +11,7 @@ namespace capstan {
 struct CheckpointManager::Background {
   std::filesystem::path path;
   std::exception_ptr error;
-  std::jthread thread;  // last: it sets the error
+  std::jthread thread;  // last member, because the thread sets `error`
 };
 
 CheckpointManager::CheckpointManager(ParameterServerStrategy& strategy, CheckpointOptions options)
@@ -24,7 +24,7 @@ CheckpointManager::~CheckpointManager() {
   try {
     wait();
   } catch (const std::exception& error) {
-    log::error("a checkpoint was not saved: {}", error.what());
+    log::error("cannot save a checkpoint: {}", error.what());
   }
 }
 
@@ -48,7 +48,7 @@ std::filesystem::path CheckpointManager::save_now(std::int64_t step, const std::
     wait();
   } catch (const Error& error) {
     if (error.code() != Code::unavailable) throw;
-    log::warn("{}; the next one is saved now", error.what());
+    log::warn("{}; saving the next checkpoint now", error.what());
   }
   if (options.background && strategy_.implementation().scheduler()) {
     return save_in_background(step, user_state, options);
@@ -58,9 +58,9 @@ std::filesystem::path CheckpointManager::save_now(std::int64_t step, const std::
     try {
       return writer_->finish(save);
     } catch (const Error& error) {
-      // The next attempt waits until the ps has returned, or throws if it does not.
+      // The next attempt waits until the ps is restarted, or throws if it is not.
       if (error.code() != Code::unavailable || strategy_.implementation().runtime()->ps_given_up()) throw;
-      log::warn("{}; all ps write theirs anew", error.what());
+      log::warn("{}; all ps write their parts again", error.what());
     }
   }
 }

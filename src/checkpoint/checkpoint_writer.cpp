@@ -1,4 +1,4 @@
-// checkpoint_writer.cpp -- every ps writes its file; the coordinator checks and publishes.
+// checkpoint_writer.cpp -- requests the files of all ps, waits for them, and publishes the checkpoint.
 #include "checkpoint/checkpoint_writer.hpp"
 
 #include <fmt/format.h>
@@ -17,17 +17,17 @@
 namespace capstan::checkpoint {
 namespace {
 
-/// The most shards of one variable that lie on one ps.
-int most_shards_of_one(const strategy::Strategy& strategy) {
-  int most = 1;
+/// Maximum number of shards of one variable on one ps.
+int max_shards_of_one(const strategy::Strategy& strategy) {
+  int max = 1;
   for (const auto& variable : strategy.variables()) {
-    std::map<std::int32_t, int> on;
-    for (const auto& location : variable->descriptor.shards) most = std::max(most, ++on[location.ps]);
+    std::map<std::int32_t, int> shards_on;
+    for (const auto& location : variable->descriptor.shards) max = std::max(max, ++shards_on[location.ps]);
   }
-  return most;
+  return max;
 }
 
-/// Holds the states, and all closures where `all`, while it lives.
+/// Holds the checkpointed states, and with `all` also all closures, until destruction.
 class Hold {
  public:
   using States = std::map<std::string, std::shared_ptr<strategy::CheckpointedState>>;
@@ -58,18 +58,18 @@ class Hold {
   std::vector<std::function<void()>> releases_;
 };
 
-/// Differs from the mark of any other save of any job.
+/// Returns a mark that differs from those of all other saves of all jobs.
 std::uint64_t new_mark() {
   std::random_device random;
   return (std::uint64_t{random()} << 32 | random()) | 1;
 }
 
-/// A job that resumes where another was killed may start before the last process of that one has ended.
-constexpr std::chrono::seconds kOtherJobEnds{3};
+/// A resumed job may start before the last process of its killed predecessor has ended.
+constexpr std::chrono::seconds kLockTimeout{3};
 
 std::shared_ptr<const io::DirectoryLock> lock_directory(const io::CheckpointDirectory& directory) {
   directory.check_writable();
-  return io::DirectoryLock::take(directory.path(), kOtherJobEnds);
+  return io::DirectoryLock::take(directory.path(), kLockTimeout);
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ CheckpointWriter::Save CheckpointWriter::begin(std::int64_t step, const std::str
   choose_rows(save, options.incremental);
   for (const auto& [name, state] : states) save.publish.positions.emplace(name, state->position());
   strategy_.context().client().flush();
-  // Repeated where a ps dies and returns, or a spare takes its place.
+  // Repeated if a ps dies and is restarted or replaced.
   auto counters = strategy_.at_rest([&] { request_files(step, save.rows); });
   save.publish.counters = strategy_.by_name(counters);
   save.for_spares =
@@ -114,7 +114,7 @@ void CheckpointWriter::wait_for_earlier_save() {
                                                 transport::deadline_in(timeout));
   if (ended) return;
   throw Error(Code::deadline_exceeded,
-              fmt::format("waited {} ms for another save of this program to end", timeout.count()));
+              fmt::format("waited {} ms for an earlier save of this program to end", timeout.count()));
 }
 
 void CheckpointWriter::choose_rows(Save& save, bool incremental) {
@@ -124,28 +124,30 @@ void CheckpointWriter::choose_rows(Save& save, bool incremental) {
     save.publish.base = base->base;
   } else if (incremental_) {
     save.rows.mark = new_mark();
-    base_.reset();  // ps forget the mark before
+    base_.reset();  // each ps drops the previous mark
   }
 }
 
 void CheckpointWriter::lock_again_if_replaced() {
   if (lock_->is_current()) return;
-  log::warn("{} was removed or replaced while this job ran, with its checkpoints; it is locked again",
-            options_.directory.string());
+  log::warn(
+      "checkpoint directory {} was removed or replaced while this job ran, with its checkpoints; locking it "
+      "again",
+      options_.directory.string());
   lock_ = lock_directory(directory());
 }
 
 void CheckpointWriter::request_files(std::int64_t step, const protocol::SavedRows& rows) {
-  lock_again_if_replaced();  // before leftovers are removed there, which may be another job's
+  lock_again_if_replaced();  // before removing incomplete saves, which may belong to another job
   const std::string path = std::filesystem::absolute(directory().begin(step)).string();
   const io::FastLocation fast = fast_.begin(step);
   const auto& runtime = strategy_.runtime();
   const std::uint64_t number = strategy_.save_progress().begin(runtime->count(Role::ps));
   try {
     strategy_.ask_every_ps(transport::kSaveShards,
-                           to_bytes(protocol::SaveShards{number, path, most_shards_of_one(strategy_), rows,
+                           to_bytes(protocol::SaveShards{number, path, max_shards_of_one(strategy_), rows,
                                                          fast.directory.string(), fast.owner}),
-                           runtime->wait_timeout(), "begin its part of a checkpoint");
+                           runtime->wait_timeout(), "start its part of a checkpoint");
   } catch (...) {
     strategy_.save_progress().give_up();
     throw;
@@ -168,7 +170,7 @@ std::filesystem::path CheckpointWriter::finish(Save& save) {
   return path;
 }
 
-/// As soon as all files are on the fast level, also when one does not reach the directory later.
+/// Publishes once all files are on the fast level, even if one of them later does not reach the directory.
 void CheckpointWriter::publish_fast(const Save& save) {
   const strategy::SaveProgress& progress = strategy_.save_progress();
   (void)strategy_.wait_for_control([&progress] { return progress.fast_settled(); }, save.deadline);
@@ -191,7 +193,7 @@ void CheckpointWriter::note_base(const Save& save, const std::filesystem::path& 
     base_ = std::make_shared<FullSave>(
         FullSave{save.rows.mark, save.step, {path.filename().string(), io::manifest_checksum(path)}});
   } catch (const Error& error) {
-    log::warn("the next checkpoint is a whole one: {}", error.what());  // this one is safe
+    log::warn("the next checkpoint will be a full one: {}", error.what());  // this one is complete
   }
 }
 
@@ -201,7 +203,7 @@ std::shared_ptr<const CheckpointWriter::FullSave> CheckpointWriter::base_for(std
     (void)io::find_base(options_.directory / io::checkpoint_name(step), base_->base);
     return base_;
   } catch (const Error& error) {
-    log::warn("step {} is saved whole: {}", step, error.what());
+    log::warn("saving a full checkpoint for step {}: {}", step, error.what());
     return nullptr;
   }
 }

@@ -1,5 +1,4 @@
-// checkpoint_writer.hpp -- one save after another into one directory, from the request to the published
-// checkpoint.
+// checkpoint_writer.hpp -- saves checkpoints into one directory, each from the request to its publication.
 #pragma once
 
 #include <cstdint>
@@ -29,32 +28,32 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// A save that has begun.
+  /// A started save.
   struct Save {
     std::int64_t step = 0;
-    std::filesystem::path path = {};  // of the checkpoint once it is published
+    std::filesystem::path path = {};  // of the published checkpoint
     io::PublishOptions publish = {};
     std::optional<strategy::PsContents::Checkpoint> for_spares = {};
     protocol::SavedRows rows = {};
     transport::Deadline deadline = {};
     std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   };
-  /// By the thread that made the strategy. Throws what closures that are awaited threw; Error: unavailable (a
-  /// ps died), deadline_exceeded, and what the directory throws.
+  /// Starts a save. Called by the thread that created the strategy. Throws the errors of awaited closures;
+  /// Error: unavailable (a ps died), deadline_exceeded, and errors of the directory.
   Save begin(std::int64_t step, const std::string& user_state, const SaveOptions& options);
-  /// Any thread. Returns the path. Throws Error: unavailable (a ps died), deadline_exceeded, and what a ps
-  /// reported.
+  /// Completes a save and returns the path of the checkpoint. Any thread. Throws Error: unavailable (a ps
+  /// died), deadline_exceeded, and the error that a ps reported.
   std::filesystem::path finish(Save& save);
 
-  /// The next save is a full one: every row may have changed.
-  void forget_base() { base_.reset(); }
+  /// Makes the next save a full one, because every row may have changed.
+  void drop_base() { base_.reset(); }
 
   const CheckpointOptions& options() const noexcept { return options_; }
   io::CheckpointDirectory directory() const;
   io::FastLevel& fast_level() noexcept { return fast_; }
 
  private:
-  /// A full save, on which increments may be based.
+  /// A full save, which can be the base of increments.
   struct FullSave {
     std::uint64_t mark = 0;  // see protocol::SavedRows
     std::int64_t step = 0;
@@ -74,8 +73,8 @@ class CheckpointWriter {
   CheckpointOptions options_;
   io::FastLevel fast_;  // of --checkpoint-fast-dir
   std::shared_ptr<const io::DirectoryLock> lock_;
-  bool incremental_ = false;              // an incremental save was requested before
-  std::shared_ptr<const FullSave> base_;  // null: there is none. Set by the thread of `finish`
+  bool incremental_ = false;              // whether an incremental save was requested before
+  std::shared_ptr<const FullSave> base_;  // null if there is none; set by the thread that calls finish()
 };
 
 }  // namespace capstan::checkpoint

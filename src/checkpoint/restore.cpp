@@ -1,4 +1,4 @@
-// restore.cpp -- finding a checkpoint that is whole and fits; every ps reads its rows of it.
+// restore.cpp -- finds a checkpoint that is complete and compatible, and has every ps read its rows.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,80 +21,83 @@
 namespace capstan {
 namespace {
 
-/// What does not fit, one line each.
+/// Differences between the program and the checkpoint, one line each.
 std::vector<std::string> differences(const strategy::Strategy& strategy, const io::CheckpointReader& reader,
                                      const RestoreOptions& options) {
   std::vector<std::string> lines;
-  std::set<std::string> left;
-  for (const io::VariableInfo& variable : reader.variables()) left.insert(variable.name);
+  std::set<std::string> unmatched;
+  for (const io::VariableInfo& variable : reader.variables()) unmatched.insert(variable.name);
   for (const auto& variable : strategy.variables()) {
     const protocol::VariableDescriptor& d = variable->descriptor;
-    const std::string& there = checkpoint::name_there(options.names, d.name);
-    left.erase(there);
-    if (const io::VariableInfo* found = checkpoint::find_variable(reader, there)) {
+    const std::string& saved_name = checkpoint::saved_name(options.names, d.name);
+    unmatched.erase(saved_name);
+    if (const io::VariableInfo* found = checkpoint::find_variable(reader, saved_name)) {
       checkpoint::list_differences(*found, d, lines);
     } else if (!options.allow_missing) {
-      lines.push_back(fmt::format("variable \"{}\" is not in it", there));
+      lines.push_back(fmt::format("variable \"{}\" is not in the checkpoint", saved_name));
     }
   }
-  for (const auto& [here, there] : options.names) {
-    if (checkpoint::find_variable(reader, there) != nullptr) continue;
-    const auto line = fmt::format("variable \"{}\" is not in it", there);
+  for (const auto& [name, saved_name] : options.names) {
+    if (checkpoint::find_variable(reader, saved_name) != nullptr) continue;
+    const auto line = fmt::format("variable \"{}\" is not in the checkpoint", saved_name);
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   }
-  for (const std::string& name : left) {
-    if (!options.allow_extra) lines.push_back(fmt::format("variable \"{}\" is not in this program", name));
+  for (const std::string& name : unmatched) {
+    if (!options.allow_extra) lines.push_back(fmt::format("variable \"{}\" is not in the program", name));
   }
   return lines;
 }
 
-/// What `apply` does with each position and the state of its name.
-void with_positions(const strategy::Strategy& strategy, const io::CheckpointReader& reader, bool log_rest,
+/// Calls `apply` with each position of the checkpoint and the state of the same name. With `log_missing`,
+/// warns about states without a position.
+void with_positions(const strategy::Strategy& strategy, const io::CheckpointReader& reader, bool log_missing,
                     const std::function<void(strategy::CheckpointedState&, const std::string&)>& apply) {
   const auto states = strategy.states();
   for (const auto& [name, position] : reader.positions()) {
     if (const auto found = states.find(name); found != states.end()) apply(*found->second, position);
   }
-  if (!log_rest) return;
+  if (!log_missing) return;
   for (const auto& [name, state] : states) {
     if (reader.positions().contains(name)) continue;
-    log::warn("{} has no position of \"{}\", which begins at its beginning", reader.folder().string(), name);
+    log::warn("checkpoint {} has no position of \"{}\", which starts from the beginning",
+              reader.folder().string(), name);
   }
 }
 
-/// What the program's own check threw, on its way past those who look for damaged checkpoints.
-struct Refused {
-  std::exception_ptr why;
+/// An exception of the program's own check. It must not be mistaken for that of a damaged checkpoint.
+struct Rejected {
+  std::exception_ptr reason;
 };
 
-/// Everything that can be said before anything is changed. Throws Error(data_loss) when it is damaged.
+/// Performs all checks before anything is changed. Throws Error(data_loss) if the checkpoint is damaged.
 protocol::RestorePlan planned(strategy::Strategy& strategy, const io::CheckpointReader& reader,
                               const RestoreOptions& options) {
   if (options.check) {
     try {
       options.check(reader.user_state(), reader.folder().string());
     } catch (...) {
-      throw Refused{std::current_exception()};
+      throw Rejected{std::current_exception()};
     }
   }
   if (const auto lines = differences(strategy, reader, options); !lines.empty()) {
-    throw Error(Code::failed_precondition, fmt::format("checkpoint {} does not fit this program: {}",
+    throw Error(Code::failed_precondition, fmt::format("checkpoint {} does not match the program: {}",
                                                        reader.folder().string(), fmt::join(lines, "; ")));
   }
   protocol::RestorePlan plan(reader, strategy.runtime()->count(Role::ps));
   for (const auto& variable : strategy.variables()) {
-    const std::string& there = checkpoint::name_there(options.names, variable->descriptor.name);
-    if (checkpoint::find_variable(reader, there) != nullptr)
-      checkpoint::add_to_plan(plan, variable->descriptor, there);
+    const std::string& saved_name = checkpoint::saved_name(options.names, variable->descriptor.name);
+    if (checkpoint::find_variable(reader, saved_name) != nullptr)
+      checkpoint::add_to_plan(plan, variable->descriptor, saved_name);
   }
-  // Those of variables that are yet to be made as well: then it is too late to take the checkpoint before.
+  // Includes variables that the program has yet to create: by then it is too late to use an earlier
+  // checkpoint.
   for (const io::VariableInfo& variable : reader.variables()) plan.check_complete(variable.name);
   checkpoint::check_on_ps(strategy, plan);
   return plan;
 }
 
-/// Counters and rows. Returns the counters: a spare that takes a place meanwhile has those of an earlier
-/// checkpoint.
+/// Restores counters and rows. Returns the counters. Repeats if a spare replaces a ps meanwhile, because
+/// the spare has the counters of an earlier checkpoint.
 strategy::PsContents::Counters read_all(strategy::Strategy& strategy, const io::CheckpointReader& reader,
                                         const protocol::RestorePlan& plan) {
   while (true) {
@@ -105,7 +108,7 @@ strategy::PsContents::Counters read_all(strategy::Strategy& strategy, const io::
   }
 }
 
-/// Fills what there is now. Returns the counters as they were when all ps had read.
+/// Restores all current variables. Returns the counters once all ps have read.
 strategy::PsContents::Counters restore(strategy::Strategy& strategy, const io::CheckpointReader& reader,
                                        const RestoreOptions& options) {
   const protocol::RestorePlan plan = planned(strategy, reader, options);
@@ -119,7 +122,8 @@ strategy::PsContents::Counters restore(strategy::Strategy& strategy, const io::C
   } catch (const Error& error) {
     if (error.code() != Code::data_loss) throw;
     throw Error(error.code(),
-                fmt::format("{} (after it had been found whole; variables have parts of it)", error.what()));
+                fmt::format("{} (after its checksums had been verified; some variables have been restored)",
+                            error.what()));
   }
   with_positions(
       strategy, reader, false,
@@ -127,7 +131,7 @@ strategy::PsContents::Counters restore(strategy::Strategy& strategy, const io::C
   return counters;
 }
 
-/// Logs what the program and the checkpoint do not have in common.
+/// Matches the checkpoint with the program, and logs the parts that only one of them has.
 std::unique_ptr<checkpoint::RestoredCheckpoint> matched(strategy::Strategy& strategy,
                                                         io::CheckpointReader reader,
                                                         const RestoreOptions& options) {
@@ -135,9 +139,9 @@ std::unique_ptr<checkpoint::RestoredCheckpoint> matched(strategy::Strategy& stra
       std::make_unique<checkpoint::RestoredCheckpoint>(strategy, std::move(reader), options.names);
   for (const auto& variable : strategy.variables()) {
     const protocol::VariableDescriptor& d = variable->descriptor;
-    if (const auto* there =
-            checkpoint::find_variable(restored->reader(), checkpoint::name_there(options.names, d.name))) {
-      checkpoint::log_other_optimizer(*there, d);
+    if (const auto* saved =
+            checkpoint::find_variable(restored->reader(), checkpoint::saved_name(options.names, d.name))) {
+      checkpoint::log_other_optimizer(*saved, d);
       restored->took_variable(d.name);
     } else {
       restored->lacks_variable(d.name);
@@ -148,14 +152,14 @@ std::unique_ptr<checkpoint::RestoredCheckpoint> matched(strategy::Strategy& stra
     if (restored->counter(name)) restored->took_counter(name);
   }
   if (const auto rest = restored->unmatched(); !rest.empty())
-    log::info("not restored from {} until the program makes them: {}", restored->path(),
+    log::info("will be restored from {} when the program creates them: {}", restored->path(),
               fmt::join(rest, ", "));
   if (const auto rest = restored->lacking(); !rest.empty())
-    log::info("not in {}, and as they were: {}", restored->path(), fmt::join(rest, ", "));
+    log::info("not in checkpoint {}, so unchanged: {}", restored->path(), fmt::join(rest, ", "));
   return restored;
 }
 
-/// What later variables and spares take from the checkpoint.
+/// Sets the checkpoint from which later variables and spares are restored.
 void set_restore_point(strategy::Strategy& strategy, io::CheckpointReader reader,
                        const RestoreOptions& options, strategy::PsContents::Counters counters) {
   const std::int64_t step = reader.step();
@@ -171,7 +175,7 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const RestoreOptio
   try {
     wait();
   } catch (const Error& error) {
-    log::error("a checkpoint was not saved: {}", error.what());
+    log::error("cannot save a checkpoint: {}", error.what());
   }
   io::CheckpointDirectory directory = writer_->directory();
   (void)writer_->fast_level().recover(directory);
@@ -186,29 +190,29 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const RestoreOptio
     step = found.reader.step();
     note(found.reader.user_state(), found.reader.folder());
     set_restore_point(strategy, std::move(found.reader), options, std::move(counters));
-  } catch (const Refused& refused) {
-    std::rethrow_exception(refused.why);
+  } catch (const Rejected& rejected) {
+    std::rethrow_exception(rejected.reason);
   }
-  writer_->forget_base();
+  writer_->drop_base();
   schedule_ = SaveSchedule(writer_->options().interval, step, SaveSchedule::Clock::now());
   return step;
 }
 
-std::int64_t Checkpoint::read(const std::filesystem::path& folder, const RestoreOptions& options) {
-  auto replaced = folder;  // by one that a crash kept from its name
+std::int64_t Checkpoint::read(const std::filesystem::path& directory, const RestoreOptions& options) {
+  auto replaced = directory;  // the previous checkpoint, if a crash prevented the rename
   replaced += io::kReplaced;
   std::error_code error;
   const bool is_replaced =
-      !std::filesystem::exists(folder, error) && std::filesystem::exists(replaced, error);
-  io::CheckpointReader reader(is_replaced ? replaced : folder);
+      !std::filesystem::exists(directory, error) && std::filesystem::exists(replaced, error);
+  io::CheckpointReader reader(is_replaced ? replaced : directory);
   strategy::Strategy& strategy = strategy_.implementation();
   const std::int64_t step = reader.step();
   try {
     auto counters = restore(strategy, reader, options);
     note(reader.user_state(), reader.folder());
     set_restore_point(strategy, std::move(reader), options, std::move(counters));
-  } catch (const Refused& refused) {
-    std::rethrow_exception(refused.why);
+  } catch (const Rejected& rejected) {
+    std::rethrow_exception(rejected.reason);
   }
   return step;
 }
@@ -228,12 +232,12 @@ void LastRestored::assert_consumed() const {
   if (restored == nullptr) return;
   std::string text;
   if (const auto rest = restored->unmatched(); !rest.empty())
-    text += fmt::format("; in it and not in this program: {}", fmt::join(rest, ", "));
+    text += fmt::format("; only in the checkpoint: {}", fmt::join(rest, ", "));
   if (const auto rest = restored->lacking(); !rest.empty())
-    text += fmt::format("; in this program and not in it: {}", fmt::join(rest, ", "));
+    text += fmt::format("; only in the program: {}", fmt::join(rest, ", "));
   if (text.empty()) return;
   throw Error(Code::failed_precondition,
-              fmt::format("checkpoint {} is not this program's{}", restored->path(), text));
+              fmt::format("checkpoint {} does not match the program{}", restored->path(), text));
 }
 
 }  // namespace capstan

@@ -1,4 +1,5 @@
-// restored_checkpoint.cpp -- comparing, planning, and asking every ps to read.
+// restored_checkpoint.cpp -- compares a checkpoint with the program, plans the restore, and runs it on all
+// ps.
 #include "checkpoint/restored_checkpoint.hpp"
 
 #include <fmt/format.h>
@@ -25,66 +26,69 @@ std::vector<std::vector<std::byte>> packed(const std::vector<T>& requests) {
 
 }  // namespace
 
-const std::string& name_there(const Renamed& names, const std::string& here) {
-  const auto found = names.find(here);
-  return found == names.end() ? here : found->second;
+const std::string& saved_name(const Renamed& names, const std::string& name) {
+  const auto found = names.find(name);
+  return found == names.end() ? name : found->second;
 }
 
-const io::VariableInfo* find_variable(const io::CheckpointReader& reader, const std::string& there) {
-  const auto& saved = reader.variables();  // by name
+const io::VariableInfo* find_variable(const io::CheckpointReader& reader, const std::string& saved_name) {
+  const auto& saved = reader.variables();  // sorted by name
   const auto found =
-      std::lower_bound(saved.begin(), saved.end(), there,
+      std::lower_bound(saved.begin(), saved.end(), saved_name,
                        [](const io::VariableInfo& v, const std::string& name) { return v.name < name; });
-  return found == saved.end() || found->name != there ? nullptr : &*found;
+  return found == saved.end() || found->name != saved_name ? nullptr : &*found;
 }
 
-void list_differences(const io::VariableInfo& there, const protocol::VariableDescriptor& here,
+void list_differences(const io::VariableInfo& saved, const protocol::VariableDescriptor& current,
                       std::vector<std::string>& lines) {
-  const std::string name = there.name == here.name
-                               ? fmt::format("variable \"{}\"", here.name)
-                               : fmt::format("variable \"{}\" (\"{}\" in it)", here.name, there.name);
-  if (there.dtype != here.dtype) {
-    lines.push_back(
-        fmt::format("{} is {} there, {} here", name, to_string(there.dtype), to_string(here.dtype)));
+  const std::string name = saved.name == current.name
+                               ? fmt::format("variable \"{}\"", current.name)
+                               : fmt::format("variable \"{}\" (saved as \"{}\")", current.name, saved.name);
+  if (saved.dtype != current.dtype) {
+    lines.push_back(fmt::format("{}: found dtype {}, expected {}", name, to_string(saved.dtype),
+                                to_string(current.dtype)));
   }
-  if (there.shape != protocol::stored_shape(here.shape)) {
-    lines.push_back(fmt::format("{} has shape ({}) there, ({}) here", name, fmt::join(there.shape, ", "),
-                                fmt::join(here.shape, ", ")));
+  if (saved.shape != protocol::stored_shape(current.shape)) {
+    lines.push_back(fmt::format("{}: found shape ({}), expected ({})", name, fmt::join(saved.shape, ", "),
+                                fmt::join(current.shape, ", ")));
   }
   std::vector<std::string> slots;
-  for (const io::SlotInfo& slot : there.slots) {
+  for (const io::SlotInfo& slot : saved.slots) {
     slots.push_back(slot.name);
-    if (slot.shape == there.shape && slot.dtype == protocol::slot_dtype(here.dtype)) continue;
-    lines.push_back(fmt::format("slot {} of {} is {} of shape ({}) there", slot.name, name,
-                                to_string(slot.dtype), fmt::join(slot.shape, ", ")));
+    if (slot.shape == saved.shape && slot.dtype == protocol::slot_dtype(current.dtype)) continue;
+    lines.push_back(
+        fmt::format("{}: found slot {} of dtype {} and shape ({}), expected those of the variable", name,
+                    slot.name, to_string(slot.dtype), fmt::join(slot.shape, ", ")));
   }
-  if (slots != protocol::slots_of(here.optimizer.kind)) {
-    lines.push_back(fmt::format("{} was trained with {} there, {} here", name, there.optimizer,
-                                protocol::describe(here.optimizer)));
+  if (slots != protocol::slots_of(current.optimizer.kind)) {
+    lines.push_back(fmt::format("{}: found optimizer {}, expected {}", name, saved.optimizer,
+                                protocol::describe(current.optimizer)));
   }
 }
 
-void log_other_optimizer(const io::VariableInfo& there, const protocol::VariableDescriptor& here) {
-  if (const auto rate = there.learning_rate_of(0, here.rows()); rate) {
-    const bool all = std::all_of(there.shards.begin(), there.shards.end(),
+void log_other_optimizer(const io::VariableInfo& saved, const protocol::VariableDescriptor& current) {
+  if (const auto rate = saved.learning_rate_of(0, current.rows()); rate) {
+    const bool all = std::all_of(saved.shards.begin(), saved.shards.end(),
                                  [&](const io::ShardSteps& shard) { return shard.learning_rate == rate; });
-    log::info("variable \"{}\" continues with learning rate {}, which was set before the checkpoint{}",
-              here.name, *rate,
-              all ? "" : "; its shards had different ones: each takes that of the first that it overlaps");
+    log::info(
+        "variable \"{}\" continues with learning rate {}, which was set before the checkpoint{}",
+        current.name, *rate,
+        all ? ""
+            : "; its shards had different rates, and each takes that of the first saved shard it overlaps");
   }
-  const std::string mine = protocol::describe(here.optimizer);
-  if (there.optimizer == mine) return;
-  log::info("variable \"{}\" was trained with {} until the checkpoint; it goes on with {}", here.name,
-            there.optimizer, mine);
+  const std::string optimizer = protocol::describe(current.optimizer);
+  if (saved.optimizer == optimizer) return;
+  log::info("variable \"{}\" was trained with {} before the checkpoint and continues with {}", current.name,
+            saved.optimizer, optimizer);
 }
 
 void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor& variable,
-                 const std::string& there) {
+                 const std::string& saved_name) {
   const std::vector<std::string> slots = protocol::slots_of(variable.optimizer.kind);
   for (std::size_t s = 0; s < variable.shards.size(); ++s) {
     const protocol::ShardLocation& location = variable.shards[s];
-    plan.fill(location.ps,
-              {variable.id, static_cast<std::uint32_t>(s), there, location.first_row, location.rows, slots});
+    plan.fill(location.ps, {variable.id, static_cast<std::uint32_t>(s), saved_name, location.first_row,
+                            location.rows, slots});
   }
 }
 
@@ -92,7 +96,7 @@ void check_on_ps(strategy::Strategy& strategy, const protocol::RestorePlan& plan
   const auto requests = packed(plan.checks());
   strategy.context().client().connections().retry([&] {
     strategy.ask_each_ps(transport::kCheckRestore, requests, strategy::disk_timeout(strategy, plan.bytes()),
-                         "compare its part of a checkpoint with its checksums");
+                         "verify the checksums of its part of a checkpoint");
   });
 }
 
@@ -107,45 +111,46 @@ strategy::PsContents::Counters read_on_ps(strategy::Strategy& strategy, const pr
 RestoredCheckpoint::RestoredCheckpoint(strategy::Strategy& strategy, io::CheckpointReader reader,
                                        Renamed names)
     : strategy_(strategy), reader_(std::move(reader)), names_(std::move(names)) {
-  for (const io::VariableInfo& variable : reader_.variables()) left_.insert(variable.name);
+  for (const io::VariableInfo& variable : reader_.variables()) variables_.insert(variable.name);
   for (const auto& [name, position] : reader_.positions()) positions_.insert(name);
   for (const auto& [name, value] : reader_.counters()) counters_.insert(name);
 }
 
-void RestoredCheckpoint::took_variable(const std::string& here) {
-  const std::string& there = name_there(names_, here);
-  left_.erase(there);
-  if (there != here) own_names_ = false;
+void RestoredCheckpoint::took_variable(const std::string& name) {
+  const std::string& in_checkpoint = saved_name(names_, name);
+  variables_.erase(in_checkpoint);
+  if (in_checkpoint != name) own_names_ = false;
 }
 
-bool RestoredCheckpoint::has_variable(const std::string& here) const {
-  return find_variable(reader_, name_there(names_, here)) != nullptr;
+bool RestoredCheckpoint::has_variable(const std::string& name) const {
+  return find_variable(reader_, saved_name(names_, name)) != nullptr;
 }
 
 void RestoredCheckpoint::require_fit(const protocol::VariableDescriptor& variable) const {
   std::vector<std::string> lines;
-  list_differences(*find_variable(reader_, name_there(names_, variable.name)), variable, lines);
+  list_differences(*find_variable(reader_, saved_name(names_, variable.name)), variable, lines);
   if (lines.empty()) return;
   throw Error(Code::failed_precondition,
-              fmt::format("checkpoint {}, which was restored before, does not fit: {}",
+              fmt::format("the restored checkpoint {} does not match a new variable: {}",
                           reader_.folder().string(), fmt::join(lines, "; ")));
 }
 
 void RestoredCheckpoint::fill(const protocol::VariableDescriptor& variable) {
-  const std::string& there = name_there(names_, variable.name);
+  const std::string& in_checkpoint = saved_name(names_, variable.name);
   std::error_code error;
   if (!std::filesystem::exists(reader_.folder(), error)) {
     throw Error(
         Code::not_found,
-        fmt::format("variable \"{}\" is to come from {}, which was deleted after it had been restored: make "
-                    "variables before others are saved, or keep more of them",
-                    variable.name, reader_.folder().string()));
+        fmt::format(
+            "cannot restore variable \"{}\": checkpoint {} was deleted after it had been restored; create "
+            "variables before saving other checkpoints, or keep more checkpoints",
+            variable.name, reader_.folder().string()));
   }
   protocol::RestorePlan plan(reader_, strategy_.runtime()->count(Role::ps));
-  add_to_plan(plan, variable, there);
+  add_to_plan(plan, variable, in_checkpoint);
   check_on_ps(strategy_, plan);
   (void)read_on_ps(strategy_, plan);
-  log_other_optimizer(*find_variable(reader_, there), variable);
+  log_other_optimizer(*find_variable(reader_, in_checkpoint), variable);
   took_variable(variable.name);
 }
 
@@ -161,7 +166,7 @@ std::optional<std::int64_t> RestoredCheckpoint::counter(const std::string& name)
 
 std::vector<std::string> RestoredCheckpoint::unmatched() const {
   std::vector<std::string> names;
-  for (const std::string& name : left_) names.push_back(fmt::format("variable \"{}\"", name));
+  for (const std::string& name : variables_) names.push_back(fmt::format("variable \"{}\"", name));
   for (const std::string& name : counters_) names.push_back(fmt::format("counter \"{}\"", name));
   for (const std::string& name : positions_) names.push_back(fmt::format("the position of \"{}\"", name));
   return names;

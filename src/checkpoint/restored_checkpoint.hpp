@@ -1,4 +1,4 @@
-// restored_checkpoint.hpp -- which variables a checkpoint fits, and what of it is left for later ones.
+// restored_checkpoint.hpp -- the last restored checkpoint, from which later variables are restored.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,34 @@
 
 namespace capstan::checkpoint {
 
-/// Names of variables in a checkpoint by their names in the program, where these differ.
+/// Names of variables in the checkpoint by their names in the program, for names that differ.
 using Renamed = std::map<std::string, std::string>;
-const std::string& name_there(const Renamed& names, const std::string& here);
+const std::string& saved_name(const Renamed& names, const std::string& name);
 
-/// Null when the checkpoint has no such variable.
-const io::VariableInfo* find_variable(const io::CheckpointReader& reader, const std::string& there);
+/// Returns null if the checkpoint has no such variable.
+const io::VariableInfo* find_variable(const io::CheckpointReader& reader, const std::string& saved_name);
 
-/// Adds a line for each thing in which a variable is not what the checkpoint has under the name `there`.
-void list_differences(const io::VariableInfo& there, const protocol::VariableDescriptor& here,
+/// Adds a line for each difference between a variable and its saved counterpart.
+void list_differences(const io::VariableInfo& saved, const protocol::VariableDescriptor& current,
                       std::vector<std::string>& lines);
-/// Says in the log when the optimizer's numbers are others: those of the program count.
-void log_other_optimizer(const io::VariableInfo& there, const protocol::VariableDescriptor& here);
+/// Logs differences of optimizer parameters; the program's parameters take effect.
+void log_other_optimizer(const io::VariableInfo& saved, const protocol::VariableDescriptor& current);
 
 void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor& variable,
-                 const std::string& there);
-/// Every ps compares its part of what is to be read. Throws Error: data_loss, and what ask_each_ps throws.
+                 const std::string& saved_name);
+/// Has every ps verify the checksums of its part. Throws Error: data_loss, and the errors of ask_each_ps.
 void check_on_ps(strategy::Strategy& strategy, const protocol::RestorePlan& plan);
-/// Every ps reads. When this fails, variables are partly what they were. Returns the counters as they are
-/// then.
+/// Has every ps read its part. After a failure, some variables are restored and others are not. Returns the
+/// counters after the restore.
 strategy::PsContents::Counters read_on_ps(strategy::Strategy& strategy, const protocol::RestorePlan& plan);
 
-/// The checkpoint that was restored last.
+/// The last restored checkpoint. Used by the thread that created the strategy.
 class RestoredCheckpoint final : public strategy::RestorePoint {
  public:
   RestoredCheckpoint(strategy::Strategy& strategy, io::CheckpointReader reader, Renamed names);
 
   const io::CheckpointReader& reader() const noexcept { return reader_; }
-  /// A variable has its values from it.
+  /// Records that a variable was restored from the checkpoint.
   void took_variable(const std::string& name);
 
   bool has_variable(const std::string& name) const override;
@@ -64,12 +64,12 @@ class RestoredCheckpoint final : public strategy::RestorePoint {
   strategy::Strategy& strategy_;
   io::CheckpointReader reader_;
   Renamed names_;
-  std::set<std::string> left_;       // names in the checkpoint that nothing has taken: variables,
-  std::set<std::string> positions_;  // positions,
-  std::set<std::string> counters_;   // and counters
+  std::set<std::string> variables_;  // unused so far, by name in the checkpoint
+  std::set<std::string> positions_;  // unused so far
+  std::set<std::string> counters_;   // unused so far
   std::set<std::string> lacking_;
   std::set<std::string> lacking_counters_;
-  bool own_names_ = true;  // every variable so far has the same name in the checkpoint
+  bool own_names_ = true;  // whether all variables so far have the same name in the checkpoint
 };
 
 }  // namespace capstan::checkpoint

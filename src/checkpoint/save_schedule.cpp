@@ -1,4 +1,4 @@
-// save_schedule.cpp -- steps, time, share of the time, and requests.
+// save_schedule.cpp -- decides when to save, by steps, time, overhead and requests.
 #include "capstan/checkpoint.hpp"
 
 #include <fmt/format.h>
@@ -13,9 +13,9 @@
 namespace capstan {
 namespace {
 
-/// Counted, so that every schedule sees each.
+/// Number of requests; a counter, so that every schedule sees each request.
 std::atomic<unsigned> requests{0};
-static_assert(std::atomic<unsigned>::is_always_lock_free, "a signal handler counts");
+static_assert(std::atomic<unsigned>::is_always_lock_free, "a signal handler increments it");
 
 void count_request(int /*signal*/) { SaveSchedule::request(); }
 
@@ -27,8 +27,8 @@ SaveSchedule::SaveSchedule(SaveInterval interval, std::int64_t step, Clock::time
     return;
   throw Error(
       Code::invalid_argument,
-      fmt::format("a checkpoint every {} steps, {} ms, or at an overhead of {}: expected numbers that "
-                  "are not negative, and an overhead below 1",
+      fmt::format("save interval: found {} steps, {} ms and an overhead of {}, expected numbers that are not "
+                  "negative and an overhead below 1",
                   interval.steps, interval.time.count(), interval.overhead));
 }
 
@@ -59,7 +59,7 @@ void SaveSchedule::request_on(int signal) {
   action.sa_flags = SA_RESTART;
   if (sigaction(signal, &action, nullptr) == 0) return;
   throw Error(Code::invalid_argument,
-              fmt::format("signal {} cannot ask for a checkpoint: {}", signal, std::strerror(errno)));
+              fmt::format("cannot install a handler for signal {}: {}", signal, std::strerror(errno)));
 }
 
 }  // namespace capstan

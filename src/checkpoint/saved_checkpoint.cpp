@@ -1,4 +1,4 @@
-// saved_checkpoint.cpp -- the reader of io/hdf5, with a program's types.
+// saved_checkpoint.cpp -- SavedCheckpoint, implemented by the reader of io/hdf5.
 #include "capstan/sidecar_evaluator.hpp"
 
 #include <fmt/format.h>
@@ -7,8 +7,8 @@
 
 namespace capstan {
 
-SavedCheckpoint::SavedCheckpoint(const std::filesystem::path& folder)
-    : reader_(std::make_unique<io::CheckpointReader>(folder)) {
+SavedCheckpoint::SavedCheckpoint(const std::filesystem::path& directory)
+    : reader_(std::make_unique<io::CheckpointReader>(directory)) {
   reader_->verify();
 }
 SavedCheckpoint::SavedCheckpoint(SavedCheckpoint&&) noexcept = default;
@@ -22,7 +22,8 @@ const std::string& SavedCheckpoint::user_state() const noexcept { return reader_
 const std::string& SavedCheckpoint::position(const std::string& name) const {
   const auto& positions = reader_->positions();
   if (const auto found = positions.find(name); found != positions.end()) return found->second;
-  throw Error(Code::not_found, fmt::format("{} has no position of \"{}\"", folder().string(), name));
+  throw Error(Code::not_found,
+              fmt::format("checkpoint {} has no position of \"{}\"", folder().string(), name));
 }
 
 std::vector<std::string> SavedCheckpoint::variables() const {
@@ -41,13 +42,14 @@ Shape SavedCheckpoint::shape_of_rows(const std::string& variable, DType dtype, s
   const io::VariableInfo& info = reader_->variable(variable);
   if (info.dtype != dtype) {
     throw Error(Code::invalid_argument,
-                fmt::format("{}: variable \"{}\" is {}; it was read as {}", folder().string(), variable,
-                            to_string(info.dtype), to_string(dtype)));
+                fmt::format("checkpoint {}, variable \"{}\": found dtype {}, expected {}", folder().string(),
+                            variable, to_string(info.dtype), to_string(dtype)));
   }
   Shape shape(info.shape.begin(), info.shape.end());
   if (first < 0 || rows < 0 || first > shape.at(0) || rows > shape.at(0) - first) {
     throw Error(Code::out_of_range,
-                fmt::format("{} rows from {} of \"{}\", which has {}", rows, first, variable, shape.at(0)));
+                fmt::format("variable \"{}\" has {} rows; cannot read {} rows from row {} on", variable,
+                            shape.at(0), rows, first));
   }
   shape.at(0) = rows;
   return shape;

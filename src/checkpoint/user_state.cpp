@@ -1,4 +1,4 @@
-// user_state.cpp -- a packed value as JSON, and back.
+// user_state.cpp -- encodes a serialized value as JSON, and decodes it.
 #include "capstan/detail/user_state.hpp"
 
 #include <fmt/format.h>
@@ -27,22 +27,22 @@ std::string to_user_state(const std::string& type, const std::vector<std::byte>&
   return text + std::string(kMiddle) + type + std::string(kEnd);
 }
 
-/// The text is what the manifest's JSON library makes of the above: members by name, no spaces.
+/// `user_state` has the format of the manifest's JSON library: members sorted by name, no spaces.
 std::vector<std::byte> from_user_state(const std::string& user_state, const std::string& type) {
   const auto middle = user_state.find(kMiddle);
   const bool is_value =
       user_state.starts_with(kStart) && user_state.ends_with(kEnd) && middle != std::string::npos;
   if (!is_value) {
     throw Error(Code::failed_precondition,
-                "the user state of this checkpoint is JSON and no packed value: " + user_state.substr(0, 80));
+                "user state of this checkpoint: expected a serialized value, found other JSON: " +
+                    user_state.substr(0, 80));
   }
   const auto type_at = middle + kMiddle.size();
-  const std::string there = user_state.substr(type_at, user_state.size() - kEnd.size() - type_at);
-  if (there != type) {
+  const std::string found = user_state.substr(type_at, user_state.size() - kEnd.size() - type_at);
+  if (found != type) {
     throw Error(
         Code::failed_precondition,
-        fmt::format("the user state of this checkpoint is a value of type {}; the program asks for {}", there,
-                    type));
+        fmt::format("user state of this checkpoint: found a value of type {}, expected {}", found, type));
   }
   const std::string_view digits = std::string_view(user_state).substr(kStart.size(), middle - kStart.size());
   std::vector<std::byte> bytes;
@@ -50,7 +50,7 @@ std::vector<std::byte> from_user_state(const std::string& user_state, const std:
     const int high = digit(digits[i]);
     const int low = i + 1 < digits.size() ? digit(digits[i + 1]) : -1;
     if (high < 0 || low < 0)
-      throw Error(Code::data_loss, "the user state of this checkpoint is not what was packed");
+      throw Error(Code::data_loss, "user state of this checkpoint: the serialized value is damaged");
     bytes.push_back(static_cast<std::byte>(16 * high + low));
   }
   return bytes;

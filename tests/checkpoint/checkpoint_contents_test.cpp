@@ -75,10 +75,9 @@ TEST(UserState, AnyValueThatCanBePackedComesBack) {
   EXPECT_EQ(manager.restore_latest(), 1);
   EXPECT_EQ(manager.user_state<Progress>(), progress);
   EXPECT_EQ(manifest_of(path)["user_state"]["type"], "(i64, f64, u8, [str], {str: f32?})");
-  EXPECT_EQ(error_of(Code::failed_precondition, [&] { (void)manager.user_state<OtherProgress>(); }),
-            "the user state of this checkpoint is a value of type (i64, f64, u8, [str], {str: f32?}); the "
-            "program asks "
-            "for (i64, i64, u8, [str], {str: f32?})");
+  EXPECT_THAT(error_of(Code::failed_precondition, [&] { (void)manager.user_state<OtherProgress>(); }),
+              testing::AllOf(HasSubstr("found a value of type (i64, f64, u8, [str], {str: f32?})"),
+                             HasSubstr("expected (i64, i64, u8, [str], {str: f32?})")));
   manager.save(2, 42);
   EXPECT_EQ(manager.restore_latest(), 2);
   EXPECT_EQ(manager.user_state<int>(), 42);
@@ -134,7 +133,7 @@ TEST(Contents, CountersComeBackAtOnceAndToThoseThatAreMadeLater) {
     EXPECT_EQ(below.value(), -5);
     EXPECT_THAT(manager.unmatched(), IsEmpty());
     EXPECT_THAT(error_of(Code::failed_precondition, [&] { manager.assert_consumed(); }),
-                HasSubstr("in this program and not in it: counter \"fresh\""));
+                HasSubstr("only in the program: counter \"fresh\""));
   }
 }
 

@@ -111,13 +111,16 @@ TEST_F(Restore, AllDifferencesAreOneErrorAndNothingIsChanged) {
     (void)job.checkpoints.restore_latest(
         {.names = {{"other", "second"}, {"gone", "nowhere"}}, .allow_extra = false});
   });
+  EXPECT_THAT(
+      text, HasSubstr("checkpoint-00000001 does not match the program: variable \"first\": found shape (7), "
+                      "expected (8); variable \"first\": found optimizer adam("));
   EXPECT_THAT(text,
-              HasSubstr("checkpoint-00000001 does not fit this program: variable \"first\" has shape (7) "
-                        "there, (8) here; variable \"first\" was trained with adam("));
-  EXPECT_THAT(text,
-              HasSubstr("variable \"other\" (\"second\" in it) was trained with sgd(learning_rate=1) there, "
-                        "adagrad("));
-  EXPECT_THAT(text, HasSubstr("; variable \"fresh\" is not in it; variable \"nowhere\" is not in it"));
+              HasSubstr("variable \"other\" (saved as \"second\"): found optimizer sgd(learning_rate=1), "
+                        "expected adagrad("));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "; variable \"fresh\" is not in the checkpoint; variable \"nowhere\" is not in the checkpoint"));
   EXPECT_EQ(first.pull(), Floats(8, 0));
   EXPECT_EQ(other.pull(), Floats(4, 0));
   EXPECT_EQ(fresh.pull(), Floats(1, 0));
@@ -134,9 +137,9 @@ TEST_F(Restore, WhatIsMissingKeepsItsValuesWhenThatIsAllowed) {
   EXPECT_EQ(job.checkpoints.restore_latest({.allow_missing = true}), 1);
   EXPECT_EQ(fresh.pull(), counted(3, -1));
   EXPECT_EQ(first.pull(), saved_.first);
-  EXPECT_THAT(log.text(), HasSubstr("and as they were: variable \"fresh\""));
+  EXPECT_THAT(log.text(), HasSubstr("so unchanged: variable \"fresh\""));
   EXPECT_THAT(error_of(Code::failed_precondition, [&] { job.checkpoints.assert_consumed(); }),
-              HasSubstr("is not this program's; in this program and not in it: variable \"fresh\""));
+              HasSubstr("; only in the program: variable \"fresh\""));
 }
 
 TEST_F(Restore, WhatTheProgramLacksIsAnErrorWhenThatIsNotAllowed) {
@@ -144,14 +147,15 @@ TEST_F(Restore, WhatTheProgramLacksIsAnErrorWhenThatIsNotAllowed) {
   auto second = job.floats("second", 4);
   const auto text = error_of(Code::failed_precondition,
                              [&] { (void)job.checkpoints.restore_latest({.allow_extra = false}); });
-  EXPECT_THAT(text, HasSubstr("does not fit this program: variable \"first\" is not in this program"));
+  EXPECT_THAT(text, HasSubstr("variable \"first\" is not in the program"));
   EXPECT_EQ(second.pull(), Floats(4, 0));
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   EXPECT_EQ(second.pull(), saved_.second);
   EXPECT_THAT(job.checkpoints.unmatched(), ElementsAre("variable \"first\""));
-  EXPECT_THAT(error_of(Code::failed_precondition, [&] { job.checkpoints.assert_consumed(); }),
-              HasSubstr("checkpoint-00000001 is not this program's; in it and not in this program: variable "
-                        "\"first\""));
+  EXPECT_THAT(
+      error_of(Code::failed_precondition, [&] { job.checkpoints.assert_consumed(); }),
+      HasSubstr(
+          "checkpoint-00000001 does not match the program; only in the checkpoint: variable \"first\""));
 }
 
 TEST_F(Restore, VariablesThatAreMadeLaterTakeValuesAndSlots) {
@@ -184,10 +188,9 @@ TEST_F(Restore, ALaterVariableWithAnArrayAsItsFirstValueTakesTheCheckpoints) {
 TEST_F(Restore, ALaterVariableThatDoesNotFitIsRefusedAndCanBeMadeAnew) {
   RestoreJob job(folder_.path(), 2, 2);
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
-  EXPECT_THAT(
-      error_of(Code::failed_precondition, [&] { (void)job.floats("second", 5); }),
-      HasSubstr("checkpoint-00000001, which was restored before, does not fit: variable \"second\" has "
-                "shape (4) there, (5) here"));
+  EXPECT_THAT(error_of(Code::failed_precondition, [&] { (void)job.floats("second", 5); }),
+              testing::AllOf(HasSubstr("checkpoint-00000001"),
+                             HasSubstr("variable \"second\": found shape (4), expected (5)")));
   EXPECT_THAT(job.strategy.variables(), IsEmpty());
   EXPECT_EQ(job.floats("second", 4).pull(), saved_.second);
 }
@@ -196,9 +199,8 @@ TEST_F(Restore, ALaterVariableOfADeletedCheckpointIsRefusedAndLeavesNothingBehin
   RestoreJob job(folder_.path(), 2, 2);
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   fs::rename(saved_.path, folder_.path() / "away");
-  EXPECT_THAT(
-      error_of(Code::not_found, [&] { (void)job.floats("second", 4); }),
-      HasSubstr("variable \"second\" is to come from " + saved_.path.string() + ", which was deleted"));
+  EXPECT_THAT(error_of(Code::not_found, [&] { (void)job.floats("second", 4); }),
+              testing::AllOf(HasSubstr("variable \"second\""), HasSubstr(saved_.path.string())));
   EXPECT_THAT(job.strategy.variables(), IsEmpty());
   fs::rename(folder_.path() / "away", saved_.path);
   EXPECT_EQ(job.floats("second", 4).pull(), saved_.second);

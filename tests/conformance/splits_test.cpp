@@ -449,11 +449,11 @@ TEST(Evaluator, EvaluatesEachCheckpointOnce) {
   EXPECT_THAT(last.shape("counts"), ElementsAre(1000));
   EXPECT_THAT(last.read_rows<Count>("counts", 4, 3).values, ElementsAre(0, 40, 0));
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { (void)last.read<float>("counts"); }),
-              HasSubstr("variable \"counts\" is int64; it was read as float32"));
+              HasSubstr("variable \"counts\": found dtype int64, expected float32"));
   EXPECT_THAT(error_of(Code::not_found, [&] { (void)last.shape("weights"); }),
               HasSubstr("it has \"counts\""));
   EXPECT_THAT(error_of(Code::out_of_range, [&] { (void)last.read_rows<Count>("counts", 999, 2); }),
-              HasSubstr("2 rows from 999 of \"counts\", which has 1000"));
+              HasSubstr("variable \"counts\" has 1000 rows"));
 }
 
 // A6.4: better: a folder that is not there in time is an error that says what to look at.

@@ -113,7 +113,7 @@ class SavesWhileTraining(JobTest):
         os.kill(job.ranks()[Roles(7, 2).ps[1]][1], signal.SIGSTOP)
         self.check(job, 1, exact=True)
         self.assertRegex(job.stderr, rf"ps 1 \(rank 6 on {HOST}\) is lost; spare 1 .* takes its shards over")
-        self.assertRegex(job.stderr, "all ps write theirs anew")
+        self.assertRegex(job.stderr, "all ps write their parts again")
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ TEST(Import, RejectsSlotsOfAnotherOptimizer) {
       {.verb = Verb::import_file, .from = file, .to = folder.path() / "out", .variables = {"pre/trained"}});
   EXPECT_THAT(
       error_of(Code::failed_precondition, [&] { Program(optimizers::Adam{}, folder.path() / "out"); }),
-      HasSubstr("was trained with sgd(imported) there, adam("));
+      HasSubstr("found optimizer sgd(imported), expected adam("));
 }
 
 TEST(Reshard, ProgramRestoresAnyNumberOfParts) {
