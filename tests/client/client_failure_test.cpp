@@ -1,4 +1,4 @@
-// client_failure_test.cpp -- a ps that is slow, that hangs, that dies.
+// client_failure_test.cpp -- a ps that is slow, hangs or dies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,20 +15,20 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr std::uint16_t kStall = 200;
-constexpr std::size_t kUntilTold = 0;
-std::atomic<int> stalls{0};        // that have begun
-std::atomic<int> stalls_ended{0};  // of them
-std::atomic<bool> may_go_on{false};
+constexpr std::size_t kUntilReleased = 0;
+std::atomic<int> stalls{0};  // started
+std::atomic<int> stalls_ended{0};
+std::atomic<bool> released{false};
 
-/// A ps that stands still for as many milliseconds as a message says, or until it may go on.
+/// A ps that stalls for as many milliseconds as a message has bytes, or until it is released.
 int ps_that_stalls(const std::shared_ptr<cluster::Runtime>& runtime) {
   ps::PsServer server(runtime);
   runtime->control().on_message(kStall, [](const transport::Message& message) {
     ++stalls;
-    if (message.payload.size() == kUntilTold) {
-      poll_until([] { return may_go_on.load(); });
+    if (message.payload.size() == kUntilReleased) {
+      poll_until([] { return released.load(); });
     } else {
-      std::this_thread::sleep_for(milliseconds(message.payload.size()));  // the stall that the test asks for
+      std::this_thread::sleep_for(milliseconds(message.payload.size()));  // the stall that the test requests
     }
     ++stalls_ended;
   });
@@ -36,7 +36,7 @@ int ps_that_stalls(const std::shared_ptr<cluster::Runtime>& runtime) {
   return 0;
 }
 
-int ps_that_answers_no_reads(const std::shared_ptr<cluster::Runtime>& runtime) {
+int ps_that_ignores_reads(const std::shared_ptr<cluster::Runtime>& runtime) {
   ps::PsServer server(runtime);
   runtime->control().on_message(transport::kReadRows, [](const transport::Message&) {});
   server.run();
@@ -52,10 +52,10 @@ class ClientFailureTest : public ClientFixture {
     return out;
   }
   std::string ps_name(int index) const { return ranks_->runtime().member(Role::ps, index).name(); }
-  /// Returns when the ps stands still: what is pushed from now on is not applied before it moves again.
+  /// Returns once the ps stalls: later pushes are not applied before the stall ends.
   void stall(int ps, std::size_t time) {
     const int before = stalls;
-    may_go_on = false;
+    released = false;
     client().connections().at(ps).peer().send(kStall, {}, std::vector<std::byte>(time));
     ASSERT_TRUE(transport::progress_until(ranks_->runtime().data(),
                                           transport::deadline_in(std::chrono::seconds(20)),
@@ -63,7 +63,7 @@ class ClientFailureTest : public ClientFixture {
   }
 };
 
-TEST_P(ClientFailureTest, ASlowPsHoldsThePusherBackAndNothingIsLost) {
+TEST_P(ClientFailureTest, SlowPsBlocksThePusherAndLosesNothing) {
   start(options("20s"), 1);
   const auto v = create("w", DType::float32, {1000});
   const std::vector<float> ones(1000, 1);
@@ -71,13 +71,14 @@ TEST_P(ClientFailureTest, ASlowPsHoldsThePusherBackAndNothingIsLost) {
   client().flush();
   const int ended_before = stalls_ended;
   stall(v.shards[0].ps, 150);
-  for (int push = 0; push < 100; ++push) client().push_dense(v, ones.data());  // 400 KB through a ring of 64
-  EXPECT_GT(stalls_ended, ended_before) << "nobody held the pusher back";
+  for (int push = 0; push < 100; ++push)
+    client().push_dense(v, ones.data());  // 400 KB through a ring of 64 KB
+  EXPECT_GT(stalls_ended, ended_before) << "the pusher did not block";
   client().flush();
   EXPECT_EQ(pull<float>(v), std::vector<float>(1000, 101));
 }
 
-TEST_P(ClientFailureTest, APsThatHangsIsADeadlineThatNamesItAndTheOtherIsReached) {
+TEST_P(ClientFailureTest, HangingPsIsNamedByDeadlineExceededAndOthersStayUsable) {
   start(options("3s"), 1);
   const auto v = create("w", DType::float32, {1000});
   const auto w = create("other", DType::float32, {1000});
@@ -86,7 +87,7 @@ TEST_P(ClientFailureTest, APsThatHangsIsADeadlineThatNamesItAndTheOtherIsReached
   client().push_dense(v, ones.data());
   client().push_dense(w, ones.data());
   client().flush();
-  stall(v.shards[0].ps, kUntilTold);
+  stall(v.shards[0].ps, kUntilReleased);
   const auto waited = "waited 3000 ms for " + ps_name(v.shards[0].ps) + " to ";
   expect_error(Code::deadline_exceeded, waited + "free its push ring", [&] {
     for (int push = 0; push < 100; ++push) client().push_dense(v, ones.data());
@@ -95,10 +96,10 @@ TEST_P(ClientFailureTest, APsThatHangsIsADeadlineThatNamesItAndTheOtherIsReached
   client().push_dense(w, ones.data());
   client().connections().at(w.shards[0].ps).flush();
   EXPECT_EQ(pull<float>(w), std::vector<float>(1000, 2));
-  may_go_on = true;
+  released = true;
 }
 
-TEST_P(ClientFailureTest, APushIsWaitedForWithoutThoseToAnotherPs) {
+TEST_P(ClientFailureTest, WaitDoesNotDependOnPushesToOtherPs) {
   start(options("20s"), 1);
   const auto v = create("w", DType::float32, {1000});
   const auto w = create("other", DType::float32, {1000});
@@ -106,7 +107,7 @@ TEST_P(ClientFailureTest, APushIsWaitedForWithoutThoseToAnotherPs) {
   client().push_dense(v, ones.data());
   client().push_dense(w, ones.data());
   client().flush();
-  stall(v.shards[0].ps, kUntilTold);
+  stall(v.shards[0].ps, kUntilReleased);
   client().push_dense(v, ones.data());
   const auto slow = client().pushed(v);
   client().push_dense(w, ones.data());
@@ -114,27 +115,27 @@ TEST_P(ClientFailureTest, APushIsWaitedForWithoutThoseToAnotherPs) {
   EXPECT_TRUE(client().applied(client().pushed(w)));
   EXPECT_EQ(pull<float>(w), std::vector<float>(1000, 2));
   EXPECT_FALSE(client().applied(slow));
-  may_go_on = true;
+  released = true;
   ASSERT_TRUE(poll_until([&] { return client().applied(slow); }));
   client().wait(slow);
   EXPECT_EQ(pull<float>(v), std::vector<float>(1000, 2));
 }
 
-TEST_P(ClientFailureTest, APushToAPsThatDiesIsReadyAndItsWaitEnds) {
+TEST_P(ClientFailureTest, WaitEndsIfThePsDies) {
   start(options("20s"), 1);
   const auto v = create("w", DType::float32, {1000});
   const std::vector<float> ones(1000, 1);
   client().push_dense(v, ones.data());
   client().flush();
   const int dead = v.shards[0].ps;
-  stall(dead, kUntilTold);
+  stall(dead, kUntilReleased);
   client().push_dense(v, ones.data());
   const auto pushed = client().pushed(v);
   auto& runtime = ranks_->runtime();
   runtime.control_peer(runtime.member(Role::ps, dead)).send(transport::kShutdown, {});
   runtime.control().progress();
-  may_go_on = true;
-  // It may apply the push before it hears of its end.
+  released = true;
+  // The ps may apply the push before it receives kShutdown.
   ASSERT_TRUE(transport::progress_until(runtime.data(), transport::deadline_in(std::chrono::seconds(20)),
                                         [&] { return client().connections().at(dead).peer().failed(); }));
   EXPECT_TRUE(client().applied(pushed));
@@ -145,7 +146,7 @@ TEST_P(ClientFailureTest, APushToAPsThatDiesIsReadyAndItsWaitEnds) {
   }
 }
 
-TEST_P(ClientFailureTest, APsThatDiesIsNamedByEveryCallAndTheOtherIsReached) {
+TEST_P(ClientFailureTest, DeadPsIsNamedByEveryCallAndOthersStayUsable) {
   start(options("20s"), 1);
   const auto v = create("w", DType::float32, {1000});
   const auto w = create("other", DType::float32, {1000});
@@ -175,7 +176,7 @@ TEST_P(ClientFailureTest, APsThatDiesIsNamedByEveryCallAndTheOtherIsReached) {
   EXPECT_EQ(pull<float>(w), std::vector<float>(1000, 2));
 }
 
-TEST_P(ClientFailureTest, APsThatDiesWhileItIsWaitedForEndsTheWait) {
+TEST_P(ClientFailureTest, DeathOfThePsEndsAWait) {
   start(options("20s"), 1);
   const auto v = create("w", DType::float32, {1000});
   const std::vector<float> ones(1000, 1);
@@ -186,7 +187,7 @@ TEST_P(ClientFailureTest, APsThatDiesWhileItIsWaitedForEndsTheWait) {
   auto& runtime = ranks_->runtime();
   runtime.control_peer(runtime.member(Role::ps, dead)).send(transport::kShutdown, {});
   runtime.control().progress();
-  // It may apply what comes for a while before it hears of its end.
+  // The ps may apply some pushes before it receives kShutdown.
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   expect_error(Code::unavailable, ps_name(dead) + " is gone", [&] {
     while (std::chrono::steady_clock::now() < until) {
@@ -196,8 +197,8 @@ TEST_P(ClientFailureTest, APsThatDiesWhileItIsWaitedForEndsTheWait) {
   });
 }
 
-/// As a worker finds itself that was stopped, given up, and woken.
-TEST_P(ClientFailureTest, WhatARankPushesThatCountsAsDeadIsRefusedAndNotApplied) {
+/// Simulates a worker that was stopped, fenced and resumed.
+TEST_P(ClientFailureTest, RejectsPushesFromFencedRank) {
   start(options("20s"), 1);
   const auto v = create("w", DType::float32, {1000});
   const std::vector<float> ones(1000, 1);
@@ -223,12 +224,12 @@ TEST_P(ClientFailureTest, WhatARankPushesThatCountsAsDeadIsRefusedAndNotApplied)
   EXPECT_EQ(pull<float>(v), ones);
 }
 
-/// Reads that are not over at once.
-class ReadUnderWayTest : public ClientFailureTest {};
+/// Reads that stay in flight.
+class ReadInFlightTest : public ClientFailureTest {};
 
-TEST_P(ReadUnderWayTest, AReadWhosePsDiesIsReadyAndThrowsWhenItIsFinished) {
+TEST_P(ReadInFlightTest, IsReadyAndThrowsAfterTheDeathOfThePs) {
   auto no_reads = options("20s");
-  no_reads.ps = ps_that_answers_no_reads;
+  no_reads.ps = ps_that_ignores_reads;
   start(no_reads, 1);
   const auto v = create("w", DType::float32, {1000});
   const int dead = v.shards[0].ps;
@@ -245,11 +246,11 @@ TEST_P(ReadUnderWayTest, AReadWhosePsDiesIsReadyAndThrowsWhenItIsFinished) {
                [&] { client().finish(reading); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, ReadUnderWayTest, testing::Values(Way{Network::loop, "am"}), way_name);
-INSTANTIATE_TEST_SUITE_P(Ways, ClientFailureTest,
-                         testing::Values(Way{Network::loop, "auto"}, Way{Network::loop, "rma"},
-                                         Way{Network::loop, "am"}),
-                         way_name);
+INSTANTIATE_TEST_SUITE_P(Paths, ReadInFlightTest, testing::Values(PathParam{Network::loop, "am"}), path_name);
+INSTANTIATE_TEST_SUITE_P(Paths, ClientFailureTest,
+                         testing::Values(PathParam{Network::loop, "auto"}, PathParam{Network::loop, "rma"},
+                                         PathParam{Network::loop, "am"}),
+                         path_name);
 
 }  // namespace
 }  // namespace capstan::client

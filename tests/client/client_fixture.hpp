@@ -1,4 +1,4 @@
-// client_fixture.hpp -- a client against real ps, whose memory it reaches mapped or by messages.
+// client_fixture.hpp -- a client and real ps, reached by mapped memory, RMA or messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,19 +17,19 @@
 
 namespace capstan::client {
 
-/// Where the ranks meet, and how windows are opened.
-struct Way {
+/// Network between the ranks, and the setting "window".
+struct PathParam {
   Network network = Network::loop;
   std::string window = "auto";
 };
 
-inline std::string way_name(const testing::TestParamInfo<Way>& info) {
+inline std::string path_name(const testing::TestParamInfo<PathParam>& info) {
   return (info.param.network == Network::loop ? "loop_" : "ucx_") + info.param.window;
 }
 
-class ClientFixture : public testing::TestWithParam<Way> {
+class ClientFixture : public testing::TestWithParam<PathParam> {
  protected:
-  /// Starts the ranks; the strategy makes variables of `shards` shards each.
+  /// Starts the ranks; variables of the strategy have `shards` shards each.
   void start(RankThreadsOptions options, std::int64_t shards = 3) {
     options.network = GetParam().network;
     options.flags.emplace_back("window", GetParam().window);

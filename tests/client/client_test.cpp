@@ -1,4 +1,4 @@
-// client_test.cpp -- reads and writes against a plain array, by every way to a ps.
+// client_test.cpp -- reads and writes on every path, compared with a plain array.
 // Tests: src/client/channel/message_push_channel.cpp
 // Tests: src/client/channel/ps_connection.cpp
 // Tests: src/client/channel/ps_session.cpp
@@ -23,7 +23,7 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-/// Small rings, so that they wrap.
+/// Small rings, which wrap around often.
 RankThreadsOptions two_ps() { return {.ranks = 4, .flags = {{"ps", "2"}, {"push-ring-bytes", "64KiB"}}}; }
 
 class ClientTest : public ClientFixture {};
@@ -43,7 +43,7 @@ TEST_P(ClientTest, PushesOfRandomRowsAddUp) {
         plain[i] += gradient[i] = static_cast<float>(random() % 9);
       client().push_dense(v, gradient.data());
     } else {
-      Ids ids(random() % 150);  // some twice
+      Ids ids(random() % 150);  // some are duplicates
       for (auto& id : ids) id = static_cast<std::int64_t>(random() % kRows);
       std::vector<float> gradient(ids.size() * kWidth);
       for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -51,7 +51,7 @@ TEST_P(ClientTest, PushesOfRandomRowsAddUp) {
         plain[static_cast<std::uint64_t>(ids[i / kWidth]) * kWidth + i % kWidth] += gradient[i];
       }
       push(v, ids, gradient);
-      std::fill(gradient.begin(), gradient.end(), -1e9F);  // may be reused at once
+      std::fill(gradient.begin(), gradient.end(), -1e9F);  // the caller may reuse it on return
     }
     client().flush();
     const auto row = static_cast<std::int64_t>(random() % kRows);
@@ -68,7 +68,7 @@ TEST_P(ClientTest, PushesOfRandomRowsAddUp) {
   EXPECT_EQ(lookup<float>(v, some), expected);
 }
 
-TEST_P(ClientTest, RowsNamedTwiceCountAsOneWithTheSum) {
+TEST_P(ClientTest, SumsTheGradientsOfDuplicateRows) {
   start(two_ps());
   const auto v = create("w", DType::float64, {10},
                         optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0, .epsilon = 0});
@@ -81,7 +81,7 @@ TEST_P(ClientTest, RowsNamedTwiceCountAsOneWithTheSum) {
   EXPECT_DOUBLE_EQ(lookup<double>(v, {7})[0], -1 - 3.0 / 5);
 }
 
-TEST_P(ClientTest, APushLargerThanTheRingGoesInParts) {
+TEST_P(ClientTest, DividesPushesThatExceedTheRing) {
   start(two_ps());
   constexpr std::int64_t kRows = 30001;
   const auto v = create("w", DType::float32, {kRows, 4});
@@ -101,8 +101,8 @@ TEST_P(ClientTest, APushLargerThanTheRingGoesInParts) {
   EXPECT_EQ(pull<float>(v), gradient);
 }
 
-// Rows of every alignment, more of them than a core's cache holds, of shards whose rows take turns.
-TEST_P(ClientTest, ALargePushOfOddRowsInAnyOrderAddsUp) {
+// Rows of every alignment, more than a core's cache holds, of shards whose rows alternate.
+TEST_P(ClientTest, LargePushOfUnalignedRowsInAnyOrderAddsUp) {
   start(two_ps());
   constexpr std::int64_t kRows = 30000;
   constexpr std::int64_t kWidth = 7;
@@ -120,7 +120,7 @@ TEST_P(ClientTest, ALargePushOfOddRowsInAnyOrderAddsUp) {
   EXPECT_EQ(pull<float>(v), wanted);
 }
 
-TEST_P(ClientTest, APushInPartsIsOneStepOfAdam) {
+TEST_P(ClientTest, DividedPushIsOneStepOfAdam) {
   start(two_ps(), 1);
   constexpr std::int64_t kRows = 20000;
   const auto whole = create("whole", DType::float64, {kRows}, optimizers::Adam{.learning_rate = 0.1});
@@ -186,7 +186,7 @@ TEST_P(ClientTest, AssignSetsRowsAcrossShards) {
   EXPECT_EQ(pull<double>(v), expected);
 }
 
-TEST_P(ClientTest, AnAssignmentComesAfterThePushesBeforeIt) {
+TEST_P(ClientTest, AssignmentsAreOrderedAfterEarlierPushes) {
   start(two_ps());
   const auto v = create("w", DType::float32, {300});
   const std::vector<float> ones(300, 1);
@@ -201,7 +201,7 @@ TEST_P(ClientTest, AnAssignmentComesAfterThePushesBeforeIt) {
   }
 }
 
-TEST_P(ClientTest, NothingIsReadOrPushedForNoIds) {
+TEST_P(ClientTest, AcceptsEmptyIds) {
   start(two_ps());
   const auto v = create("w", DType::float32, {4}, {}, initializers::constant(2));
   push<float>(v, {}, {});
@@ -211,19 +211,20 @@ TEST_P(ClientTest, NothingIsReadOrPushedForNoIds) {
   EXPECT_EQ(pull<float>(v), std::vector<float>(4, 2));
 }
 
-TEST_P(ClientTest, ACallWithMoreIdsThanItsPositionsCanCountIsRefused) {
+TEST_P(ClientTest, RejectsMoreThan2To32Ids) {
   start(two_ps());
   const auto v = create("entities", DType::float32, {100, 2});
   std::vector<float> rows(6);
   const Ids ids{1, 2, 3};
-  const std::span<const std::int64_t> too_many(ids.data(), std::size_t{1} << 32);  // none of them is read
+  const std::span<const std::int64_t> too_many(ids.data(),
+                                               std::size_t{1} << 32);  // the elements are not accessed
   const char* text =
       "variable \"entities\": found 4294967296 ids in one call, expected at most 4294967295; split the call";
   expect_error(Code::invalid_argument, text, [&] { client().lookup(v, too_many, rows.data()); });
   expect_error(Code::invalid_argument, text, [&] { client().push(v, too_many, rows.data()); });
 }
 
-TEST_P(ClientTest, AnIdThatIsNotThereIsRefusedByNameAndPlaceAndNothingIsSent) {
+TEST_P(ClientTest, RejectsUnknownIdsBeforeSendingAnything) {
   start(two_ps());
   const auto v = create("entities", DType::float32, {100, 2});
   std::vector<float> rows(6);
@@ -248,7 +249,7 @@ TEST_P(ClientTest, AnIdThatIsNotThereIsRefusedByNameAndPlaceAndNothingIsSent) {
   EXPECT_EQ(pull<float>(v), std::vector<float>(200, 0));
 }
 
-TEST_P(ClientTest, ASecondRunOfAClosureMayHaveItsReplicasInAnotherOrder) {
+TEST_P(ClientTest, SecondRunMayOrderReplicasDifferently) {
   start({.flags = {{"ps", "2"}}});
   const auto v = create("v", DType::float32, {9, 1});
   const auto push_as = [&](int replica, const std::vector<float>& values) {
@@ -268,7 +269,7 @@ TEST_P(ClientTest, ASecondRunOfAClosureMayHaveItsReplicasInAnotherOrder) {
   EXPECT_EQ(lookup<float>(v, {0, 4, 8}), std::vector<float>(3, 315));
 }
 
-TEST_P(ClientTest, ALearningRateIsSetInOrderWithPushesOnEveryShard) {
+TEST_P(ClientTest, SetsTheLearningRateInOrderWithPushes) {
   start(two_ps());
   const auto v = create("v", DType::float32, {9, 1});
   push<float>(v, {0, 4, 8}, {1, 1, 1});
@@ -278,7 +279,7 @@ TEST_P(ClientTest, ALearningRateIsSetInOrderWithPushesOnEveryShard) {
   EXPECT_EQ(lookup<float>(v, {0, 4, 8}), std::vector<float>(3, 11));
 }
 
-TEST_P(ClientTest, APushThatIsLeftOutInOneRunDoesNotMoveTheOthers) {
+TEST_P(ClientTest, SkippedPushDoesNotRenumberOthers) {
   start({.flags = {{"ps", "2"}}});
   const auto v = create("v", DType::float32, {9, 1});
   const auto push_one = [&](float value) { push<float>(v, {0, 4, 8}, {value, value, value}); };
@@ -288,7 +289,7 @@ TEST_P(ClientTest, APushThatIsLeftOutInOneRunDoesNotMoveTheOthers) {
   push<float>(v, {}, {});
   push_one(100);
   client().begin({.id = 5, .again = true});
-  push_one(1);  // it was left out, and is lost
+  push_one(1);  // the first run skipped it, so it is dropped
   client().skip_push();
   push<float>(v, {}, {});
   push_one(100);
@@ -298,7 +299,7 @@ TEST_P(ClientTest, APushThatIsLeftOutInOneRunDoesNotMoveTheOthers) {
   EXPECT_EQ(lookup<float>(v, {0, 4, 8}), std::vector<float>(3, 1110));
 }
 
-TEST_P(ClientTest, ARowThatFitsNoRingIsRefusedWithWhatToDo) {
+TEST_P(ClientTest, RejectsRowsThatDoNotFitTheRing) {
   start(two_ps(), 1);
   const auto v = create("wide", DType::float64, {2, 9000});
   const std::vector<double> gradient(18000, 1);
@@ -309,90 +310,92 @@ TEST_P(ClientTest, ARowThatFitsNoRingIsRefusedWithWhatToDo) {
       [&] { client().push_dense(v, gradient.data()); });
   EXPECT_EQ(pull<double>(v), std::vector<double>(18000, 0));
 }
+/// Workers with their own clients.
+TEST_P(ClientTest, ConcurrentClientsPushToTheSameRows) {
+  TEST_P(ClientTest, SeveralClientsPushToTheSameRowsAtOnce) {
+    protocol::VariableDescriptor v;
+    std::pair<std::int32_t, std::uint32_t> counter;
+    std::atomic<bool> ready{false};
+    std::atomic<int> finished{0};
+    RankThreadsOptions options{.ranks = 6, .flags = {{"ps", "2"}, {"push-ring-bytes", "64KiB"}}};
+    options.worker =
+        [&](const std::shared_ptr<cluster::Runtime>& runtime) {
+          while (!ready) std::this_thread::yield();
+          Client mine(runtime);
+          std::vector<std::int64_t> seen;
+          for (int round = 0; round < 40; ++round) {
+            const Ids ids{0, 3, 50, 99, runtime->self().index};
+            const std::vector<std::int64_t> gradient{1, 2, 3, 4, 1000};
+            mine.push(v, ids, gradient.data());
+            mine.fetch_add(counter.first, counter.second, 1);
+            std::vector<std::int64_t> out(1);
+            mine.flush();
+            mine.lookup(v, Ids{50}, out.data());
+            seen.push_back(out[0]);
+            // Each client saw its own pushes, and the values never decreased.
+            // What it pushed itself was there when it looked, and nothing was lost meanwhile.
+            EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+            EXPECT_GE(seen.front(), 3);
+            ++finished;
+            return 0;
+          };
+          start(options);
+          v = create("shared", DType::int64, {100});
+          counter = strategy_->create_counter("steps");
+          ready = true;
+          ASSERT_TRUE(poll_until([&] { return finished == 3; }));
+          const auto values = pull<std::int64_t>(v);
+          EXPECT_EQ(values[3], 3 * 40 * 2);
+          EXPECT_EQ(values[50], 3 * 40 * 3);
+          EXPECT_EQ(values[99], 3 * 40 * 4);
+          EXPECT_EQ(values[0], 3 * 40 + 40 * 1000);
+          EXPECT_EQ(values[1], 40 * 1000);
+          EXPECT_EQ(client().fetch_add(counter.first, counter.second, 5), 120U);
+          EXPECT_EQ(client().fetch_add(counter.first, counter.second, 0), 125U);
+        }
 
-/// Workers that are clients of their own, at once.
-TEST_P(ClientTest, SeveralClientsPushToTheSameRowsAtOnce) {
-  protocol::VariableDescriptor v;
-  std::pair<std::int32_t, std::uint32_t> counter;
-  std::atomic<bool> ready{false};
-  std::atomic<int> finished{0};
-  RankThreadsOptions options{.ranks = 6, .flags = {{"ps", "2"}, {"push-ring-bytes", "64KiB"}}};
-  options.worker = [&](const std::shared_ptr<cluster::Runtime>& runtime) {
-    while (!ready) std::this_thread::yield();
-    Client mine(runtime);
-    std::vector<std::int64_t> seen;
-    for (int round = 0; round < 40; ++round) {
-      const Ids ids{0, 3, 50, 99, runtime->self().index};
-      const std::vector<std::int64_t> gradient{1, 2, 3, 4, 1000};
-      mine.push(v, ids, gradient.data());
-      mine.fetch_add(counter.first, counter.second, 1);
-      std::vector<std::int64_t> out(1);
-      mine.flush();
-      mine.lookup(v, Ids{50}, out.data());
-      seen.push_back(out[0]);
+    INSTANTIATE_TEST_SUITE_P(Paths, ClientTest,
+                             testing::Values(PathParam{Network::loop, "auto"},
+                                             PathParam{Network::loop, "rma"}, PathParam{Network::loop, "am"}),
+                             path_name);
+    /// Clients and ps connected by UCX.
+    /// The same against ps that UCX reaches.
+    class UcxClientTest : public ClientFixture {};
+
+    TEST_P(UcxClientTest, ReadsAndPushesOfEveryKindAddUp) {
+      start(two_ps());
+      const auto v = create("w", DType::float32, {1001, 7}, optimizers::SGD{.learning_rate = -1},
+                            initializers::constant(1));
+      const auto counter = strategy_->create_counter("steps");
+      std::vector<float> plain(1001 * 7, 1);
+      std::mt19937 random(2);
+      for (int round = 0; round < 20; ++round) {
+        Ids ids(random() % 900);
+        for (auto& id : ids) id = static_cast<std::int64_t>(random() % 1001);
+        std::vector<float> gradient(ids.size() * 7);
+        for (std::size_t i = 0; i < gradient.size(); ++i) {
+          gradient[i] = static_cast<float>(random() % 9);
+          plain[static_cast<std::size_t>(ids[i / 7]) * 7 + i % 7] += gradient[i];
+        }
+        push(v, ids, gradient);
+        if (round % 5 == 0) {
+          client().push_dense(v, plain.data());
+          for (float& p : plain) p += p;
+        }
+        client().flush();
+        ASSERT_EQ(pull<float>(v), plain) << "round " << round;
+        EXPECT_EQ(client().fetch_add(counter.first, counter.second, 2),
+                  static_cast<std::uint64_t>(2 * round));
+      }
+      const std::vector<float> values(7, 77);
+      client().update(v, protocol::RowOp::set, 500, 1, values.data());
+      EXPECT_EQ(lookup<float>(v, {500}), values);
     }
-    // What it pushed itself was there when it looked, and nothing was lost meanwhile.
-    EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
-    EXPECT_GE(seen.front(), 3);
-    ++finished;
-    return 0;
-  };
-  start(options);
-  v = create("shared", DType::int64, {100});
-  counter = strategy_->create_counter("steps");
-  ready = true;
-  ASSERT_TRUE(poll_until([&] { return finished == 3; }));
-  const auto values = pull<std::int64_t>(v);
-  EXPECT_EQ(values[3], 3 * 40 * 2);
-  EXPECT_EQ(values[50], 3 * 40 * 3);
-  EXPECT_EQ(values[99], 3 * 40 * 4);
-  EXPECT_EQ(values[0], 3 * 40 + 40 * 1000);
-  EXPECT_EQ(values[1], 40 * 1000);
-  EXPECT_EQ(client().fetch_add(counter.first, counter.second, 5), 120U);
-  EXPECT_EQ(client().fetch_add(counter.first, counter.second, 0), 125U);
-}
 
-INSTANTIATE_TEST_SUITE_P(Ways, ClientTest,
-                         testing::Values(Way{Network::loop, "auto"}, Way{Network::loop, "rma"},
-                                         Way{Network::loop, "am"}),
-                         way_name);
+    INSTANTIATE_TEST_SUITE_P(Paths, UcxClientTest,
+                             testing::Values(PathParam{Network::ucx, "auto"}, PathParam{Network::ucx, "rma"},
+                                             PathParam{Network::ucx, "am"}),
+                             path_name);
 
-/// The same against ps that UCX reaches.
-class UcxClientTest : public ClientFixture {};
-
-TEST_P(UcxClientTest, ReadsAndPushesOfEveryKindAddUp) {
-  start(two_ps());
-  const auto v =
-      create("w", DType::float32, {1001, 7}, optimizers::SGD{.learning_rate = -1}, initializers::constant(1));
-  const auto counter = strategy_->create_counter("steps");
-  std::vector<float> plain(1001 * 7, 1);
-  std::mt19937 random(2);
-  for (int round = 0; round < 20; ++round) {
-    Ids ids(random() % 900);
-    for (auto& id : ids) id = static_cast<std::int64_t>(random() % 1001);
-    std::vector<float> gradient(ids.size() * 7);
-    for (std::size_t i = 0; i < gradient.size(); ++i) {
-      gradient[i] = static_cast<float>(random() % 9);
-      plain[static_cast<std::size_t>(ids[i / 7]) * 7 + i % 7] += gradient[i];
-    }
-    push(v, ids, gradient);
-    if (round % 5 == 0) {
-      client().push_dense(v, plain.data());
-      for (float& p : plain) p += p;
-    }
-    client().flush();
-    ASSERT_EQ(pull<float>(v), plain) << "round " << round;
-    EXPECT_EQ(client().fetch_add(counter.first, counter.second, 2), static_cast<std::uint64_t>(2 * round));
-  }
-  const std::vector<float> values(7, 77);
-  client().update(v, protocol::RowOp::set, 500, 1, values.data());
-  EXPECT_EQ(lookup<float>(v, {500}), values);
-}
-
-INSTANTIATE_TEST_SUITE_P(Ways, UcxClientTest,
-                         testing::Values(Way{Network::ucx, "auto"}, Way{Network::ucx, "rma"},
-                                         Way{Network::ucx, "am"}),
-                         way_name);
-
-}  // namespace
+  }  // namespace
 }  // namespace capstan::client

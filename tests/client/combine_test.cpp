@@ -1,4 +1,4 @@
-// combine_test.cpp -- gradients of ids that are named twice, summed by hand and by a map.
+// combine_test.cpp -- sums of the gradients of duplicate ids, compared with a map.
 #include "client/combine.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-/// What a combiner made of a call, copied.
+/// A copy of a combiner's result.
 template <class T>
 struct Combined {
   Ids ids;
@@ -29,16 +29,16 @@ Combined<T> combine(Combiner& combiner, std::uint64_t width, const Ids& ids, con
   return out;
 }
 
-/// Tables whose rows have a bit each, and one that is too large for that.
+/// Row counts with and without a bitmap.
 constexpr std::uint64_t kTables[] = {1000, std::uint64_t{1} << 40};
 
-TEST(Combine, SumsTheRowsOfOneIdInTheOrderOfTheirFirstAppearance) {
+TEST(Combine, OrdersIdsByFirstAppearance) {
   for (const std::uint64_t table : kTables) {
     Combiner combiner;
     const std::vector<float> rows{1, 2, 10, 20, 100, 200, 1000, 2000};
     const Combined<float> expected{{5, 3}, {1101, 2202, 10, 20}};
     EXPECT_EQ(combine(combiner, 2, {5, 3, 5, 5}, rows, table), expected);
-    EXPECT_EQ(combine(combiner, 2, {5, 3, 5, 5}, rows, table), expected) << "a second time";
+    EXPECT_EQ(combine(combiner, 2, {5, 3, 5, 5}, rows, table), expected) << "second call";
   }
 }
 
@@ -84,7 +84,7 @@ TEST(Combine, SumsInTheOrderOfTheCall) {
   EXPECT_EQ(combine<float>(combiner, 1, {7, 7, 7}, {1e8F, -1e8F, 1}).values, std::vector<float>{1});
 }
 
-TEST(Combine, ReturnsTheArgumentsWhereNoIdIsNamedTwice) {
+TEST(Combine, ReturnsTheArgumentsWithoutDuplicates) {
   for (const std::uint64_t table : kTables) {
     Combiner combiner;
     const std::vector<float> rows{1, 2, 3};
@@ -97,7 +97,7 @@ TEST(Combine, ReturnsTheArgumentsWhereNoIdIsNamedTwice) {
   }
 }
 
-TEST(Combine, KnowsSortedIds) {
+TEST(Combine, DetectsStrictlyIncreasingIds) {
   EXPECT_TRUE(strictly_increasing(Ids{}));
   EXPECT_TRUE(strictly_increasing(Ids{4}));
   EXPECT_TRUE(strictly_increasing(Ids{1, 2, 9}));

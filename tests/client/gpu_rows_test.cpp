@@ -1,4 +1,4 @@
-// gpu_rows_test.cpp -- rows of tables in a GPU's memory, gathered by kernels of this process.
+// gpu_rows_test.cpp -- gathers and copies of rows in GPU memory.
 #include "client/channel/gpu_rows.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ constexpr std::uint64_t kGpuRowBytes = kGpuRowFloats * sizeof(float);
 
 class GpuRowsTest : public gpu::OnGpu {
  protected:
-  /// `rows` rows whose elements are 10 * first, 10 * first + 1, ...; the next row begins 10 higher.
+  /// Returns rows [first, first + rows); row r has the elements 10 * r, 10 * r + 1, ...
   gpu::Values<float> table_from(std::size_t first, std::size_t rows) {
     std::vector<float> values;
     for (std::size_t row = first; row < first + rows; ++row) {
@@ -42,11 +42,11 @@ class GpuRowsTest : public gpu::OnGpu {
                             std::vector<std::int64_t> ids) {
     const gpu::Values<float> out(0, ids.size() * kGpuRowFloats);
     rows.gather(*stream_, staging_, table, kGpuRowBytes, ids, reinterpret_cast<std::byte*>(out.data()));
-    std::fill(ids.begin(), ids.end(), -1);  // may be reused on return
+    std::fill(ids.begin(), ids.end(), -1);  // the caller may reuse it on return
     return to_host(out);
   }
 
-  gpu::Staging staging_{0, 64};  // numbers are sent in several pieces
+  gpu::Staging staging_{0, 64};  // row numbers need several pieces
 };
 
 TEST_F(GpuRowsTest, GathersRowsOfATableOfOnePart) {
@@ -68,7 +68,7 @@ TEST_F(GpuRowsTest, GathersRowsOfATableOfSeveralParts) {
   EXPECT_EQ(gather(rows, table, ids), rows_of(ids));
 }
 
-TEST_F(GpuRowsTest, GathersAgainWhatIsMoreOrLess) {
+TEST_F(GpuRowsTest, ReusesItsBuffersForOtherSizes) {
   const auto first = table_from(0, 100);
   const auto second = table_from(100, 100);
   const std::vector<GpuRows::Part> one{{bytes_of(first), 0, 100}};
@@ -92,14 +92,14 @@ TEST_F(GpuRowsTest, CopiesBytesOfAShard) {
   EXPECT_EQ(to_host(out), rows_of({1, 2}));
 }
 
-TEST_F(GpuRowsTest, TakesRowsInTheOrderThatWasUploaded) {
+TEST_F(GpuRowsTest, TakesRowsInTheUploadedOrder) {
   const auto table = table_from(0, 30);
   const gpu::Values<float> out(0, 3 * kGpuRowFloats);
   GpuRows rows(0);
   std::vector<std::uint32_t> order(30);
   std::iota(order.rbegin(), order.rend(), 0U);
   rows.upload_order(*stream_, staging_, order);
-  std::fill(order.begin(), order.end(), 99U);  // may be reused on return
+  std::fill(order.begin(), order.end(), 99U);  // the caller may reuse it on return
   for (const std::uint64_t first : {0, 5, 27}) {
     rows.take(*stream_, {bytes_of(table), 0, 30}, kGpuRowBytes, first, 3,
               reinterpret_cast<std::byte*>(out.data()));
@@ -108,7 +108,7 @@ TEST_F(GpuRowsTest, TakesRowsInTheOrderThatWasUploaded) {
   }
 }
 
-TEST_F(GpuRowsTest, ScratchGrowsAndIsNeverSmaller) {
+TEST_F(GpuRowsTest, ScratchGrowsAndNeverShrinks) {
   GpuRows rows(0);
   std::byte* const first = rows.scratch(1000);
   ASSERT_NE(first, nullptr);

@@ -1,4 +1,4 @@
-// in_process_push_channel_test.cpp -- what a store in the same process is called with.
+// in_process_push_channel_test.cpp -- the calls of a store in the same process.
 #include "client/channel/in_process_push_channel.hpp"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace capstan::client {
 namespace {
 
-/// Keeps what it is called with.
+/// Records its arguments.
 class SinkRecorder : public protocol::PushSink {
  public:
   void apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,

@@ -1,4 +1,4 @@
-// path_report_test.cpp -- which paths --require-transport rejects, and what the log says of the others.
+// path_report_test.cpp -- paths that --require-transport rejects, and log lines about paths.
 #include "client/channel/path_report.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A ps that is reached over "rc_mlx5" or "tcp".
+/// A ps that is reached by "rc_mlx5" or "tcp".
 class NetworkPeer : public transport::Peer {
  public:
   explicit NetworkPeer(bool hardware) : Peer(3, "ps 0"), hardware_(hardware) {}
@@ -39,7 +39,7 @@ class NetworkPeer : public transport::Peer {
 
 class PathReport : public testing::Test {
  protected:
-  /// Ranks 0 to 3: the coordinator, two workers and a ps.
+  /// Starts ranks 0 to 3: the coordinator, two workers and a ps.
   void start(const std::string& required) {
     Settings settings;
     settings.set_from_flag("ps", "1");
@@ -57,7 +57,7 @@ class PathReport : public testing::Test {
   std::vector<std::shared_ptr<cluster::Runtime>> runtimes_;
 };
 
-TEST_F(PathReport, AcceptsEveryPathWhereAnyWillDo) {
+TEST_F(PathReport, AcceptsEveryPathByDefault) {
   start("any");
   for (const Path path : {Path::mapped, Path::rma, Path::messages}) {
     for (const bool same_host : {false, true}) EXPECT_NO_THROW(report(1, same_host, path, false));
@@ -77,7 +77,7 @@ TEST_F(PathReport, RejectsPathsThatAreNotMapped) {
   }
 }
 
-TEST_F(PathReport, RejectsPathsToAnotherHostWithoutAnAdaptersRma) {
+TEST_F(PathReport, RejectsPathsToAnotherHostWithoutRdma) {
   start("rdma");
   report(1, false, Path::rma, true);
   for (const Path path : {Path::rma, Path::messages}) {
@@ -88,11 +88,11 @@ TEST_F(PathReport, RejectsPathsToAnotherHostWithoutAnAdaptersRma) {
   }
 }
 
-TEST_F(PathReport, LogsAKindOfPathOnceAProcess) {
+TEST_F(PathReport, LogsEachKindOfPathOncePerProcess) {
   start("any");
   const LogText log;
   for (int time = 0; time < 3; ++time) report(0, false, Path::rma, false);
-  EXPECT_LE(count_of("[info]", log.text()), 1) << "none if another test of this process was first";
+  EXPECT_LE(count_of("[info]", log.text()), 1) << "0 if another test of this process logged it";
   EXPECT_LE(count_of("[warning]", log.text()), 1);
 }
 

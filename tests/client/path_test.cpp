@@ -1,4 +1,4 @@
-// path_test.cpp -- every combination of the setting and of what a transport can do.
+// path_test.cpp -- the choice of a path, for all combinations of settings and transports.
 #include "client/channel/path.hpp"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace capstan::client {
 namespace {
 
-TEST(Path, WhereMemoryIsNotMappedAnAdapterOrAWishMakesItRma) {
+TEST(Path, IsRmaWithAnAdapterOrBySetting) {
   EXPECT_EQ(path_without_mapping("auto", true), Path::rma);
   EXPECT_EQ(path_without_mapping("auto", false), Path::messages);
   EXPECT_EQ(path_without_mapping("rma", true), Path::rma);
@@ -15,7 +15,7 @@ TEST(Path, WhereMemoryIsNotMappedAnAdapterOrAWishMakesItRma) {
   EXPECT_EQ(path_without_mapping("am", false), Path::messages);
 }
 
-TEST(Path, MappedMemoryIsGoodEnoughForAll) {
+TEST(Path, MappedMemorySatisfiesAllRequirements) {
   for (const Path path : {Path::mapped, Path::in_process}) {
     for (const char* required : {"any", "rdma", "mapped"}) {
       EXPECT_TRUE(good_enough(required, path, true, false)) << required;
@@ -23,7 +23,7 @@ TEST(Path, MappedMemoryIsGoodEnoughForAll) {
   }
 }
 
-TEST(Path, OnlyAnAdaptersRmaToAnotherHostIsRdma) {
+TEST(Path, OnlyHardwareRmaToAnotherHostIsRdma) {
   for (const Path path : {Path::rma, Path::messages}) {
     for (const bool same_host : {false, true}) {
       for (const bool hardware : {false, true}) {

@@ -1,4 +1,4 @@
-// push_numbering_test.cpp -- two runs of a closure give the same numbers to the same pushes.
+// push_numbering_test.cpp -- two runs of a closure give equal pushes equal numbers.
 #include "client/push_numbering.hpp"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace capstan::client {
 namespace {
 
-/// The numbers of the next entry to a ps: call, part.
+/// Returns (call, part) of the next entry to a ps.
 std::pair<std::uint32_t, std::uint32_t> next_entry(PushNumbering& numbering, int ps) {
   protocol::PushHeader header;
   numbering.number(header, ps);
@@ -52,7 +52,7 @@ TEST(PushNumbering, NamesTheClosureTheRunAndTheReplica) {
   EXPECT_EQ(header.replica, 0);
 }
 
-TEST(PushNumbering, CountsThePartsOfAPushForEachPs) {
+TEST(PushNumbering, CountsEntriesOfAPushByPs) {
   PushNumbering numbering(2);
   numbering.begin({.id = 7});
   numbering.next_push();
@@ -67,7 +67,7 @@ TEST(PushNumbering, CountsThePartsOfAPushForEachPs) {
   EXPECT_EQ(next_entry(numbering, 0), Numbers(2, 0)) << "the second push sent nothing to this ps";
 }
 
-TEST(PushNumbering, CountsThePushesOfEachReplica) {
+TEST(PushNumbering, CountsPushesByReplica) {
   PushNumbering numbering(1);
   const auto push = [&](int replica) {
     numbering.push_as(replica);
@@ -92,8 +92,8 @@ TEST(PushNumbering, NumbersASkippedPush) {
   EXPECT_EQ(next_entry(numbering, 0), Numbers(1, 0));
 }
 
-/// The same closure number begins a second run with parts from 0, though the push before it sent some.
-TEST(PushNumbering, BeginsPartsAgainWithASecondRun) {
+/// A second run with the same closure id restarts at part 0.
+TEST(PushNumbering, SecondRunRestartsParts) {
   PushNumbering numbering(1);
   for (const bool again : {false, true}) {
     numbering.begin({.id = 7, .again = again});

@@ -1,4 +1,4 @@
-// push_ring_test.cpp -- a ring and a board in a region, written through windows as a pusher does.
+// push_ring_test.cpp -- a ring and a board, written through windows as by a pusher.
 #include "client/channel/push_ring.hpp"
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ class PushRingTest : public testing::TestWithParam<transport::WindowPath> {
  protected:
   void SetUp() override { ring_.open({0, kRingOffset, kRingBytes}, *window_); }
 
-  /// The ps's end: reads what was published since the last call, and stores that it is applied. Returns the
-  /// numbers that write() was given.
+  /// Simulates the ps: reads the entries published since the last call, and stores their end as applied.
+  /// Returns the numbers of the entries, as passed to write().
   std::vector<std::uint32_t> apply() {
     const std::uint64_t tail = word(layout_.tail(kRank)).load();
     std::vector<std::uint32_t> numbers;
@@ -39,7 +39,7 @@ class PushRingTest : public testing::TestWithParam<transport::WindowPath> {
     word(layout_.applied(kRank)).store(applied_);
     return numbers;
   }
-  /// Writes an entry of `bytes` bytes that has a number. REQUIRES: it fits.
+  /// Writes an entry of `bytes` bytes with a number. REQUIRES: it fits.
   void write(std::uint32_t number, std::uint64_t bytes) {
     if (ring_.to_end() < bytes) ring_.pad();
     std::vector<std::byte> entry(bytes);
@@ -87,7 +87,7 @@ TEST_P(PushRingTest, HidesEntriesUntilTheyArePublished) {
   EXPECT_EQ(apply(), (std::vector<std::uint32_t>{1, 2}));
 }
 
-TEST_P(PushRingTest, IsFullUntilTheBoardSaysThatEntriesAreApplied) {
+TEST_P(PushRingTest, IsFullUntilTheBoardReportsAppliedEntries) {
   EXPECT_EQ(ring_.applied(), ring_.tail());
   EXPECT_TRUE(ring_.fits(kRingBytes));
   for (std::uint32_t number = 0; number < 4; ++number) write(number, 256);
@@ -95,13 +95,13 @@ TEST_P(PushRingTest, IsFullUntilTheBoardSaysThatEntriesAreApplied) {
   publish();
   EXPECT_EQ(board_.applied(), 0U);
   EXPECT_EQ(apply().size(), 4U);
-  EXPECT_FALSE(ring_.fits(64)) << "nothing was read from the board";
+  EXPECT_FALSE(ring_.fits(64)) << "the board has not been read";
   ring_.note_applied(board_.applied());
   EXPECT_TRUE(ring_.fits(kRingBytes));
   EXPECT_EQ(ring_.applied(), ring_.tail());
 }
 
-TEST_P(PushRingTest, PadsToTheEndInPlaceOfWrapping) {
+TEST_P(PushRingTest, PadsToTheEndInsteadOfWrapping) {
   std::mt19937 random(3);
   std::vector<std::uint32_t> sent;
   std::vector<std::uint32_t> found;
@@ -123,7 +123,7 @@ TEST_P(PushRingTest, PadsToTheEndInPlaceOfWrapping) {
   EXPECT_GT(ring_.tail(), 100 * kRingBytes);
 }
 
-TEST_P(PushRingTest, GoesOnWhereThePsHadAppliedItsRing) {
+TEST_P(PushRingTest, ContinuesAtTheAppliedPosition) {
   write(1, 64);
   publish();
   apply();
@@ -136,7 +136,7 @@ TEST_P(PushRingTest, GoesOnWhereThePsHadAppliedItsRing) {
   EXPECT_EQ(apply(), std::vector<std::uint32_t>{2});
 }
 
-TEST_P(PushRingTest, BoardHasStepsCountersAndTheFence) {
+TEST_P(PushRingTest, BoardProvidesStepsCountersAndTheFence) {
   word(layout_.group(2)).store(9);
   word(layout_.counter(5)).store(40);
   EXPECT_EQ(board_.steps(2), 9U);
@@ -146,7 +146,7 @@ TEST_P(PushRingTest, BoardHasStepsCountersAndTheFence) {
   EXPECT_EQ(board_.applied(), protocol::kFenced);
 }
 
-TEST_P(PushRingTest, OnlyOneSignalReachesAPsThatSleeps) {
+TEST_P(PushRingTest, SleepingPsIsSignaledOnce) {
   EXPECT_EQ(board_.mapped(), GetParam() == transport::WindowPath::mapped);
   if (!board_.mapped()) return;
   EXPECT_FALSE(board_.take_asleep());

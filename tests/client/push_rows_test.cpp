@@ -1,4 +1,4 @@
-// push_rows_test.cpp -- bodies and headers of the entries that one push is split into.
+// push_rows_test.cpp -- the bodies and headers of the entries of a push.
 #include "client/channel/push_rows.hpp"
 
 #include <gtest/gtest.h>
@@ -41,10 +41,10 @@ PushRows push_of(const std::vector<float>& gradient) {
 std::vector<float> first_of_copied(const PushRows& push, std::uint64_t first, std::uint64_t count) {
   std::vector<float> copied((count + 1) * kRowFloats, -1);
   copy_rows(push, first, count, reinterpret_cast<std::byte*>(copied.data()));
-  EXPECT_EQ(copied[count * kRowFloats], -1) << "a row too many";
+  EXPECT_EQ(copied[count * kRowFloats], -1) << "copied an additional row";
   std::vector<float> out;
   for (std::size_t row = 0; row < count; ++row) {
-    EXPECT_EQ(copied[row * kRowFloats + 2], copied[row * kRowFloats] + 2) << "an incomplete row";
+    EXPECT_EQ(copied[row * kRowFloats + 2], copied[row * kRowFloats] + 2) << "copied an incomplete row";
     out.push_back(copied[row * kRowFloats]);
   }
   return out;
@@ -71,7 +71,7 @@ TEST(PushRows, CopiesRowsInTheOrderOfThePush) {
   EXPECT_EQ(first_of_copied(push, 1, 2), (std::vector<float>{0, 30}));
 }
 
-TEST(PushRows, TakesRowNumbersFromRowsOrFromIdsMinusTheFirstRow) {
+TEST(PushRows, RowNumbersComeFromRowsOrIdsMinusFirstRow) {
   const auto gradient = numbered_rows(3);
   const std::vector<std::uint32_t> rows{7, 1, 9};
   const std::vector<std::int64_t> ids{5'000'000'007, 5'000'000'001, 5'000'000'009};
@@ -87,7 +87,7 @@ TEST(PushRows, TakesRowNumbersFromRowsOrFromIdsMinusTheFirstRow) {
   }
 }
 
-TEST(PushRows, AllRowNumbersAreCopiedOnlyWhereTheyAreComputed) {
+TEST(PushRows, AllRowNumbersCopiesOnlyComputedNumbers) {
   const auto gradient = numbered_rows(3);
   const std::vector<std::uint32_t> rows{7, 1, 9};
   const std::vector<std::int64_t> ids{107, 101, 109};
@@ -105,7 +105,7 @@ TEST(PushRows, AllRowNumbersAreCopiedOnlyWhereTheyAreComputed) {
   EXPECT_EQ(std::vector(computed.begin(), computed.end()), rows);
 }
 
-TEST(PushRows, BodyOfASparseEntryIsNumbersPaddedToACacheLineThenRows) {
+TEST(PushRows, SparseBodyIsPaddedRowNumbersThenRows) {
   const auto gradient = numbered_rows(20);
   std::vector<std::uint32_t> rows(20);
   std::iota(rows.begin(), rows.end(), 100U);
@@ -123,14 +123,14 @@ TEST(PushRows, BodyOfASparseEntryIsNumbersPaddedToACacheLineThenRows) {
   }
 }
 
-TEST(PushRows, BodyOfADenseEntryIsItsRows) {
+TEST(PushRows, DenseBodyIsItsRows) {
   const auto gradient = numbered_rows(4);
   std::vector<std::byte> body(2 * kFloatRowBytes);
   copy_body(push_of(gradient), 1, 2, body.data());
   EXPECT_EQ(std::memcmp(body.data(), &gradient[kRowFloats], body.size()), 0);
 }
 
-TEST(PushRows, HeaderNamesTheRowsOfADenseEntryAndWhetherItBeginsOrEndsThePush) {
+TEST(PushRows, DenseHeaderHasRowsAndPartFlags) {
   const auto gradient = numbered_rows(10);
   PushRows push = push_of(gradient);
   push.first_row = 50;
@@ -155,7 +155,7 @@ TEST(PushRows, HeaderNamesTheRowsOfADenseEntryAndWhetherItBeginsOrEndsThePush) {
   EXPECT_EQ(parts(9, 1), std::pair(0, 1));
 }
 
-TEST(PushRows, HeaderOfASparseEntryCountsTheBytesOfItsNumbers) {
+TEST(PushRows, SparseHeaderCountsTheBytesOfRowNumbers) {
   const auto gradient = numbered_rows(17);
   const std::vector<std::uint32_t> rows(17, 3);
   const std::vector<std::int64_t> ids(17, 53);
@@ -172,7 +172,7 @@ TEST(PushRows, HeaderOfASparseEntryCountsTheBytesOfItsNumbers) {
   }
 }
 
-TEST(PushRows, EntriesFillAtMostAQuarterOfTheRingAndOneMessage) {
+TEST(PushRows, EntriesFitAQuarterOfTheRingAndOneMessage) {
   const std::vector<std::uint32_t> rows(1);
   for (const bool sparse : {false, true}) {
     for (const std::uint64_t row_bytes : {4, 12, 64, 100, 4096}) {
@@ -181,18 +181,18 @@ TEST(PushRows, EntriesFillAtMostAQuarterOfTheRingAndOneMessage) {
         PushRows push;
         push.row_bytes = row_bytes;
         if (sparse) push.rows = rows;
-        const std::uint64_t most = std::min<std::uint64_t>(ring_bytes / 4, transport::kPieceBytes);
+        const std::uint64_t max_bytes = std::min<std::uint64_t>(ring_bytes / 4, transport::kPieceBytes);
         const std::uint64_t count = rows_an_entry(push, ring_bytes);
-        EXPECT_LE(header_of(push, 0, count, 0).bytes, most) << row_bytes << ' ' << ring_bytes;
-        // Not a few rows where many fit: one and a half times as many and the padding would be too much.
-        EXPECT_GT(header_of(push, 0, count + count / 2 + 1, 0).bytes, most - 3 * protocol::kCacheLine)
+        EXPECT_LE(header_of(push, 0, count, 0).bytes, max_bytes) << row_bytes << ' ' << ring_bytes;
+        // The entries are not needlessly small: with half as many rows again, one would be too large.
+        EXPECT_GT(header_of(push, 0, count + count / 2 + 1, 0).bytes, max_bytes - 3 * protocol::kCacheLine)
             << row_bytes << ' ' << ring_bytes;
       }
     }
   }
 }
 
-TEST(PushRows, AnEntryHasOneRowWhereARowIsLongerThanAMessage) {
+TEST(PushRows, EntryHasOneRowIfARowExceedsAMessage) {
   PushRows push;
   push.row_bytes = 2 * transport::kPieceBytes;
   EXPECT_EQ(rows_an_entry(push, 16 * push.row_bytes), 1U);

@@ -1,5 +1,5 @@
-// read_modes_test.cpp -- consistent reads beside writers, reads of several variables, reads that are under
-// way, and many pushers of one row.
+// read_modes_test.cpp -- consistent reads with concurrent writers, reads of several variables, reads in
+// flight, and many pushers of one row.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,13 +13,13 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-/// What the test's thread shows the workers, which are threads of this process.
+/// State that the test shares with the workers, which are threads of this process.
 struct Shared {
-  std::promise<protocol::VariableDescriptor> made;
-  std::shared_future<protocol::VariableDescriptor> variable{made.get_future()};
-  std::atomic<bool> over{false};
+  std::promise<protocol::VariableDescriptor> created;
+  std::shared_future<protocol::VariableDescriptor> variable{created.get_future()};
+  std::atomic<bool> stop{false};
   std::atomic<int> pushes{0};
-  std::atomic<int> ended{0};  // workers
+  std::atomic<int> ended{0};  // number of workers
 };
 
 void wait_for(const std::atomic<int>& count, int wanted) {
@@ -28,7 +28,7 @@ void wait_for(const std::atomic<int>& count, int wanted) {
 
 class ReadModesTest : public ClientFixture {
  protected:
-  /// Each worker runs `work` with a client of its own, then serves until the end of the job.
+  /// Each worker runs `work` with its own client, then serves until the job ends.
   template <class Work>
   RankThreadsOptions with_workers(int workers, const std::string& ring, Work work) {
     RankThreadsOptions out{.ranks = 2 + workers, .flags = {{"ps", "1"}, {"push-ring-bytes", ring}}};
@@ -44,15 +44,15 @@ class ReadModesTest : public ClientFixture {
   }
 };
 
-TEST_P(ReadModesTest, AConsistentReadNeverSeesHalfOfAPush) {
-  // A push is many entries: the variable is larger than the ring.
+TEST_P(ReadModesTest, ConsistentReadNeverSeesPartOfAPush) {
+  // The variable exceeds the ring, so a push has many entries.
   constexpr std::uint64_t kElements = 40'000;
   const auto shared = std::make_shared<Shared>();
   start(with_workers(2, "64KiB",
                      [shared](Client& client) {
                        const auto v = shared->variable.get();
                        const std::vector<float> ones(kElements, 1);
-                       while (!shared->over) {
+                       while (!shared->stop) {
                          client.push_dense(v, ones.data());
                          ++shared->pushes;
                        }
@@ -60,7 +60,7 @@ TEST_P(ReadModesTest, AConsistentReadNeverSeesHalfOfAPush) {
                        ++shared->ended;
                      }),
         1);
-  shared->made.set_value(create("w", DType::float32, {kElements}));
+  shared->created.set_value(create("w", DType::float32, {kElements}));
   wait_for(shared->pushes, 2);
   const auto v = shared->variable.get();
   std::vector<float> out(kElements);
@@ -79,11 +79,11 @@ TEST_P(ReadModesTest, AConsistentReadNeverSeesHalfOfAPush) {
     EXPECT_GE(seen[0], last);
     last = seen[0];
   }
-  shared->over = true;
+  shared->stop = true;
   wait_for(shared->ended, 2);
 }
 
-TEST_P(ReadModesTest, PushesOfOneHotRowByFourWorkersAllCount) {
+TEST_P(ReadModesTest, ConcurrentPushesToOneRowAllCount) {
   constexpr int kWorkers = 4;
   constexpr int kPushes = 300;
   const auto shared = std::make_shared<Shared>();
@@ -97,7 +97,7 @@ TEST_P(ReadModesTest, PushesOfOneHotRowByFourWorkersAllCount) {
                        ++shared->ended;
                      }),
         1);
-  shared->made.set_value(create("w", DType::float32, {10, 16}));
+  shared->created.set_value(create("w", DType::float32, {10, 16}));
   wait_for(shared->ended, kWorkers);
   const auto v = shared->variable.get();
   EXPECT_EQ(lookup<float>(v, {7}), std::vector<float>(16, 2.0F * kWorkers * kPushes));
@@ -105,7 +105,7 @@ TEST_P(ReadModesTest, PushesOfOneHotRowByFourWorkersAllCount) {
   EXPECT_EQ(lookup<float>(v, {8}), std::vector<float>(16, 0));
 }
 
-TEST_P(ReadModesTest, SeveralVariablesInOneCall) {
+TEST_P(ReadModesTest, AccessesSeveralVariablesInOneCall) {
   start({.ranks = 4, .flags = {{"ps", "2"}}});
   const auto v = create("v", DType::float32, {100, 3});
   const auto w = create("w", DType::float64, {50});
@@ -129,10 +129,10 @@ TEST_P(ReadModesTest, SeveralVariablesInOneCall) {
   expect_error(Code::out_of_range, "id 50 at position 0 is not in variable \"w\", which has rows 0 to 49",
                [&] { client().push(bad); });
   client().flush();
-  EXPECT_EQ(lookup<float>(v, v_ids), v_gradient) << "none of it was sent";
+  EXPECT_EQ(lookup<float>(v, v_ids), v_gradient) << "nothing was sent";
 }
 
-TEST_P(ReadModesTest, ReadsUnderWayEndInAnyOrderOrAreDropped) {
+TEST_P(ReadModesTest, ReadsInFlightFinishInAnyOrderOrAreCancelled) {
   start({.ranks = 4, .flags = {{"ps", "2"}}});
   const auto v = create("v", DType::float32, {30'000, 4});
   std::vector<float> gradient(v.rows() * 4);
@@ -147,9 +147,9 @@ TEST_P(ReadModesTest, ReadsUnderWayEndInAnyOrderOrAreDropped) {
   const auto first = client().start({&dense, 1});
   const auto second = client().start({&sparse, 1});
   {
-    std::vector<float> nobody(gradient.size());
-    const Client::Lookup dropped{&v, {}, nobody.data(), 0, v.rows()};
-    client().cancel(client().start({&dropped, 1}));
+    std::vector<float> unused(gradient.size());
+    const Client::Lookup cancelled{&v, {}, unused.data(), 0, v.rows()};
+    client().cancel(client().start({&cancelled, 1}));
   }
   client().finish(second);
   EXPECT_EQ(rows[0], 4.0F * 29'999);
@@ -161,16 +161,16 @@ TEST_P(ReadModesTest, ReadsUnderWayEndInAnyOrderOrAreDropped) {
   EXPECT_EQ(all, gradient);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, ReadModesTest,
-                         testing::Values(Way{Network::loop, "auto"}, Way{Network::loop, "am"},
-                                         Way{Network::ucx, "auto"}, Way{Network::ucx, "am"},
-                                         Way{Network::ucx, "rma"}),
-                         way_name);
+INSTANTIATE_TEST_SUITE_P(Paths, ReadModesTest,
+                         testing::Values(PathParam{Network::loop, "auto"}, PathParam{Network::loop, "am"},
+                                         PathParam{Network::ucx, "auto"}, PathParam{Network::ucx, "am"},
+                                         PathParam{Network::ucx, "rma"}),
+                         path_name);
 
 /// --require-transport.
 class RequiredTransportTest : public ClientFixture {};
 
-TEST_P(RequiredTransportTest, AWayThatIsNotGoodEnoughIsRefused) {
+TEST_P(RequiredTransportTest, RejectsInsufficientPaths) {
   for (const char* required : {"mapped", "rdma"}) {
     start({.ranks = 3, .flags = {{"require-transport", required}}}, 1);
     if (GetParam().window == "auto") {
@@ -178,7 +178,7 @@ TEST_P(RequiredTransportTest, AWayThatIsNotGoodEnoughIsRefused) {
     } else {
       try {
         (void)create("w", DType::float32, {10});
-        ADD_FAILURE() << required << " was not refused";
+        ADD_FAILURE() << required << " was accepted";
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), Code::failed_precondition);
         EXPECT_EQ(std::string(error.what())
@@ -191,8 +191,9 @@ TEST_P(RequiredTransportTest, AWayThatIsNotGoodEnoughIsRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, RequiredTransportTest,
-                         testing::Values(Way{Network::ucx, "auto"}, Way{Network::ucx, "am"}), way_name);
+INSTANTIATE_TEST_SUITE_P(Paths, RequiredTransportTest,
+                         testing::Values(PathParam{Network::ucx, "auto"}, PathParam{Network::ucx, "am"}),
+                         path_name);
 
 }  // namespace
 }  // namespace capstan::client

@@ -145,7 +145,7 @@ class BadInput(JobTest):
 
     def test_resume_with_another_optimizer(self):
         folder = self.save()
-        self.refused(USAGE, f"checkpoint {folder} does not fit", "adagrad", "adam",
+        self.refused(USAGE, f"checkpoint {folder} does not match", "adagrad", "adam",
                      command=self.resume("--optimizer", "adam"))
 
     def test_resume_with_other_data(self):

@@ -139,7 +139,8 @@ TEST_P(PsMemoryTest, ReusesTheMemoryOfDeadWorkers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, PsMemoryTest,
-                         testing::Values(Way{Network::loop, "auto"}, Way{Network::ucx, "auto"}), way_name);
+                         testing::Values(PathParam{Network::loop, "auto"}, PathParam{Network::ucx, "auto"}),
+                         path_name);
 
 }  // namespace
 }  // namespace capstan::client
