@@ -57,6 +57,7 @@ class Duplicate {
   Duplicate& operator=(const Duplicate&) = delete;
 
   /// Polls; returns true once the duplication is complete.
+  bool done();
   /// REQUIRES: done() has returned true.
   Communicator communicator() const;
   /// Frees the communicator; collective. REQUIRES: done() has returned true.

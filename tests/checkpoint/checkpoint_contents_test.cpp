@@ -1,5 +1,5 @@
-// checkpoint_contents_test.cpp -- what a checkpoint holds besides variables, and one under a name of the
-// program's.
+// checkpoint_contents_test.cpp -- contents of a checkpoint besides variables, and checkpoints under a chosen
+// name.
 // Tests: src/checkpoint/user_state.cpp
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,13 +59,13 @@ struct Progress {
 };
 struct OtherProgress {
   std::int64_t epoch = 0;
-  std::int64_t best = 0;  // as many bytes
+  std::int64_t best = 0;  // same size, other type
   Phase phase = Phase::warm_up;
   std::vector<std::string> files = {};
   std::map<std::string, std::optional<float>> metrics = {};
 };
 
-TEST(UserState, AnyValueThatCanBePackedComesBack) {
+TEST(UserState, RoundTripsAnySerializableValue) {
   const io::TemporaryFolder folder;
   ContentsJob job;
   CheckpointManager manager(job.strategy, {.directory = folder.path()});
@@ -86,7 +86,7 @@ TEST(UserState, AnyValueThatCanBePackedComesBack) {
   EXPECT_THAT(manager.user_state<std::vector<double>>(), IsEmpty());
 }
 
-TEST(UserState, JsonStaysJson) {
+TEST(UserState, KeepsJson) {
   const io::TemporaryFolder folder;
   ContentsJob job;
   CheckpointManager manager(job.strategy, {.directory = folder.path()});
@@ -97,11 +97,11 @@ TEST(UserState, JsonStaysJson) {
     EXPECT_TRUE(manager.restore_latest());
     EXPECT_EQ(manager.user_state(), text);
     EXPECT_THAT(error_of(Code::failed_precondition, [&] { (void)manager.user_state<int>(); }),
-                HasSubstr("is JSON and no packed value: {\"epoch\":3}"));
+                HasSubstr("{\"epoch\":3}"));
   }
 }
 
-TEST(Contents, CountersComeBackAtOnceAndToThoseThatAreMadeLater) {
+TEST(Contents, RestoresCurrentAndLaterCounters) {
   const io::TemporaryFolder folder;
   {
     ContentsJob job(3);
@@ -137,7 +137,7 @@ TEST(Contents, CountersComeBackAtOnceAndToThoseThatAreMadeLater) {
   }
 }
 
-TEST(Contents, TheManifestSaysWhoWroteItWithWhichSettingsAndOptimizers) {
+TEST(Contents, ManifestHasVersionSettingsAndOptimizers) {
   const io::TemporaryFolder folder;
   ContentsJob job;
   const auto v =
@@ -147,7 +147,7 @@ TEST(Contents, TheManifestSaysWhoWroteItWithWhichSettingsAndOptimizers) {
   EXPECT_THAT(json["written_by"]["capstan"].get<std::string>(),
               testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
   EXPECT_FALSE(json["written_by"]["commit"].get<std::string>().empty());
-  EXPECT_EQ(json["settings"]["ps"], 2) << "those of Capstan where the program gives none";
+  EXPECT_EQ(json["settings"]["ps"], 2) << "Capstan's settings if the program passes none";
   const auto& numbers = json["variables"]["v"]["hyperparameters"];
   EXPECT_EQ(numbers, nlohmann::json::parse(
                          R"({"name": "momentum", "learning_rate": 0.1, "momentum": 0.5, "nesterov": true})"));
@@ -156,7 +156,7 @@ TEST(Contents, TheManifestSaysWhoWroteItWithWhichSettingsAndOptimizers) {
   EXPECT_EQ(own["settings"], nlohmann::json::parse(R"({"dim": 3})"));
 }
 
-TEST(Contents, EveryOptimizersNumbersAreNumbers) {
+TEST(Contents, ManifestHasTheParametersOfEveryOptimizer) {
   const io::TemporaryFolder folder;
   ContentsJob job(1);
   const std::vector<Optimizer> all{optimizers::SGD{},     optimizers::Momentum{}, optimizers::Adagrad{},
@@ -177,7 +177,7 @@ TEST(Contents, EveryOptimizersNumbersAreNumbers) {
   EXPECT_EQ(json["variables"]["adam"]["hyperparameters"]["epsilon"], 1e-7);
 }
 
-TEST(Contents, ASchedulesNumbersAreInTheManifest) {
+TEST(Contents, ManifestHasTheParametersOfSchedules) {
   const io::TemporaryFolder folder;
   ContentsJob job(1);
   const auto one = job.make("one", 0, optimizers::SGD{schedules::PiecewiseConstantDecay{{10}, {1, 0.5}}});
@@ -196,9 +196,9 @@ TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
   Checkpoint best(job.strategy);
   best.write(path, std::tuple(3, 0.5));
   v.assign(Floats{1, 2, 3});
-  best.write(path.string() + "/", std::tuple(4, 0.25));  // in place of the first one
+  best.write(path.string() + "/", std::tuple(4, 0.25));  // replaces the first one
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1)
-      << "nothing else is left";
+      << "no other files remain";
   v.assign(Floats{0, 0, 0});
   EXPECT_EQ(best.read(path), 0);
   EXPECT_EQ(v.pull(), (Floats{1, 2, 3}));
@@ -212,7 +212,7 @@ TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
   reading.assert_consumed();
 }
 
-TEST(OneCheckpoint, ReadsOneOfAManagersAndWhatACrashLeft) {
+TEST(OneCheckpoint, ReadsCheckpointsOfAManagerAndAfterACrash) {
   const io::TemporaryFolder folder;
   ContentsJob job;
   auto v = job.make("v", 4);
@@ -229,7 +229,7 @@ TEST(OneCheckpoint, ReadsOneOfAManagersAndWhatACrashLeft) {
   EXPECT_EQ(v.pull(), Floats(3, 4));
 }
 
-TEST(OneCheckpoint, IsNotWrittenOverAnythingElse) {
+TEST(OneCheckpoint, DoesNotOverwriteOtherFiles) {
   const io::TemporaryFolder folder;
   const auto file = folder.write("notes.txt", "mine");
   ContentsJob job;
@@ -240,7 +240,7 @@ TEST(OneCheckpoint, IsNotWrittenOverAnythingElse) {
             "no checkpoint at " + (folder.path() / "none").string());
 }
 
-TEST(OneCheckpoint, ASpareReadsItUnderItsName) {
+TEST(OneCheckpoint, SparesReadItUnderItsName) {
   const io::TemporaryFolder folder;
   ContentsJob job(2, {{"spares", "1"}});
   auto v = job.make("v", 1);
@@ -249,7 +249,7 @@ TEST(OneCheckpoint, ASpareReadsItUnderItsName) {
             (folder.path() / "named").string());
 }
 
-TEST(Manager, ListsItsCheckpointsAndKeepsSomeForGood) {
+TEST(Manager, ListsItsCheckpointsAndPreservesSome) {
   const io::TemporaryFolder folder;
   ContentsJob job;
   auto v = job.make("v", 1);
@@ -283,12 +283,12 @@ TEST(StoredSample, Version1IsRestored) {
   const Variable<std::int64_t> step("step", Shape{}, {}, {optimizers::SGD{-1}});
   EXPECT_EQ(step.pull(), std::vector<std::int64_t>{42});
   EXPECT_EQ(column.pull()[0], -1.4472135554999614);
-  // Its velocities are -0.25, -0.5, 1; halved they move it once more.
+  // The saved velocities are -0.25, -0.5 and 1; this step adds half of them.
   brain.push_dense(std::vector<bfloat16>(3, bfloat16(0)));
   brain.flush();
   EXPECT_EQ(brain.pull(),
             (std::vector<bfloat16>{bfloat16(0.75F - 0.125F), bfloat16(0.5F - 0.25F), bfloat16(2.5F)}));
-  EXPECT_EQ(counter.value(), 2) << "it had no counters yet";
+  EXPECT_EQ(counter.value(), 2) << "version 1 has no counters";
   EXPECT_THAT(manager.unmatched(),
               ElementsAre("variable \"flags\"", "variable \"model/rows\"", "the position of \"splits\""));
 }

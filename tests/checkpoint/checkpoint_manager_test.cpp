@@ -1,4 +1,4 @@
-// checkpoint_manager_test.cpp -- N ps save, M ps restore; what does not fit is refused with a list.
+// checkpoint_manager_test.cpp -- N ps save and M ps restore; differences are listed in one error.
 // Tests: src/checkpoint/checkpoint_writer.cpp
 // Tests: src/strategy/save_progress.cpp
 // Tests: src/strategy/ps_contents.cpp
@@ -58,13 +58,13 @@ struct Program {
 
   RankThreads ranks;
   ParameterServerStrategy strategy;
-  std::optional<ParameterServerStrategy::Scope> scope;  // while the variables are made
+  std::optional<ParameterServerStrategy::Scope> scope;  // while variables are created
   Variable<float> embedding;
   Variable<double> bias;
   Variable<std::int64_t> seen;
 };
 
-TEST(CheckpointManager, AnyNumberOfPsGoesOnFromWhatAnyOtherSaved) {
+TEST(CheckpointManager, AnyNumberOfPsRestoresCheckpointsOfAnyOther) {
   for (int writers = 1; writers <= 3; ++writers) {
     const io::TemporaryFolder folder;
     Program first(writers);
@@ -84,7 +84,7 @@ TEST(CheckpointManager, AnyNumberOfPsGoesOnFromWhatAnyOtherSaved) {
       EXPECT_EQ(restoring.user_state(), "{\"epoch\":3}");
       EXPECT_EQ(restoring.restored_from(), path);
       EXPECT_EQ(second.state(), saved);
-      // Slots and steps are there as well: training goes on as if it had not stopped.
+      // Slots and steps are restored too, so training continues identically.
       second.train(2);
       EXPECT_EQ(second.state(), later);
     }
@@ -123,7 +123,7 @@ TEST(CheckpointManager, SizesMayBeZero) {
   }
 }
 
-TEST(CheckpointManager, EveryDtypeAndRankComesBack) {
+TEST(CheckpointManager, RestoresEveryDtypeAndRank) {
   const io::TemporaryFolder folder;
   const auto run = [&](int ps, bool save) {
     const RankThreads ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}});
@@ -159,7 +159,7 @@ TEST(CheckpointManager, EveryDtypeAndRankComesBack) {
   for (const int ps : {1, 2, 3}) EXPECT_EQ(run(ps, false), expected) << ps;
 }
 
-TEST(CheckpointManager, AnotherNumberOfShardsRestoresToo) {
+TEST(CheckpointManager, RestoresAnotherNumberOfShards) {
   const io::TemporaryFolder folder;
   Program first(2, 5);
   first.train(2);
@@ -169,7 +169,7 @@ TEST(CheckpointManager, AnotherNumberOfShardsRestoresToo) {
   EXPECT_EQ(second.state(), first.state());
 }
 
-TEST(CheckpointManager, AnEmptyDirectoryRestoresNothing) {
+TEST(CheckpointManager, RestoresNothingFromAnEmptyDirectory) {
   const io::TemporaryFolder folder;
   Program program(1);
   const auto before = program.state();
@@ -178,14 +178,14 @@ TEST(CheckpointManager, AnEmptyDirectoryRestoresNothing) {
   EXPECT_EQ(program.state(), before);
 }
 
-TEST(CheckpointManager, ADirectoryThatCannotBeWrittenIsRefusedAtOnce) {
+TEST(CheckpointManager, RejectsUnwritableDirectories) {
   const io::TemporaryFolder folder;
-  const auto file = folder.write("file", "in the way");
+  const auto file = folder.write("file", "a file");
   Program program(1);
   EXPECT_THROW(CheckpointManager(program.strategy, {.directory = file / "below"}), Error);
 }
 
-TEST(CheckpointManager, TheNewestCountsAndOldOnesAreDeleted) {
+TEST(CheckpointManager, RestoresTheNewestAndDeletesOldCheckpoints) {
   const io::TemporaryFolder folder;
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path(), .max_to_keep = 2});
@@ -202,7 +202,7 @@ TEST(CheckpointManager, TheNewestCountsAndOldOnesAreDeleted) {
   EXPECT_TRUE(std::filesystem::exists(paths[2]));
 }
 
-TEST(CheckpointManager, ADamagedCheckpointIsPassedOver) {
+TEST(CheckpointManager, SkipsADamagedCheckpoint) {
   const io::TemporaryFolder folder;
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
@@ -216,7 +216,7 @@ TEST(CheckpointManager, ADamagedCheckpointIsPassedOver) {
   EXPECT_EQ(program.state(), first);
 }
 
-/// As another job would hold it.
+/// Locks a directory as another job would.
 class LockOfAnotherJob {
  public:
   explicit LockOfAnotherJob(const std::filesystem::path& folder)
@@ -232,7 +232,7 @@ class LockOfAnotherJob {
   bool taken_;
 };
 
-TEST(CheckpointManager, LocksADirectoryAgainThatWasRemovedUnlessAnotherJobHas) {
+TEST(CheckpointManager, RelocksARemovedDirectoryUnlessAnotherJobHoldsTheLock) {
   const io::TemporaryFolder parent;
   const auto folder = parent.path() / "run";
   Program program(2);
@@ -256,10 +256,10 @@ TEST(CheckpointManager, LocksADirectoryAgainThatWasRemovedUnlessAnotherJobHas) {
   EXPECT_EQ(manager.restore_latest(), 3);
 }
 
-/// Calls `on_hold` when a save begins, and `on_release` when every ps has been asked to write.
-class StateThatCalls final : public strategy::CheckpointedState {
+/// Calls `on_hold` at the start of a save, and `on_release` once every ps has been asked to write.
+class CallbackState final : public strategy::CheckpointedState {
  public:
-  explicit StateThatCalls(
+  explicit CallbackState(
       std::function<void()> on_hold, std::function<void()> on_release = [] {})
       : on_hold_(std::move(on_hold)), on_release_(std::move(on_release)) {}
   void hold() override { on_hold_(); }
@@ -273,13 +273,13 @@ class StateThatCalls final : public strategy::CheckpointedState {
   std::function<void()> on_release_;
 };
 
-TEST(CheckpointManager, RemovesNothingOfAnotherJobThatLockedTheDirectoryWhileASaveBegan) {
+TEST(CheckpointManager, KeepsFilesOfAnotherJobThatLockedTheDirectoryAtTheStartOfASave) {
   const io::TemporaryFolder parent;
   const auto folder = parent.path() / "run", unfinished = folder / "checkpoint-00000007.tmp";
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder});
   std::optional<LockOfAnotherJob> other;
-  const auto state = std::make_shared<StateThatCalls>([&] {
+  const auto state = std::make_shared<CallbackState>([&] {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(unfinished);
     other.emplace(folder);
@@ -291,25 +291,25 @@ TEST(CheckpointManager, RemovesNothingOfAnotherJobThatLockedTheDirectoryWhileASa
   EXPECT_TRUE(manager.checkpoints().empty());
 }
 
-TEST(CheckpointManager, PublishesNothingInADirectoryThatAnotherJobLockedWhileThePsWrote) {
+TEST(CheckpointManager, PublishesNothingIfAnotherJobLockedTheDirectoryDuringASave) {
   const io::TemporaryFolder parent;
-  const auto folder = parent.path() / "run", aside = parent.path() / "aside";
+  const auto folder = parent.path() / "run", moved = parent.path() / "moved";
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder});
   strategy::Strategy& strategy = program.strategy.implementation();
   std::optional<LockOfAnotherJob> other;
   const auto replace = [&] {
-    // Every part is there, so that the lock alone can prevent the publication.
+    // All parts exist, so only the lock can prevent the publication.
     EXPECT_TRUE(strategy.wait_for_control([&] { return strategy.save_progress().settled(); },
                                           transport::deadline_in(std::chrono::seconds(60))));
-    std::error_code error;  // this runs in a noexcept function
-    std::filesystem::rename(folder, aside, error);
+    std::error_code error;  // the caller is noexcept
+    std::filesystem::rename(folder, moved, error);
     EXPECT_FALSE(error) << error.message();
-    std::filesystem::copy(aside, folder, std::filesystem::copy_options::recursive, error);
+    std::filesystem::copy(moved, folder, std::filesystem::copy_options::recursive, error);
     EXPECT_FALSE(error) << error.message();
     other.emplace(folder);
   };
-  const auto state = std::make_shared<StateThatCalls>([] {}, replace);
+  const auto state = std::make_shared<CallbackState>([] {}, replace);
   strategy.add_state("state", state);
   (void)error_of(Code::failed_precondition, [&] { manager.save(1); });
   ASSERT_TRUE(other && other->taken());
@@ -317,7 +317,7 @@ TEST(CheckpointManager, PublishesNothingInADirectoryThatAnotherJobLockedWhileThe
   EXPECT_TRUE(manager.checkpoints().empty());
 }
 
-TEST(CheckpointManager, EachSaveWritesToFilesOfItsOwn) {
+TEST(CheckpointManager, EachSaveWritesNewFiles) {
   const io::TemporaryFolder folder;
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
@@ -325,10 +325,10 @@ TEST(CheckpointManager, EachSaveWritesToFilesOfItsOwn) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     for (const io::PartReport& part : io::read_manifest(manager.save(1)).parts) files.insert(part.file);
   }
-  EXPECT_EQ(files.size(), 6U) << "two of each save";
+  EXPECT_EQ(files.size(), 6U) << "two files per save";
 }
 
-TEST(CheckpointManager, WhatDoesNotFitIsListedAndNothingIsChanged) {
+TEST(CheckpointManager, ListsAllDifferencesAndChangesNothing) {
   const io::TemporaryFolder folder;
   {
     Program program(2);
@@ -366,7 +366,7 @@ TEST(CheckpointManager, WhatDoesNotFitIsListedAndNothingIsChanged) {
   EXPECT_EQ(seen.pull(), std::vector<std::int64_t>(2, 3));
 }
 
-TEST(CheckpointManager, TheCheckMayRefuseBeforeAnythingIsChanged) {
+TEST(CheckpointManager, CheckMayRejectBeforeAnythingIsChanged) {
   const io::TemporaryFolder folder;
   Program program(1);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
@@ -374,27 +374,27 @@ TEST(CheckpointManager, TheCheckMayRefuseBeforeAnythingIsChanged) {
   manager.save(1, "\"transe\"");
   program.train(1);
   const auto before = program.state();
-  EXPECT_THROW((void)manager.restore_latest([](const std::string& state, const std::string& folder_name) {
+  EXPECT_THROW((void)manager.restore_latest([](const std::string& state, const std::string& directory_name) {
     EXPECT_EQ(state, "\"transe\"");
-    EXPECT_THAT(folder_name, HasSubstr("checkpoint-00000001"));
+    EXPECT_THAT(directory_name, HasSubstr("checkpoint-00000001"));
     throw Error(Code::failed_precondition, "another model");
   }),
                Error);
   EXPECT_EQ(program.state(), before);
 }
 
-/// What the coordinator would tell a spare, or why it cannot.
-void expect_lost(const strategy::PsContents& contents, const std::string& why) {
+/// Expects that no spare can replace ps 1, for the given reason.
+void expect_no_failover(const strategy::PsContents& contents, const std::string& reason) {
   try {
     (void)contents.takeover_of(1);
-    ADD_FAILURE() << "there is something to take over";
+    ADD_FAILURE() << "a spare could replace the ps";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::unavailable);
-    EXPECT_THAT(error.what(), HasSubstr(why));
+    EXPECT_THAT(error.what(), HasSubstr(reason));
   }
 }
 
-TEST(CheckpointManager, ASpareIsToldWhatAPsHadAtTheLastCheckpoint) {
+TEST(CheckpointManager, FailoverRequestHasTheStateOfTheLastCheckpoint) {
   const io::TemporaryFolder folder;
   RankThreads ranks({.ranks = 5, .flags = {{"ps", "2"}, {"spares", "1"}}});
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{3}});
@@ -404,10 +404,10 @@ TEST(CheckpointManager, ASpareIsToldWhatAPsHadAtTheLastCheckpoint) {
   const Counter first("first");
   const Counter second("second");
   second.add(5);
-  expect_lost(contents, "no checkpoint was saved or restored in this run");
+  expect_no_failover(contents, "no checkpoint was saved or restored in this run");
   CheckpointManager checkpoints(strategy, {.directory = folder.path()});
   const auto path = checkpoints.save(7);
-  second.add(1);  // after it
+  second.add(1);  // after the save
   protocol::FailoverRequest failover = contents.takeover_of(1);
   EXPECT_EQ(failover.source, protocol::FailoverRequest::Source::checkpoint);
   EXPECT_EQ(failover.folder, path.string());
@@ -417,14 +417,13 @@ TEST(CheckpointManager, ASpareIsToldWhatAPsHadAtTheLastCheckpoint) {
   EXPECT_EQ(failover.shards[0].rows, 3U);
   EXPECT_EQ(failover.counters, (std::vector<std::pair<std::uint32_t, std::uint64_t>>{{0, 5}}));
   EXPECT_EQ(contents.takeover_of(0).shards.size(), 2U);
-  const Variable<float> younger("younger",
-                                Shape{1});  // on the second ps, so that the first may be lost still
-  expect_lost(contents, "variable \"younger\" was made after the last checkpoint, " + path.string());
+  const Variable<float> younger("younger", Shape{1});  // on ps 1, so ps 0 can still be replaced
+  expect_no_failover(contents, "variable \"younger\" was made after the last checkpoint, " + path.string());
   EXPECT_EQ(contents.takeover_of(0).shards.size(), 2U) << younger.name();
   (void)checkpoints.save(8);
   EXPECT_EQ(contents.takeover_of(1).shards.size(), 2U);
   const UpdateGroup group("steps", Synchronous{});
-  expect_lost(contents, "update group \"steps\"");
+  expect_no_failover(contents, "update group \"steps\"");
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// incremental_save_test.cpp -- saves of the rows that were pushed to: exact when restored, whatever came
-// between.
+// incremental_save_test.cpp -- saves of changed rows, and their exact restore after any sequence of saves.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -14,7 +13,7 @@
 namespace capstan {
 namespace {
 
-/// A table whose optimizer has slots and a step count, one of whole numbers, and a dense variable.
+/// A table whose optimizer has slots and a step count, a table of integers, and a dense variable.
 struct SavingProgram {
   explicit SavingProgram(int ps)
       : ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}}),
@@ -40,7 +39,7 @@ struct SavingProgram {
 
   RankThreads ranks;
   ParameterServerStrategy strategy;
-  std::optional<ParameterServerStrategy::Scope> scope;  // while the variables are made
+  std::optional<ParameterServerStrategy::Scope> scope;  // while variables are created
   Variable<float> table;
   Variable<std::int64_t> counts;
   Variable<double> dense;
@@ -52,13 +51,13 @@ std::optional<std::uint64_t> changed(const std::filesystem::path& checkpoint, co
 
 constexpr SaveOptions kIncremental{.incremental = true};
 
-TEST(IncrementalSave, HasTheRowsThatWerePushedToSinceTheLastWholeOne) {
+TEST(IncrementalSave, HasTheRowsChangedSinceTheLastFullSave) {
   const io::TemporaryFolder folder;
   SavingProgram program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   program.push({1, 2, 3});
-  const auto whole = manager.save(1, "null", kIncremental);
-  EXPECT_EQ(changed(whole, "table"), std::nullopt) << "the first one is whole";
+  const auto full = manager.save(1, "null", kIncremental);
+  EXPECT_EQ(changed(full, "table"), std::nullopt) << "the first save is full";
   program.push({7, 199, 7});
   const auto second = manager.save(2, "null", kIncremental);
   EXPECT_EQ(changed(second, "table"), std::optional<std::uint64_t>(2));
@@ -67,12 +66,13 @@ TEST(IncrementalSave, HasTheRowsThatWerePushedToSinceTheLastWholeOne) {
   program.push({8});
   program.push_dense();
   const auto third = manager.save(3, "null", kIncremental);
-  EXPECT_EQ(changed(third, "table"), std::optional<std::uint64_t>(3)) << "of both steps";
+  EXPECT_EQ(changed(third, "table"), std::optional<std::uint64_t>(3)) << "changed in both steps";
   EXPECT_EQ(changed(third, "dense"), std::optional<std::uint64_t>(5));
   const auto fourth = manager.save(4);
   EXPECT_EQ(changed(fourth, "table"), std::nullopt);
   const auto fifth = manager.save(5, "null", kIncremental);
-  EXPECT_EQ(changed(fifth, "table"), std::optional<std::uint64_t>(0)) << "nothing since the fourth";
+  EXPECT_EQ(changed(fifth, "table"), std::optional<std::uint64_t>(0))
+      << "nothing changed since the fourth save";
 }
 
 void train(SavingProgram& program, unsigned seed) {
@@ -94,7 +94,7 @@ TEST(IncrementalSave, IsRestoredExactlyByAnyNumberOfPs) {
       train(first, static_cast<unsigned>(10 * writers + save));
       saving.save(save, "null", {.incremental = save != 4});
     }
-    EXPECT_EQ(saving.checkpoints().size(), 3U) << "two, and the whole one that they need";
+    EXPECT_EQ(saving.checkpoints().size(), 3U) << "two, and their base";
     const auto saved = first.state();
     train(first, 77);
     const auto later = first.state();
@@ -105,14 +105,14 @@ TEST(IncrementalSave, IsRestoredExactlyByAnyNumberOfPs) {
       train(second, 3);
       EXPECT_EQ(restoring.restore_latest(), std::optional<std::int64_t>(6));
       EXPECT_EQ(second.state(), saved);
-      // Slots and steps are there as well.
+      // Slots and steps are restored too.
       train(second, 77);
       EXPECT_EQ(second.state(), later);
     }
   }
 }
 
-TEST(IncrementalSave, AfterARestoreIsWhole) {
+TEST(IncrementalSave, IsFullAfterARestore) {
   const io::TemporaryFolder folder;
   SavingProgram program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
@@ -131,20 +131,20 @@ TEST(IncrementalSave, AfterARestoreIsWhole) {
   EXPECT_EQ(program.state(), saved);
 }
 
-TEST(IncrementalSave, IsWholeWhereTheEarlierOneIsGone) {
+TEST(IncrementalSave, IsFullIfItsBaseWasDeleted) {
   const io::TemporaryFolder folder;
   SavingProgram program(1);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   std::filesystem::remove_all(manager.save(1, "null", kIncremental));
   program.push({5});
   EXPECT_EQ(changed(manager.save(2, "null", kIncremental), "table"), std::nullopt);
-  // The same step again cannot be on itself.
+  // A save cannot be based on a save of the same step.
   EXPECT_EQ(changed(manager.save(2, "null", kIncremental), "table"), std::nullopt);
   program.push({6});
   EXPECT_EQ(changed(manager.save(3, "null", kIncremental), "table"), std::optional<std::uint64_t>(1));
 }
 
-TEST(IncrementalSave, OfTwoManagersKnowsOnlyTheLast) {
+TEST(IncrementalSave, UsesOnlyTheLastMarkOfTwoManagers) {
   const io::TemporaryFolder folder, other_folder;
   SavingProgram program(1);
   CheckpointManager one(program.strategy, {.directory = folder.path()});
@@ -153,7 +153,7 @@ TEST(IncrementalSave, OfTwoManagersKnowsOnlyTheLast) {
   program.push({5});
   other.save(1, "null", kIncremental);
   program.push({6});
-  // What is not known to be unchanged is saved.
+  // Rows that are not known to be unchanged are saved.
   EXPECT_EQ(changed(one.save(2, "null", kIncremental), "table"), std::optional<std::uint64_t>(200));
   EXPECT_EQ(changed(other.save(2, "null", kIncremental), "table"), std::optional<std::uint64_t>(1));
   const auto saved = program.state();
@@ -165,7 +165,7 @@ TEST(IncrementalSave, OfTwoManagersKnowsOnlyTheLast) {
   EXPECT_EQ(program.state(), saved);
 }
 
-TEST(IncrementalSave, HasVariablesThatWereMadeLater) {
+TEST(IncrementalSave, IncludesNewVariables) {
   const io::TemporaryFolder folder;
   SavingProgram program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});

@@ -1,4 +1,4 @@
-// save_schedule_test.cpp -- when a checkpoint is due.
+// save_schedule_test.cpp -- decides when a checkpoint is due.
 #include "capstan/checkpoint.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 const SaveSchedule::Clock::time_point kBegin{};
 
-TEST(SaveSchedule, WithoutAnIntervalNoneIsDue) {
+TEST(SaveSchedule, IsNeverDueWithoutAnInterval) {
   const SaveSchedule schedule({}, 0, kBegin);
   EXPECT_FALSE(schedule.due(1'000'000, kBegin + 1000h));
 }
@@ -28,7 +28,7 @@ TEST(SaveSchedule, BySteps) {
   EXPECT_TRUE(schedule.due(27, kBegin));
 }
 
-TEST(SaveSchedule, ByTimeSinceTheEndOfTheLastOne) {
+TEST(SaveSchedule, ByTimeSinceTheEndOfTheLastSave) {
   SaveSchedule schedule({.time = 10s}, 0, kBegin);
   EXPECT_FALSE(schedule.due(1, kBegin + 9s));
   EXPECT_TRUE(schedule.due(1, kBegin + 10s));
@@ -37,20 +37,20 @@ TEST(SaveSchedule, ByTimeSinceTheEndOfTheLastOne) {
   EXPECT_TRUE(schedule.due(1, kBegin + 23s));
 }
 
-TEST(SaveSchedule, ATimeBeyondTheRangeOfTheClockNeverComes) {
+TEST(SaveSchedule, IsNeverDueForATimeBeyondTheClock) {
   const SaveSchedule schedule({.time = std::chrono::milliseconds::max()}, 0, kBegin);
   EXPECT_FALSE(schedule.due(1, kBegin + 10s));
 }
 
-TEST(SaveSchedule, ByTheShareOfTheTime) {
+TEST(SaveSchedule, ByOverhead) {
   SaveSchedule schedule({.overhead = 0.1}, 0, kBegin);
-  EXPECT_TRUE(schedule.due(0, kBegin)) << "nobody knows what one takes";
+  EXPECT_TRUE(schedule.due(0, kBegin)) << "the duration of a save is unknown";
   schedule.saved(0, kBegin, kBegin + 2s);
   EXPECT_FALSE(schedule.due(1, kBegin + 2s + 17s));
   EXPECT_TRUE(schedule.due(1, kBegin + 2s + 18s)) << "2 s of 20 s";
 }
 
-TEST(SaveSchedule, WhicheverComesFirst) {
+TEST(SaveSchedule, ByStepsOrTimeWhicheverIsFirst) {
   const SaveSchedule schedule({.steps = 10, .time = 10s}, 0, kBegin);
   EXPECT_TRUE(schedule.due(10, kBegin));
   EXPECT_TRUE(schedule.due(0, kBegin + 10s));
@@ -64,13 +64,13 @@ TEST(SaveSchedule, OnRequestAndOnASignal) {
   EXPECT_TRUE(schedule.due(0, kBegin));
   schedule.saved(0, kBegin, kBegin);
   EXPECT_FALSE(schedule.due(0, kBegin));
-  EXPECT_TRUE(other.due(0, kBegin)) << "each sees it";
+  EXPECT_TRUE(other.due(0, kBegin)) << "every schedule sees the request";
   SaveSchedule::request_on(SIGUSR1);
   std::raise(SIGUSR1);
   EXPECT_TRUE(schedule.due(0, kBegin));
 }
 
-TEST(SaveSchedule, RefusesWhatIsNoInterval) {
+TEST(SaveSchedule, RejectsInvalidIntervals) {
   EXPECT_THROW(SaveSchedule({.steps = -1}, 0, kBegin), Error);
   EXPECT_THROW(SaveSchedule({.time = -1s}, 0, kBegin), Error);
   EXPECT_THROW(SaveSchedule({.overhead = 1}, 0, kBegin), Error);

@@ -1,4 +1,4 @@
-// remote_reads_test.cpp -- reads from two ps whose answers the test writes: in any order, late, wrong or
+// remote_reads_test.cpp -- reads from two ps whose replies the test sends: in any order, late, wrong or
 // never.
 #include "client/remote_reads.hpp"
 
@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLong{20'000};
 constexpr std::uint64_t kReadRowBytes = 2 * sizeof(std::int32_t);
 
-/// A ps that keeps requests, and answers what the test says.
+/// A ps that records requests and sends the replies that a test specifies.
 struct AnsweringPs {
   struct Request {
     protocol::ReadRequest header;
@@ -51,7 +51,7 @@ struct AnsweringPs {
     });
   }
 
-  /// `begin` counts rows of a sparse segment, bytes of a dense one.
+  /// `begin` counts rows for a sparse segment, bytes for a dense one.
   void answer(RemoteReads::Id id, std::uint32_t segment, std::uint64_t begin,
               const std::vector<std::int32_t>& values) {
     const protocol::PieceHeader header{id, begin, segment, 0};
@@ -84,7 +84,7 @@ class RemoteReadsTest : public testing::Test {
     segment.order = std::move(order);
     return segment;
   }
-  /// Delivers what was sent in both directions.
+  /// Delivers messages in both directions.
   void deliver() {
     for (AnsweringPs* ps : {&ps1_, &ps2_}) {
       if (ps->fabric != nullptr) ps->fabric->progress();
@@ -148,7 +148,7 @@ TEST_F(RemoteReadsTest, SendsOneRequestToEachPs) {
   EXPECT_EQ(ps2_.requests.size(), 1U);
 }
 
-TEST_F(RemoteReadsTest, PutsPiecesWhereTheyBelongInAnyOrder) {
+TEST_F(RemoteReadsTest, PlacesPiecesThatArriveInAnyOrder) {
   auto consecutive = unread(3);
   auto ordered = unread(4);
   auto bytes = unread(3);
@@ -157,7 +157,7 @@ TEST_F(RemoteReadsTest, PutsPiecesWhereTheyBelongInAnyOrder) {
                                false);
   EXPECT_FALSE(reads_.ready(id));
   ps2_.answer(id, 1, 1, {20, 21, 30, 31});  // rows 2 and 3
-  ps1_.answer(id, 2, 12, {53, 54, 55});     // from byte 12 on: in the middle of a row
+  ps1_.answer(id, 2, 12, {53, 54, 55});     // starts at byte 12, within a row
   ps1_.answer(id, 0, 2, {70, 71});
   ps1_.answer(id, 0, 0, {80, 81, 60, 61});
   ps1_.answer(id, 2, 0, {50, 51, 52});
@@ -172,7 +172,7 @@ TEST_F(RemoteReadsTest, PutsPiecesWhereTheyBelongInAnyOrder) {
   EXPECT_EQ(bytes, (std::vector<std::int32_t>{50, 51, 52, 53, 54, 55}));
 }
 
-TEST_F(RemoteReadsTest, KeepsReadsInFlightApart) {
+TEST_F(RemoteReadsTest, DoesNotMixReadsInFlight) {
   auto first = unread(1);
   auto second = unread(1);
   const auto one = reads_.start({dense(ps1_, 1, first)}, false);
@@ -190,29 +190,29 @@ TEST_F(RemoteReadsTest, KeepsReadsInFlightApart) {
   EXPECT_EQ(second, (std::vector<std::int32_t>{3, 4}));
 }
 
-TEST_F(RemoteReadsTest, AReadOfNoBytesIsReadyAtOnce) {
+TEST_F(RemoteReadsTest, EmptyReadIsReadyAtOnce) {
   auto out = unread(1);
   const auto id = reads_.start({dense(ps1_, 0, out)}, false);
   EXPECT_TRUE(reads_.ready(id));
   wait(id, milliseconds(0));
-  EXPECT_TRUE(reads_.ready(id)) << "an ended read never blocks";
+  EXPECT_TRUE(reads_.ready(id)) << "a finished read never blocks";
   wait(id, milliseconds(0));
 }
 
-TEST_F(RemoteReadsTest, DropsPiecesThatAreNoPartOfTheRead) {
-  auto out = unread(3);  // the third row is none of the read
+TEST_F(RemoteReadsTest, DropsPiecesThatDoNotBelongToTheRead) {
+  auto out = unread(3);  // the third row is not part of the read
   auto others = unread(3);
   const auto id = reads_.start({sparse(ps1_, {8, 6}, {}, out), dense(ps1_, 2, others)}, false);
-  ps1_.answer(id, 2, 0, {9, 9});        // no such segment
-  ps1_.answer(id + 7, 0, 0, {9, 9});    // no such read
-  ps1_.answer(id, 0, 2, {9, 9});        // behind the last row
-  ps1_.answer(id, 0, 3, {});            // begins behind the end
-  ps1_.answer(id, 0, 1, {9, 9, 9, 9});  // a row too many
+  ps1_.answer(id, 2, 0, {9, 9});        // unknown segment
+  ps1_.answer(id + 7, 0, 0, {9, 9});    // unknown read
+  ps1_.answer(id, 0, 2, {9, 9});        // after the last row
+  ps1_.answer(id, 0, 3, {});            // starts after the end
+  ps1_.answer(id, 0, 1, {9, 9, 9, 9});  // one row too many
   ps1_.answer(id, 0, ~std::uint64_t{0}, {9, 9});
-  ps1_.answer(id, 0, 0, {9});      // half a row
-  ps1_.answer(id, 1, 12, {9, 9});  // bytes behind the end
+  ps1_.answer(id, 0, 0, {9});      // a partial row
+  ps1_.answer(id, 1, 12, {9, 9});  // bytes after the end
   ps1_.answer(id, 1, 0, std::vector<std::int32_t>(40, 9));
-  ps1_.to_client->send(transport::kRowsPiece, transport::as_bytes(id));  // no PieceHeader
+  ps1_.to_client->send(transport::kRowsPiece, transport::as_bytes(id));  // not a PieceHeader
   ps1_.to_client->send(transport::kReadFailed, transport::as_bytes(id));
   deliver();
   EXPECT_EQ(out, unread(3));
@@ -225,7 +225,7 @@ TEST_F(RemoteReadsTest, DropsPiecesThatAreNoPartOfTheRead) {
   EXPECT_EQ(others, (std::vector<std::int32_t>{5, 6, 7, 8, -1, -1}));
 }
 
-TEST_F(RemoteReadsTest, DropsAPieceThatIsLongerThanAllThatIsMissing) {
+TEST_F(RemoteReadsTest, DropsPiecesThatExceedTheMissingBytes) {
   auto out = unread(2);
   const auto id = reads_.start({dense(ps1_, 2, out)}, false);
   ps1_.answer(id, 0, 0, {1, 2});
@@ -249,7 +249,7 @@ TEST_F(RemoteReadsTest, DropsRowsOfACancelledRead) {
   wait(id, milliseconds(0));
 }
 
-TEST_F(RemoteReadsTest, AFailureWithoutATextEndsTheReadToo) {
+TEST_F(RemoteReadsTest, FailureWithoutTextEndsTheRead) {
   auto out = unread(1);
   const auto id = reads_.start({dense(ps1_, 1, out)}, false);
   ps1_.fail(id, Code::not_found, "");
@@ -258,7 +258,7 @@ TEST_F(RemoteReadsTest, AFailureWithoutATextEndsTheReadToo) {
   (void)error_of(Code::not_found, [&] { wait(id); });
 }
 
-TEST_F(RemoteReadsTest, ThrowsTheErrorThatThePsAnswers) {
+TEST_F(RemoteReadsTest, ThrowsTheErrorOfThePs) {
   auto out = unread(2);
   const auto id = reads_.start({dense(ps1_, 1, out), dense(ps2_, 1, out)}, false);
   ps2_.answer(id, 1, 0, {1, 2});
@@ -268,10 +268,10 @@ TEST_F(RemoteReadsTest, ThrowsTheErrorThatThePsAnswers) {
   EXPECT_EQ(error_of(Code::not_found, [&] { wait(id); }), "variable 3 is unknown");
   ps1_.answer(id, 0, 0, {7, 7});
   deliver();
-  EXPECT_EQ(out, (std::vector<std::int32_t>{1, 2, -1, -1})) << "a read that failed is cancelled";
+  EXPECT_EQ(out, (std::vector<std::int32_t>{1, 2, -1, -1})) << "a failed read is cancelled";
 }
 
-TEST_F(RemoteReadsTest, ThrowsUnavailableNamingThePsThatDied) {
+TEST_F(RemoteReadsTest, ThrowsUnavailableWithTheNameOfTheDeadPs) {
   auto out = unread(2);
   const auto id = reads_.start({dense(ps1_, 1, out), dense(ps2_, 1, out)}, false);
   ps1_.answer(id, 0, 0, {1, 2});
@@ -281,7 +281,7 @@ TEST_F(RemoteReadsTest, ThrowsUnavailableNamingThePsThatDied) {
   EXPECT_NE(error.find("read the test"), std::string::npos) << error;
 }
 
-TEST_F(RemoteReadsTest, ReturnsRowsThatArrivedBeforeThePsDied) {
+TEST_F(RemoteReadsTest, ReturnsRowsThatArrivedBeforeTheDeathOfThePs) {
   auto out = unread(1);
   const auto id = reads_.start({dense(ps2_, 1, out)}, false);
   ps2_.answer(id, 0, 0, {1, 2});
@@ -292,7 +292,7 @@ TEST_F(RemoteReadsTest, ReturnsRowsThatArrivedBeforeThePsDied) {
   EXPECT_EQ(out, (std::vector<std::int32_t>{1, 2}));
 }
 
-TEST_F(RemoteReadsTest, SendsNothingWhenOneOfThePsIsDead) {
+TEST_F(RemoteReadsTest, SendsNothingIfAPsIsDead) {
   auto out = unread(2);
   ps2_.fabric.reset();
   deliver();
@@ -303,7 +303,7 @@ TEST_F(RemoteReadsTest, SendsNothingWhenOneOfThePsIsDead) {
   EXPECT_TRUE(ps1_.requests.empty());
 }
 
-TEST_F(RemoteReadsTest, EndsAtTheDeadlineAndDropsWhatArrivesLater) {
+TEST_F(RemoteReadsTest, EndsAtTheDeadlineAndDropsLaterPieces) {
   auto out = unread(1);
   const auto id = reads_.start({dense(ps1_, 1, out)}, false);
   const std::string error = error_of(Code::deadline_exceeded, [&] { wait(id, milliseconds(1)); });
@@ -315,7 +315,7 @@ TEST_F(RemoteReadsTest, EndsAtTheDeadlineAndDropsWhatArrivesLater) {
   EXPECT_EQ(out, unread(1));
 }
 
-TEST_F(RemoteReadsTest, EndsWhenItsFunctionIsCancelled) {
+TEST_F(RemoteReadsTest, EndsIfItsFunctionIsCancelled) {
   auto out = unread(1);
   const auto id = reads_.start({dense(ps1_, 1, out)}, false);
   CancellationRequest request;

@@ -1,4 +1,4 @@
-// route_test.cpp -- ids of a call, sorted by shard.
+// route_test.cpp -- sorting the ids of a call by shard.
 #include "client/route.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using RowNumbers = std::vector<std::uint32_t>;
 
-/// The route of a variable of `rows` rows in `shards` shards, cut as variables are.
+/// Returns the route of a variable with `rows` rows in `shards` shards (div partition).
 Route route_of(std::uint64_t rows, std::uint64_t shards) {
   protocol::VariableDescriptor variable;
   variable.shape = {rows, 2};
@@ -28,7 +28,7 @@ Route route_of(std::uint64_t rows, std::uint64_t shards) {
 
 RowNumbers list_of(std::span<const std::uint32_t> numbers) { return {numbers.begin(), numbers.end()}; }
 
-TEST(ByShard, SortsRowNumbersAndKeepsTheOrderOfTheCallWithinAShard) {
+TEST(ByShard, SortsStablyByShard) {
   const Route route = route_of(10, 4);  // 3, 3, 2, 2 rows
   const std::vector<std::int64_t> ids{9, 0, 4, 2, 9, 3, 0};
   ByShard sorted;
@@ -45,7 +45,7 @@ TEST(ByShard, SortsRowNumbersAndKeepsTheOrderOfTheCallWithinAShard) {
   EXPECT_EQ(list_of(sorted.order(3)), (RowNumbers{0, 4}));
 }
 
-TEST(ByShard, ForgetsTheCallBefore) {
+TEST(ByShard, CanBeReused) {
   ByShard sorted;
   sorted.sort(route_of(100, 7), std::vector<std::int64_t>{99, 50, 3, 99, 20});
   sorted.sort(route_of(4, 2), std::vector<std::int64_t>{3});
@@ -57,7 +57,7 @@ TEST(ByShard, ForgetsTheCallBefore) {
   EXPECT_TRUE(sorted.order().empty());
 }
 
-TEST(ByShard, RowsPointBackAtTheirIds) {
+TEST(ByShard, RowsCorrespondToTheirIds) {
   std::mt19937 random(5);
   for (const std::uint64_t shards : {1, 2, 5, 64}) {
     const Route route = route_of(1000, shards);
@@ -81,7 +81,7 @@ TEST(ByShard, RowsPointBackAtTheirIds) {
   }
 }
 
-TEST(ByShard, NumbersRowsOfAVariableOfMoreThanFourBillionRows) {
+TEST(ByShard, SupportsMoreThanFourBillionRows) {
   const std::uint64_t rows = std::uint64_t{1} << 34;
   ByShard sorted;
   sorted.sort(route_of(rows, 8),
@@ -90,7 +90,7 @@ TEST(ByShard, NumbersRowsOfAVariableOfMoreThanFourBillionRows) {
   EXPECT_EQ(list_of(sorted.rows(4)), RowNumbers{5});
 }
 
-TEST(ShardRoute, IsInHostMemoryWhereItHasARegion) {
+TEST(ShardRoute, IsInHostMemoryIfItHasARegion) {
   ShardRoute shard;
   EXPECT_TRUE(shard.in_host_memory());
   shard.location.region = protocol::kNoRegion;

@@ -1,4 +1,4 @@
-// descriptor_test.cpp -- sizes of a variable, optimizers in words, and that all of it travels.
+// descriptor_test.cpp -- sizes of variables, descriptions of optimizers, and serialization of both.
 #include "protocol/descriptor.hpp"
 
 #include <gtest/gtest.h>
@@ -22,14 +22,14 @@ TEST(Descriptor, RowsAndWidthComeFromTheShape) {
   EXPECT_EQ(d.row_bytes(), 24U);
 }
 
-TEST(Descriptor, AVariableWhoseBytesCannotBeCountedIsRefused) {
+TEST(Descriptor, RejectsVariablesOf2To63BytesOrMore) {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 61;
   const auto check = [](DType dtype, const std::vector<std::uint64_t>& shape, OptimizerKind optimizer) {
     check_bytes("huge", dtype, shape, optimizer);
   };
-  const std::vector<std::vector<std::uint64_t>> refused{
+  const std::vector<std::vector<std::uint64_t>> rejected{
       {kHuge}, {kHuge + 512}, {kHuge / 2}, {kHuge, 2}, {1, kHuge}, {0, kHuge}, {kHuge, kHuge, kHuge}};
-  for (const auto& shape : refused) {
+  for (const auto& shape : rejected) {
     const std::string text =
         error_of(Code::invalid_argument, [&] { check(DType::float64, shape, OptimizerKind::sgd); });
     EXPECT_NE(text.find("\"huge\""), text.npos) << text;
@@ -39,13 +39,13 @@ TEST(Descriptor, AVariableWhoseBytesCannotBeCountedIsRefused) {
   check(DType::boolean, {kHuge}, OptimizerKind::sgd);
   check(DType::float64, {0, 3}, OptimizerKind::adam);
   check(DType::float64, {}, OptimizerKind::adam);
-  // With both slots of Adam an element has 24 bytes, and 10 where it is of 16 bits.
+  // With both slots of Adam an element has 24 bytes, or 10 bytes if it has 16 bits.
   check(DType::float64, {kHuge / 8}, OptimizerKind::adam);
   error_of(Code::invalid_argument, [&] { check(DType::float64, {kHuge / 4}, OptimizerKind::adam); });
   error_of(Code::invalid_argument, [&] { check(DType::bfloat16, {kHuge / 2}, OptimizerKind::adam); });
 }
 
-TEST(Descriptor, AShardWhoseRowsCannotBeNumberedIsRefused) {
+TEST(Descriptor, RejectsShardsWithTooManyRows) {
   check_shard_rows("wide", 0, kMostShardRows, kMostShardRows);
   const std::string text = error_of(Code::invalid_argument, [] {
     check_shard_rows("wide", 3, kMostShardRows + 1, 2 * kMostShardRows + 1);
@@ -54,7 +54,7 @@ TEST(Descriptor, AShardWhoseRowsCannotBeNumberedIsRefused) {
     EXPECT_NE(text.find(part), text.npos) << text;
 }
 
-TEST(Descriptor, OptimizersAreDescribedWithTheirNumbers) {
+TEST(Descriptor, DescribesOptimizersWithTheirParameters) {
   EXPECT_EQ(describe(optimizers::SGD{.learning_rate = 0.5}), "sgd(learning_rate=0.5)");
   EXPECT_EQ(describe(optimizers::SGD{schedules::ExponentialDecay{0.5, 100, 0.25, true}}),
             "sgd(learning_rate=0.5, schedule=exponential_decay, decay_steps=100, decay_rate=0.25, "
@@ -82,7 +82,7 @@ TEST(Descriptor, OptimizersAreDescribedWithTheirNumbers) {
             "l2_shrinkage=3, beta=4)");
 }
 
-TEST(Descriptor, EachOptimizerKeepsItsSlots) {
+TEST(Descriptor, ListsTheSlotsOfEachOptimizer) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(slots_of(OptimizerKind::sgd), Names{});
   EXPECT_EQ(slots_of(OptimizerKind::adagrad), Names{"accumulator"});
@@ -115,7 +115,7 @@ TEST(Descriptor, NumbersOfKindsNeverChange) {
   EXPECT_EQ(static_cast<int>(OptimizerKind::ftrl), 7);
 }
 
-TEST(Descriptor, EveryOptimizerTravels) {
+TEST(Descriptor, SerializesEveryOptimizer) {
   const Optimizer all[] = {
       optimizers::SGD{0.5},
       optimizers::Momentum{0.5, 0.25, true},
@@ -130,7 +130,7 @@ TEST(Descriptor, EveryOptimizerTravels) {
   }
 }
 
-TEST(Descriptor, TravelsWithAllThatItSays) {
+TEST(Descriptor, SerializesAllFields) {
   VariableDescriptor d;
   d.id = 9;
   d.name = "entities";
@@ -150,7 +150,7 @@ TEST(Descriptor, TravelsWithAllThatItSays) {
   EXPECT_EQ(back.shards[1].offset, 8192U);
 }
 
-TEST(Protocol, ARequestTravelsWithAllThatItSays) {
+TEST(Protocol, SerializesCreateShard) {
   CreateShard request;
   request.variable = 3;
   request.shard = 1;

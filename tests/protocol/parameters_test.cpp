@@ -19,7 +19,7 @@ struct Parameter {
   const char* name;
   double Optimizer::*field;
   std::vector<double> accepted;
-  std::vector<double> rejected;  // besides NaN, infinities and what float32 cannot hold
+  std::vector<double> rejected;  // in addition to NaN, infinities and numbers beyond float32
 };
 
 struct Rule {
@@ -117,18 +117,18 @@ TEST(OptimizerParameters, SchedulesOfFtrlStayAboveZero) {
   EXPECT_NO_THROW(check_optimizer("w", DType::float32, optimizers::FTRL{schedules::InverseTimeDecay{}}));
 }
 
-TEST(OptimizerParameters, IntegersTakeNoSchedule) {
+TEST(OptimizerParameters, IntegersRejectSchedules) {
   expect_rejected(DType::int32, optimizers::SGD{schedules::PiecewiseConstantDecay{{1}, {2, 1}}});
 }
 
-TEST(OptimizerParameters, ThatTheOptimizerIgnoresMayBeAnything) {
+TEST(OptimizerParameters, UnusedByTheOptimizerAreNotChecked) {
   Optimizer optimizer = optimizers::SGD{};
   optimizer.beta1 = kNan;
   optimizer.l1 = -1;
   EXPECT_NO_THROW(check_optimizer("w", DType::float32, optimizer));
 }
 
-TEST(OptimizerParameters, OfIntegersAreOfSgdAndWhole) {
+TEST(OptimizerParameters, IntegersNeedSgdWithAnIntegerRate) {
   for (const DType dtype : {DType::int32, DType::int64}) {
     for (const double rate : {0.0, 1.0, -3.0, 2e9}) {
       EXPECT_NO_THROW(check_optimizer("n", dtype, optimizers::SGD{.learning_rate = rate})) << rate;

@@ -1,4 +1,4 @@
-// partition_test.cpp -- the div rule against a partition that deals rows out one by one.
+// partition_test.cpp -- the div rule, compared with dealing out rows one by one.
 #include "protocol/partition.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ std::vector<std::uint64_t> sizes(std::uint64_t rows, std::uint64_t shards) {
   return out;
 }
 
-TEST(Partition, KnownCasesOfTensorFlow) {
+TEST(Partition, AgreesWithTensorFlow) {
   using Sizes = std::vector<std::uint64_t>;
   EXPECT_EQ(sizes(10, 4), (Sizes{3, 3, 2, 2}));
   EXPECT_EQ(sizes(13, 5), (Sizes{3, 3, 3, 2, 2}));
@@ -29,7 +29,7 @@ TEST(Partition, KnownCasesOfTensorFlow) {
 TEST(Partition, AgreesWithDealingOutRowsOneByOne) {
   for (std::uint64_t rows = 1; rows <= 70; ++rows) {
     for (std::uint64_t shards = 1; shards <= rows; ++shards) {
-      // Shard s gets its rows-th share: deal one row at a time to the shards in turn, then line them up.
+      // Dealing rows to the shards in turn gives the size of each shard.
       std::vector<std::uint64_t> dealt(shards);
       for (std::uint64_t row = 0; row < rows; ++row) ++dealt[row % shards];
       const DivPartition partition(rows, shards);
@@ -46,7 +46,7 @@ TEST(Partition, AgreesWithDealingOutRowsOneByOne) {
   }
 }
 
-TEST(Partition, HoldsForTablesLargerThan32Bits) {
+TEST(Partition, SupportsTablesLargerThan32Bits) {
   const std::uint64_t rows = (std::uint64_t{1} << 40) + 5;
   const DivPartition partition(rows, 7);
   std::uint64_t first = 0;

@@ -1,4 +1,4 @@
-// push_format_test.cpp -- sizes of entries by hand, and that nothing on the board shares a cache line.
+// push_format_test.cpp -- sizes of entries, and the cache lines of the board.
 #include "protocol/push_format.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace capstan::protocol {
 namespace {
 
-// Both ends lie in different processes: the layout is part of the format.
+// Different processes use the layout, so it is part of the format.
 static_assert(std::is_trivially_copyable_v<PushHeader> && std::is_standard_layout_v<PushHeader>);
 static_assert(offsetof(PushHeader, kind) == 0 && offsetof(PushHeader, variable) == 4);
 static_assert(offsetof(PushHeader, shard) == 8 && offsetof(PushHeader, rows) == 12);
@@ -28,19 +28,19 @@ TEST(PushFormat, SizesAreRoundedUpToCacheLines) {
   EXPECT_EQ(round_up(65), 128U);
 }
 
-TEST(PushFormat, AnEntryIsHeaderNumbersAndValues) {
+TEST(PushFormat, EntryBytesCountHeaderNumbersAndValues) {
   EXPECT_EQ(entry_bytes(PushKind::sparse, 0, 256), 64U);
   EXPECT_EQ(entry_bytes(PushKind::sparse, 1, 4), 64U + 64 + 64);
   EXPECT_EQ(entry_bytes(PushKind::sparse, 16, 256), 64U + 64 + 4096);
   EXPECT_EQ(entry_bytes(PushKind::sparse, 17, 256), 64U + 128 + 4352);
   EXPECT_EQ(entry_bytes(PushKind::dense, 3, 20), 64U + 64);
   EXPECT_EQ(entry_bytes(PushKind::dense, 4, 20), 64U + 128);
-  // 32-bit numbers of rows do not overflow on the way.
+  // The computation does not overflow 32 bits.
   EXPECT_EQ(entry_bytes(PushKind::sparse, 0xffffffffU, 8),
             64U + (std::uint64_t{1} << 34) + (std::uint64_t{1} << 35));
 }
 
-TEST(PushFormat, EveryWordOfTheBoardHasACacheLineOfItsOwn) {
+TEST(PushFormat, EveryWordOfTheBoardHasItsOwnCacheLine) {
   for (const std::uint64_t ranks : {1, 3, 64, 1000}) {
     const BoardLayout layout(ranks);
     std::set<std::uint64_t> locations{layout.asleep()};
@@ -54,7 +54,7 @@ TEST(PushFormat, EveryWordOfTheBoardHasACacheLineOfItsOwn) {
     for (const std::uint64_t location : locations) EXPECT_EQ(location % kCacheLine, 0U);
     EXPECT_EQ(*locations.rbegin() + kCacheLine, layout.bytes());
     if (ranks > 1) {
-      // The ps polls the tails: they lie side by side.
+      // The ps polls the tails, so they are adjacent.
       EXPECT_EQ(layout.tail(1) - layout.tail(0), kCacheLine);
     }
   }

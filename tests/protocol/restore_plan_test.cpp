@@ -1,5 +1,5 @@
-// restore_plan_test.cpp -- rows cut in one way are found in files that were cut in another; each dataset is
-// compared once.
+// restore_plan_test.cpp -- shards are assembled from files with any other partition, and each dataset is
+// verified once.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The bytes that a plan puts into a shard's array.
+/// Returns the bytes that a plan puts into an array of a shard.
 std::string bytes_of(const RestorePart& part, std::size_t shard, std::uint32_t array, std::uint64_t size) {
   std::string out(size, '?');
   for (const RestorePiece& piece : part.shards.at(shard).pieces) {
@@ -25,7 +25,7 @@ std::string bytes_of(const RestorePart& part, std::size_t shard, std::uint32_t a
   return out;
 }
 
-TEST(RestorePlan, AnyCutIsMadeOfAnyOther) {
+TEST(RestorePlan, AssemblesAnyPartitionFromAnyOther) {
   const auto arrays = io::sample_arrays();
   const io::SampleArray& value = arrays[0];
   const io::SampleArray& slot = arrays[1];
@@ -59,7 +59,7 @@ TEST(RestorePlan, AnyCutIsMadeOfAnyOther) {
   }
 }
 
-TEST(RestorePlan, EveryDatasetThatIsNeededIsComparedByOnePs) {
+TEST(RestorePlan, EachNeededDatasetIsVerifiedByOnePs) {
   const io::TemporaryFolder folder;
   io::CheckpointDirectory directory(folder.path());
   const io::CheckpointReader reader(io::save(directory, 1, io::sample_arrays(), 3));
@@ -71,7 +71,7 @@ TEST(RestorePlan, EveryDatasetThatIsNeededIsComparedByOnePs) {
       plan.fill(ps, {1, static_cast<std::uint32_t>(ps), "weights", first, rows, {"m", "v"}});
       shard_bytes += rows * 3 * sizeof(double);
     }
-    EXPECT_EQ(plan.bytes(), shard_bytes) << "nothing of other variables";
+    EXPECT_EQ(plan.bytes(), shard_bytes) << "excludes other variables";
     std::multiset<std::string> compared;
     std::size_t most = 0;
     const auto checks = plan.checks();
@@ -91,7 +91,7 @@ TEST(RestorePlan, EveryDatasetThatIsNeededIsComparedByOnePs) {
   }
 }
 
-TEST(RestorePlan, WhatNobodyTakesIsComparedByThoseWithTheLeastToRead) {
+TEST(RestorePlan, BalancesTheVerificationOfUnusedDatasets) {
   const io::TemporaryFolder folder;
   io::CheckpointDirectory directory(folder.path());
   const io::CheckpointReader reader(io::save(directory, 1, io::sample_arrays(), 4));

@@ -1,4 +1,4 @@
-// row_copy_test.cpp -- copies of every length and alignment, and nothing beside them.
+// row_copy_test.cpp -- copies of any length and alignment, which write nothing outside of their target.
 #include "protocol/row_copy.hpp"
 
 #include <gtest/gtest.h>
@@ -14,10 +14,10 @@ namespace {
 constexpr std::byte kUntouched{0xEE};
 constexpr std::size_t kMargin = 64;
 
-/// Bytes that start `shift` after a cache line, with a margin on both sides.
-class Place {
+/// Bytes that start `shift` bytes after a cache line boundary, with a margin on both sides.
+class AlignedBuffer {
  public:
-  Place(std::size_t bytes, std::size_t shift)
+  AlignedBuffer(std::size_t bytes, std::size_t shift)
       : bytes_(bytes), buffer_(bytes + 3 * kMargin + shift + 64, kUntouched) {
     const auto at = reinterpret_cast<std::uintptr_t>(buffer_.data()) + kMargin;
     first_ = kMargin + (64 - at % 64) % 64 + shift;
@@ -47,11 +47,11 @@ std::vector<std::byte> random_bytes(std::size_t count) {
   return bytes;
 }
 
-TEST(RowCopyTest, LongAndShortCopiesAreWhole) {
+TEST(RowCopyTest, CopiesBytesOfAnyLength) {
   for (const std::size_t bytes : {0, 1, 1000, (1 << 20) - 1, 1 << 20, (1 << 20) + 77}) {
     const auto from = random_bytes(bytes + 4);
     for (const std::size_t shift : {0, 4, 63}) {
-      Place to(bytes, shift);
+      AlignedBuffer to(bytes, shift);
       copy_bytes(from.data() + 4, bytes, to.data());
       ASSERT_TRUE(std::equal(from.begin() + 4, from.end(), to.data())) << bytes << " bytes, " << shift;
       ASSERT_TRUE(to.margins_untouched()) << bytes << " bytes, " << shift << " past a line";
@@ -59,7 +59,7 @@ TEST(RowCopyTest, LongAndShortCopiesAreWhole) {
   }
 }
 
-TEST(RowCopyTest, RowsAreGatheredWhateverTheirSize) {
+TEST(RowCopyTest, GathersRowsOfAnySize) {
   for (const std::size_t row_bytes : {4, 64, 100, 128, 256, 512, 1024, 4100}) {
     constexpr std::uint32_t kRows = 50;
     const auto table = random_bytes(kRows * row_bytes);
@@ -73,7 +73,7 @@ TEST(RowCopyTest, RowsAreGatheredWhateverTheirSize) {
       const auto begin = table.begin() + static_cast<std::ptrdiff_t>(rows.back() * row_bytes);
       wanted.insert(wanted.end(), begin, begin + static_cast<std::ptrdiff_t>(row_bytes));
     }
-    Place by_id(wanted.size(), 4);
+    AlignedBuffer by_id(wanted.size(), 4);
     gather_ids(table.data(), row_bytes, ids, by_id.data());
     EXPECT_EQ(by_id.bytes(), wanted);
     EXPECT_TRUE(by_id.margins_untouched());
@@ -81,7 +81,7 @@ TEST(RowCopyTest, RowsAreGatheredWhateverTheirSize) {
     std::vector<std::uint32_t> backwards(rows.size());
     std::iota(backwards.rbegin(), backwards.rend(), 0);
     std::reverse(rows.begin(), rows.end());
-    Place by_row(wanted.size(), 0);
+    AlignedBuffer by_row(wanted.size(), 0);
     gather_rows(table.data(), row_bytes, rows, backwards, by_row.data());
     EXPECT_EQ(by_row.bytes(), wanted);
     EXPECT_TRUE(by_row.margins_untouched());
