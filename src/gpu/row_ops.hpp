@@ -25,6 +25,7 @@ struct RowCopy {
   std::byte* packed = nullptr;
   /// Receives the minimum of its value and the smallest i for which rows[i] is not in the table. REQUIRES:
   /// the caller has initialized it to kNoBadRow.
+  std::uint32_t* first_bad = nullptr;
 };
 /// packed[i] = table[rows[i]]; zeros for rows that are not in the table.
 void gather(const Stream& stream, const RowCopy& copy);

@@ -18,6 +18,7 @@ struct BatchHeader {
   /// Failed closures of this worker that the coordinator knows of; closures for one worker do not count. A
   /// worker that has reported more returns the batch, because the coordinator sent it before it knew of the
   /// error.
+  std::uint64_t failures = 0;
 };
 
 /// Objects that closures may refer to and that the worker does not know yet.

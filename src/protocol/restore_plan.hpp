@@ -4,6 +4,7 @@
 // The coordinator computes the plan from the manifest; a ps follows its part of the plan and needs neither
 // the manifest nor HDF5. Checksums are verified before any ps changes its shards: kCheckRestore to all ps,
 // then kRestorePart to all ps.
+#pragma once
 
 #include <cstdint>
 #include <map>

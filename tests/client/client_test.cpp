@@ -310,92 +310,90 @@ TEST_P(ClientTest, RejectsRowsThatDoNotFitTheRing) {
       [&] { client().push_dense(v, gradient.data()); });
   EXPECT_EQ(pull<double>(v), std::vector<double>(18000, 0));
 }
+
 /// Workers with their own clients.
 TEST_P(ClientTest, ConcurrentClientsPushToTheSameRows) {
-  TEST_P(ClientTest, SeveralClientsPushToTheSameRowsAtOnce) {
-    protocol::VariableDescriptor v;
-    std::pair<std::int32_t, std::uint32_t> counter;
-    std::atomic<bool> ready{false};
-    std::atomic<int> finished{0};
-    RankThreadsOptions options{.ranks = 6, .flags = {{"ps", "2"}, {"push-ring-bytes", "64KiB"}}};
-    options.worker =
-        [&](const std::shared_ptr<cluster::Runtime>& runtime) {
-          while (!ready) std::this_thread::yield();
-          Client mine(runtime);
-          std::vector<std::int64_t> seen;
-          for (int round = 0; round < 40; ++round) {
-            const Ids ids{0, 3, 50, 99, runtime->self().index};
-            const std::vector<std::int64_t> gradient{1, 2, 3, 4, 1000};
-            mine.push(v, ids, gradient.data());
-            mine.fetch_add(counter.first, counter.second, 1);
-            std::vector<std::int64_t> out(1);
-            mine.flush();
-            mine.lookup(v, Ids{50}, out.data());
-            seen.push_back(out[0]);
-            // Each client saw its own pushes, and the values never decreased.
-            // What it pushed itself was there when it looked, and nothing was lost meanwhile.
-            EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
-            EXPECT_GE(seen.front(), 3);
-            ++finished;
-            return 0;
-          };
-          start(options);
-          v = create("shared", DType::int64, {100});
-          counter = strategy_->create_counter("steps");
-          ready = true;
-          ASSERT_TRUE(poll_until([&] { return finished == 3; }));
-          const auto values = pull<std::int64_t>(v);
-          EXPECT_EQ(values[3], 3 * 40 * 2);
-          EXPECT_EQ(values[50], 3 * 40 * 3);
-          EXPECT_EQ(values[99], 3 * 40 * 4);
-          EXPECT_EQ(values[0], 3 * 40 + 40 * 1000);
-          EXPECT_EQ(values[1], 40 * 1000);
-          EXPECT_EQ(client().fetch_add(counter.first, counter.second, 5), 120U);
-          EXPECT_EQ(client().fetch_add(counter.first, counter.second, 0), 125U);
-        }
-
-    INSTANTIATE_TEST_SUITE_P(Paths, ClientTest,
-                             testing::Values(PathParam{Network::loop, "auto"},
-                                             PathParam{Network::loop, "rma"}, PathParam{Network::loop, "am"}),
-                             path_name);
-    /// Clients and ps connected by UCX.
-    /// The same against ps that UCX reaches.
-    class UcxClientTest : public ClientFixture {};
-
-    TEST_P(UcxClientTest, ReadsAndPushesOfEveryKindAddUp) {
-      start(two_ps());
-      const auto v = create("w", DType::float32, {1001, 7}, optimizers::SGD{.learning_rate = -1},
-                            initializers::constant(1));
-      const auto counter = strategy_->create_counter("steps");
-      std::vector<float> plain(1001 * 7, 1);
-      std::mt19937 random(2);
-      for (int round = 0; round < 20; ++round) {
-        Ids ids(random() % 900);
-        for (auto& id : ids) id = static_cast<std::int64_t>(random() % 1001);
-        std::vector<float> gradient(ids.size() * 7);
-        for (std::size_t i = 0; i < gradient.size(); ++i) {
-          gradient[i] = static_cast<float>(random() % 9);
-          plain[static_cast<std::size_t>(ids[i / 7]) * 7 + i % 7] += gradient[i];
-        }
-        push(v, ids, gradient);
-        if (round % 5 == 0) {
-          client().push_dense(v, plain.data());
-          for (float& p : plain) p += p;
-        }
-        client().flush();
-        ASSERT_EQ(pull<float>(v), plain) << "round " << round;
-        EXPECT_EQ(client().fetch_add(counter.first, counter.second, 2),
-                  static_cast<std::uint64_t>(2 * round));
-      }
-      const std::vector<float> values(7, 77);
-      client().update(v, protocol::RowOp::set, 500, 1, values.data());
-      EXPECT_EQ(lookup<float>(v, {500}), values);
+  protocol::VariableDescriptor v;
+  std::pair<std::int32_t, std::uint32_t> counter;
+  std::atomic<bool> ready{false};
+  std::atomic<int> finished{0};
+  RankThreadsOptions options{.ranks = 6, .flags = {{"ps", "2"}, {"push-ring-bytes", "64KiB"}}};
+  options.worker = [&](const std::shared_ptr<cluster::Runtime>& runtime) {
+    while (!ready) std::this_thread::yield();
+    Client mine(runtime);
+    std::vector<std::int64_t> seen;
+    for (int round = 0; round < 40; ++round) {
+      const Ids ids{0, 3, 50, 99, runtime->self().index};
+      const std::vector<std::int64_t> gradient{1, 2, 3, 4, 1000};
+      mine.push(v, ids, gradient.data());
+      mine.fetch_add(counter.first, counter.second, 1);
+      std::vector<std::int64_t> out(1);
+      mine.flush();
+      mine.lookup(v, Ids{50}, out.data());
+      seen.push_back(out[0]);
     }
+    // Each client saw its own pushes, and the values never decreased.
+    EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+    EXPECT_GE(seen.front(), 3);
+    ++finished;
+    return 0;
+  };
+  start(options);
+  v = create("shared", DType::int64, {100});
+  counter = strategy_->create_counter("steps");
+  ready = true;
+  ASSERT_TRUE(poll_until([&] { return finished == 3; }));
+  const auto values = pull<std::int64_t>(v);
+  EXPECT_EQ(values[3], 3 * 40 * 2);
+  EXPECT_EQ(values[50], 3 * 40 * 3);
+  EXPECT_EQ(values[99], 3 * 40 * 4);
+  EXPECT_EQ(values[0], 3 * 40 + 40 * 1000);
+  EXPECT_EQ(values[1], 40 * 1000);
+  EXPECT_EQ(client().fetch_add(counter.first, counter.second, 5), 120U);
+  EXPECT_EQ(client().fetch_add(counter.first, counter.second, 0), 125U);
+}
 
-    INSTANTIATE_TEST_SUITE_P(Paths, UcxClientTest,
-                             testing::Values(PathParam{Network::ucx, "auto"}, PathParam{Network::ucx, "rma"},
-                                             PathParam{Network::ucx, "am"}),
-                             path_name);
+INSTANTIATE_TEST_SUITE_P(Paths, ClientTest,
+                         testing::Values(PathParam{Network::loop, "auto"}, PathParam{Network::loop, "rma"},
+                                         PathParam{Network::loop, "am"}),
+                         path_name);
 
-  }  // namespace
+/// Clients and ps connected by UCX.
+class UcxClientTest : public ClientFixture {};
+
+TEST_P(UcxClientTest, ReadsAndPushesOfEveryKindAddUp) {
+  start(two_ps());
+  const auto v =
+      create("w", DType::float32, {1001, 7}, optimizers::SGD{.learning_rate = -1}, initializers::constant(1));
+  const auto counter = strategy_->create_counter("steps");
+  std::vector<float> plain(1001 * 7, 1);
+  std::mt19937 random(2);
+  for (int round = 0; round < 20; ++round) {
+    Ids ids(random() % 900);
+    for (auto& id : ids) id = static_cast<std::int64_t>(random() % 1001);
+    std::vector<float> gradient(ids.size() * 7);
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      gradient[i] = static_cast<float>(random() % 9);
+      plain[static_cast<std::size_t>(ids[i / 7]) * 7 + i % 7] += gradient[i];
+    }
+    push(v, ids, gradient);
+    if (round % 5 == 0) {
+      client().push_dense(v, plain.data());
+      for (float& p : plain) p += p;
+    }
+    client().flush();
+    ASSERT_EQ(pull<float>(v), plain) << "round " << round;
+    EXPECT_EQ(client().fetch_add(counter.first, counter.second, 2), static_cast<std::uint64_t>(2 * round));
+  }
+  const std::vector<float> values(7, 77);
+  client().update(v, protocol::RowOp::set, 500, 1, values.data());
+  EXPECT_EQ(lookup<float>(v, {500}), values);
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, UcxClientTest,
+                         testing::Values(PathParam{Network::ucx, "auto"}, PathParam{Network::ucx, "rma"},
+                                         PathParam{Network::ucx, "am"}),
+                         path_name);
+
+}  // namespace
 }  // namespace capstan::client
