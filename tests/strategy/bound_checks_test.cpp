@@ -1,4 +1,4 @@
-// bound_checks_test.cpp -- how many elements a call on a variable may be given.
+// bound_checks_test.cpp -- checks of the number of elements passed to calls on a variable.
 #include "strategy/bound_checks.hpp"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ TEST(BoundChecks, RejectsElementsThatDoNotMakeUpTheRows) {
   (void)error_of(Code::invalid_argument, [] { check_elements(bound_variable({9, 0}), 1, 1, "push"); });
 }
 
-TEST(BoundChecks, RejectsPushesToBoolsAlone) {
+TEST(BoundChecks, RejectsPushesOnlyForBools) {
   for (const DType dtype :
        {DType::float16, DType::bfloat16, DType::float32, DType::float64, DType::int32, DType::int64}) {
     EXPECT_NO_THROW(check_push(bound_variable({3}, dtype))) << to_string(dtype);

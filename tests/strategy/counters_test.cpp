@@ -1,4 +1,4 @@
-// counters_test.cpp -- where a strategy puts its counters, and their values by name.
+// counters_test.cpp -- the ps that hold counters, and reading and setting counters by name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ class CountersTest : public testing::Test {
   Strategy strategy_{ranks_.cluster().runtime(), {}};
 };
 
-TEST_F(CountersTest, GoToEachPsInTurn) {
+TEST_F(CountersTest, AreDistributedRoundRobin) {
   EXPECT_EQ(strategy_.create_counter("a"), CounterPlace(0, 0));
   EXPECT_EQ(strategy_.create_counter("b"), CounterPlace(1, 0));
   EXPECT_EQ(strategy_.create_counter("c"), CounterPlace(0, 1));
@@ -40,7 +40,7 @@ TEST_F(CountersTest, GoToEachPsInTurn) {
   EXPECT_EQ(strategy_.created_counters(), (std::set<std::string>{"a", "b", "c", "d"}));
 }
 
-TEST_F(CountersTest, HaveTheirValuesByName) {
+TEST_F(CountersTest, AreReadByName) {
   EXPECT_TRUE(values().empty());
   add(strategy_.create_counter("z"), 5);
   add(strategy_.create_counter("a"), 0);
@@ -48,7 +48,7 @@ TEST_F(CountersTest, HaveTheirValuesByName) {
   EXPECT_EQ(values(), (CounterValues{{"a", 0}, {"m", -3}, {"z", 5}}));
 }
 
-TEST_F(CountersTest, AreSetWhateverTheyWere) {
+TEST_F(CountersTest, AreSetRegardlessOfTheirValue) {
   const auto first = strategy_.create_counter("first");
   add(strategy_.create_counter("second"), 8);
   add(first, 100);
@@ -58,25 +58,25 @@ TEST_F(CountersTest, AreSetWhateverTheyWere) {
   EXPECT_EQ(values(), (CounterValues{{"first", -1}, {"second", 8}}));
 }
 
-TEST_F(CountersTest, AreNotSetUnlessTheyWereCreated) {
+TEST_F(CountersTest, RejectSettingUnknownNames) {
   strategy_.create_counter("first");
   EXPECT_FALSE(strategy_.set_counter("second", 7));
   EXPECT_EQ(values(), (CounterValues{{"first", 0}}));
 }
 
-TEST_F(CountersTest, RejectASecondOneOfAName) {
+TEST_F(CountersTest, RejectDuplicateNames) {
   strategy_.create_counter("steps");
   EXPECT_THAT(error_of(Code::already_exists, [&] { strategy_.create_counter("steps"); }),
               testing::HasSubstr("steps"));
-  EXPECT_EQ(strategy_.create_counter("next"), CounterPlace(1, 0)) << "the rejected one takes no place";
+  EXPECT_EQ(strategy_.create_counter("next"), CounterPlace(1, 0)) << "the rejected counter takes no slot";
 }
 
-TEST_F(CountersTest, RejectANameThatNoCheckpointCanHold) {
+TEST_F(CountersTest, RejectNamesThatHdf5CannotStore) {
   (void)error_of(Code::invalid_argument, [&] { strategy_.create_counter("a//b"); });
   EXPECT_TRUE(strategy_.created_counters().empty());
 }
 
-TEST_F(CountersTest, RejectOneMoreThanThePsHaveRoomFor) {
+TEST_F(CountersTest, RejectMoreThanThePsCanHold) {
   const std::uint64_t most = 2 * protocol::BoardLayout::kCounters;
   std::set<CounterPlace> places;
   for (std::uint64_t i = 0; i < most; ++i) {

@@ -1,4 +1,5 @@
-// device_memory_test.cpp -- variables in the memory of the ps' GPUs: made, read, changed, saved, restored.
+// device_memory_test.cpp -- variables in GPU memory of the ps: creating, reading, changing, saving,
+// restoring.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ RankThreadsOptions with_gpus(int ps, RankThreadsOptions::Flags more = {}) {
   return options;
 }
 
-/// Variables of many kinds, all of them where the strategy says.
+/// Variables of many dtypes, optimizers and shapes, in the memory that the scope selects.
 struct DeviceProgram {
   DeviceProgram(int ps, ShardMemory memory)
       : ranks(with_gpus(ps)),
@@ -64,7 +65,7 @@ struct DeviceProgram {
 
   RankThreads ranks;
   ParameterServerStrategy strategy;
-  std::optional<ParameterServerStrategy::Scope> scope;  // while the variables are made
+  std::optional<ParameterServerStrategy::Scope> scope;  // open while variables are created
   Variable<float> table;
   Variable<std::int64_t> counts;
   Variable<bfloat16> half;
@@ -100,7 +101,7 @@ void reads_and_changes(const Cluster& cluster) {
   EXPECT_EQ(strategy.loads()[0].pushes + strategy.loads()[1].pushes, 6U);
 }
 
-TEST_F(DeviceMemory, IsReadAndChangedByEveryPathFromRanks) {
+TEST_F(DeviceMemory, RanksReadAndWriteByEveryPath) {
   for (const char* window : {"auto", "rma", "am"}) {
     SCOPED_TRACE(window);
     const RankThreads ranks(with_gpus(2, {{"window", window}}));
@@ -108,19 +109,19 @@ TEST_F(DeviceMemory, IsReadAndChangedByEveryPathFromRanks) {
   }
 }
 
-TEST_F(DeviceMemory, IsReadAndChangedInOneProcess) {
+TEST_F(DeviceMemory, EmbeddedClusterReadsAndWrites) {
   Settings settings;
   for (const auto& [name, value] : gpu_flags()) settings.set_from_flag(name, value);
   settings.set_from_flag("ps", "2");
   reads_and_changes(Cluster(cluster::Runtime::embedded_cluster(settings)));
 }
 
-TEST_F(DeviceMemory, ConsistentReadsSeeWholePushesWhilePushesGoOn) {
+TEST_F(DeviceMemory, ConsistentReadsSeeCompletePushes) {
   const RankThreads ranks(with_gpus(1));
   ParameterServerStrategy strategy(ranks.cluster(), {.memory = ShardMemory::device});
   const auto scope = strategy.scope();
   ClusterCoordinator coordinator(strategy);
-  // A push of all rows is some entries; each adds 1 everywhere.
+  // A push of all rows takes several entries; it adds 1 to every element.
   const Variable<double> v("v", Shape{64, 1024}, {}, {optimizers::SGD{.learning_rate = -1}});
   constexpr int kClosures = 60;
   for (int i = 0; i < kClosures; ++i) {
@@ -137,7 +138,8 @@ TEST_F(DeviceMemory, ConsistentReadsSeeWholePushesWhilePushesGoOn) {
   EXPECT_EQ(v.pull(), std::vector<double>(64 * 1024, kClosures));
 }
 
-/// A whole save and an increment, made in one memory and restored in the other, with other counts of ps.
+/// Saves a base and an increment from one kind of memory, and restores them into the other with another
+/// number of ps.
 void expect_restored(ShardMemory from, int ps_from, ShardMemory to, int ps_to) {
   SCOPED_TRACE(std::string(to_string(from)) + " " + std::to_string(ps_from) + " to " +
                std::string(to_string(to)) + " " + std::to_string(ps_to));
@@ -156,20 +158,20 @@ void expect_restored(ShardMemory from, int ps_from, ShardMemory to, int ps_to) {
   CheckpointManager reader(other.strategy, {.directory = folder.path()});
   EXPECT_EQ(reader.restore_latest(), 2);
   EXPECT_EQ(other.state(), saved);
-  other.push({8});  // slots and steps
+  other.push({8});  // changes slots and step counts
   EXPECT_THAT(std::get<0>(other.state()),
               testing::Pointwise(testing::FloatNear(1e-6F), std::get<0>(program.state())));
 }
 
-TEST_F(DeviceMemory, CheckpointsGoBetweenHostsAndGpus) {
+TEST_F(DeviceMemory, CheckpointsMoveBetweenHostAndGpu) {
   expect_restored(ShardMemory::device, 2, ShardMemory::host, 1);
   expect_restored(ShardMemory::host, 1, ShardMemory::device, 3);
   expect_restored(ShardMemory::device, 1, ShardMemory::device, 2);
 }
 
-TEST_F(DeviceMemory, ARefusalNamesTheVariableAndThePsGoesOn) {
+TEST_F(DeviceMemory, RejectionNamesTheVariableAndLeavesThePsRunning) {
   const RankThreads ranks(with_gpus(2));
-  if (!gpu::are_stand_ins()) GTEST_SKIP() << "it would take all memory of a GPU";
+  if (!gpu::are_stand_ins()) GTEST_SKIP() << "the test would use all memory of a GPU";
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy.scope();
   const VariableOptions on_gpu{.optimizer = optimizers::Adam{}, .memory = ShardMemory::device};
@@ -189,7 +191,7 @@ TEST_F(DeviceMemory, ARefusalNamesTheVariableAndThePsGoesOn) {
   EXPECT_LT(pushes(before), 0);
 }
 
-TEST_F(DeviceMemory, WithoutAGpuTheVariableIsRefused) {
+TEST_F(DeviceMemory, RejectsVariableIfThePsHasNoGpu) {
   if (gpu::count() != 0) GTEST_SKIP() << "there is a GPU";
   const RankThreads ranks({.ranks = 3, .flags = {{"ps", "1"}}});
   ParameterServerStrategy strategy(ranks.cluster());
@@ -202,7 +204,7 @@ TEST_F(DeviceMemory, WithoutAGpuTheVariableIsRefused) {
   EXPECT_EQ(host.pull(), std::vector<float>(4, 0));
 }
 
-TEST_F(DeviceMemory, StochasticRoundingIsFor16BitNumbersOnGpus) {
+TEST_F(DeviceMemory, StochasticRoundingRequires16BitTypeAndGpu) {
   const RankThreads ranks(with_gpus(1));
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();

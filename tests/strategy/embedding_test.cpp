@@ -1,5 +1,5 @@
-// embedding_test.cpp -- lookups, combiners and their gradients on tables in this process; ragged batches;
-// lists of tables.
+// embedding_test.cpp -- lookups, combiners and gradients on tables in this process, ragged
+// batches, and lists of tables.
 // Tests: src/strategy/ragged_ids.cpp
 // Tests: src/strategy/table_list.cpp
 #include "capstan/embedding.hpp"
@@ -25,7 +25,7 @@ RaggedIds batch_of(const std::vector<Ids>& ids, const std::vector<std::vector<do
   return RaggedIds::from_rows(ids, weights);
 }
 
-TEST(RaggedIds, RowsPairsAndSparseTensorsAreTheSame) {
+TEST(RaggedIds, RowsPairsAndSparseTensorsAreEquivalent) {
   const RaggedIds rows = batch_of({{}, {5, 1}, {}, {2}, {}}, {{}, {0.5, 2}, {}, {3}, {}});
   EXPECT_EQ(rows, (RaggedIds{{0, 0, 2, 2, 3, 3}, {5, 1, 2}, {0.5, 2, 3}}));
   EXPECT_EQ(rows.rows(), 5);
@@ -40,7 +40,7 @@ TEST(RaggedIds, RowsPairsAndSparseTensorsAreTheSame) {
   EXPECT_EQ(cube, (RaggedIds{.row_splits = {0, 0, 1, 1, 1, 1, 3}, .ids = {7, 8, 9}, .batch = {2, 3}}));
 }
 
-TEST(RaggedIds, WhatDoesNotFitIsRefused) {
+TEST(RaggedIds, RejectsInconsistentInput) {
   const auto expect = [](Code code, const std::string& text, const auto& call) {
     expect_error(code, "ragged ids: " + text, call);
   };
@@ -71,7 +71,7 @@ TEST(RaggedIds, WhatDoesNotFitIsRefused) {
          [] { (void)batch_of({{1}}).divisors(static_cast<Combiner>(9)); });
 }
 
-TEST(RaggedIds, PruningDropsIdsAndFillsRows) {
+TEST(RaggedIds, PruningDropsIdsAndFillsEmptyRows) {
   const RaggedIds batch = batch_of({{0, -1}, {-3}, {4, 5, 6}, {}}, {{1, 1}, {1}, {0, -1, 2}, {}});
   EXPECT_EQ(batch.pruned(), batch_of({{0}, {}, {6}, {}}, {{1}, {}, {2}, {}}));
   EXPECT_EQ(batch.pruned(7), batch_of({{0}, {7}, {6}, {7}}, {{1}, {1}, {2}, {1}}));
@@ -80,7 +80,7 @@ TEST(RaggedIds, PruningDropsIdsAndFillsRows) {
   EXPECT_EQ(batch_of({{1, 2}}, {{nan, 1}}).pruned(), batch_of({{2}}, {{1}}));
 }
 
-TEST(EmbeddingLookup, AnIdThatIsNamedTwiceIsFetchedOnce) {
+TEST(EmbeddingLookup, FetchesRepeatedIdsOnce) {
   Counted<Table> table{Table(Shape{6, 2})};
   EXPECT_EQ(embedding_lookup(table, Ids{4, 1, 4, 4}), Array<double>({4, 2}, {9, 10, 3, 4, 9, 10, 9, 10}));
   EXPECT_EQ(table.rows_read(), (Ids{4, 1}));
@@ -92,7 +92,7 @@ TEST(EmbeddingLookup, AnIdThatIsNamedTwiceIsFetchedOnce) {
             Array<std::int64_t>::vector({3, 3}));
 }
 
-TEST(EmbeddingLookup, ManyIdsOfAllSizesAreToldApart) {
+TEST(EmbeddingLookup, DistinguishesManyIdsOfAllMagnitudes) {
   std::mt19937_64 random(5);
   for (const int shift : {0, 20, 32, 45}) {
     Ids ids(5000);
@@ -104,7 +104,7 @@ TEST(EmbeddingLookup, ManyIdsOfAllSizesAreToldApart) {
   }
 }
 
-TEST(EmbeddingLookup, RowsGoWhereTheirIdsStandHoweverOftenTheyAreNamed) {
+TEST(EmbeddingLookup, ReturnsRowsInTheOrderOfIds) {
   const Counted<Table> table{Table(Shape{300, 3})};
   std::mt19937_64 random(6);
   for (const std::size_t count : {1U, 2U, 10U, 299U, 2000U}) {
@@ -118,19 +118,19 @@ TEST(EmbeddingLookup, RowsGoWhereTheirIdsStandHoweverOftenTheyAreNamed) {
   }
 }
 
-TEST(EmbeddingLookup, RowsAreClippedToANorm) {
+TEST(EmbeddingLookup, ClipsRowsToANorm) {
   const Table table(Array<double>({3, 2}, {3, 4, 0.6, 0.8, 0, 0}));
   EXPECT_EQ(embedding_lookup(table, Ids{0, 1, 2}, 10), table.all());
   EXPECT_EQ(embedding_lookup(table, Ids{0, 2, 0}, 2.5), Array<double>({3, 2}, {1.5, 2, 0, 0, 1.5, 2}));
   EXPECT_EQ(embedding_lookup(table, Ids{0}, 0), Array<double>({1, 2}, {0, 0}));
-  // The norm of a row is that of all its axes.
+  // The norm of a row covers all its axes.
   const LocalTable<float> cube(Array<float>({1, 2, 2}, {1, 1, 1, 1}));
   EXPECT_EQ(embedding_lookup(cube, Ids{0}, 1).values, std::vector<float>(4, 0.5F));
   const LocalTable<bfloat16> half(Array<bfloat16>({1, 2}, {bfloat16(30.F), bfloat16(40.F)}));
   EXPECT_EQ(embedding_lookup(half, Ids{0}, 5).values, (std::vector<bfloat16>{bfloat16(3.F), bfloat16(4.F)}));
 }
 
-TEST(EmbeddingLookup, BadIdsAndNormsAreRefusedBeforeAnythingIsRead) {
+TEST(EmbeddingLookup, RejectsInvalidIdsAndNormsBeforeReading) {
   const Counted<Table> table{Table(Shape{5, 2})};
   const auto expect = [&](Code code, const std::string& text, const auto& call) {
     expect_error(code, text, call);
@@ -165,7 +165,7 @@ TEST(EmbeddingLookup, BadIdsAndNormsAreRefusedBeforeAnythingIsRead) {
          [&] { (void)embedding_lookup(Table(Shape{}), Ids{0}); });
 }
 
-TEST(EmbeddingLookupSparse, EachCombinerByHand) {
+TEST(EmbeddingLookupSparse, MatchesValuesComputedByHand) {
   const Counted<Table> table{Table(Shape{6, 2})};  // row i is (2 i + 1, 2 i + 2)
   const RaggedIds plain = batch_of({{0, 3, 0}, {}, {4}, {}});
   EXPECT_EQ(embedding_lookup_sparse(table, plain), Array<double>({4, 2}, {3, 4, 0, 0, 9, 10, 0, 0}));
@@ -177,7 +177,7 @@ TEST(EmbeddingLookupSparse, EachCombinerByHand) {
   const RaggedIds weighted = batch_of({{0, 3}, {5, 5}, {}}, {{3, 4}, {1, -1}, {}});
   EXPECT_EQ(embedding_lookup_sparse(table, weighted, Combiner::sum),
             Array<double>({3, 2}, {31, 38, 0, 0, 0, 0}));
-  EXPECT_EQ(embedding_lookup_sparse(table, weighted),  // weights that add up to 0 divide nothing
+  EXPECT_EQ(embedding_lookup_sparse(table, weighted),  // a sum of weights of 0 gives 0, not NaN
             Array<double>({3, 2}, {31.0 / 7, 38.0 / 7, 0, 0, 0, 0}));
   EXPECT_EQ(embedding_lookup_sparse(table, weighted, Combiner::sqrtn),
             Array<double>({3, 2}, {6.2, 7.6, 0, 0, 0, 0}));
@@ -186,20 +186,20 @@ TEST(EmbeddingLookupSparse, EachCombinerByHand) {
   EXPECT_EQ(embedding_lookup_sparse(table, batch), Array<double>({2, 2, 2}, {1, 2, 0, 0, 3, 4, 5, 6}));
 }
 
-TEST(EmbeddingLookupSparse, EmbeddingsAreClippedBeforeTheyAreCombined) {
+TEST(EmbeddingLookupSparse, ClipsEmbeddingsBeforeCombining) {
   const Table table(Array<double>({2, 2}, {3, 4, 0.6, 0.8}));
   EXPECT_EQ(embedding_lookup_sparse(table, batch_of({{0, 1}}, {{2, 1}}), Combiner::sum, 2.5),
             Array<double>({1, 2}, {3.6, 4.8}));
 }
 
-TEST(EmbeddingLookupSparse, SixteenBitTablesAreAddedUpInFloat) {
-  // In float16 itself 2048 + 1 is 2048.
+TEST(EmbeddingLookupSparse, SumsSixteenBitTablesInFloat) {
+  // In float16, 2048 + 1 is 2048.
   const LocalTable<float16> table(Array<float16>({2, 1}, {float16(2048.F), float16(1.F)}));
   const auto sum = embedding_lookup_sparse(table, batch_of({{0, 1, 1}}), Combiner::sum);
   EXPECT_EQ(static_cast<float>(sum.values[0]), 2050.F);
 }
 
-TEST(SafeEmbeddingLookupSparse, WhatIsLeftIsCombined) {
+TEST(SafeEmbeddingLookupSparse, CombinesTheIdsLeftAfterPruning) {
   const Table table(Shape{6, 2});
   const RaggedIds batch = batch_of({{0, -1}, {-1}, {1, 2}}, {{1, 1}, {1}, {1, -1}});
   EXPECT_EQ(safe_embedding_lookup_sparse(table, batch), Array<double>({3, 2}, {1, 2, 0, 0, 3, 4}));
@@ -222,12 +222,12 @@ std::vector<double> differences(Table table, const Array<double>& gradient, cons
   constexpr double kStep = 1e-6;
   std::vector<double> out;
   for (double& element : table.all().values) {
-    const double kept = element;
-    element = kept + kStep;
+    const double original = element;
+    element = original + kStep;
     const double above = loss();
-    element = kept - kStep;
+    element = original - kStep;
     out.push_back((above - loss()) / (2 * kStep));
-    element = kept;
+    element = original;
   }
   return out;
 }
@@ -252,7 +252,7 @@ Array<double> random_array(const Shape& shape, unsigned seed) {
   return out;
 }
 
-TEST(EmbeddingGradient, IsWhatFiniteDifferencesSay) {
+TEST(EmbeddingGradient, MatchesFiniteDifferences) {
   const Table table(random_array({6, 3}, 1));
   const Array<std::int64_t> ids({2, 2}, {4, 1, 4, 0});
   const RaggedIds plain = batch_of({{0, 3, 0}, {}, {4, 5}, {3}});
@@ -291,7 +291,7 @@ TEST(EmbeddingGradient, IsWhatFiniteDifferencesSay) {
   EXPECT_GT(largest, 1.0);
 }
 
-TEST(TableMap, ModIsTensorFlows) {
+TEST(TableMap, ModMatchesTensorFlow) {
   const std::vector<std::string> names{"a", "b", "c", "d", "e"};
   const TableMap mod(names, {{3, 2}, {3, 2}, {3, 2}, {2, 2}, {2, 2}}, PartitionStrategy::mod);
   EXPECT_EQ(mod.rows(), 13);
@@ -309,10 +309,10 @@ TEST(TableMap, ModIsTensorFlows) {
   expect_error(Code::out_of_range, "id -1" + tail + "ids are 0 or more", [&] { (void)mod.location(-1); });
 }
 
-TEST(TableMap, DivIsTheTablesOneAfterTheOther) {
+TEST(TableMap, DivConcatenatesTables) {
   const std::vector<std::string> names{"a", "b", "c", "d", "e"};
   const TableMap div(names, {{3}, {3}, {3}, {2}, {2}}, PartitionStrategy::div);
-  // TensorFlow's formula for tables that are "div"-shaped.
+  // TensorFlow's formula for tables that are sized as "div" requires.
   for (std::int64_t id = 0; id < 13; ++id) {
     const std::int64_t base = 13 / 5;
     const std::int64_t extra = 13 % 5;
@@ -332,7 +332,7 @@ TEST(TableMap, DivIsTheTablesOneAfterTheOther) {
   EXPECT_EQ(parts[2].positions, (std::vector<std::size_t>{0, 2}));
 }
 
-TEST(TableMap, TablesThatAreNoListAreRefused) {
+TEST(TableMap, RejectsIncompatibleTables) {
   expect_error(Code::invalid_argument, "a list of tables has one table or more",
                [] { TableMap({}, {}, PartitionStrategy::mod); });
   expect_error(

@@ -1,5 +1,4 @@
-// hot_rows_test.cpp -- rows that are kept on a GPU: right, never older than promised, and those that are
-// used.
+// hot_rows_test.cpp -- rows cached on a GPU: their values, their age limit, and the choice of rows.
 #include "capstan/hot_rows.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +17,7 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-TEST(HotRowIndex, ReadsWhatIsNotThereAndWhatIsTooOld) {
+TEST(HotRowIndex, ReadsMissingAndExpiredRows) {
   strategy::HotRowIndex index({.rows = 4, .staleness = 2});
   EXPECT_EQ(index.plan(Ids{5, 6, 5}).to_read, (Ids{5, 6}));
   EXPECT_EQ(index.plan(Ids{5}).to_read, Ids{});
@@ -31,7 +30,7 @@ TEST(HotRowIndex, ReadsWhatIsNotThereAndWhatIsTooOld) {
   EXPECT_EQ(index.statistics().stale, 1U);
 }
 
-TEST(HotRowIndex, KeepsWhatIsNamedAgain) {
+TEST(HotRowIndex, KeepsRepeatedRows) {
   strategy::HotRowIndex index({.rows = 4, .staleness = 1000});
   std::int64_t cold = 100;
   (void)index.plan(Ids{1, 2});
@@ -42,7 +41,7 @@ TEST(HotRowIndex, KeepsWhatIsNamedAgain) {
   }
 }
 
-TEST(HotRowIndex, PutsWhatHasNoRoomBehindTheRest) {
+TEST(HotRowIndex, PlacesRowsWithoutASlotBehindTheCache) {
   strategy::HotRowIndex index({.rows = 2, .staleness = 10});
   for (int i = 0; i < 3; ++i) {
     const auto& plan = index.plan(Ids{1, 2, 3, 4, 3});
@@ -50,18 +49,19 @@ TEST(HotRowIndex, PutsWhatHasNoRoomBehindTheRest) {
     std::map<std::uint32_t, std::int64_t> id_at;
     for (std::size_t j = 0; j < 5; ++j) {
       const std::int64_t id = Ids{1, 2, 3, 4, 3}[j];
-      EXPECT_EQ(id_at.emplace(plan.locations[j], id).first->second, id) << "two rows at one place";
+      EXPECT_EQ(id_at.emplace(plan.locations[j], id).first->second, id) << "two rows at one location";
     }
   }
   EXPECT_EQ(index.plan(Ids{1}).rows, 2U);
   EXPECT_THROW(strategy::HotRowIndex({.rows = 0}), Error);
 }
 
-/// Against a plain table whose rows change: what is given for a row was there at most so many lookups ago.
-TEST(HotRowIndex, IsNeverOlderThanPromised) {
+/// Compares with a plain table whose rows change: a returned row is at most max_age lookups old.
+TEST(HotRowIndex, RespectsTheMaximumAge) {
   for (const std::uint64_t staleness : {0, 1, 7}) {
     strategy::HotRowIndex index({.rows = 16, .staleness = staleness});
-    std::map<std::uint32_t, std::pair<std::int64_t, std::uint64_t>> cache;  // by place: id, when it was read
+    std::map<std::uint32_t, std::pair<std::int64_t, std::uint64_t>>
+        cache;  // by location: id, time of the read
     std::mt19937 random(1);
     for (std::uint64_t now = 1; now < 3000; ++now) {
       Ids ids(1 + random() % 24);
@@ -79,7 +79,7 @@ TEST(HotRowIndex, IsNeverOlderThanPromised) {
   }
 }
 
-TEST(HotRows, AreTheVariablesRows) {
+TEST(HotRows, ReturnTheRowsOfTheVariable) {
   {
     auto flags = gpu_flags();
     flags.emplace_back("ps", "2");
@@ -119,7 +119,7 @@ TEST(HotRows, AreTheVariablesRows) {
     hot.lookup(stream, one, out.span());
     EXPECT_EQ(to_host(stream, out.span()), std::vector<float>(kWidth, -2));
 
-    // What could not be read is not kept.
+    // A failed read leaves no rows in the cache.
     const DeviceArray<float> two(0, 2 * kWidth);
     EXPECT_THROW(hot.lookup(stream, Ids{250, kRows}, two.span()), Error);
     hot.lookup(stream, Ids{250, 251}, two.span());

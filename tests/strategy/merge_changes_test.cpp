@@ -1,4 +1,4 @@
-// merge_changes_test.cpp -- changes of two or three replicas become one, by the variable's aggregation.
+// merge_changes_test.cpp -- merges the changes of two or three replicas by the variable's aggregation.
 #include "strategy/merge_changes.hpp"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ RowChange scatter_of(RowOp op, const std::vector<std::int64_t>& ids, const std::
   return {op, /*scatter=*/true, ids, 0, values.data(), values.size()};
 }
 
-/// What `apply` was called with.
+/// Arguments of a call of `apply`.
 template <class T>
 struct Applied {
   RowChange change;
@@ -69,7 +69,7 @@ class MergeChangesTest : public testing::TestWithParam<int> {
   void run(const std::function<void(int)>& body) {
     strategy_.run([&](ReplicaContext& replica) { body(replica.replica_id_in_sync_group()); });
   }
-  /// The error of a change that all replicas make; it must not be applied.
+  /// Returns the error of a change that all replicas make. REQUIRES: the change is not applied.
   std::string error_of_change(Code code, const protocol::VariableDescriptor& variable,
                               const RowChange& change) {
     std::atomic<int> applied = 0;
@@ -113,11 +113,11 @@ TEST_P(MergeChangesTest, DividesTheSumByTheReplicasForAMean) {
   EXPECT_EQ(applied.values, (std::vector<double>{(n_ - 1) / 2.0, 6}));
 }
 
-TEST_P(MergeChangesTest, AppliesTheChangeOfReplicaZeroAlone) {
+TEST_P(MergeChangesTest, AppliesOnlyTheChangeOfReplicaZero) {
   for (const DType dtype : {DType::float32, DType::int32, DType::boolean}) {
     Applied<std::uint8_t> applied;
     run([&](int id) {
-      // Rows, too, are those of replica 0.
+      // Scattered rows also come from replica 0.
       const std::vector<std::uint8_t> values(static_cast<std::size_t>(id) + 2,
                                              static_cast<std::uint8_t>(id + 1));
       merge_changes(variable_of(VariableAggregation::only_first_replica, dtype),
@@ -156,7 +156,7 @@ TEST_P(MergeChangesTest, JoinsScatteredRowsInTheOrderOfTheReplicas) {
 }
 
 TEST_P(MergeChangesTest, RoundsTheSumOfHalvesOnce) {
-  // 2048 + 1 is 2048 in float16, so that adding one after the other would stay there.
+  // 2048 + 1 is 2048 in float16, so a sum in float16 would stay at 2048.
   Applied<float16> applied;
   run([&](int id) {
     const std::vector<float16> values{static_cast<float16>(id == 0 ? 2048.F : n_ == 2 ? 2.F : 1.F)};
@@ -167,7 +167,7 @@ TEST_P(MergeChangesTest, RoundsTheSumOfHalvesOnce) {
   EXPECT_EQ(static_cast<float>(applied.values[0]), 2050.F);
 }
 
-TEST_P(MergeChangesTest, SumsOfIntegersWrapAround) {
+TEST_P(MergeChangesTest, WrapsAroundSumsOfIntegers) {
   Applied<std::int32_t> applied;
   run([&](int id) {
     const std::vector<std::int32_t> values{id == 0   ? std::numeric_limits<std::int32_t>::max()
@@ -196,7 +196,7 @@ TEST_P(MergeChangesTest, RejectsDenseChangesOfDifferentRows) {
   }
 }
 
-TEST_P(MergeChangesTest, RejectsWhatTheAggregationCannotMerge) {
+TEST_P(MergeChangesTest, RejectsOperationsThatTheAggregationCannotMerge) {
   const std::vector<float> values(2);
   const std::vector<std::int64_t> ids{1};
   const auto rejected = [&](Code code, VariableAggregation aggregation, DType dtype,
@@ -253,7 +253,7 @@ TEST_P(MergeChangesTest, ThrowsTheErrorOfApplyOnEveryReplica) {
   EXPECT_EQ(thrown, n_);
 }
 
-TEST_P(MergeChangesTest, MakesAnObjectOnceForAllReplicas) {
+TEST_P(MergeChangesTest, CreatesAnObjectOnceForAllReplicas) {
   std::atomic<int> calls = 0;
   std::vector<std::shared_ptr<const void>> made(static_cast<std::size_t>(n_));
   run([&](int id) {
@@ -268,7 +268,7 @@ TEST_P(MergeChangesTest, MakesAnObjectOnceForAllReplicas) {
   EXPECT_EQ(*static_cast<const int*>(made[0].get()), 0) << "replica 0's function makes it";
 }
 
-TEST_P(MergeChangesTest, KnowsReplicasFromOtherThreads) {
+TEST_P(MergeChangesTest, DistinguishesReplicasFromOtherThreads) {
   EXPECT_FALSE(among_replicas());
   require_one_thread("a counter");
   run([&](int) {
@@ -280,7 +280,7 @@ TEST_P(MergeChangesTest, KnowsReplicasFromOtherThreads) {
   EXPECT_FALSE(among_replicas());
 }
 
-TEST(MergeChanges, OneReplicaIsNotAmongReplicas) {
+TEST(MergeChanges, SingleReplicaNeedsNoMerge) {
   const RankThreads ranks{{.ranks = 3, .flags = {{"ps", "1"}}}};
   ParameterServerStrategy strategy{ranks.cluster()};
   strategy.allow_run_without_coordinator();
@@ -290,7 +290,7 @@ TEST(MergeChanges, OneReplicaIsNotAmongReplicas) {
   });
 }
 
-TEST(MergeChanges, NamesOperationsAsProgramsCallThem) {
+TEST(MergeChanges, NamesOperationsAsInTheApi) {
   EXPECT_EQ(name_of(RowOp::set, false), "assign");
   EXPECT_EQ(name_of(RowOp::add, false), "assign_add");
   EXPECT_EQ(name_of(RowOp::sub, false), "assign_sub");

@@ -1,4 +1,4 @@
-// names_test.cpp -- every named object rejects names that no checkpoint could hold, when it is created.
+// names_test.cpp -- named objects reject names that HDF5 cannot store, at creation.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class Names : public testing::Test {
   io::TemporaryFolder folder_;
 };
 
-TEST_F(Names, EveryNamedObjectRejectsNamesThatNoCheckpointCanHold) {
+TEST_F(Names, RejectNamesThatHdf5CannotStore) {
   ClusterCoordinator coordinator(strategy_);
   const auto scope = strategy_.scope();
   expect_bad_names_rejected("variable", [](const auto& name) { Variable<float> v(name, Shape{2}); });
@@ -63,7 +63,7 @@ TEST_F(Names, EveryNamedObjectRejectsNamesThatNoCheckpointCanHold) {
     StaticHashTable<std::string, std::int64_t> table(name, {"a"}, {1}, 0);
   });
   expect_bad_names_rejected("dataset of splits", [&](const std::string& name) {
-    // An empty name asks for one.
+    // An empty name requests a generated one.
     (void)coordinator.create_split_dataset(10, {.name = name.empty() ? "/" : name});
   });
 
@@ -73,7 +73,7 @@ TEST_F(Names, EveryNamedObjectRejectsNamesThatNoCheckpointCanHold) {
   EXPECT_NO_THROW(manager.save(1));
 }
 
-TEST_F(Names, AVariableInsideTheDataOfAnotherIsRejected) {
+TEST_F(Names, RejectVariablesInsideTheDataOfAnother) {
   {
     const auto scope = strategy_.scope();
     const auto create = [](const char* name) { return [name] { Variable<float> v(name, Shape{2}); }; };

@@ -1,4 +1,4 @@
-// partitioners_test.cpp -- TensorFlow's formulas on TensorFlow's cases.
+// partitioners_test.cpp -- the partitioners, on TensorFlow's test cases.
 #include "capstan/partitioners.hpp"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ TEST(Partitioners, MaxSize) {
   EXPECT_EQ(shards(MaxSizePartitioner{8}, {5, 100}), 5);  // not even one row fits
 }
 
-TEST(Partitioners, SizesThatAreNotPositiveAreRefusedByName) {
+TEST(Partitioners, RejectNonPositiveSizes) {
   const auto expect = [](const Partitioner& partitioner, const std::string& text) {
     try {
       (void)shards(partitioner, {4});

@@ -1,4 +1,4 @@
-// read_cache_test.cpp -- the reads of a thread that has a CachingScope.
+// read_cache_test.cpp -- reads of a thread with an open CachingScope.
 // Tests: src/strategy/caching_scope.cpp
 #include "strategy/read_cache.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 using SharedVariable = std::shared_ptr<const BoundVariable>;
 
-/// Reads three numbers by `cache`, from a ps where they are first, first + 1, first + 2.
+/// Reads three numbers through `cache`; the ps holds first, first + 1 and first + 2.
 class CachedReads {
  public:
   std::vector<int> read(ReadCache& cache, const SharedVariable& variable, int first) {
@@ -40,18 +40,18 @@ TEST(ReadCache, ReadsAVariableOnce) {
   EXPECT_EQ(ps.reads, 1);
 }
 
-TEST(ReadCache, KeepsVariablesApart) {
+TEST(ReadCache, DistinguishesVariables) {
   ReadCache cache;
   CachedReads ps;
   const auto first = std::make_shared<const BoundVariable>();
-  const auto second = std::make_shared<const BoundVariable>();  // equal, but another
+  const auto second = std::make_shared<const BoundVariable>();  // equal, but a different object
   EXPECT_EQ(ps.read(cache, first, 1), (std::vector{1, 2, 3}));
   EXPECT_EQ(ps.read(cache, second, 4), (std::vector{4, 5, 6}));
   EXPECT_EQ(ps.read(cache, first, 0), (std::vector{1, 2, 3}));
   EXPECT_EQ(ps.reads, 2);
 }
 
-TEST(ReadCache, KeepsACopyOfWhatTheCallerGot) {
+TEST(ReadCache, CopiesTheValuesOfTheCaller) {
   ReadCache cache;
   CachedReads ps;
   const auto variable = std::make_shared<const BoundVariable>();
@@ -60,7 +60,7 @@ TEST(ReadCache, KeepsACopyOfWhatTheCallerGot) {
   EXPECT_EQ(ps.read(cache, variable, 1), (std::vector{1, 2, 3}));
 }
 
-TEST(ReadCache, KeepsNothingOfAReadThatThrows) {
+TEST(ReadCache, CachesNothingIfTheReadThrows) {
   ReadCache cache;
   CachedReads ps;
   const auto variable = std::make_shared<const BoundVariable>();
@@ -72,7 +72,7 @@ TEST(ReadCache, KeepsNothingOfAReadThatThrows) {
 }
 
 TEST(ReadCache, KeepsItsVariablesAlive) {
-  // Otherwise a new variable at the same address would be taken for the old one.
+  // Otherwise a new variable at the same address would hit the old entry.
   CachedReads ps;
   std::weak_ptr<const BoundVariable> alive;
   {
@@ -86,7 +86,7 @@ TEST(ReadCache, KeepsItsVariablesAlive) {
   EXPECT_TRUE(alive.expired());
 }
 
-TEST(ReadCache, BelongsToTheThreadThatOpenedTheScope) {
+TEST(ReadCache, IsLocalToTheThreadOfTheScope) {
   EXPECT_EQ(ReadCache::current(), nullptr);
   {
     const CachingScope scope;
@@ -101,7 +101,7 @@ TEST(ReadCache, BelongsToTheThreadThatOpenedTheScope) {
   EXPECT_EQ(ReadCache::current(), nullptr);
 }
 
-TEST(ReadCache, RejectsAScopeInsideOfAnother) {
+TEST(ReadCache, RejectsNestedScopes) {
   {
     const CachingScope scope;
     ReadCache* const cache = ReadCache::current();

@@ -1,5 +1,5 @@
-// replica_gpus_test.cpp -- replicas that have a GPU each, or a stand-in: arrays that they combine and share
-// there, variables that are read and pushed once a worker, and what becomes of calls that fail.
+// replica_gpus_test.cpp -- replicas with one GPU or stand-in each: collectives on arrays, reads and pushes
+// once per worker, and failed calls.
 #include "strategy/replica_gpus.hpp"
 
 #include <gmock/gmock.h>
@@ -26,13 +26,13 @@ using testing::HasSubstr;
 using Doubles = std::vector<double>;
 using Flags = RankThreadsOptions::Flags;
 
-/// Stand-ins, unless there are so many GPUs and what they need.
+/// Returns the number of stand-ins to use: 0 if the machine has `gpus` GPUs, and NCCL for several of them.
 int stand_ins_for(int gpus) {
   gpu::use_stand_ins(0);
   return gpu::count() >= gpus && (gpus == 1 || gpu::why_no_group().empty()) ? 0 : gpus;
 }
 
-/// Two ps and a worker; the test's thread is the coordinator, which runs replicas as a worker does.
+/// Two ps and a worker. The test's thread is the coordinator and runs replicas as a worker does.
 class GpuJob {
  public:
   GpuJob(int replicas, const std::string& replica_device, const std::string& timeout = "20s")
@@ -64,7 +64,7 @@ class ReplicaGpusTest : public testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Replicas, ReplicaGpusTest, testing::Values(1, 2, 4));
 
-TEST_P(ReplicaGpusTest, EachHasAGpuAndAStreamWhichStay) {
+TEST_P(ReplicaGpusTest, EachKeepsItsGpuAndStream) {
   GpuJob job(n_, "gpu");
   std::vector<const void*> before;
   for (int run = 0; run < 3; ++run) {
@@ -78,22 +78,22 @@ TEST_P(ReplicaGpusTest, EachHasAGpuAndAStreamWhichStay) {
   }
 }
 
-TEST_P(ReplicaGpusTest, CombineAndShareArraysWithoutAWaitInBetween) {
+TEST_P(ReplicaGpusTest, RunConsecutiveCollectivesWithoutSynchronization) {
   GpuJob job(n_, "gpu");
   const double sum = n_ * (n_ + 1) / 2.0;
   job.strategy.run([&](ReplicaContext& replica) {
     const int id = replica.replica_id_in_sync_group();
-    const Doubles mine{id + 1.0, 10.0};
-    const DeviceArray<double> array = to_device(replica.stream(), mine);
-    const DeviceArray<double> whole(replica.device(), 2 * static_cast<std::size_t>(n_));
+    const Doubles own{id + 1.0, 10.0};
+    const DeviceArray<double> array = to_device(replica.stream(), own);
+    const DeviceArray<double> gathered_array(replica.device(), 2 * static_cast<std::size_t>(n_));
     replica.all_reduce(ReduceOp::SUM, array.span());
     replica.all_reduce(ReduceOp::MEAN, array.span());
-    replica.all_gather(array.span(), whole.span());
+    replica.all_gather(array.span(), gathered_array.span());
     Doubles gathered;
     for (int i = 0; i < n_; ++i) gathered.insert(gathered.end(), {sum, 10.0 * n_});
-    EXPECT_EQ(to_host(replica.stream(), whole.span()), gathered);
+    EXPECT_EQ(to_host(replica.stream(), gathered_array.span()), gathered);
 
-    copy(replica.stream(), array.span(), mine);
+    copy(replica.stream(), array.span(), own);
     replica.broadcast(array.span(), n_ - 1);
     EXPECT_EQ(to_host(replica.stream(), array.span()), (Doubles{static_cast<double>(n_), 10}));
     replica.all_reduce("sum", array.span().subspan(0, 0));
@@ -107,7 +107,7 @@ TEST_P(ReplicaGpusTest, CombineAndShareArraysWithoutAWaitInBetween) {
   });
 }
 
-TEST_P(ReplicaGpusTest, ReadAVariableOnceAndPushOnce) {
+TEST_P(ReplicaGpusTest, ReadAndPushOncePerWorker) {
   GpuJob job(n_, "gpu");
   const auto scope = job.strategy.scope();
   const Variable<float> w("w", Shape{5, 3}, initializers::constant(1), {optimizers::SGD{1}});
@@ -144,7 +144,7 @@ TEST_P(ReplicaGpusTest, ReadAVariableOnceAndPushOnce) {
               HasSubstr("replica 1 calls pull_once of variable \"other\" where replica 0 calls"));
 }
 
-TEST_P(ReplicaGpusTest, CallsThatDoNotMatchAreErrorsOfAllAndTheNextRunIsWell) {
+TEST_P(ReplicaGpusTest, MismatchedCallsFailOnAllReplicasAndTheNextRunWorks) {
   if (n_ == 1) return;
   GpuJob job(n_, "gpu", "300ms");
   const auto run = [&](Code code, auto odd) {
@@ -186,9 +186,9 @@ TEST_P(ReplicaGpusTest, CallsThatDoNotMatchAreErrorsOfAllAndTheNextRunIsWell) {
   });
 }
 
-TEST_P(ReplicaGpusTest, WhatFailsOnAGpuEndsTheRunAndTheNextBeginsAnew) {
+TEST_P(ReplicaGpusTest, GpuErrorEndsTheRunAndTheNextRunWorks) {
   if (n_ == 1 || stand_ins_for(n_) == 0) return;
-  GpuJob job(n_, "gpu", "2s");  // a healthy run may take a second on a busy machine
+  GpuJob job(n_, "gpu", "2s");  // a run without errors may take a second on a busy machine
   const auto run = [&](const std::function<void()>& work, bool waits) {
     return [&job, work, waits] {
       job.strategy.run([&](ReplicaContext& replica) {
@@ -211,7 +211,7 @@ TEST_P(ReplicaGpusTest, WhatFailsOnAGpuEndsTheRunAndTheNextBeginsAnew) {
   run([] {}, true)();
 }
 
-TEST(ReplicaGpus, AreRefusedWhereTheRankHasTooFew) {
+TEST(ReplicaGpus, RequireAGpuPerReplica) {
   Settings settings;
   settings.set_from_flag("ps", "1");
   settings.set_from_flag("gpu-stand-ins", "1");
@@ -225,7 +225,7 @@ TEST(ReplicaGpus, AreRefusedWhereTheRankHasTooFew) {
   gpu::use_stand_ins(0);
 }
 
-TEST(ReplicaGpus, HostReplicasHaveNone) {
+TEST(ReplicaGpus, HostReplicasHaveNoGpu) {
   GpuJob job(2, "host");
   job.strategy.run([](ReplicaContext& replica) {
     EXPECT_THAT(error_of(Code::failed_precondition, [&] { (void)replica.device(); }),
@@ -234,7 +234,7 @@ TEST(ReplicaGpus, HostReplicasHaveNone) {
   gpu::use_stand_ins(0);
 }
 
-// Logistic regression: 48 examples of 6 features, float64, each replica with its part of them.
+// Logistic regression: 48 examples of 6 features, float64, each replica has a part of the examples.
 
 constexpr std::size_t kFeatures = 6, kExamples = 48;
 
@@ -307,7 +307,7 @@ Doubles trained(int replicas, const std::string& replica_device) {
   return w.pull();
 }
 
-TEST(ReplicaGpus, TrainInClosuresWhatHostReplicasTrain) {
+TEST(ReplicaGpus, TrainTheSameModelAsHostReplicas) {
   const Doubles one = trained<&step_on_host>(1, "host");
   EXPECT_GT(one[0], 0.5);
   EXPECT_LT(one[1], -1);

@@ -1,5 +1,4 @@
-// replicas_test.cpp -- replica threads: kept between runs, in step in collectives, and gone with the first
-// error.
+// replicas_test.cpp -- replica threads: reuse between runs, collectives, and errors.
 // Tests: src/strategy/current_replica.hpp
 // Tests: src/strategy/replica_group.cpp
 #include "capstan/replica.hpp"
@@ -44,7 +43,7 @@ class ReplicasTest : public testing::TestWithParam<int> {
 
 INSTANTIATE_TEST_SUITE_P(Replicas, ReplicasTest, testing::Values(1, 2, 4));
 
-TEST_P(ReplicasTest, ThreadsAreKeptBetweenRuns) {
+TEST_P(ReplicasTest, ReuseThreadsBetweenRuns) {
   const auto ids = [&] {
     std::set<std::thread::id> all;
     for (const auto id : strategy_.run([] { return std::this_thread::get_id(); })) all.insert(id);
@@ -56,7 +55,7 @@ TEST_P(ReplicasTest, ThreadsAreKeptBetweenRuns) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(ids(), first);
 }
 
-TEST_P(ReplicasTest, ResultsStandByReplicaNumber) {
+TEST_P(ReplicasTest, OrderResultsByReplica) {
   const auto numbers =
       strategy_.run([](ReplicaContext& replica) { return replica.replica_id_in_sync_group(); });
   ASSERT_EQ(numbers.size(), static_cast<std::size_t>(n_));
@@ -67,11 +66,11 @@ TEST_P(ReplicasTest, ResultsStandByReplicaNumber) {
   strategy_.run(nothing, 1.0);
 }
 
-TEST_P(ReplicasTest, PerReplicaArgumentsAreUnpackedWhereverTheyStand) {
-  const auto mine = strategy_.distribute_values_from_function(
+TEST_P(ReplicasTest, UnpackPerReplicaArgumentsAtAnyDepth) {
+  const auto per_replica = strategy_.distribute_values_from_function(
       [](ValueContext context) { return 10 * context.replica_id_in_sync_group; });
-  const std::tuple<PerReplica<int>, std::string> pair{mine, "x"};
-  const std::map<std::string, PerReplica<int>> map{{"k", mine}};
+  const std::tuple<PerReplica<int>, std::string> pair{per_replica, "x"};
+  const std::map<std::string, PerReplica<int>> map{{"k", per_replica}};
   const auto sums = strategy_.run(
       [](ReplicaContext& replica, int a, const std::tuple<int, std::string>& b,
          const std::map<std::string, int>& c, int plain) {
@@ -79,7 +78,7 @@ TEST_P(ReplicasTest, PerReplicaArgumentsAreUnpackedWhereverTheyStand) {
         EXPECT_EQ(std::get<1>(b), "x");
         return a + std::get<0>(b) + c.at("k") + plain;
       },
-      mine, pair, map, 7);
+      per_replica, pair, map, 7);
   for (int replica = 0; replica < n_; ++replica) {
     EXPECT_EQ(sums[static_cast<std::size_t>(replica)], 30 * replica + 7);
   }
@@ -88,7 +87,7 @@ TEST_P(ReplicasTest, PerReplicaArgumentsAreUnpackedWhereverTheyStand) {
               HasSubstr(std::to_string(n_ + 1) + " replicas, expected " + std::to_string(n_)));
 }
 
-TEST_P(ReplicasTest, TheFirstErrorByReplicaNumberComesOut) {
+TEST_P(ReplicasTest, ThrowTheErrorOfTheLowestReplica) {
   const auto fail_from = [&](int first) {
     return error_of(Code::not_found, [&] {
       strategy_.run([first](ReplicaContext& replica) {
@@ -99,10 +98,10 @@ TEST_P(ReplicasTest, TheFirstErrorByReplicaNumberComesOut) {
   };
   for (int first = 0; first < n_; ++first) EXPECT_EQ(fail_from(first), "replica " + std::to_string(first));
   EXPECT_THROW(strategy_.run([] { throw 5; }), int);
-  EXPECT_EQ(strategy_.reduce(ReduceOp::SUM, strategy_.run([] { return 1; })), n_);  // all is well afterwards
+  EXPECT_EQ(strategy_.reduce(ReduceOp::SUM, strategy_.run([] { return 1; })), n_);  // the next run works
 }
 
-TEST_P(ReplicasTest, AFailedReplicaFreesThoseThatWaitForIt) {
+TEST_P(ReplicasTest, FailedReplicaReleasesWaitingReplicas) {
   for (int bad = 0; bad < n_; ++bad) {
     std::atomic<int> aborted{0};
     const std::string error = error_of(Code::data_loss, [&] {
@@ -121,7 +120,7 @@ TEST_P(ReplicasTest, AFailedReplicaFreesThoseThatWaitForIt) {
   }
 }
 
-TEST_P(ReplicasTest, CallsThatDoNotMatchAreErrors) {
+TEST_P(ReplicasTest, RejectMismatchedCalls) {
   if (n_ == 1) return;
   const auto run = [&](auto odd) {
     return error_of(Code::failed_precondition, [&] {
@@ -141,7 +140,7 @@ TEST_P(ReplicasTest, CallsThatDoNotMatchAreErrors) {
   EXPECT_THAT(run([](ReplicaContext&) {}), HasSubstr("which has returned without it"));
 }
 
-TEST_P(ReplicasTest, AnErrorInACollectiveReachesEveryReplicaAndLeavesThemInStep) {
+TEST_P(ReplicasTest, CollectiveErrorReachesEveryReplica) {
   const auto sums = strategy_.run([](ReplicaContext& replica) {
     const auto rows = replica.replica_id_in_sync_group() + 1;
     try {
@@ -155,7 +154,7 @@ TEST_P(ReplicasTest, AnErrorInACollectiveReachesEveryReplicaAndLeavesThemInStep)
   for (const int sum : sums) EXPECT_EQ(sum, n_);
 }
 
-TEST_P(ReplicasTest, ANestedRunIsAnError) {
+TEST_P(ReplicasTest, RejectNestedRuns) {
   EXPECT_THAT(error_of(Code::failed_precondition, [&] { strategy_.run([&] { strategy_.run([] {}); }); }),
               HasSubstr("run is called inside of run"));
   EXPECT_THAT(error_of(Code::failed_precondition,
@@ -167,7 +166,7 @@ TEST_P(ReplicasTest, ANestedRunIsAnError) {
               HasSubstr("run is called inside of run"));
 }
 
-TEST_P(ReplicasTest, MergeCallRunsOnceForAll) {
+TEST_P(ReplicasTest, MergeCallRunsOnce) {
   std::atomic<int> calls{0};
   const auto results = strategy_.run([&](ReplicaContext& replica) {
     const int id = replica.replica_id_in_sync_group();
@@ -203,11 +202,11 @@ TEST_P(ReplicasTest, MergeCallRunsOnceForAll) {
               HasSubstr("in the merge"));
 }
 
-TEST_P(ReplicasTest, TheFirstReplicaActsForAll) {
+TEST_P(ReplicasTest, FirstReplicaActsForAll) {
   std::atomic<int> calls{0};
   const auto words = strategy_.run([&](ReplicaContext& replica) {
     replica.on_first_replica([&] { ++calls; });
-    EXPECT_EQ(calls, 1);  // everybody has waited for it
+    EXPECT_EQ(calls, 1);  // all replicas have waited for it
     return replica.on_first_replica(
         [&] { return "from " + std::to_string(replica.replica_id_in_sync_group()); });
   });
@@ -221,14 +220,14 @@ TEST_P(ReplicasTest, TheFirstReplicaActsForAll) {
             "on the first");
 }
 
-TEST_P(ReplicasTest, TheContextIsFoundFromAnywhereInARun) {
+TEST_P(ReplicasTest, ContextIsAvailableInTheRun) {
   EXPECT_FALSE(in_replica_context());
   EXPECT_THAT(error_of(Code::failed_precondition, [] { get_replica_context(); }), HasSubstr("is no replica"));
   strategy_.run([](ReplicaContext& replica) { EXPECT_EQ(&get_replica_context(), &replica); });
   EXPECT_FALSE(in_replica_context());
 }
 
-TEST_P(ReplicasTest, SumsHaveTheSameBitsInEveryRun) {
+TEST_P(ReplicasTest, SumsAreReproducible) {
   const auto once = [&] {
     return strategy_.run([](ReplicaContext& replica) {
       const double id = replica.replica_id_in_sync_group();
@@ -242,7 +241,7 @@ TEST_P(ReplicasTest, SumsHaveTheSameBitsInEveryRun) {
   for (int i = 0; i < 50; ++i) EXPECT_EQ(once(), first);
 }
 
-TEST_P(ReplicasTest, ReplicasShareVariables) {
+TEST_P(ReplicasTest, ShareVariables) {
   const auto scope = strategy_.scope();
   const Variable<std::int64_t> table("table", Shape{64, 4}, {}, {optimizers::SGD{.learning_rate = -1}});
   const Variable<double> other("other", Shape{8}, {}, {optimizers::SGD{.learning_rate = -1}});
@@ -278,10 +277,10 @@ TEST_P(ReplicasTest, ReplicasShareVariables) {
   EXPECT_EQ(counter.value(), n_ * kRounds);
 }
 
-/// Whether the log has said something, for any thread.
-class HasSaid final : public spdlog::sinks::base_sink<std::mutex> {
+/// Log sink that detects a text. Any thread.
+class LogWatcher final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  explicit HasSaid(std::string text) : text_(std::move(text)) {}
+  explicit LogWatcher(std::string text) : text_(std::move(text)) {}
   bool yet() const { return yet_; }
 
  private:
@@ -295,9 +294,9 @@ class HasSaid final : public spdlog::sinks::base_sink<std::mutex> {
   std::atomic<bool> yet_{false};
 };
 
-TEST(ReplicaWaits, AReplicaThatDoesNotComeIsNamed) {
-  const auto named = std::make_shared<HasSaid>("replica 2 has not ended");
-  spdlog::default_logger()->sinks().push_back(named);
+TEST(ReplicaWaits, WarningNamesTheMissingReplica) {
+  const auto watcher = std::make_shared<LogWatcher>("replica 2 has not ended");
+  spdlog::default_logger()->sinks().push_back(watcher);
   {
     RankThreads ranks({.ranks = 3, .flags = {{"ps", "1"}, {"replicas", "3"}, {"wait-timeout", "1s"}}});
     ParameterServerStrategy strategy(ranks.cluster());
@@ -305,7 +304,7 @@ TEST(ReplicaWaits, AReplicaThatDoesNotComeIsNamed) {
                          [&] {
                            strategy.run([&](ReplicaContext& replica) {
                              if (replica.replica_id_in_sync_group() == 2)
-                               poll_until([&] { return named->yet(); });
+                               poll_until([&] { return watcher->yet(); });
                              static_cast<void>(replica.all_gather(std::vector<int>{1}, 0));
                            });
                          }),
@@ -316,7 +315,7 @@ TEST(ReplicaWaits, AReplicaThatDoesNotComeIsNamed) {
   spdlog::default_logger()->sinks().pop_back();
 }
 
-TEST(ReplicaLimits, OutsideOfAStrategyThereAreNone) {
+TEST(ReplicaLimits, DoNotApplyOutsideAStrategy) {
   EXPECT_EQ(error_of(Code::failed_precondition, [] { get_replicas(); }).empty(), false);
   Settings settings;
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { settings.set_from_flag("replicas", "0"); }),

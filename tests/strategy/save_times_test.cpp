@@ -41,7 +41,7 @@ TEST(SaveTimes, CountWaitsThatEndWithoutACheckpoint) {
   EXPECT_EQ(times.metrics().written_seconds, 0);
 }
 
-TEST(SaveTimes, LoseNoneOfSeveralThreads) {
+TEST(SaveTimes, CountSavesOfConcurrentThreads) {
   constexpr int kThreads = 4, kSaves = 1000;
   SaveTimes times;
   {

@@ -1,4 +1,4 @@
-// slice_test.cpp -- the arithmetic of indexing against plain definitions, on tables of any rank.
+// slice_test.cpp -- index arithmetic, compared with direct definitions, on tables of any rank.
 #include "capstan/detail/slice.hpp"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ static_assert(!std::is_constructible_v<Index, Array<std::int64_t>>, "places are 
 static_assert(!std::is_constructible_v<Index, bool>);
 static_assert(!std::is_constructible_v<Index, double>);
 
-/// The places of an axis that a slice names, by looking at each of them.
+/// Returns the positions of an axis that a slice selects, by testing each of them.
 Longs places_of(const Slice& slice, std::int64_t size) {
   Longs out;
   const auto from_end = [size](std::int64_t at) { return at < 0 ? at + size : at; };
@@ -50,7 +50,7 @@ Longs places_of(const AxisRange& range) {
   return out;
 }
 
-TEST(AxisRange, EverySliceOfSmallAxesIsPythons) {
+TEST(AxisRange, MatchesPythonForAllSlicesOfSmallAxes) {
   std::vector<std::optional<std::int64_t>> bounds{std::nullopt, kLeast, kLeast + 1, kMost, kMost - 1};
   for (std::int64_t bound = -9; bound <= 9; ++bound) bounds.emplace_back(bound);
   int slices = 0;
@@ -69,7 +69,7 @@ TEST(AxisRange, EverySliceOfSmallAxesIsPythons) {
   EXPECT_EQ(slices, 8 * 24 * 24 * 12);
 }
 
-TEST(AxisRange, WorkedByHand) {
+TEST(AxisRange, MatchesExamples) {
   EXPECT_EQ(AxisRange::resolve({}, 8), (AxisRange{0, 1, 8}));
   EXPECT_EQ(AxisRange::resolve({.stop = -1}, 8), (AxisRange{0, 1, 7}));
   EXPECT_EQ(AxisRange::resolve({.start = -3}, 8), (AxisRange{5, 1, 3}));
@@ -79,7 +79,7 @@ TEST(AxisRange, WorkedByHand) {
   EXPECT_EQ(AxisRange::resolve({.start = 100}, 8), (AxisRange{0, 1, 0}));
 }
 
-TEST(AxisRange, TheWidestNumbersDoNotOverflow) {
+TEST(AxisRange, AcceptsExtremeBoundsWithoutOverflow) {
   for (const std::int64_t step : {kMost, kLeast, kLeast + 1}) {
     EXPECT_EQ(AxisRange::resolve({.step = step}, 5), (AxisRange{step > 0 ? 0 : 4, 1, 1}));
   }
@@ -90,22 +90,22 @@ TEST(AxisRange, TheWidestNumbersDoNotOverflow) {
   EXPECT_THROW((void)AxisRange::resolve({.step = 0}, 5), Error);
 }
 
-/// numpy's answer, element by element: each index becomes a list of tuples of places, one for each of its
-/// axes.
+/// Evaluates indices as numpy does, element by element: each index becomes a list of tuples of positions,
+/// one position per axis of the index.
 Array<std::int64_t> expected(const Integers& table, const std::vector<Index>& indices) {
   const Shape& of = table.shape();
-  std::size_t named = 0;
+  std::size_t indexed = 0;
   bool has_ellipsis = false;
   for (const Index& index : indices) {
     if (std::holds_alternative<Array<bool>>(index.value()))
-      named += std::get<Array<bool>>(index.value()).rank();
-    if (std::holds_alternative<std::int64_t>(index.value())) ++named;
-    if (std::holds_alternative<Slice>(index.value())) ++named;
+      indexed += std::get<Array<bool>>(index.value()).rank();
+    if (std::holds_alternative<std::int64_t>(index.value())) ++indexed;
+    if (std::holds_alternative<Slice>(index.value())) ++indexed;
     if (std::holds_alternative<Ellipsis>(index.value())) has_ellipsis = true;
   }
   std::vector<Index> full = indices;
   if (!has_ellipsis) full.push_back(ellipsis);
-  std::vector<Longs> flat{{}};  // tuples of places, in the order of the result
+  std::vector<Longs> flat{{}};  // tuples of positions, in the order of the result
   Shape shape;
   std::size_t axis = 0;
   const auto extend = [&](const std::vector<Longs>& by) {
@@ -146,7 +146,7 @@ Array<std::int64_t> expected(const Integers& table, const std::vector<Index>& in
       shape.push_back(static_cast<std::int64_t>(by.size()));
       axis += mask->rank();
     } else {
-      for (std::size_t left = of.size() - named; left > 0; --left) along({});
+      for (std::size_t left = of.size() - indexed; left > 0; --left) along({});
     }
   }
   Array<std::int64_t> out(shape);
@@ -187,7 +187,8 @@ class RandomIndex {
           if (!std::exchange(ellipsis_left, false)) continue;
           out.emplace_back(ellipsis);
           axis += static_cast<std::size_t>(below(static_cast<std::int64_t>(of.size() - axis) + 1));
-          // What follows stands for the last axes, whose sizes may not be these: only whole slices are safe.
+          // The indices after an ellipsis apply to the last axes, whose sizes may differ: only full slices
+          // fit.
           for (; axis < of.size(); ++axis) out.emplace_back(slice(3));
           break;
         case 7: {
@@ -201,7 +202,7 @@ class RandomIndex {
           break;
         }
         default:
-          return out;  // the rest is whole
+          return out;  // the other axes are taken completely
       }
     }
     return out;
@@ -222,7 +223,7 @@ class RandomIndex {
   std::mt19937_64 random_{11};
 };
 
-TEST(ReadSlice, ManyIndicesOnManyShapesAreNumpys) {
+TEST(ReadSlice, MatchesNumpyForRandomIndicesAndShapes) {
   RandomIndex random;
   int read = 0;
   for (const Shape& shape : {Shape{}, Shape{1}, Shape{7}, Shape{8, 2}, Shape{5, 3, 4}, Shape{3, 1, 2, 5},
@@ -235,7 +236,7 @@ TEST(ReadSlice, ManyIndicesOnManyShapesAreNumpys) {
       const Array<std::int64_t> got = read_slice(table, indices);
       ASSERT_EQ(got.shape, wanted.shape) << to_string(shape) << " " << i;
       ASSERT_EQ(got.values, wanted.values) << to_string(shape) << " " << i;
-      // Exactly the rows that have a part in the result are read, once, by one call.
+      // One call reads exactly the rows that contribute to the result, each once.
       const auto width = static_cast<std::int64_t>(table.width());
       std::set<std::int64_t> needed;
       for (const std::int64_t element : wanted.values) needed.insert((element - 1) / width);
@@ -252,7 +253,7 @@ TEST(ReadSlice, ManyIndicesOnManyShapesAreNumpys) {
   EXPECT_GT(read, 5000);
 }
 
-TEST(ReadSlice, ByHand) {
+TEST(ReadSlice, MatchesExamples) {
   const Integers matrix(Shape{3, 2});
   EXPECT_EQ(read_slice(matrix), matrix.all());
   EXPECT_EQ(read_slice(matrix, 1), Array<std::int64_t>::vector({3, 4}));
@@ -268,7 +269,7 @@ TEST(ReadSlice, ByHand) {
             Array<bool>({2}, {0, 1}));
 }
 
-TEST(ReadSlice, WhatCannotBeIsRefusedBeforeAnythingIsRead) {
+TEST(ReadSlice, RejectsInvalidIndicesBeforeReading) {
   const Counted<Integers> table{Integers(Shape{8, 2})};
   const auto expect = [&](Code code, const std::string& text, const std::vector<Index>& indices) {
     expect_error(code, "variable \"local\": " + text, [&] { (void)read_slice(table, indices); });
@@ -299,7 +300,7 @@ TEST(ReadSlice, WhatCannotBeIsRefusedBeforeAnythingIsRead) {
                [] { (void)read_slice(Integers(Shape{}), 0); });
 }
 
-TEST(SparseRead, RowsComeInTheOrderOfTheIds) {
+TEST(SparseRead, ReturnsRowsInTheOrderOfIds) {
   const Integers table(Shape{4, 2});
   EXPECT_EQ(sparse_read(table, Array<std::int64_t>({2, 2}, {3, 0, 3, 1})),
             Array<std::int64_t>({2, 2, 2}, {7, 8, 1, 2, 7, 8, 3, 4}));

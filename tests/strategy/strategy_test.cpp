@@ -1,4 +1,4 @@
-// strategy_test.cpp -- scopes, where shards go, what cannot be created, counters.
+// strategy_test.cpp -- scopes, the ps of shards, rejected variables, and counters.
 #include "strategy/strategy.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 class StrategyTest : public testing::Test {
  protected:
-  /// The ps of each shard of a variable, as in "0 1".
+  /// Returns the ps of each shard of a variable, e.g. "0 1".
   static std::string locations(ParameterServerStrategy& strategy, const std::string& name) {
     std::string out;
     for (const auto& variable : strategy.implementation().variables()) {
@@ -43,7 +43,7 @@ class StrategyTest : public testing::Test {
   }
 };
 
-TEST_F(StrategyTest, VariablesGoToThePsInTurn) {
+TEST_F(StrategyTest, DistributesVariablesRoundRobin) {
   RankThreads ranks(with_ps(3));
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
@@ -54,7 +54,7 @@ TEST_F(StrategyTest, VariablesGoToThePsInTurn) {
   EXPECT_EQ(locations(strategy, "v5"), "0");
 }
 
-TEST_F(StrategyTest, ShardsGoToThePsInTurnAcrossVariables) {
+TEST_F(StrategyTest, ContinuesRoundRobinAcrossVariables) {
   RankThreads ranks(with_ps(3));
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy.scope();
@@ -74,7 +74,7 @@ TEST_F(StrategyTest, ShardsGoToThePsInTurnAcrossVariables) {
   EXPECT_EQ(shards[1].first_row, 3U);
 }
 
-TEST_F(StrategyTest, MorePsThanRowsMakesFewerShards) {
+TEST_F(StrategyTest, CreatesAtMostOneShardPerRow) {
   RankThreads ranks(with_ps(5));
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = [](auto, DType) { return 5; }});
   const auto scope = strategy.scope();
@@ -86,7 +86,7 @@ TEST_F(StrategyTest, MorePsThanRowsMakesFewerShards) {
   EXPECT_EQ(v.pull(), (std::vector<double>{4, 3, 2, 1, 0, -1}));
 }
 
-TEST_F(StrategyTest, ThePartitionerSeesShapeAndDtype) {
+TEST_F(StrategyTest, PassesShapeAndDtypeToThePartitioner) {
   RankThreads ranks(with_ps(1));
   std::vector<std::int64_t> shape;
   DType dtype{};
@@ -102,7 +102,7 @@ TEST_F(StrategyTest, ThePartitionerSeesShapeAndDtype) {
   EXPECT_EQ(dtype, DType::int64);
 }
 
-TEST_F(StrategyTest, OutsideOfAScopeVariablesStayOnTheCoordinatorAndScopesNest) {
+TEST_F(StrategyTest, PlacesVariablesOutsideScopesOnTheCoordinator) {
   RankThreads ranks(with_ps(1));
   ParameterServerStrategy strategy(ranks.cluster());
   const auto create = [](const char* name) { return [name] { Variable<float> v(name, Shape{1}); }; };
@@ -118,7 +118,7 @@ TEST_F(StrategyTest, OutsideOfAScopeVariablesStayOnTheCoordinatorAndScopesNest) 
     }
     EXPECT_NO_THROW(create("c")());
   }
-  const Variable<float> after("v", Shape{2});  // another one of this name
+  const Variable<float> after("v", Shape{2});  // a second variable with this name
   after.push(std::vector<std::int64_t>{1}, std::vector<float>{-100});
   after.flush();
   EXPECT_EQ(after.pull(), (std::vector<float>{0, 1}));
@@ -136,7 +136,7 @@ TEST_F(StrategyTest, OutsideOfAScopeVariablesStayOnTheCoordinatorAndScopesNest) 
       [] { Counter n("n"); });
 }
 
-TEST_F(StrategyTest, AScopeOfAnotherThreadIsNotThisOnes) {
+TEST_F(StrategyTest, ScopesAreLocalToTheThread) {
   RankThreads ranks(with_ps(1));
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
@@ -144,7 +144,7 @@ TEST_F(StrategyTest, AScopeOfAnotherThreadIsNotThisOnes) {
   EXPECT_FALSE(Variable<float>("v", Shape{1}).on_coordinator());
 }
 
-TEST_F(StrategyTest, TheScopeOfOneStrategyDoesNotOpenInsideThatOfAnother) {
+TEST_F(StrategyTest, RejectsNestedScopesOfDifferentStrategies) {
   RankThreads first(with_ps(1));
   RankThreads second(with_ps(1));
   ParameterServerStrategy one(first.cluster());
@@ -161,7 +161,7 @@ TEST_F(StrategyTest, TheScopeOfOneStrategyDoesNotOpenInsideThatOfAnother) {
   EXPECT_NO_THROW(Variable<float>("there", Shape{1}));
 }
 
-TEST_F(StrategyTest, AStrategyIsMadeOnTheCoordinator) {
+TEST_F(StrategyTest, RejectsConstructionOutsideTheCoordinator) {
   transport::LoopHub hub;
   Settings settings;
   const auto runtimes = cluster::Runtime::as_threads(settings, 3, hub);
@@ -173,7 +173,7 @@ TEST_F(StrategyTest, AStrategyIsMadeOnTheCoordinator) {
   }
 }
 
-TEST_F(StrategyTest, WhatCannotBeCreatedIsRefusedAndTheRestGoesOn) {
+TEST_F(StrategyTest, RejectsInvalidVariablesAndContinues) {
   RankThreads ranks(with_ps(2));
   std::int64_t shards = 2;
   ParameterServerStrategy strategy(ranks.cluster(),
@@ -212,7 +212,7 @@ TEST_F(StrategyTest, WhatCannotBeCreatedIsRefusedAndTheRestGoesOn) {
   EXPECT_EQ(v.pull(), std::vector<float>(4, 2));
 }
 
-TEST_F(StrategyTest, RefusesVariablesWhoseBytesOrRowsCannotBeCountedAndTheRestGoesOn) {
+TEST_F(StrategyTest, RejectsVariablesWithOverflowingSizes) {
   RankThreads ranks(with_ps(1));
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
@@ -233,7 +233,7 @@ TEST_F(StrategyTest, RefusesVariablesWhoseBytesOrRowsCannotBeCountedAndTheRestGo
       << "a rejected variable was sent to a ps";
 }
 
-TEST_F(StrategyTest, ParametersOutOfRangeAreRejectedBeforeAnyPsIsAsked) {
+TEST_F(StrategyTest, RejectsParametersOutOfRangeBeforeContactingAnyPs) {
   RankThreads ranks(with_ps(1));
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
@@ -253,7 +253,7 @@ TEST_F(StrategyTest, ParametersOutOfRangeAreRejectedBeforeAnyPsIsAsked) {
       << "a rejected variable was sent to a ps";
 }
 
-TEST_F(StrategyTest, CountersAddUpAndLieOnThePsInTurn) {
+TEST_F(StrategyTest, DistributesCountersRoundRobin) {
   RankThreads ranks(with_ps(2));
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
@@ -267,7 +267,7 @@ TEST_F(StrategyTest, CountersAddUpAndLieOnThePsInTurn) {
   for (int i = 0; i < 128; ++i) EXPECT_EQ(counters[static_cast<std::size_t>(i)].value(), -i);
 }
 
-TEST_F(StrategyTest, AMessageAfterItsEndReachesNoHandlerOfIt) {
+TEST_F(StrategyTest, UnregistersHandlersAtItsEnd) {
   std::atomic<bool> sent{false};
   auto options = with_ps(1);
   options.ps = [&sent](const std::shared_ptr<cluster::Runtime>& runtime) {
@@ -285,7 +285,7 @@ TEST_F(StrategyTest, AMessageAfterItsEndReachesNoHandlerOfIt) {
   EXPECT_EQ(transport::malformed_messages(), malformed);  // a handler would have read the empty header
 }
 
-TEST_F(StrategyTest, AnEmbeddedClusterWorksTheSame) {
+TEST_F(StrategyTest, WorksInAnEmbeddedCluster) {
   Settings settings;
   settings.set_from_flag("ps", "2");
   const Cluster cluster(cluster::Runtime::embedded_cluster(settings));
@@ -302,7 +302,7 @@ TEST_F(StrategyTest, AnEmbeddedClusterWorksTheSame) {
   EXPECT_EQ(c.value(), 3);
 }
 
-TEST_F(StrategyTest, TheTimeoutOfDisksGrowsWithTheBytesAndALowBandwidth) {
+TEST_F(StrategyTest, StorageTimeoutGrowsWithBytesAndLowBandwidth) {
   const auto timeout_of = [](const std::string& bandwidth, std::uint64_t bytes) {
     RankThreads ranks({.ranks = 3, .flags = {{"wait-timeout", "2s"}, {"checkpoint-bandwidth", bandwidth}}});
     ParameterServerStrategy strategy(ranks.cluster());

@@ -1,5 +1,4 @@
-// variable_on_gpu_test.cpp -- rows that go from the ps into a GPU's memory, and gradients that come from
-// there.
+// variable_on_gpu_test.cpp -- pulls from the ps into GPU memory, and pushes of gradients from GPU memory.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -14,7 +13,7 @@ namespace {
 
 using Flags = RankThreadsOptions::Flags;
 
-/// Two ps; the test's thread is the coordinator, whose reads and pushes go the ways of a worker's.
+/// Two ps. The test's thread is the coordinator; its reads and pushes use the same paths as a worker's.
 class Job {
  public:
   explicit Job(Network network = Network::loop, Flags more = {})
@@ -38,7 +37,7 @@ class VariableOnGpu : public testing::Test {
   void TearDown() override { forget_stand_ins(); }
 };
 
-/// Values that tell rows apart; more than a piece of pinned memory holds.
+/// Values that identify their rows; more than one pinned staging buffer.
 std::vector<float> values_of(std::int64_t rows, std::int64_t width) {
   std::vector<float> values(static_cast<std::size_t>(rows * width));
   std::iota(values.begin(), values.end(), 0.0F);
@@ -70,7 +69,7 @@ void reads_and_pushes(Network network, const Flags& flags) {
     EXPECT_EQ(to_host(stream, all.span()), table.lookup(ids).values);
   }
 
-  // The stream makes the gradient after the rows have come: ordered by the stream alone.
+  // The stream computes the gradient after the rows have arrived; only stream order ensures it.
   table.pull(stream, 0, all.span());
   table.push_dense(stream, all.span());
   table.flush();
@@ -85,15 +84,15 @@ void reads_and_pushes(Network network, const Flags& flags) {
   }
 }
 
-TEST_F(VariableOnGpu, IsReadAndPushedToByMessages) { reads_and_pushes(Network::loop, {{"window", "am"}}); }
-TEST_F(VariableOnGpu, IsReadAndPushedToByMappedMemory) { reads_and_pushes(Network::ucx, {}); }
-TEST_F(VariableOnGpu, IsReadAndPushedToByRma) {
-  // To a stand-in's memory every UCX gets.
+TEST_F(VariableOnGpu, ReadsAndPushesByMessages) { reads_and_pushes(Network::loop, {{"window", "am"}}); }
+TEST_F(VariableOnGpu, ReadsAndPushesByMappedMemory) { reads_and_pushes(Network::ucx, {}); }
+TEST_F(VariableOnGpu, ReadsAndPushesByRma) {
+  // Every UCX build can read into the memory of a stand-in.
   if (!gpu_flags().empty()) reads_and_pushes(Network::ucx, {{"window", "rma"}, {"gpu-transfer", "direct"}});
   reads_and_pushes(Network::ucx, {{"window", "rma"}, {"gpu-transfer", "staged"}});
 }
 
-/// Against a variable that lies on the host, with the same pushes. Rows that the ps sends are counted.
+/// Compares with a variable in host memory after the same pushes. Counts the rows that the ps sends.
 void stays_on_the_gpu(ParameterServerStrategy& strategy) {
   const auto scope = strategy.scope();
   constexpr std::int64_t kRows = 500, kWidth = 7;
@@ -118,7 +117,7 @@ void stays_on_the_gpu(ParameterServerStrategy& strategy) {
     const auto expected = here.lookup(ids).values;
     const auto got = to_host(stream, rows.span());
     for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-5) << step;
-    // The rows are their own gradient. In the order of the stream that made it, and used again at once.
+    // The rows are their own gradient. The push follows stream order, and the buffer is reused at once.
     there.push(stream, ids, rows.span());
     here.push(ids, got);
     there.pull(other, 0, all.span());
@@ -136,7 +135,7 @@ void stays_on_the_gpu(ParameterServerStrategy& strategy) {
   EXPECT_THROW(there.lookup(stream, std::vector<std::int64_t>{kRows}, all.span().subspan(0, kWidth)), Error);
 }
 
-TEST_F(VariableOnGpu, ThatLiesInOneIsReadAndPushedToThereWithoutTheHost) {
+TEST_F(VariableOnGpu, InGpuMemoryBypassesTheHost) {
   RankThreadsOptions::Flags flags = gpu_flags();
   flags.emplace_back("ps", "1");
   const RankThreads ranks({.ranks = 3, .flags = flags});
@@ -144,7 +143,7 @@ TEST_F(VariableOnGpu, ThatLiesInOneIsReadAndPushedToThereWithoutTheHost) {
   stays_on_the_gpu(strategy);
 }
 
-TEST_F(VariableOnGpu, ThatLiesInOneIsPushedToThereInAnEmbeddedCluster) {
+TEST_F(VariableOnGpu, InGpuMemoryAcceptsPushesInAnEmbeddedCluster) {
   Settings settings;
   for (const auto& [name, value] : gpu_flags()) settings.set_from_flag(name, value);
   settings.set_from_flag("workers", "1");
@@ -155,7 +154,7 @@ TEST_F(VariableOnGpu, ThatLiesInOneIsPushedToThereInAnEmbeddedCluster) {
   }
 }
 
-TEST_F(VariableOnGpu, ThatLiesInOneByShardsIsReadThere) {
+TEST_F(VariableOnGpu, InGpuMemoryReadsAllShards) {
   RankThreadsOptions::Flags flags = gpu_flags();
   flags.emplace_back("ps", "2");
   const RankThreads ranks({.ranks = 4, .flags = flags});
@@ -171,7 +170,7 @@ TEST_F(VariableOnGpu, ThatLiesInOneByShardsIsReadThere) {
     for (const PsLoad& load : strategy.loads()) all += load.rows_sent;
     return all;
   };
-  // Of both ps' shards; one of them lies in another GPU where there are several stand-ins.
+  // The rows come from shards of both ps; with several stand-ins, one shard is on another GPU.
   const std::uint64_t sent_before = sent();
   table.pull(stream, 3, rows.span());
   EXPECT_EQ(to_host(stream, rows.span()), std::vector<double>(whole.begin() + 9, whole.begin() + 24));
@@ -188,7 +187,7 @@ TEST_F(VariableOnGpu, ThatLiesInOneByShardsIsReadThere) {
   EXPECT_THROW(table.pull(stream, 7, rows.span()), Error);
 }
 
-TEST_F(VariableOnGpu, OfOtherTypesAndOptimizers) {
+TEST_F(VariableOnGpu, SupportsOtherTypesAndOptimizers) {
   const Job job;
   const Variable<double> numbers("numbers", Shape{10}, initializers::constant(2), {optimizers::Adam{0.5}});
   const Variable<std::int64_t> whole("whole", Shape{4, 2}, initializers::constant(7), {optimizers::SGD{1}});
@@ -202,7 +201,7 @@ TEST_F(VariableOnGpu, OfOtherTypesAndOptimizers) {
   EXPECT_EQ(to_host(stream, there.span()), std::vector<std::int64_t>(8, 7));
 }
 
-TEST_F(VariableOnGpu, NoneOfItTravelsWhereACallIsWrong) {
+TEST_F(VariableOnGpu, SendsNothingForInvalidCalls) {
   const Job job(Network::loop, {{"nan-gradients", "refuse"}});
   const Variable<float> table("table", Shape{4, 2}, initializers::ones());
   const Variable<bool> flags("flags", Shape{4});
@@ -236,7 +235,7 @@ TEST_F(VariableOnGpu, NoneOfItTravelsWhereACallIsWrong) {
   EXPECT_EQ(table.pull(), std::vector<float>(8, 1));
 }
 
-TEST_F(VariableOnGpu, IsNotReadDirectlyWhereNoAdapterDoes) {
+TEST_F(VariableOnGpu, DirectTransferFailsWithoutAnAdapter) {
   const Job job(Network::loop, {{"gpu-transfer", "direct"}});
   const Variable<float> table("table", Shape{4, 2}, initializers::ones());
   DeviceStream stream(0);

@@ -1,4 +1,4 @@
-// variable_test.cpp -- variables as a program sees them.
+// variable_test.cpp -- the public interface of variables.
 // Tests: src/strategy/pending_call.hpp
 #include "capstan/variable.hpp"
 
@@ -26,7 +26,7 @@ class VariableTest : public testing::Test {
   ParameterServerStrategy::Scope scope_{&strategy_.implementation()};
 };
 
-TEST_F(VariableTest, SaysWhatItIs) {
+TEST_F(VariableTest, ReturnsItsProperties) {
   const Variable<float> matrix("matrix", Shape{5, 2});
   EXPECT_EQ(matrix.name(), "matrix");
   EXPECT_EQ(matrix.dtype(), DType::float32);
@@ -49,7 +49,7 @@ TEST_F(VariableTest, StartsWithItsInitializer) {
   EXPECT_NEAR(std::accumulate(uniform.begin(), uniform.end(), 0.0) / 1000, 0.5, 0.2);
 }
 
-TEST_F(VariableTest, RowsComeBackAsTheyWereAskedFor) {
+TEST_F(VariableTest, ReturnsRowsInTheRequestedOrder) {
   const Variable<float> v("v", Shape{5, 2});
   std::vector<float> values(10);
   std::iota(values.begin(), values.end(), 0.F);
@@ -68,7 +68,7 @@ TEST_F(VariableTest, RowsComeBackAsTheyWereAskedFor) {
   EXPECT_EQ(v.pull(), (std::vector<float>{0, 1, 2, 3, 4, 5, -1, -2, 8, 9}));
 }
 
-TEST_F(VariableTest, GradientsAreSparseOrDense) {
+TEST_F(VariableTest, AcceptsSparseAndDenseGradients) {
   const Variable<float> v("v", Shape{4}, initializers::constant(10), {optimizers::SGD{.learning_rate = 0.5}});
   v.push(IndexedSlices<float>{{3, 1}, {2, 4}});
   v.push_dense(std::vector<float>{1, 1, 1, 1});
@@ -76,13 +76,13 @@ TEST_F(VariableTest, GradientsAreSparseOrDense) {
   EXPECT_EQ(v.pull(), (std::vector<float>{9.5, 7.5, 9.5, 8.5}));
 }
 
-TEST_F(VariableTest, PushesAreWaitedForOnTheirOwn) {
+TEST_F(VariableTest, FlushWaitsForPushes) {
   const Variable<float> v("v", Shape{4}, {}, {optimizers::SGD{.learning_rate = -1}});
   Pending sparse = v.push_async(Ids{0, 3}, std::vector<float>{1, 2});
   Pending dense = v.push_dense_async(std::vector<float>{10, 10, 10, 10});
   dense.wait();
   EXPECT_TRUE(dense.ready());
-  EXPECT_TRUE(sparse.ready()) << "it came before";
+  EXPECT_TRUE(sparse.ready()) << "earlier pushes have been applied too";
   EXPECT_EQ(v.pull(), (std::vector<float>{11, 10, 10, 12}));
   sparse = std::move(dense);
   sparse.wait();
@@ -91,7 +91,7 @@ TEST_F(VariableTest, PushesAreWaitedForOnTheirOwn) {
   EXPECT_EQ(v.pull(), (std::vector<float>{11, 15, 10, 12}));
 }
 
-TEST_F(VariableTest, LearningRatesAreSetForAllRowsOrThoseOfOneShard) {
+TEST_F(VariableTest, SetsLearningRatesForAllRowsOrOneShard) {
   const Variable<float> v("v", Shape{4}, {}, {optimizers::SGD{.learning_rate = -1}});
   v.set_learning_rate(-2);
   v.push_dense(std::vector<float>{1, 1, 1, 1});
@@ -103,7 +103,7 @@ TEST_F(VariableTest, LearningRatesAreSetForAllRowsOrThoseOfOneShard) {
   EXPECT_EQ(v.pull(), (std::vector<float>{4, 4, 12, 12}));
 }
 
-TEST_F(VariableTest, ALearningRateFollowsItsScheduleUntilOneIsSet) {
+TEST_F(VariableTest, FollowsTheLearningRateScheduleUntilOneIsSet) {
   const Variable<float> v("v", Shape{2}, {},
                           {optimizers::SGD{schedules::PiecewiseConstantDecay{{0}, {-1, -10}}}});
   const auto push = [&] { v.push_dense(std::vector<float>{1, 1}); };
@@ -117,7 +117,7 @@ TEST_F(VariableTest, ALearningRateFollowsItsScheduleUntilOneIsSet) {
   EXPECT_EQ(v.pull(), (std::vector<float>{111, 111}));
 }
 
-TEST_F(VariableTest, ALearningRateThatTheOptimizerCannotUseIsRefused) {
+TEST_F(VariableTest, RejectsInvalidLearningRates) {
   const Variable<float> v("v", Shape{4}, {}, {optimizers::FTRL{}});
   const Variable<std::int64_t> n("n", Shape{4});
   for (const double rate : {0.0, -1.0, std::numeric_limits<double>::infinity()}) {
@@ -126,7 +126,7 @@ TEST_F(VariableTest, ALearningRateThatTheOptimizerCannotUseIsRefused) {
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { n.set_learning_rate(0.5); }), HasSubstr("\"n\""));
 }
 
-TEST_F(VariableTest, SeveralVariablesInOneCallAndReadsThatAreWaitedForLater) {
+TEST_F(VariableTest, SupportsGroupedAndAsynchronousReads) {
   const Variable<float> v("v", Shape{5, 2}, {}, {optimizers::SGD{.learning_rate = -1}});
   const Variable<double> w("w", Shape{3}, {}, {optimizers::SGD{.learning_rate = -1}});
   const Ids v_ids{4, 1};
@@ -152,14 +152,14 @@ TEST_F(VariableTest, SeveralVariablesInOneCallAndReadsThatAreWaitedForLater) {
   EXPECT_EQ(all, v.pull());
 }
 
-TEST_F(VariableTest, ACopyIsTheSameVariable) {
+TEST_F(VariableTest, CopyRefersToTheSameVariable) {
   const Variable<float> v("v", Shape{2});
-  const Variable<float> copy = v;  // NOLINT: the copy is the point
+  const Variable<float> copy = v;  // NOLINT: the test is about the copy
   copy.assign(std::vector<float>{1, 2});
   EXPECT_EQ(v.pull(), (std::vector<float>{1, 2}));
 }
 
-TEST_F(VariableTest, TravelsAsItsNumber) {
+TEST_F(VariableTest, SerializesAsItsNumber) {
   const Variable<float> v("v", Shape{2}, initializers::constant(3));
   const auto bytes = to_bytes(v);
   EXPECT_EQ(bytes.size(), 8U);
@@ -171,7 +171,7 @@ TEST_F(VariableTest, TravelsAsItsNumber) {
   EXPECT_EQ(from_bytes<Counter>(to_bytes(counter)).value(), 4);
 }
 
-TEST_F(VariableTest, SizesThatDoNotFitAreRefusedWithTheNumbers) {
+TEST_F(VariableTest, RejectsMismatchedSizes) {
   const Variable<float> v("v", Shape{4, 3});
   std::vector<float> seven(7);
   const auto expect = [](const std::string& text, const auto& call) {
@@ -199,7 +199,7 @@ TEST_F(VariableTest, SizesThatDoNotFitAreRefusedWithTheNumbers) {
   EXPECT_EQ(v.pull(), std::vector<float>(12, 0));
 }
 
-TEST_F(VariableTest, CountersBelongToThreadsThatHaveAStrategy) {
+TEST_F(VariableTest, CountersRequireAStrategy) {
   const Counter counter("c");
   std::jthread([&counter] {
     try {
