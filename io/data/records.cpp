@@ -84,7 +84,6 @@ class ItemReader {
   std::int64_t count_ = -1;
   bool checked_end_ = false;
   std::vector<char> buffer_;
-  std::size_t room_ = 0;  // unused
   std::size_t begin_ = 0, end_ = 0;
 };
 

@@ -130,9 +130,6 @@ struct StepMemory {
   }
 };
 
-/// Result of find() in bodies whose load() needs no location.
-struct Nothing {};
-
 /// Computes the queries and gathers the rows of the negatives. One number per unit.
 template <ModelKind kModel, int kWidth>
 struct QueryBody {
