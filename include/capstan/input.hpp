@@ -8,7 +8,7 @@
 //
 // TensorFlow's ParameterServerStrategy does not shard datasets between workers, since workers join and leave:
 // each reads all the data, in its own order (docs/input.md), and so do the members of Replicas. The free
-// functions, which take an InputPlace or InputContext, also support earlier generations and synchronous
+// functions, which take an InputPlacement or InputContext, also support earlier generations and synchronous
 // strategies.
 #pragma once
 
@@ -65,13 +65,13 @@ struct InputOptions {
   bool place_dataset_on_device = false;
   /// Number of steps that a background thread prepares ahead; 0: none.
   std::int64_t per_replica_buffer_size = 1;
-  /// For distribute_dataset: how the workers of InputPlace share the data. A single pipeline is never
+  /// For distribute_dataset: how the workers of InputPlacement share the data. A single pipeline is never
   /// sharded.
   AutoShardPolicy auto_shard_policy = AutoShardPolicy::automatic;
 };
 
 /// Where a pipeline is read: the worker among those that share the data, and its number of replicas.
-struct InputPlace {
+struct InputPlacement {
   std::int64_t workers = 1;
   std::int64_t worker = 0;
   std::int64_t replicas = 1;  ///< per worker, equal on all
@@ -83,7 +83,7 @@ struct InputPlace {
 /// over all workers, add up to the global batch, and no two differ by more than 1.
 /// {global 7, 2 workers, 2 replicas}: [2, 2, 2, 1] and [2, 1, 2, 2].
 CAPSTAN_API std::vector<std::int64_t> batch_sizes_for_worker(std::int64_t global_batch_size,
-                                                             const InputPlace& place);
+                                                             const InputPlacement& place);
 
 namespace data {
 
@@ -92,7 +92,7 @@ namespace data {
 CAPSTAN_API OperatorPointer auto_sharded(const OperatorPointer& root, AutoShardPolicy policy,
                                          std::int64_t count, std::int64_t index, std::int64_t pieces);
 CAPSTAN_API void check(const InputOptions& options);
-CAPSTAN_API void check(const InputPlace& place);
+CAPSTAN_API void check(const InputPlacement& place);
 
 }  // namespace data
 
@@ -153,7 +153,7 @@ class DistributedDataset {
 /// ones may be smaller or empty. With more than one worker, the pipelines share the data by the policy.
 /// Throws Error: unimplemented for per_replica; invalid_argument for invalid options.
 template <Batch B>
-DistributedDataset<B> distribute_dataset(const Dataset<B>& dataset, const InputPlace& place,
+DistributedDataset<B> distribute_dataset(const Dataset<B>& dataset, const InputPlacement& place,
                                          const InputOptions& options = {}) {
   data::check(options);
   data::check(place);

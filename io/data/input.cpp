@@ -126,12 +126,12 @@ void check(const InputOptions& options) {
   }
 }
 
-void check(const InputPlace& place) {
-  require_at_least(place.workers, 1, "InputPlace::workers");
-  require_at_least(place.replicas, 1, "InputPlace::replicas");
+void check(const InputPlacement& place) {
+  require_at_least(place.workers, 1, "InputPlacement::workers");
+  require_at_least(place.replicas, 1, "InputPlacement::replicas");
   if (place.worker < 0 || place.worker >= place.workers) {
     throw Error(Code::invalid_argument,
-                fmt::format("InputPlace::worker is {}; with {} workers it must be 0 to {}", place.worker,
+                fmt::format("InputPlacement::worker is {}; with {} workers it must be 0 to {}", place.worker,
                             place.workers, place.workers - 1));
   }
 }
@@ -158,7 +158,8 @@ std::int64_t InputContext::get_per_replica_batch_size(std::int64_t global_batch_
   return global_batch_size / num_replicas_in_sync;
 }
 
-std::vector<std::int64_t> batch_sizes_for_worker(std::int64_t global_batch_size, const InputPlace& place) {
+std::vector<std::int64_t> batch_sizes_for_worker(std::int64_t global_batch_size,
+                                                 const InputPlacement& place) {
   data::check(place);
   data::require_at_least(global_batch_size, 1, "the global batch size");
   const std::int64_t count = place.workers * place.replicas;

@@ -45,7 +45,7 @@ TEST(Rebatch, SizesOfAllWorkersFitTogether) {
   }
   expect_error(Code::invalid_argument, "the global batch size is 0; it must be 1 or more",
                [] { batch_sizes_for_worker(0, {}); });
-  expect_error(Code::invalid_argument, "InputPlace::worker is 3; with 3 workers it must be 0 to 2", [] {
+  expect_error(Code::invalid_argument, "InputPlacement::worker is 3; with 3 workers it must be 0 to 2", [] {
     batch_sizes_for_worker(1, {3, 3, 1});
   });
 }
