@@ -84,7 +84,7 @@ struct SidecarEvaluatorOptions {
   /// Interval between scans of the directory.
   std::chrono::milliseconds poll_interval = std::chrono::milliseconds(500);
   /// Time within which the directory must exist.
-  std::chrono::milliseconds folder_timeout = std::chrono::minutes(1);
+  std::chrono::milliseconds directory_timeout = std::chrono::minutes(1);
   /// Ends if there is no new checkpoint for this time; 0: no limit.
   std::chrono::milliseconds timeout = std::chrono::milliseconds(0);
 };

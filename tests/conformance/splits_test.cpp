@@ -461,7 +461,7 @@ TEST(Evaluator, NamesTheFolderThatIsNotThere) {
   const io::TemporaryFolder folder;
   const auto missing = folder.path() / "later";
   SidecarEvaluator evaluator(
-      {.checkpoint_dir = missing, .poll_interval = milliseconds(1), .folder_timeout = milliseconds(20)});
+      {.checkpoint_dir = missing, .poll_interval = milliseconds(1), .directory_timeout = milliseconds(20)});
   EXPECT_THAT(error_of(Code::not_found, [&] { evaluator.start([](const SavedCheckpoint&) {}); }),
               HasSubstr(missing.string() + " within 20 ms"));
   expect_error(Code::invalid_argument, "SidecarEvaluator: checkpoint_dir is empty",
@@ -513,7 +513,7 @@ TEST(Evaluator, WaitsForTheFolderWithTheLongestTimeout) {
     SidecarEvaluator evaluator(cluster, {.checkpoint_dir = folder,
                                          .last_step = 1,
                                          .poll_interval = milliseconds(1),
-                                         .folder_timeout = milliseconds::max()});
+                                         .directory_timeout = milliseconds::max()});
     self.send(kToItself, {});
     std::vector<std::int64_t> steps;
     try {

@@ -33,7 +33,8 @@ void check(const SidecarEvaluatorOptions& options) {
   };
   if (options.max_evaluations < 0) refuse("max_evaluations", options.max_evaluations, 0);
   if (options.poll_interval.count() < 1) refuse("poll_interval", options.poll_interval.count(), 1);
-  if (options.folder_timeout.count() < 0) refuse("folder_timeout", options.folder_timeout.count(), 0);
+  if (options.directory_timeout.count() < 0)
+    refuse("directory_timeout", options.directory_timeout.count(), 0);
   if (options.timeout.count() < 0) refuse("timeout", options.timeout.count(), 0);
 }
 
@@ -144,14 +145,14 @@ int SidecarEvaluator::start(const Evaluate& evaluate) {
     if (job_) job_->runtime->control().progress();
     const bool ended = job_ && job_->ended();
     seen = seen || directory_exists(options_.checkpoint_dir);
-    if (!seen && (ended || Clock::now() >= deadline_after(options_.folder_timeout, began))) {
+    if (!seen && (ended || Clock::now() >= deadline_after(options_.directory_timeout, began))) {
       throw Error(
           Code::not_found,
           fmt::format(
               "the evaluator found no directory {} {}: does the job save its checkpoints there, "
               "and does {} see that file system?",
               options_.checkpoint_dir.string(),
-              ended ? "until the job ended" : fmt::format("within {} ms", options_.folder_timeout.count()),
+              ended ? "until the job ended" : fmt::format("within {} ms", options_.directory_timeout.count()),
               cluster::host_name()));
     }
     if (look(evaluate)) last_new = Clock::now();
