@@ -32,7 +32,7 @@ class WorkerResources {
  private:
   struct Entry {
     detail::ResourceRecipe recipe;
-    detail::Named named;  // by its arguments
+    detail::WorkerObjectRefs named;  // by its arguments
   };
   struct State {
     void free(std::uint64_t id);

@@ -37,11 +37,11 @@ struct ArgumentInput {
 
 /// Worker objects that serialized bytes refer to; each stays alive on the workers while a pointer to it
 /// exists.
-using Named = std::vector<std::shared_ptr<const void>>;
+using WorkerObjectRefs = std::vector<std::shared_ptr<const void>>;
 
 struct PackedArguments {
   std::vector<std::byte> bytes;
-  Named named = {};
+  WorkerObjectRefs named = {};
   std::vector<ArgumentInput> inputs = {};  // in the order of `at`
 };
 

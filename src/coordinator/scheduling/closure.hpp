@@ -35,7 +35,7 @@ struct Closure {
   bool special = false;  // has extras
   std::vector<std::byte> arguments;
   std::shared_ptr<Result> result;
-  detail::Named named = {};  // per-worker objects in its arguments, which live until it has ended
+  detail::WorkerObjectRefs named = {};  // per-worker objects in its arguments, which live until it has ended
 
   /// Returns null if it has none.
   ClosureExtras* extras() const noexcept { return special ? result->extras.get() : nullptr; }

@@ -192,7 +192,7 @@ void ClosureQueue::go_on_after(const Result& result) {
 }
 
 std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<std::byte> arguments,
-                                          Extras extras, detail::Named named) {
+                                          Extras extras, detail::WorkerObjectRefs named) {
   check_inputs(extras);
   Lock lock(board_->mutex);
   wait(lock, [this] { return error_ || limit_ == 0 || queued() < limit_; });
@@ -221,7 +221,7 @@ std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<st
 
 std::shared_ptr<Result> ClosureQueue::put_for(int worker, std::uint32_t function,
                                               std::vector<std::byte> arguments, Extras extras,
-                                              detail::Named named) {
+                                              detail::WorkerObjectRefs named) {
   check_inputs(extras);
   std::shared_ptr<Result> result;
   {

@@ -67,7 +67,7 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   /// Blocks while the queue is full. Throws the stored error, as do join and done; Error(invalid_argument) if
   /// an argument is a result of another queue.
   std::shared_ptr<Result> put(std::uint32_t function, std::vector<std::byte> arguments, Extras extras = {},
-                              detail::Named named = {});
+                              detail::WorkerObjectRefs named = {});
   /// Blocks until all closures have ended; returns false if `timeout` passes first.
   bool join(std::optional<std::chrono::milliseconds> timeout);
   bool done();
@@ -103,7 +103,7 @@ class ClosureQueue final : public strategy::ClosureScheduler {
 
   /// The result fails at once if the worker is not alive. Throws after break_down().
   std::shared_ptr<Result> put_for(int worker, std::uint32_t function, std::vector<std::byte> arguments,
-                                  Extras extras = {}, detail::Named named = {});
+                                  Extras extras = {}, detail::WorkerObjectRefs named = {});
   std::optional<Closure> take_for(int worker);
   bool any_for_one() const;
   /// Fails the closures that are queued for the worker; those that prefer it are for any now. REQUIRES: it is
