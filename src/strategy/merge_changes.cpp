@@ -64,7 +64,7 @@ std::vector<T> summed(Changes all, bool mean) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     Sum sum{};
     for (const RowChange* change : all) sum += static_cast<Sum>(values_of<T>(*change)[i]);
-    out[i] = detail::finish_sum<detail::Kept, T>({mean}, sum, static_cast<std::int64_t>(all.size()));
+    out[i] = detail::finish_sum<detail::SameType, T>({mean}, sum, static_cast<std::int64_t>(all.size()));
   }
   return out;
 }
@@ -76,7 +76,8 @@ std::vector<T> joined(Changes all, bool mean) {
   std::vector<T> out;
   for (const RowChange* change : all) {
     for (const T value : values_of<T>(*change)) {
-      out.push_back(detail::finish_sum<detail::Kept, T>({mean}, static_cast<detail::SumOf<T>>(value), count));
+      out.push_back(
+          detail::finish_sum<detail::SameType, T>({mean}, static_cast<detail::SumOf<T>>(value), count));
     }
   }
   return out;

@@ -97,17 +97,17 @@ template <class T>
 concept Number = Integer<T> || std::is_floating_point_v<T> || Half<T>;
 
 /// An operation whose result keeps the operand's type: for members of a plain struct and for variables.
-struct Kept {
+struct SameType {
   bool is_mean;
   constexpr bool mean() const noexcept { return is_mean; }
 };
 constexpr bool is_mean(ReduceOp op) noexcept { return op.mean(); }
-constexpr bool is_mean(Kept op) noexcept { return op.mean(); }
+constexpr bool is_mean(SameType op) noexcept { return op.mean(); }
 
 template <class Op, class T>
 using ReducedNumber =
-    std::conditional_t<Integer<T> && !std::is_same_v<Op, ReduceOp::Sum> && !std::is_same_v<Op, Kept>, double,
-                       T>;
+    std::conditional_t<Integer<T> && !std::is_same_v<Op, ReduceOp::Sum> && !std::is_same_v<Op, SameType>,
+                       double, T>;
 
 /// The type in which numbers of type T are added: unsigned for integers, so that they wrap without undefined
 /// behavior.
@@ -408,8 +408,9 @@ struct Reduction<Op, kAlong, T> {
   static T of(Op op, Parts<T> parts, const Axes& axes) {
     T result = *parts[0];
     [&]<std::size_t... k>(std::index_sequence<k...>) {
-      ((*member<k>(result) = reduce_element<Kept, kAlong>(
-            Kept{is_mean(op)}, parts, axes, [](const T& part) -> const auto& { return *member<k>(part); })),
+      ((*member<k>(result) = reduce_element<SameType, kAlong>(
+            SameType{is_mean(op)}, parts, axes,
+            [](const T& part) -> const auto& { return *member<k>(part); })),
        ...);
     }
     (std::make_index_sequence<count_members<T>()>{});
