@@ -38,7 +38,7 @@ class CAPSTAN_API SavedCheckpoint {
   SavedCheckpoint& operator=(SavedCheckpoint&&) noexcept;
   ~SavedCheckpoint();
 
-  const std::filesystem::path& folder() const noexcept;
+  const std::filesystem::path& directory() const noexcept;
   std::int64_t step() const noexcept;
   /// JSON, as given to CheckpointManager::save.
   const std::string& user_state() const noexcept;

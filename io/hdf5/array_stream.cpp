@@ -46,7 +46,7 @@ struct ArrayStream::Patched {
     for (const PartReport& part : from.parts()) {
       for (const DatasetReport& dataset : part.datasets) {
         if (dataset.variable == array.variable && dataset.which == array.which)
-          changes.push_back({from.folder() / part.file, numbers_of(part, dataset), dataset});
+          changes.push_back({from.directory() / part.file, numbers_of(part, dataset), dataset});
       }
     }
   }
@@ -119,7 +119,7 @@ ArrayStream::ArrayStream(const CheckpointReader& from, const ArrayInfo& array) :
   for (const PartReport& part : from.parts()) {
     for (const DatasetReport& dataset : part.datasets) {
       const bool ours = dataset.variable == array.variable && dataset.which == array.which;
-      if (ours && data_bytes(dataset) > 0) pieces_.push_back({from.folder() / part.file, dataset});
+      if (ours && data_bytes(dataset) > 0) pieces_.push_back({from.directory() / part.file, dataset});
     }
   }
   std::sort(pieces_.begin(), pieces_.end(),

@@ -173,7 +173,7 @@ void CheckpointReader::verify() const {
   for (const PartReport& part : impl_->manifest.parts) check_part_data(impl_->directory / part.file, part);
 }
 
-const fs::path& CheckpointReader::folder() const noexcept { return impl_->directory; }
+const fs::path& CheckpointReader::directory() const noexcept { return impl_->directory; }
 const Manifest& CheckpointReader::manifest() const noexcept { return impl_->manifest; }
 std::int64_t CheckpointReader::step() const noexcept { return impl_->manifest.step; }
 const std::vector<VariableInfo>& CheckpointReader::variables() const noexcept {
@@ -197,7 +197,7 @@ const VariableInfo& CheckpointReader::variable(std::string_view name) const {
   for (const VariableInfo& variable : variables()) {
     names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", variable.name);
   }
-  throw Error(Code::not_found, fmt::format("{} has no variable \"{}\"; it has {}", folder().string(), name,
+  throw Error(Code::not_found, fmt::format("{} has no variable \"{}\"; it has {}", directory().string(), name,
                                            names.empty() ? "none" : names));
 }
 
@@ -208,7 +208,7 @@ void CheckpointReader::read_rows(std::string_view name, std::string_view which, 
   const auto* found = shape_of(info, which, dtype);
   if (found == nullptr) {
     throw Error(Code::not_found,
-                fmt::format("{}: variable \"{}\" has no slot \"{}\"", folder().string(), name, which));
+                fmt::format("{}: variable \"{}\" has no slot \"{}\"", directory().string(), name, which));
   }
   const auto& shape = *found;
   if (first_row > shape[0] || rows > shape[0] - first_row) {

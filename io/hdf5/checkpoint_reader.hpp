@@ -38,7 +38,7 @@ class CheckpointReader {
   /// of its rows.
   bool base_has(std::string_view variable, std::string_view which) const;
 
-  const std::filesystem::path& folder() const noexcept;
+  const std::filesystem::path& directory() const noexcept;
   const Manifest& manifest() const noexcept;
   std::int64_t step() const noexcept;
   const std::vector<VariableInfo>& variables() const noexcept;  // by name

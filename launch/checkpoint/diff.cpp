@@ -42,8 +42,8 @@ std::string text_of(const ArrayDifference& difference) {
 
 std::string as_text(const io::CheckpointReader& a, const io::CheckpointReader& b,
                     const Comparison& comparison) {
-  std::string text = fmt::format("A  {}, step {}\nB  {}, step {}\n", a.folder().string(), a.step(),
-                                 b.folder().string(), b.step());
+  std::string text = fmt::format("A  {}, step {}\nB  {}, step {}\n", a.directory().string(), a.step(),
+                                 b.directory().string(), b.step());
   std::vector<Row> rows;
   for (const ArrayDifference& difference : comparison.differences) {
     rows.push_back({name_of(difference), text_of(difference)});
@@ -67,8 +67,8 @@ Json as_json(const io::CheckpointReader& a, const io::CheckpointReader& b, const
     }
     differences.push_back(std::move(json));
   }
-  return {{"a", {{"path", a.folder().string()}, {"step", a.step()}}},
-          {"b", {{"path", b.folder().string()}, {"step", b.step()}}},
+  return {{"a", {{"path", a.directory().string()}, {"step", a.step()}}},
+          {"b", {{"path", b.directory().string()}, {"step", b.step()}}},
           {"equal", comparison.differences.empty()},
           {"arrays_in_both", comparison.arrays},
           {"differences", std::move(differences)}};

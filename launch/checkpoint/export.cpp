@@ -95,7 +95,7 @@ int export_to(const Request& request) {
   to.publish();
   const std::uint64_t bytes = io::file_bytes(to.path());
   if (request.json) {
-    print_json(nlohmann::json{{"from", reader.folder().string()},
+    print_json(nlohmann::json{{"from", reader.directory().string()},
                               {"step", reader.step()},
                               {"path", to.path().string()},
                               {"format", format},

@@ -34,7 +34,7 @@ int reshard(const Request& request) {
   const auto directory = publish_as(reader, to);
   const std::size_t before = reader.manifest().parts.size();
   if (request.json) {
-    print_json(nlohmann::json{{"from", reader.folder().string()},
+    print_json(nlohmann::json{{"from", reader.directory().string()},
                               {"path", directory.string()},
                               {"step", reader.step()},
                               {"parts_before", before},

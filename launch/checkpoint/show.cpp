@@ -72,7 +72,7 @@ std::string head(const io::CheckpointReader& reader, const std::vector<Shown>& a
   };
   std::uint64_t bytes = 0;
   for (const Shown& shown : all) bytes += shown.array.bytes();
-  line("checkpoint", reader.folder().string());
+  line("checkpoint", reader.directory().string());
   line("format", fmt::format("{} version {}", io::kFormatName, version_of(reader)));
   if (reader.base() != nullptr) line("increment", changes_text(reader));
   if (!reader.written_by().empty()) line("written by", "capstan " + reader.written_by());
@@ -143,7 +143,7 @@ Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all) 
   }
   Json positions = Json::object();
   for (const auto& [name, position] : reader.positions()) positions[name] = parse(position);
-  return {{"path", reader.folder().string()},
+  return {{"path", reader.directory().string()},
           {"format", io::kFormatName},
           {"version", version_of(reader)},
           {"base", reader.base() == nullptr ? Json() : Json(reader.manifest().base->checkpoint)},

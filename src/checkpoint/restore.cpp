@@ -60,7 +60,7 @@ void with_positions(const strategy::Strategy& strategy, const io::CheckpointRead
   for (const auto& [name, state] : states) {
     if (reader.positions().contains(name)) continue;
     log::warn("checkpoint {} has no position of \"{}\", which starts from the beginning",
-              reader.folder().string(), name);
+              reader.directory().string(), name);
   }
 }
 
@@ -74,14 +74,14 @@ protocol::RestorePlan planned(strategy::Strategy& strategy, const io::Checkpoint
                               const RestoreOptions& options) {
   if (options.check) {
     try {
-      options.check(reader.user_state(), reader.folder().string());
+      options.check(reader.user_state(), reader.directory().string());
     } catch (...) {
       throw Rejected{std::current_exception()};
     }
   }
   if (const auto lines = differences(strategy, reader, options); !lines.empty()) {
     throw Error(Code::failed_precondition, fmt::format("checkpoint {} does not match the program: {}",
-                                                       reader.folder().string(), fmt::join(lines, "; ")));
+                                                       reader.directory().string(), fmt::join(lines, "; ")));
   }
   protocol::RestorePlan plan(reader, strategy.runtime()->count(Role::ps));
   for (const auto& variable : strategy.variables()) {
@@ -188,7 +188,7 @@ std::optional<std::int64_t> CheckpointManager::restore_latest(const RestoreOptio
       counters = restore(strategy, reader, options);
     });
     step = found.reader.step();
-    note(found.reader.user_state(), found.reader.folder());
+    note(found.reader.user_state(), found.reader.directory());
     set_restore_point(strategy, std::move(found.reader), options, std::move(counters));
   } catch (const Rejected& rejected) {
     std::rethrow_exception(rejected.reason);
@@ -209,7 +209,7 @@ std::int64_t Checkpoint::read(const std::filesystem::path& directory, const Rest
   const std::int64_t step = reader.step();
   try {
     auto counters = restore(strategy, reader, options);
-    note(reader.user_state(), reader.folder());
+    note(reader.user_state(), reader.directory());
     set_restore_point(strategy, std::move(reader), options, std::move(counters));
   } catch (const Rejected& rejected) {
     std::rethrow_exception(rejected.reason);

@@ -132,19 +132,19 @@ void RestoredCheckpoint::require_fit(const protocol::VariableDescriptor& variabl
   if (lines.empty()) return;
   throw Error(Code::failed_precondition,
               fmt::format("the restored checkpoint {} does not match a new variable: {}",
-                          reader_.folder().string(), fmt::join(lines, "; ")));
+                          reader_.directory().string(), fmt::join(lines, "; ")));
 }
 
 void RestoredCheckpoint::fill(const protocol::VariableDescriptor& variable) {
   const std::string& in_checkpoint = saved_name(names_, variable.name);
   std::error_code error;
-  if (!std::filesystem::exists(reader_.folder(), error)) {
+  if (!std::filesystem::exists(reader_.directory(), error)) {
     throw Error(
         Code::not_found,
         fmt::format(
             "cannot restore variable \"{}\": checkpoint {} was deleted after it had been restored; create "
             "variables before saving other checkpoints, or keep more checkpoints",
-            variable.name, reader_.folder().string()));
+            variable.name, reader_.directory().string()));
   }
   protocol::RestorePlan plan(reader_, strategy_.runtime()->count(Role::ps));
   add_to_plan(plan, variable, in_checkpoint);

@@ -58,7 +58,7 @@ class RestoredCheckpoint final : public strategy::RestorePoint {
   bool complete() const noexcept override { return own_names_ && lacking_.empty(); }
   std::vector<std::string> unmatched() const override;
   std::vector<std::string> lacking() const override;
-  std::string path() const override { return reader_.folder().string(); }
+  std::string path() const override { return reader_.directory().string(); }
 
  private:
   strategy::Strategy& strategy_;

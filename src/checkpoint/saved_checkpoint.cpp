@@ -15,7 +15,7 @@ SavedCheckpoint::SavedCheckpoint(SavedCheckpoint&&) noexcept = default;
 SavedCheckpoint& SavedCheckpoint::operator=(SavedCheckpoint&&) noexcept = default;
 SavedCheckpoint::~SavedCheckpoint() = default;
 
-const std::filesystem::path& SavedCheckpoint::folder() const noexcept { return reader_->folder(); }
+const std::filesystem::path& SavedCheckpoint::directory() const noexcept { return reader_->directory(); }
 std::int64_t SavedCheckpoint::step() const noexcept { return reader_->step(); }
 const std::string& SavedCheckpoint::user_state() const noexcept { return reader_->user_state(); }
 
@@ -23,7 +23,7 @@ const std::string& SavedCheckpoint::position(const std::string& name) const {
   const auto& positions = reader_->positions();
   if (const auto found = positions.find(name); found != positions.end()) return found->second;
   throw Error(Code::not_found,
-              fmt::format("checkpoint {} has no position of \"{}\"", folder().string(), name));
+              fmt::format("checkpoint {} has no position of \"{}\"", directory().string(), name));
 }
 
 std::vector<std::string> SavedCheckpoint::variables() const {
@@ -42,8 +42,8 @@ Shape SavedCheckpoint::shape_of_rows(const std::string& variable, DType dtype, s
   const io::VariableInfo& info = reader_->variable(variable);
   if (info.dtype != dtype) {
     throw Error(Code::invalid_argument,
-                fmt::format("checkpoint {}, variable \"{}\": found dtype {}, expected {}", folder().string(),
-                            variable, to_string(info.dtype), to_string(dtype)));
+                fmt::format("checkpoint {}, variable \"{}\": found dtype {}, expected {}",
+                            directory().string(), variable, to_string(info.dtype), to_string(dtype)));
   }
   Shape shape(info.shape.begin(), info.shape.end());
   if (first < 0 || rows < 0 || first > shape.at(0) || rows > shape.at(0) - first) {

@@ -65,7 +65,7 @@ TEST_P(WrittenBy, MetadataRoundTrips) {
   const CheckpointReader reader(
       save(directory, 123'456'789'012, sample_arrays(), GetParam(), {state, R"({"dim":"128"})"}));
   EXPECT_EQ(reader.step(), 123'456'789'012);
-  EXPECT_EQ(reader.folder().filename(), "checkpoint-123456789012");
+  EXPECT_EQ(reader.directory().filename(), "checkpoint-123456789012");
   EXPECT_EQ(nlohmann::json::parse(reader.user_state()), nlohmann::json::parse(state));
   EXPECT_EQ(reader.settings(), R"({"dim":"128"})");
 
@@ -139,7 +139,7 @@ TEST(Checkpoint, StateRoundTripsWithoutVariables) {
   EXPECT_TRUE(reader.variables().empty());
   EXPECT_EQ(reader.user_state(), "[1,2]");
   EXPECT_EQ(error_of(Code::not_found, [&] { (void)reader.variable("w"); }),
-            reader.folder().string() + " has no variable \"w\"; it has none");
+            reader.directory().string() + " has no variable \"w\"; it has none");
 }
 
 TEST(Checkpoint, RejectsReadsOfMissingRowsAndArrays) {
