@@ -16,7 +16,7 @@ namespace capstan::protocol {
 struct FailoverRequest {
   /// Source of the shards' values.
   enum class Source : std::uint32_t {
-    checkpoint = 0,  // the checkpoint in `folder`
+    checkpoint = 0,  // the checkpoint in `directory`
     replica = 1,     // the spare was the replica and has the values
   };
 
@@ -24,7 +24,7 @@ struct FailoverRequest {
   std::int32_t index = 0;         // of the dead ps
   std::uint32_t incarnation = 0;  // 1 for the first spare that replaces the ps, and so on
   Source source = Source::checkpoint;
-  std::string folder;
+  std::string directory;
   std::vector<CreateShard> shards;                                // in creation order
   std::vector<std::pair<std::uint32_t, std::uint64_t>> counters;  // (number, value at the checkpoint)
   std::vector<std::int32_t> dead;                                 // ranks of dead processes

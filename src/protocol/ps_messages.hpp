@@ -140,10 +140,10 @@ struct SavedRows {
 /// shards per variable on any ps.
 struct SaveShards {
   std::uint64_t save = 0;  // number of the save
-  std::string folder;
+  std::string directory;
   std::int32_t parts = 1;
   SavedRows rows = {};
-  std::string fast_folder = {};  // io::FastLocation
+  std::string fast_directory = {};  // io::FastLocation
   std::string fast_owner = {};
 };
 
@@ -154,7 +154,7 @@ struct ShardsSaved {
   std::uint64_t save = 0;
   std::int32_t ps = 0;     // index
   std::int32_t code = 0;   // a capstan::Code; 0 is success
-  std::uint64_t fast = 0;  // 1: the files are only in SaveShards::fast_folder so far
+  std::uint64_t fast = 0;  // 1: the files are only in SaveShards::fast_directory so far
 };
 
 /// kFetchAdd: replies the previous value as std::uint64_t.

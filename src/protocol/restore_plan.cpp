@@ -138,7 +138,7 @@ std::vector<CheckRestore> RestorePlan::checks() const {
   std::vector<CheckRestore> checks(shards_.size());
   std::vector<Files> files;
   for (CheckRestore& check : checks) {
-    check.folder = absolute_name(reader_.directory());
+    check.directory = absolute_name(reader_.directory());
     files.emplace_back(parts_, check.files);
   }
   std::vector<std::uint64_t> load(shards_.size());
@@ -169,7 +169,7 @@ std::uint64_t RestorePlan::bytes() const {
 std::vector<RestorePart> RestorePlan::parts() const {
   std::vector<RestorePart> parts(shards_.size());
   for (std::size_t ps = 0; ps < parts.size(); ++ps) {
-    parts[ps].folder = absolute_name(reader_.directory());
+    parts[ps].directory = absolute_name(reader_.directory());
     parts[ps].shards = shards_[ps];
     Files files(parts_, parts[ps].files);
     for (RestoreShard& shard : parts[ps].shards) {

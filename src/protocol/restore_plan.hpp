@@ -47,7 +47,7 @@ struct RestoreShard {
 
 /// kRestorePart: the ps fills these shards, replies nothing.
 struct RestorePart {
-  std::string folder;
+  std::string directory;
   std::vector<std::string> files;  // relative to the directory, or absolute
   std::vector<RestoreShard> shards;
 };
@@ -62,7 +62,7 @@ struct DatasetCheck {
 
 /// kCheckRestore: the ps verifies these checksums and changes nothing; replies nothing.
 struct CheckRestore {
-  std::string folder;
+  std::string directory;
   std::vector<std::string> files;
   std::vector<DatasetCheck> datasets;
 };

@@ -37,8 +37,8 @@ void PsContents::set_checkpoint(Checkpoint checkpoint) {
 
 void PsContents::move_checkpoint(const std::string& from, const std::string& to) {
   const std::lock_guard lock(mutex_);
-  if (!checkpoint_ || checkpoint_->folder != from) return;
-  checkpoint_->folder = to;
+  if (!checkpoint_ || checkpoint_->directory != from) return;
+  checkpoint_->directory = to;
   note();
 }
 
@@ -92,12 +92,12 @@ protocol::FailoverRequest PsContents::takeover_of(int ps) const {
   protocol::FailoverRequest failover;
   failover.index = ps;
   failover.source = protocol::FailoverRequest::Source::checkpoint;
-  failover.folder = checkpoint_->folder;
+  failover.directory = checkpoint_->directory;
   for (const auto& [where, shard] : shards_) {
     if (where != ps) continue;
     if (shard.variable > checkpoint_->last_variable) {
       throw Error(Code::unavailable, fmt::format("variable \"{}\" was made after the last checkpoint, {}",
-                                                 shard.name, checkpoint_->folder));
+                                                 shard.name, checkpoint_->directory));
     }
     failover.shards.push_back(shard);
   }

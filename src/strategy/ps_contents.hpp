@@ -23,7 +23,7 @@ class PsContents {
   };
   using Counters = std::vector<Counter>;
   struct Checkpoint {
-    std::string folder;
+    std::string directory;
     std::int64_t step = 0;
     std::uint32_t last_variable = 0;  // made before it
     Counters counters;                // as they were then

@@ -101,7 +101,7 @@ class Strategy {
   /// meanwhile. Returns the counters as they were then.
   PsContents::Counters at_rest(const std::function<void()>& move_all);
   /// What a spare will have to know of it. Nothing when there is no spare.
-  std::optional<PsContents::Checkpoint> checkpoint_of(const std::string& folder, std::int64_t step,
+  std::optional<PsContents::Checkpoint> checkpoint_of(const std::string& directory, std::int64_t step,
                                                       PsContents::Counters counters) const;
   /// All variables are there. Any thread.
   void note_checkpoint(std::optional<PsContents::Checkpoint> checkpoint);

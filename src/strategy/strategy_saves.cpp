@@ -47,10 +47,10 @@ PsContents::Counters Strategy::at_rest(const std::function<void()>& move_all) {
   }
 }
 
-std::optional<PsContents::Checkpoint> Strategy::checkpoint_of(const std::string& folder, std::int64_t step,
+std::optional<PsContents::Checkpoint> Strategy::checkpoint_of(const std::string& directory, std::int64_t step,
                                                               PsContents::Counters counters) const {
   if (runtime_->count(Role::spare) == 0) return std::nullopt;
-  return PsContents::Checkpoint{folder, step, next_variable_ - 1, std::move(counters)};
+  return PsContents::Checkpoint{directory, step, next_variable_ - 1, std::move(counters)};
 }
 
 void Strategy::note_checkpoint(std::optional<PsContents::Checkpoint> checkpoint) {

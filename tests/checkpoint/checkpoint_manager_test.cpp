@@ -410,7 +410,7 @@ TEST(CheckpointManager, FailoverRequestHasTheStateOfTheLastCheckpoint) {
   second.add(1);  // after the save
   protocol::FailoverRequest failover = contents.takeover_of(1);
   EXPECT_EQ(failover.source, protocol::FailoverRequest::Source::checkpoint);
-  EXPECT_EQ(failover.folder, path.string());
+  EXPECT_EQ(failover.directory, path.string());
   ASSERT_EQ(failover.shards.size(), 1U);
   EXPECT_EQ(failover.shards[0].name, "v");
   EXPECT_EQ(failover.shards[0].first_row, 3U);

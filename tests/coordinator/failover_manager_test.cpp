@@ -64,7 +64,7 @@ class FailoverManagerTest : public testing::Test {
     shard.shape = {10, 2};
     shard.rows = 10;
     contents_->add(1, shard);
-    contents_->set_checkpoint({.folder = "/checkpoints/3", .step = 3, .last_variable = 1, .counters = {}});
+    contents_->set_checkpoint({.directory = "/checkpoints/3", .step = 3, .last_variable = 1, .counters = {}});
   }
   void deliver() {
     for (const auto& rank : ranks_) rank->control().progress();
@@ -103,7 +103,7 @@ TEST_F(FailoverManagerTest, FencesTheOldProcessAndTellsASpareWhatItNeeds) {
   EXPECT_EQ(failover.index, 1);
   EXPECT_EQ(failover.incarnation, 1U);
   EXPECT_EQ(failover.source, FailoverRequest::Source::checkpoint);
-  EXPECT_EQ(failover.folder, "/checkpoints/3");
+  EXPECT_EQ(failover.directory, "/checkpoints/3");
   EXPECT_EQ(failover.dead, dead_);
   ASSERT_EQ(failover.shards.size(), 1U);
   EXPECT_EQ(failover.shards[0].name, "w");

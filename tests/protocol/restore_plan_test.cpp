@@ -19,7 +19,7 @@ std::string bytes_of(const RestorePart& part, std::size_t shard, std::uint32_t a
   std::string out(size, '?');
   for (const RestorePiece& piece : part.shards.at(shard).pieces) {
     if (piece.array != array) continue;
-    const std::string file = io::file_text(fs::path(part.folder) / part.files.at(piece.file));
+    const std::string file = io::file_text(fs::path(part.directory) / part.files.at(piece.file));
     out.replace(piece.at, piece.bytes, file.substr(piece.offset, piece.bytes));
   }
   return out;
@@ -30,8 +30,8 @@ TEST(RestorePlan, AssemblesAnyPartitionFromAnyOther) {
   const io::SampleArray& value = arrays[0];
   const io::SampleArray& slot = arrays[1];
   for (const int writers : {1, 2, 3, 5, 101}) {
-    const io::TemporaryFolder folder;
-    io::CheckpointDirectory directory(folder.path());
+    const io::TemporaryFolder temporary;
+    io::CheckpointDirectory directory(temporary.path());
     const io::CheckpointReader reader(io::save(directory, 1, arrays, writers));
     for (const int readers : {1, 2, 3, 5, 101}) {
       SCOPED_TRACE(std::to_string(writers) + " wrote, " + std::to_string(readers) + " read");
@@ -60,8 +60,8 @@ TEST(RestorePlan, AssemblesAnyPartitionFromAnyOther) {
 }
 
 TEST(RestorePlan, EachNeededDatasetIsVerifiedByOnePs) {
-  const io::TemporaryFolder folder;
-  io::CheckpointDirectory directory(folder.path());
+  const io::TemporaryFolder temporary;
+  io::CheckpointDirectory directory(temporary.path());
   const io::CheckpointReader reader(io::save(directory, 1, io::sample_arrays(), 3));
   for (const int readers : {1, 2, 3, 5}) {
     RestorePlan plan(reader, readers);
@@ -92,8 +92,8 @@ TEST(RestorePlan, EachNeededDatasetIsVerifiedByOnePs) {
 }
 
 TEST(RestorePlan, BalancesTheVerificationOfUnusedDatasets) {
-  const io::TemporaryFolder folder;
-  io::CheckpointDirectory directory(folder.path());
+  const io::TemporaryFolder temporary;
+  io::CheckpointDirectory directory(temporary.path());
   const io::CheckpointReader reader(io::save(directory, 1, io::sample_arrays(), 4));
   RestorePlan plan(reader, 2);
   for (const auto& variable : reader.variables()) plan.check_complete(variable.name);

@@ -132,11 +132,11 @@ bool FailoverManager::tell(Spare& spare, const cluster::Member& ps, const std::v
   runtime_.membership().set(ps.rank, cluster::MemberState::fenced,
                             fmt::format("{} takes its place", runtime_.name_of(spare.rank)));
   const auto checkpoint = contents_.checkpoint();
-  log::warn(
-      "{} is lost; {} takes its shards over {}", ps.name(), runtime_.name_of(spare.rank),
-      failover.source == protocol::FailoverRequest::Source::replica
-          ? "with all that it had acknowledged"
-          : fmt::format("from checkpoint {} (step {})", failover.folder, checkpoint ? checkpoint->step : 0));
+  log::warn("{} is lost; {} takes its shards over {}", ps.name(), runtime_.name_of(spare.rank),
+            failover.source == protocol::FailoverRequest::Source::replica
+                ? "with all that it had acknowledged"
+                : fmt::format("from checkpoint {} (step {})", failover.directory,
+                              checkpoint ? checkpoint->step : 0));
   runtime_.control_peer(ps).send(transport::kFenced, {});
   runtime_.control_peer(runtime_.member(spare.rank)).send(transport::kFailover, {}, to_bytes(failover));
   return true;

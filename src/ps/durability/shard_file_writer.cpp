@@ -53,12 +53,12 @@ void ShardFileWriter::begin(const protocol::SaveShards& request, int ps_count) {
 void ShardFileWriter::write(Save& save, const std::stop_token& stop) {
   try {
     const protocol::SaveShards& request = save.request;
-    FastParts fast({request.fast_folder, request.fast_owner}, warned_);
+    FastParts fast({request.fast_directory, request.fast_owner}, warned_);
     write_files(save, fast, stop);
     save.copied.store(true, std::memory_order_release);
     wake_();
     SaveRateLimiter limiter(bytes_per_second_, &store_);
-    fast.drain(request.folder, [&](std::uint64_t bytes) { limiter.throttle(bytes, stop); });
+    fast.drain(request.directory, [&](std::uint64_t bytes) { limiter.throttle(bytes, stop); });
   } catch (...) {
     save.error = std::current_exception();
   }
@@ -81,7 +81,7 @@ void ShardFileWriter::write_files(Save& save, FastParts& fast, const std::stop_t
     limiter = &unlimited;
     std::optional<io::PartReport> report = fast.write(name, arrays);
     limiter = &limited;
-    if (!report) report = io::write_part(std::filesystem::path(save.request.folder) / name, arrays);
+    if (!report) report = io::write_part(std::filesystem::path(save.request.directory) / name, arrays);
     save.reports.push_back(*std::move(report));
   }
   save.in_fast_level = fast.seen_by_coordinator();

@@ -9,7 +9,7 @@
 namespace capstan::ps {
 
 void check_restore(const protocol::CheckRestore& check) {
-  RestoreFiles files(check.folder, check.files);
+  RestoreFiles files(check.directory, check.files);
   for (const protocol::DatasetCheck& dataset : check.datasets) {
     const io::FileDescriptor& file = files.open(dataset.file);
     io::check_dataset(file, files.path(), dataset.offset, dataset.bytes, dataset.xxh3, dataset.path);
@@ -18,7 +18,7 @@ void check_restore(const protocol::CheckRestore& check) {
 
 void Store::restore(const protocol::RestorePart& part) {
   const std::lock_guard lock(mutex_);
-  RestoreFiles files(part.folder, part.files);
+  RestoreFiles files(part.directory, part.files);
   for (const protocol::RestoreShard& from : part.shards) find(from.variable, from.shard).restore(from, files);
 }
 

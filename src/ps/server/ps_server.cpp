@@ -110,7 +110,7 @@ void PsServer::fail_over(const protocol::FailoverRequest& failover) {
     case protocol::FailoverRequest::Source::checkpoint:
       for (const protocol::CreateShard& shard : failover.shards)
         (void)store_.create(shard, /*restored=*/true);
-      if (!failover.shards.empty()) restore_checkpoint(store_, failover.folder);
+      if (!failover.shards.empty()) restore_checkpoint(store_, failover.directory);
       for (const auto& [counter, value] : failover.counters) add_to_counter(counter, value);
       break;
     case protocol::FailoverRequest::Source::replica:
