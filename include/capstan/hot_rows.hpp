@@ -42,7 +42,7 @@ class CAPSTAN_API HotRowBytes {
   HotRowBytes& operator=(HotRowBytes&&) noexcept;
 
   void lookup(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out);
-  void forget(std::span<const std::int64_t> ids);
+  void evict(std::span<const std::int64_t> ids);
   HotRowsStatistics statistics() const;
   static void check_room(std::size_t elements, std::size_t rows, std::uint64_t width);
 
@@ -80,7 +80,7 @@ class HotRows {
   }
   /// Evicts these rows, so that the next lookup reads them from the ps: after a push to them and a flush, a
   /// worker reads its own update.
-  void forget(std::span<const std::int64_t> ids) { rows_.forget(ids); }
+  void evict(std::span<const std::int64_t> ids) { rows_.evict(ids); }
   HotRowsStatistics statistics() const { return rows_.statistics(); }
 
  private:

@@ -76,7 +76,7 @@ const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
   return plan_;
 }
 
-void HotRowIndex::forget(std::span<const std::int64_t> ids) {
+void HotRowIndex::evict(std::span<const std::int64_t> ids) {
   for (const std::int64_t id : ids) {
     const auto known = place_of_.find(id);
     if (known == place_of_.end()) continue;

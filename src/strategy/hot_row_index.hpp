@@ -26,7 +26,7 @@ class HotRowIndex {
   const Plan& plan(std::span<const std::int64_t> ids);
 
   /// They are not there.
-  void forget(std::span<const std::int64_t> ids);
+  void evict(std::span<const std::int64_t> ids);
   const HotRowsStatistics& statistics() const noexcept { return statistics_; }
 
  private:

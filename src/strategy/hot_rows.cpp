@@ -49,7 +49,7 @@ class HotRowBytes::Implementation {
       read(stream, plan);
       gather(stream, plan, static_cast<std::byte*>(out));
     } catch (...) {
-      index_.forget(plan.to_read);
+      index_.evict(plan.to_read);
       used_.record(stream.implementation());  // by what had been given to it
       throw;
     }
@@ -116,7 +116,7 @@ HotRowBytes& HotRowBytes::operator=(HotRowBytes&&) noexcept = default;
 void HotRowBytes::lookup(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out) {
   implementation_->lookup(stream, ids, out);
 }
-void HotRowBytes::forget(std::span<const std::int64_t> ids) { implementation_->index().forget(ids); }
+void HotRowBytes::evict(std::span<const std::int64_t> ids) { implementation_->index().evict(ids); }
 HotRowsStatistics HotRowBytes::statistics() const { return implementation_->index().statistics(); }
 
 void HotRowBytes::check_room(std::size_t elements, std::size_t rows, std::uint64_t width) {

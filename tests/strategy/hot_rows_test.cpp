@@ -23,7 +23,7 @@ TEST(HotRowIndex, ReadsMissingAndExpiredRows) {
   EXPECT_EQ(index.plan(Ids{5}).to_read, Ids{});
   EXPECT_EQ(index.plan(Ids{6}).to_read, Ids{}) << "two lookups old";
   EXPECT_EQ(index.plan(Ids{6, 7}).to_read, (Ids{6, 7})) << "three";
-  index.forget(Ids{7, 99});
+  index.evict(Ids{7, 99});
   EXPECT_EQ(index.plan(Ids{7, 6}).to_read, Ids{7});
   EXPECT_EQ(index.statistics().hits, 3U);
   EXPECT_EQ(index.statistics().misses, 4U);
@@ -74,7 +74,7 @@ TEST(HotRowIndex, RespectsTheMaximumAge) {
         ASSERT_EQ(id, ids[i]);
         ASSERT_LE(now - read_at, staleness);
       }
-      if (now % 10 == 0) index.forget(ids);
+      if (now % 10 == 0) index.evict(ids);
     }
   }
 }
@@ -115,7 +115,7 @@ TEST(HotRows, ReturnTheRowsOfTheVariable) {
       ASSERT_LE(lookups, 3);
     }
     table.assign(std::vector<float>(kWidth, -2), 7);
-    hot.forget(one);
+    hot.evict(one);
     hot.lookup(stream, one, out.span());
     EXPECT_EQ(to_host(stream, out.span()), std::vector<float>(kWidth, -2));
 
