@@ -41,7 +41,7 @@ const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
   beyond_.clear();
   plan_.locations.clear();
   plan_.to_read.clear();
-  plan_.to_place.clear();
+  plan_.to_locations.clear();
   for (const std::int64_t id : ids) {
     const auto known = place_of_.find(id);
     if (known != place_of_.end()) {
@@ -70,7 +70,7 @@ const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
       plan_.locations.push_back(at);
     }
     plan_.to_read.push_back(id);
-    plan_.to_place.push_back(plan_.locations.back());
+    plan_.to_locations.push_back(plan_.locations.back());
   }
   plan_.rows = static_cast<std::uint32_t>(locations_.size() + beyond_.size());
   return plan_;

@@ -17,10 +17,10 @@ class HotRowIndex {
 
   /// One lookup.
   struct Plan {
-    std::vector<std::uint32_t> locations;  // of each id
-    std::vector<std::int64_t> to_read;     // different ones
-    std::vector<std::uint32_t> to_place;   // of each of them
-    std::uint32_t rows = 0;                // that the cache has to have: places are below
+    std::vector<std::uint32_t> locations;     // of each id
+    std::vector<std::int64_t> to_read;        // different ones
+    std::vector<std::uint32_t> to_locations;  // of each of them
+    std::uint32_t rows = 0;                   // that the cache has to have: places are below
   };
   /// What has to be read before every id's row lies at its place. Valid until the next call.
   const Plan& plan(std::span<const std::int64_t> ids);

@@ -63,7 +63,7 @@ class HotRowBytes::Implementation {
     if (plan.to_read.empty()) return;
     make_room(fetched_, device_, plan.to_read.size() * row_bytes_);
     read_(stream, plan.to_read, fetched_.data());
-    gpu::scatter(stream.implementation(), copy_of(stream, plan, plan.to_place, fetched_.data()));
+    gpu::scatter(stream.implementation(), copy_of(stream, plan, plan.to_locations, fetched_.data()));
   }
   void gather(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan, std::byte* out) {
     gpu::gather(stream.implementation(), copy_of(stream, plan, plan.locations, out));

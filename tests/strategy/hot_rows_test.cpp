@@ -67,7 +67,8 @@ TEST(HotRowIndex, RespectsTheMaximumAge) {
       Ids ids(1 + random() % 24);
       for (auto& id : ids) id = static_cast<std::int64_t>(random() % (random() % 2 == 0 ? 6 : 200));
       const auto& plan = index.plan(ids);
-      for (std::size_t i = 0; i < plan.to_read.size(); ++i) cache[plan.to_place[i]] = {plan.to_read[i], now};
+      for (std::size_t i = 0; i < plan.to_read.size(); ++i)
+        cache[plan.to_locations[i]] = {plan.to_read[i], now};
       for (std::size_t i = 0; i < ids.size(); ++i) {
         ASSERT_LT(plan.locations[i], plan.rows);
         const auto& [id, read_at] = cache.at(plan.locations[i]);
