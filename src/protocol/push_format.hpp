@@ -77,7 +77,7 @@ static_assert(sizeof(PushHeader) == kCacheLine);
 
 /// Location of an entry's values that a pusher's kernels have written into the memory of the ps's GPU.
 struct alignas(kCacheLine) BufferSlot {
-  std::uint32_t room = 0;  // StagingBufferKey::number
+  std::uint32_t number = 0;  // StagingBufferKey::number
   std::uint32_t reserved = 0;
   std::uint64_t at = 0;  // byte offset in the buffer
 };

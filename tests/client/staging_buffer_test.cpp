@@ -16,7 +16,7 @@ TEST(StagingBuffer, AllocatesConsecutiveSlotsUntilItIsFull) {
   for (std::uint64_t i = 0; i < 4; ++i) {
     const auto slot = buffer.take(kQuarter, 0);
     ASSERT_TRUE(slot);
-    EXPECT_EQ(slot->room, 5U);
+    EXPECT_EQ(slot->number, 5U);
     EXPECT_EQ(slot->at, i * kQuarter);
     buffer.used_until(tail += 64);
   }
