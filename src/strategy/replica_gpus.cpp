@@ -79,11 +79,11 @@ void all_gather_on_gpus(strategy::ReplicaGroup& group, DType dtype, std::span<co
   require_same_sizes("all_gather", arrays);
   const std::size_t whole = arrays[0].size * arrays.size();
   for (std::size_t replica = 0; replica < arrays.size(); ++replica) {
-    if (arrays[replica].room == whole) continue;
+    if (arrays[replica].capacity == whole) continue;
     throw Error(
         Code::invalid_argument,
         fmt::format("all_gather: replica {} has room for {} elements; expected {}, {} of each replica",
-                    replica, arrays[replica].room, whole, arrays[0].size));
+                    replica, arrays[replica].capacity, whole, arrays[0].size));
   }
   group.gpus().group().all_gather(dtype, arrays[0].size, parts_of(arrays));
 }

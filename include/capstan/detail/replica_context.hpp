@@ -80,12 +80,13 @@ constexpr DType shared_dtype() noexcept {
   }
 }
 
-/// A replica's operands of a collective on GPU memory: `size` elements at `in`, space for `room` at `out`.
+/// A replica's operands of a collective on GPU memory: `size` elements at `in`, space for `capacity` at
+/// `out`.
 struct OnGpu {
   const void* in = nullptr;
   std::size_t size = 0;
   void* out = nullptr;
-  std::size_t room = 0;
+  std::size_t capacity = 0;
 };
 
 CAPSTAN_API int device_of(strategy::ReplicaGroup& group, int replica);
