@@ -77,7 +77,7 @@ struct ScheduleOptions {
 struct TaskState {
   Role role = Role::worker;
   int index = 0;
-  bool lost = false;  ///< dead: a worker until it is restarted, a ps until it or a spare has recovered
+  bool dead = false;  ///< true for a worker until its restart, for a ps until it or a spare has recovered
   std::string name;   ///< "ps 1 (rank 2 on node17)"; "spare 0 (rank 6 on node3), now ps 1"
 };
 

@@ -578,7 +578,7 @@ TEST_P(CoordinatorConformance, TheStateOfEachTask) {
   const auto lost = [this] {
     Names names;
     for (const TaskState& state : coordinator_->task_states()) {
-      if (state.lost) names.push_back(std::string(to_string(state.role)) + std::to_string(state.index));
+      if (state.dead) names.push_back(std::string(to_string(state.role)) + std::to_string(state.index));
     }
     return names;
   };

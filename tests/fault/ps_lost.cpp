@@ -55,7 +55,7 @@ bool reach_all(cs::Variable<double> sharded) {
 bool a_ps_is_lost(const cs::ClusterCoordinator& coordinator) {
   const auto states = coordinator.task_states();
   return std::any_of(states.begin(), states.end(),
-                     [](const cs::TaskState& state) { return state.role == cs::Role::ps && state.lost; });
+                     [](const cs::TaskState& state) { return state.role == cs::Role::ps && state.dead; });
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
     std::printf("ps1 %.0f %.6f %lld\n", std::accumulate(half, rows.end(), 0.0) / kWidth - kRows / kPs,
                 updated[1], static_cast<long long>(second.value()));
     for (const cs::TaskState& state : coordinator.task_states())
-      std::printf("%s%s\n", state.name.c_str(), state.lost ? " is lost" : "");
+      std::printf("%s%s\n", state.name.c_str(), state.dead ? " is lost" : "");
     std::printf("%s", strategy.describe_loads().c_str());
     if (checkpoints) checkpoints->save(2);  // by all ps that there are now
   } catch (const cs::Error& error) {

@@ -14,10 +14,10 @@ std::vector<TaskState> coordinator::Coordinator::task_states() const {
     const bool worker = member.role == Role::worker;
     // A worker that was started again has another rank.
     const int rank = worker ? worker_ranks.at(static_cast<std::size_t>(member.index)) : member.rank;
-    const bool lost = members_.state(rank) != cluster::MemberState::alive;
+    const bool dead = members_.state(rank) != cluster::MemberState::alive;
     std::string name = runtime_.name_of(rank);
     if (const std::string now = ps_recovery_.failovers().now_of(rank); !now.empty()) name += ", " + now;
-    states.push_back({member.role, member.index, lost, std::move(name)});
+    states.push_back({member.role, member.index, dead, std::move(name)});
   }
   return states;
 }
