@@ -44,9 +44,9 @@ void GpuRows::gather(const gpu::Stream& stream, gpu::Staging& staging, std::span
   gpu::grow(addresses_, gpu_, ids.size());
   send(stream, staging, addresses_, ids.size(), [&](std::size_t i) -> std::uint64_t {
     const auto row = static_cast<std::uint64_t>(ids[i]);
-    const auto part = std::upper_bound(
-        table.begin(), table.end(), row,
-        [](std::uint64_t number, const Part& part) { return number < part.first_row + part.rows; });
+    const auto part =
+        std::upper_bound(table.begin(), table.end(), row,
+                         [](std::uint64_t number, const Part& p) { return number < p.first_row + p.rows; });
     return reinterpret_cast<std::uintptr_t>(part->values + (row - part->first_row) * row_bytes);
   });
   gpu::gather(stream, {addresses_.data(), static_cast<std::uint32_t>(ids.size()), row_bytes,
