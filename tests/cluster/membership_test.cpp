@@ -197,6 +197,25 @@ TEST_F(MembershipTest, APsIsFoundWhereItsLastProcessIs) {
   EXPECT_EQ(members_.table_now().members[kPs].data_address, now.data_address);
 }
 
+TEST_F(MembershipTest, KeepsTheLatestProcessOfAPsIfOneThreadIsBehind) {
+  const auto process = [this](int pid) {
+    Member member = members_.member(kPs);
+    member.pid = pid;
+    return member;
+  };
+  members_.move(process(71), Membership::Address::control);
+  members_.move(process(72), Membership::Address::control);
+  members_.move(process(71), Membership::Address::data);
+  EXPECT_EQ(members_.member(kPs).pid, 72);
+  members_.move(process(72), Membership::Address::data);
+  EXPECT_EQ(members_.member(kPs).pid, 72);
+  members_.move(process(74), Membership::Address::data);  // this thread skips process 73
+  members_.move(process(73), Membership::Address::control);
+  members_.move(process(74), Membership::Address::control);
+  EXPECT_EQ(members_.member(kPs).pid, 74);
+  EXPECT_EQ(members_.table_now().members[kPs].pid, 74);
+}
+
 TEST_F(MembershipTest, BeginsAgainWithTheMembersOfTheStart) {
   members_.set(kWorker, MemberState::dead);
   members_.add(joining_worker(members_.table(), 0), MemberState::alive);

@@ -12,6 +12,7 @@
 #include "ps/ingest/ring_reader.hpp"
 #include "ps/push_entry.hpp"
 #include "ps/shard/store.hpp"
+#include "support/expect_error.hpp"
 #include "transport/bytes.hpp"
 #include "transport/loop/loop.hpp"
 #include "transport/message_types.hpp"
@@ -216,6 +217,33 @@ TEST_F(ReplicaTest, AbandonsAPartiallySentPushWhenItsPusherOrThePsDies) {
   follower_.end();
   EXPECT_TRUE(copy_.is_consistent(1, 0));
   EXPECT_EQ(values_of(copy_, 1)[0], -1) << "received records count";
+}
+
+TEST_F(ReplicaTest, NeverAcknowledgesARecordAfterADroppedOne) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  ASSERT_FALSE(stream_.has_pending());
+  stream_.call(60'000, 1, {});  // of no known type, so the replica drops it
+  send(1, entry(1, {0}, 1));
+  inbox_.apply_some();
+  replica_fabric_->progress();
+  (void)error_of(Code::data_loss, [this] { follower_.apply_some(); });
+  ps_fabric_->progress();
+  EXPECT_FALSE(inbox_.apply_some());
+  EXPECT_TRUE(acknowledged_.empty());
+  EXPECT_TRUE(stream_.has_pending());
+  EXPECT_EQ(values_of(copy_, 1)[0], 0);
+}
+
+TEST_F(ReplicaTest, NeverAcknowledgesAPushThatIsCutOff) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  const auto whole = entry(1, {0, 1}, 1);
+  protocol::PushHeader header;
+  std::memcpy(&header, whole.data(), sizeof header);
+  stream_.push(header, transport::Bytes(whole).subspan(sizeof header, 4));
+  replica_fabric_->progress();
+  (void)error_of(Code::data_loss, [this] { follower_.apply_some(); });
+  ps_fabric_->progress();
+  EXPECT_TRUE(stream_.has_pending());
 }
 
 TEST_F(ReplicaTest, CountsRefusedCalls) {

@@ -109,6 +109,12 @@ TEST(PsRowOpsTest, ComparesAndDividesSignedIntegers) {
   EXPECT_EQ(result_of_op<std::int64_t>(RowOp::div, 7, -1), -7);
 }
 
+TEST(PsRowOpsTest, DividesUnsignedIntegers) {
+  EXPECT_EQ(result_of_op<std::uint8_t>(RowOp::div, 200, 255), 0);
+  EXPECT_EQ(result_of_op<std::uint8_t>(RowOp::div, 255, 255), 1);
+  EXPECT_EQ(result_of_op<std::uint8_t>(RowOp::div, 200, 3), 66);
+}
+
 template <class T>
 void expect_integers_wrap() {
   constexpr T kMin = std::numeric_limits<T>::min(), kMax = std::numeric_limits<T>::max();

@@ -390,6 +390,31 @@ TEST_P(RowSenderTest, DropsReadsOfAFailedPeer) {
   EXPECT_TRUE(may_begin_push());
 }
 
+TEST_P(RowSenderTest, RefusesAConsistentReadWhoseVariableIsDropped) {
+  create(1, 5, 1);
+  create(2, 5, 1);
+  push_part(true, false, 10);
+  request(kClient, {dense_segment(0, 1, 0, 5)}, {}, true);
+  (void)sender_->advance();
+  store_->store().drop(1);
+  request(kOtherClient, {dense_segment(0, 2, 0, 5)});
+  send_all();
+  client_.deliver();
+  expect_one_refusal(Code::not_found);
+  EXPECT_THAT(client_.pieces, IsEmpty());
+  EXPECT_THAT(other_client_.pieces, SizeIs(1));
+}
+
+TEST_P(RowSenderTest, DropsReadsOfADroppedVariableWithTheirRank) {
+  create(1, 5, 1);
+  push_part(true, false, 10);
+  request(kClient, {dense_segment(0, 1, 0, 5)}, {}, true);
+  (void)sender_->advance();
+  store_->store().drop(1);
+  sender_->close(kClient);
+  EXPECT_FALSE(sender_->busy());
+}
+
 TEST_P(RowSenderTest, CountsRowsOfCompletedSegments) {
   create(1, 100000, 8);
   request(kClient, {sparse_segment(0, 1, 3), dense_segment(1, 1, 0, 100000)}, {4, 4, 1});

@@ -75,6 +75,7 @@ TEST_F(StagingBuffersTest, RejectsSlotsOfAnotherPusher) {
   EXPECT_EQ(at(number, 0, 1, kOtherRank), nullptr);
   buffers_.release(kPusherRank);
   EXPECT_EQ(at(number, 0, 1), nullptr) << "the buffer was released";
+  EXPECT_EQ(at(number, 0, 1, std::numeric_limits<std::uint32_t>::max()), nullptr) << "no rank of a job";
 }
 
 TEST_F(StagingBuffersTest, ReusesReleasedBuffersOfTheSameSize) {

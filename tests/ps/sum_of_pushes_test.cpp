@@ -137,6 +137,13 @@ TEST_F(SumOfPushesTest, DividesIntegersTowardZero) {
   EXPECT_EQ(sum_of_rows<std::int64_t>({-3, -4}, 2), -3);
 }
 
+TEST_F(SumOfPushesTest, DividesByMoreThanTheTypeHolds) {
+  const HeldPush push = held<std::uint8_t>({1}, {200});
+  const HeldPush* const pushes[] = {&push};
+  const HeldPush out = sum_of(pushes, DType::boolean, 1, kRows, 256);
+  EXPECT_THAT(values_of<std::uint8_t>(out), ElementsAre(0));
+}
+
 TEST_F(SumOfPushesTest, LetsIntegersWrapAround) {
   using Int = std::numeric_limits<std::int32_t>;
   using Long = std::numeric_limits<std::int64_t>;

@@ -55,10 +55,7 @@ protocol::ConnectReply PsSession::ask_to_connect() {
 }
 
 void PsSession::begin(const protocol::ConnectReply& reply) {
-  if (reply.incarnation != process_.incarnation) {
-    read_locations();
-    process_.incarnation = reply.incarnation;
-  }
+  if (reply.incarnation != process_.incarnation) read_locations();
   const std::string& wanted = runtime_.settings().text("window");
   const bool same_host = runtime_.member(peer_->rank()).host == runtime_.self().host;
   const protocol::BoardLayout layout(static_cast<std::uint64_t>(runtime_.table().capacity()));
@@ -80,6 +77,8 @@ void PsSession::begin(const protocol::ConnectReply& reply) {
   // coherent. So the ps adds for all ranks. It also does so with a replica, which must see every change.
   process_.counts_by_call =
       reply.counts_by_call != 0 || !runtime_.membership().single_host() || process_.path == Path::messages;
+  // Last: a process that dies before is none that this client has used, so its successor counts as moved.
+  process_.incarnation = reply.incarnation;
 }
 
 void PsSession::read_locations() {

@@ -102,8 +102,8 @@ Table Membership::table_now() const {
   Table table = table_;
   for (const auto& [rank, processes] : moved_) {
     Member& member = table.members.at(at(rank));
-    member.host = processes.back().host;
-    member.pid = processes.back().pid;
+    member.host = processes.back().member.host;
+    member.pid = processes.back().member.pid;
   }
   return table;
 }
@@ -117,7 +117,7 @@ const Member* Membership::find(int rank) const {
   if (rank < 0) return nullptr;
   if (at(rank) < table_.members.size()) {
     const auto moved = moved_.find(rank);
-    return moved == moved_.end() ? &table_.members[at(rank)] : &moved->second.back();
+    return moved == moved_.end() ? &table_.members[at(rank)] : &moved->second.back().member;
   }
   const auto joined = joined_.find(rank);
   return joined == joined_.end() ? nullptr : &joined->second;
@@ -175,11 +175,19 @@ void Membership::add(Member member, MemberState state) {
   set(member.rank, state);
 }
 
-void Membership::note_process(const Member& member) {
-  std::deque<Member>& processes = moved_[member.rank];
-  if (!processes.empty() && processes.back().host == member.host && processes.back().pid == member.pid)
-    return;
-  processes.push_back(member);
+/// Each of the two threads announces the processes of a ps in their order, and may skip some. One that is
+/// behind announces a process that the other has announced before a later one: the later one stays.
+void Membership::note_process(const Process& announced) {
+  std::deque<Process>& processes = moved_[announced.member.rank];
+  for (auto known = processes.rbegin(); known != processes.rend(); ++known) {
+    if (known->member.host == announced.member.host && known->member.pid == announced.member.pid) {
+      known->control |= announced.control;
+      known->data |= announced.data;
+      return;
+    }
+    if ((announced.control && known->control) || (announced.data && known->data)) break;  // later than this
+  }
+  processes.push_back(announced);
   any_moved_.store(true, std::memory_order_release);
 }
 
@@ -195,7 +203,7 @@ void Membership::move(const Member& member, Address address) {
   if (member.role == Role::coordinator) {  // on the same host
     of_start.pid = member.pid;
   } else {
-    note_process(member);
+    note_process({member, address == Address::control, address == Address::data});
   }
 }
 
@@ -205,7 +213,7 @@ void Membership::become(const Member& ps) {
   Member& of_start = table_.members.at(at(ps.rank));
   of_start.control_address = ps.control_address;
   of_start.data_address = ps.data_address;
-  note_process(ps);
+  note_process({ps, true, true});
 }
 
 Membership::Status Membership::status(int rank) const {

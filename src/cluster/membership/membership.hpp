@@ -119,9 +119,15 @@ class Membership {
  private:
   static constexpr std::size_t kRoles = 5;
 
+  struct Process {
+    Member member;
+    bool control = false;  // announced by move() with its control address
+    bool data = false;     // the same with its data address
+  };
+
   // REQUIRE the mutex:
   void begin();
-  void note_process(const Member& member);
+  void note_process(const Process& announced);
   void note_worker(const Member& member);
   const Member* find(int rank) const;
   void store(int rank, MemberState state, std::string cause);
@@ -129,9 +135,9 @@ class Membership {
   Table table_;
   std::array<int, kRoles> count_{};
   mutable std::mutex mutex_;
-  std::map<int, Member> joined_;             // by rank; never erased, so that references stay valid
-  std::map<int, std::deque<Member>> moved_;  // by rank: all later processes of a ps; never erased
-  std::vector<int> workers_;                 // by index: the last rank
+  std::map<int, Member> joined_;              // by rank; never erased, so that references stay valid
+  std::map<int, std::deque<Process>> moved_;  // by rank: all later processes of a ps; never erased
+  std::vector<int> workers_;                  // by index: the last rank
   std::atomic<bool> any_moved_{false};
   std::vector<std::atomic<MemberState>> states_;  // by rank
   std::vector<Status> statuses_;                  // by rank

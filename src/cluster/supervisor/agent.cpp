@@ -267,8 +267,9 @@ class Agent {
       int status = 0;
       if (child_ > 0 && waitpid(child_, &status, WNOHANG) == child_) {
         ending = ending || told_to_end();
-        if (WIFSIGNALED(status)) remove_memory_left();
-        if (!starts_again(status, ending)) finish(status, ending);
+        const auto died = Clock::now();
+        if (WIFSIGNALED(status)) remove_memory_left();  // may wait for other agents
+        if (!starts_again(status, ending, died)) finish(status, ending);
         child_ = 0;
       }
       if (launcher_has_gone() && !ending) {
@@ -339,7 +340,7 @@ class Agent {
   bool was_given_up() const { return silent_ && self_.role != Role::worker; }
 
   /// Sets when the child is to be started again, and as whom.
-  bool starts_again(int status, bool ending) {
+  bool starts_again(int status, bool ending, Clock::time_point died) {
     const bool well = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
     if (well || ending || failed_start_ || started_again_ >= table_.restarts) return false;
     if (Heartbeat::was_the_last() || was_given_up()) return false;
@@ -350,8 +351,8 @@ class Agent {
         (one_fabric(self_.role) && WIFSIGNALED(status) && kept_ && kept_->used()) ||
         (self_.role == Role::coordinator && was_killed(status) && kept_ && table_.coordinator_may_return());
     if (!returns) return false;
-    pause_ = Clock::now() - began_ >= kLived ? kFirstPause : std::min(2 * pause_, kLastPause);
-    start_at_ = Clock::now() + pause_;
+    pause_ = died - began_ >= kLived ? kFirstPause : std::min(2 * pause_, kLastPause);
+    start_at_ = died + pause_;
     ++started_again_;
     std::fprintf(stderr, "capstan: %s, pid %d, %s; it is started again in %.1f s (%d of at most %d times)\n",
                  self_.name().c_str(), static_cast<int>(child_), end_of(status).c_str(),

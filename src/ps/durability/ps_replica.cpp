@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/supervisor/heartbeat.hpp"
@@ -15,10 +14,6 @@ namespace {
 
 /// Longest wait for messages between two heartbeats of a replica.
 constexpr std::chrono::milliseconds kReplicaHeartbeatPeriod{200};
-/// Interval at which the request to drop the replica is repeated until the coordinator answers.
-constexpr std::chrono::milliseconds kDropRequestInterval{200};
-/// Time limit of one call on the replica, in units of --wait-timeout.
-constexpr int kBusyReplicaTimeouts = 10;
 
 }  // namespace
 
@@ -58,9 +53,7 @@ void PsServer::serve_replica() {
   });
   fabric_.on_message(transport::kReplicated, [this](const transport::Message& message) {
     const auto progress = transport::read_header<protocol::ReplicaProgress>(message);
-    if (!progress || !replica_) return;
-    replica_->on_progress(*progress);
-    replica_heard_ = std::chrono::steady_clock::now();
+    if (progress && replica_watch_) replica_watch_->on_progress(*progress, ReplicaWatch::Clock::now());
   });
   // The coordinator has ruled out a failover to the replica.
   fabric_.on_message(transport::kReplicaDropped, [this](const transport::Message&) {
@@ -73,51 +66,18 @@ void PsServer::when_safe(std::function<void()> then) {
   replica_->when_safe(std::move(then));
 }
 
-void PsServer::abandon_replica(const std::string& why) {
-  if (abandoned_) return;
-  log::warn(
-      "abandoning the replica {} of this ps: {}; asking the coordinator for consent to continue without it",
-      replica_->peer().name(), why);
-  request_replica_drop();
-}
-
-void PsServer::request_replica_drop() {
-  drop_requested_ = std::chrono::steady_clock::now();
-  abandoned_ = abandoned_.value_or(drop_requested_);
-  runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kReplicaLost, {});
-}
-
 bool PsServer::poll_replica() {
-  const auto now = std::chrono::steady_clock::now();
-  // Filling a large table may take minutes. A replica that has not responded yet may still be starting.
-  const auto timeout = replica_->busy()            ? kBusyReplicaTimeouts * runtime_->wait_timeout()
-                       : replica_->has_responded() ? runtime_->settings().duration("heartbeat-timeout")
-                                                   : runtime_->wait_timeout();
-  // If this ps itself was busy or stopped, the silence of the replica proves nothing: restart its timeout.
-  const bool was_paused = now - std::exchange(replica_polled_, now) > timeout / 2;
-  if (abandoned_) {
-    // Requests wait while the coordinator restarts, since a starting coordinator discards them.
-    if (!replica_->dropped() && !coordinator_.until() && now - drop_requested_ > kDropRequestInterval)
-      request_replica_drop();
-    // Without the coordinator's consent this ps must stop: the replica may have replaced it.
-    if (!replica_->dropped() && !coordinator_.until() && now - *abandoned_ > runtime_->wait_timeout()) {
-      silence_reason_ =
-          fmt::format("cannot continue without the replica: no consent from {} within {} ms",
-                      runtime_->member(Role::coordinator, 0).name(), runtime_->wait_timeout().count());
-    }
-  } else if (!replica_->has_pending() || was_paused) {
-    replica_heard_ = now;
-  } else if (timeout.count() > 0 && now - replica_heard_ > timeout) {
-    abandon_replica(fmt::format("no answer within {} ms", timeout.count()));
+  replica_watch_->poll(ReplicaWatch::Clock::now(), !coordinator_.until());
+  if (replica_watch_->consent_overdue()) {
+    silence_reason_ =
+        fmt::format("cannot continue without the replica: no consent from {} within {} ms",
+                    runtime_->member(Role::coordinator, 0).name(), runtime_->wait_timeout().count());
   }
   return replica_->advance();
 }
 
 void PsServer::await_replica() {
-  // An abandoned replica may have acknowledged every record and still differ from this ps.
-  const auto settled = [this] {
-    return replica_->dropped() || (!abandoned_ && !replica_->has_pending()) || must_stop();
-  };
+  const auto settled = [this] { return replica_watch_->settled() || must_stop(); };
   while (!settled()) {
     transport::progress_until(fabric_, transport::deadline_in(std::chrono::milliseconds(100)),
                               [&] { return settled() || coordinator_.news(); });
@@ -165,7 +125,8 @@ void PsServer::replay(std::uint16_t type, int from, transport::Bytes request) {
   } else if (const auto found = replicated_requests_.find(type); found != replicated_requests_.end()) {
     found->second(from, request);
   } else {
-    log::error("dropped a replication record: message type {} cannot be replayed", type);
+    throw Error(Code::invalid_argument,
+                fmt::format("cannot replay a replication record: unexpected message type {}", type));
   }
 }
 

@@ -1,6 +1,8 @@
 // replica_inbox.cpp -- validates, queues and applies replication records.
 #include "ps/durability/replica_inbox.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <utility>
 
@@ -45,6 +47,12 @@ bool ReplicaInbox::apply_some() {
 }
 
 void ReplicaInbox::apply(const Record& record) {
+  // Acknowledging this record would acknowledge the dropped ones as well.
+  if (record.head.number != progress_.number + 1) {
+    throw Error(Code::data_loss, fmt::format("this replica cannot follow its ps: received replication record "
+                                             "{}, expected {}; records in between were dropped",
+                                             record.head.number, progress_.number + 1));
+  }
   if (record.head.type != transport::kPushEntry) {
     report_progress_({progress_.number, progress_.refused, 1});
     try {
@@ -56,10 +64,11 @@ void ReplicaInbox::apply(const Record& record) {
   }
   const protocol::PushHeader& header = record.push;
   if (!protocol::is_complete(header, record.payload)) {
-    log::error("dropped a push of rank {} to variable {} shard {}: received {} bytes, expected {}",
-               header.rank, header.variable, header.shard, record.payload.size() + sizeof header,
-               header.bytes);
-    return;
+    throw Error(Code::data_loss,
+                fmt::format("this replica cannot follow its ps: received {} bytes of a push of rank {} to "
+                            "variable {} shard {}, expected {}",
+                            record.payload.size() + sizeof header, header.rank, header.variable, header.shard,
+                            header.bytes));
   }
   unfinished_[static_cast<int>(header.rank)].note(header, sink_);
   protocol::apply_entry(header, record.payload.data(), sink_);

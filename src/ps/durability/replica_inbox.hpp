@@ -26,7 +26,9 @@ class ReplicaInbox {
 
   /// Handles a kReplicate message; called inside progress().
   void receive(const transport::Message& message);
-  /// Applies the records received so far and reports the progress. Returns true if there were any.
+  /// Applies the records received so far and reports the progress. Returns true if there were any. Throws
+  /// Error(data_loss) at a record that cannot be applied or that follows a dropped one: it and all later ones
+  /// are neither applied nor acknowledged, and this replica has to exit.
   bool apply_some();
   /// Ends the rank's pushes; one of which only a part has arrived stays incomplete.
   void close(int rank);

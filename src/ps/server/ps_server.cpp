@@ -37,6 +37,17 @@ std::unique_ptr<ReplicaStream> replica_of(cluster::Runtime& runtime) {
       runtime.control_peer(runtime.member(Role::spare, runtime.self().index)));
 }
 
+std::unique_ptr<ReplicaWatch> watch_of(ReplicaStream* replica, cluster::Runtime& runtime) {
+  if (replica == nullptr) return nullptr;
+  return std::make_unique<ReplicaWatch>(
+      *replica,
+      ReplicaWatch::Timeouts{.silence = runtime.settings().duration("heartbeat-timeout"),
+                             .wait = runtime.wait_timeout()},
+      [&runtime] {
+        runtime.control_peer(runtime.member(Role::coordinator, 0)).send(transport::kReplicaLost, {});
+      });
+}
+
 }  // namespace
 
 PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
@@ -60,6 +71,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
           [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, persistent_.get(),
           regions_.get(), ledger_capacity(*runtime_)),
       replica_(replica_of(*runtime_)),
+      replica_watch_(watch_of(replica_.get(), *runtime_)),
       rings_(board_->memory().data(), max_ranks(), store_.heap(), store_, persistent_.get(), replica_.get()),
       inbox_(
           store_,
@@ -420,10 +432,7 @@ void PsServer::reconnect_coordinator() {
   }
   heartbeat_.forget_coordinator();
   coordinator_.answer();
-  if (abandoned_ && !replica_->dropped()) {
-    abandoned_.reset();  // restart the timeout for the new coordinator
-    request_replica_drop();
-  }
+  if (replica_watch_) replica_watch_->on_coordinator_returned(ReplicaWatch::Clock::now());
 }
 
 const std::string& PsServer::stop_reason() {

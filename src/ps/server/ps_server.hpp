@@ -14,6 +14,7 @@
 #include "ps/durability/persistent_state.hpp"
 #include "ps/durability/replica_inbox.hpp"
 #include "ps/durability/replica_stream.hpp"
+#include "ps/durability/replica_watch.hpp"
 #include "ps/durability/shard_file_writer.hpp"
 #include "ps/ingest/push_inbox.hpp"
 #include "ps/ingest/ring_reader.hpp"
@@ -24,6 +25,9 @@
 
 namespace capstan::ps {
 
+/// Larger than other classes, since it connects all parts of a ps: each message and request names several of
+/// them. What has a state of its own is a class of its own, such as ReplicaWatch.
+///
 /// Single-threaded. Polls while there is work, then sleeps in the kernel until a message or a doorbell
 /// arrives. Polls for less time if other threads need its core.
 class PsServer {
@@ -71,10 +75,8 @@ class PsServer {
   void serve_replica();
   /// Blocks until the replica has applied all records, or has ended. Throws RequestAborted.
   void await_replica();
-  /// Stops waiting for a replica that failed or diverged: the ps continues without it once the coordinator
-  /// has agreed. `why` is logged.
-  void abandon_replica(const std::string& why);
-  void request_replica_drop();
+  /// Continues without the replica once the coordinator has agreed: see ReplicaWatch.
+  void abandon_replica(const std::string& why) { replica_watch_->abandon(why, ReplicaWatch::Clock::now()); }
   bool poll_replica();
   /// Calls `then` once the replica has applied all records so far, at once if there is none.
   void when_safe(std::function<void()> then);
@@ -119,20 +121,17 @@ class PsServer {
   protocol::BoardLayout layout_;
   std::uint32_t incarnation_ = 0;  // number of spares that have replaced the ps
   Store store_;
-  std::unique_ptr<ReplicaStream> replica_;  // null: the ps never had a replica
+  std::unique_ptr<ReplicaStream> replica_;       // null: the ps never had a replica
+  std::unique_ptr<ReplicaWatch> replica_watch_;  // null as `replica_`
   RingReader rings_;
   PushInbox inbox_;
   RowSender rows_;
   ShardFileWriter saver_;
   std::chrono::steady_clock::time_point save_began_{};
   transport::RpcServer rpc_;
-  std::map<std::uint16_t, Request> replicated_requests_;   // handlers of replicated requests, by message type
-  ReplicaInbox replica_inbox_;                             // on a replica: records from its ps
-  std::chrono::steady_clock::time_point replica_heard_{};  // last progress of the replica, while it is busy
-  std::chrono::steady_clock::time_point replica_polled_{};          // last check of `replica_heard_`
-  std::chrono::steady_clock::time_point drop_requested_{};          // last request to drop the replica
-  std::optional<std::chrono::steady_clock::time_point> abandoned_;  // first request to drop the replica
-  bool following_ = false;                                          // this is a replica
+  std::map<std::uint16_t, Request> replicated_requests_;  // handlers of replicated requests, by message type
+  ReplicaInbox replica_inbox_;                            // on a replica: records from its ps
+  bool following_ = false;                                // this is a replica
   bool job_ended_ = false;
   bool fenced_ = false;
   cluster::CoordinatorWatch coordinator_;

@@ -113,7 +113,8 @@ bool RowSender::advance() {
         any = true;
       }
     } catch (const Error& error) {
-      if (error.code() != Code::resource_exhausted) throw;
+      // not_found: the variable was dropped since the request arrived.
+      if (error.code() != Code::resource_exhausted && error.code() != Code::not_found) throw;
       stop_waiting(read);
       send_failure(read.client, read.request.id, error);
       continue;

@@ -32,7 +32,7 @@ std::byte* StagingBuffers::at(const protocol::BufferSlot& slot, std::uint32_t ra
                               std::uint64_t bytes) const noexcept {
   if (slot.number >= buffers_.size()) return nullptr;
   const Buffer& buffer = buffers_[slot.number];
-  if (buffer.rank != static_cast<int>(rank)) return nullptr;
+  if (buffer.rank == kReleased || buffer.rank != static_cast<int>(rank)) return nullptr;
   if (slot.at > buffer.memory.size() || bytes > buffer.memory.size() - slot.at) return nullptr;
   return buffer.memory.data() + slot.at;
 }

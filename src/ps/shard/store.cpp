@@ -218,7 +218,7 @@ bool Store::is_consistent(std::uint32_t variable, std::uint32_t shard) {
 
 void Store::add_waiting_read(std::uint32_t variable, std::uint32_t shard, int count) {
   const std::lock_guard lock(mutex_);
-  find(variable, shard).add_waiting_read(count);
+  if (Shard* const found = find_or_null(variable, shard)) found->add_waiting_read(count);
 }
 
 void Store::count_sent(std::uint32_t variable, std::uint32_t shard, std::uint64_t rows) {

@@ -33,11 +33,11 @@ void set_rows(const Update<T>& u) {
   }
 }
 
-/// Divides; integers round towards zero. Division by -1 wraps around instead of trapping on the smallest
-/// integer.
+/// Divides; integers round towards zero. Division of a signed integer by -1 wraps around instead of trapping
+/// on the smallest one.
 template <class A>
 A quotient(A w, A x) {
-  if constexpr (std::is_integral_v<A>) {
+  if constexpr (std::is_integral_v<A> && std::is_signed_v<A>) {
     if (x == static_cast<A>(-1)) return static_cast<A>(Wrapping<A>{0} - static_cast<Wrapping<A>>(w));
   }
   return w / x;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
 
 #include "base/with_type.hpp"
 
@@ -24,6 +25,16 @@ std::vector<std::uint32_t> rows_of(std::span<const HeldPush* const> pushes, std:
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
+}
+
+/// Integers round towards zero. The divisor need not fit into A.
+template <class A>
+A quotient_of_sum(A sum, int divisor) {
+  if constexpr (std::is_integral_v<A>) {
+    return static_cast<A>(std::int64_t{sum} / divisor);
+  } else {
+    return sum / static_cast<A>(divisor);
+  }
 }
 
 template <class T>
@@ -49,7 +60,7 @@ std::vector<std::byte> sum(std::span<const HeldPush* const> pushes, std::span<co
   std::vector<std::byte> out(sums.size() * sizeof(T));
   auto* to = reinterpret_cast<T*>(out.data());
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    to[i] = static_cast<T>(divisor == 1 ? sums[i] : static_cast<A>(sums[i] / static_cast<A>(divisor)));
+    to[i] = static_cast<T>(divisor == 1 ? sums[i] : quotient_of_sum(sums[i], divisor));
   }
   return out;
 }
