@@ -60,19 +60,15 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
                                                           entry_bytes(*runtime_),
                                                           ledger_capacity(*runtime_))),
       regions_(persistent_ || runtime_->in_process() ? nullptr : std::make_unique<SharedRegions>(fabric_)),
-      board_(allocate_board()),
-      layout_(max_ranks()),
+      board_(allocate_board(), max_ranks()),
       store_(
           fabric_, runtime_->settings().bytes("heap-slab-bytes"), runtime_->self().index,
-          [this](std::uint32_t group, std::uint64_t steps) {
-            transport::word_at(board_->memory().data() + layout_.group(group))
-                .store(steps, std::memory_order_release);
-          },
+          [this](std::uint32_t group, std::uint64_t steps) { board_.set_steps(group, steps); },
           [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, persistent_.get(),
           regions_.get(), ledger_capacity(*runtime_)),
       replica_(replica_of(*runtime_)),
       replica_watch_(watch_of(replica_.get(), *runtime_)),
-      rings_(board_->memory().data(), max_ranks(), store_.heap(), store_, persistent_.get(), replica_.get()),
+      rings_(board_.data(), max_ranks(), store_.heap(), store_, persistent_.get(), replica_.get()),
       inbox_(
           store_,
           [this](int rank, std::uint64_t bytes) {
@@ -123,7 +119,7 @@ void PsServer::fail_over(const protocol::FailoverRequest& failover) {
       for (const protocol::CreateShard& shard : failover.shards)
         (void)store_.create(shard, /*restored=*/true);
       if (!failover.shards.empty()) restore_checkpoint(store_, failover.directory);
-      for (const auto& [counter, value] : failover.counters) add_to_counter(counter, value);
+      for (const auto& [counter, value] : failover.counters) board_.fetch_add(counter, value);
       break;
     case protocol::FailoverRequest::Source::replica:
       following_ = false;
@@ -186,7 +182,7 @@ void PsServer::serve_requests() {
     // continue from the position in the reply.
     rings_.settle(from);
     const std::uint64_t by_message = inbox_.settle(from);
-    protocol::ConnectReply reply{board_->key(),
+    protocol::ConnectReply reply{board_.key(),
                                  fabric_.doorbell(),
                                  0,
                                  rings_.applied(from).value_or(by_message),
@@ -258,11 +254,7 @@ void PsServer::serve_requests() {
   });
   serve_replicated(transport::kFetchAdd, [this](int, transport::Bytes request) {
     const auto add = from_bytes<protocol::FetchAdd>(request);
-    if (add.counter >= protocol::BoardLayout::kCounters) {
-      throw Error(Code::out_of_range, fmt::format("cannot add to counter {}: expected a number below {}",
-                                                  add.counter, protocol::BoardLayout::kCounters));
-    }
-    return to_bytes(add_to_counter(add.counter, add.delta));
+    return to_bytes(board_.fetch_add(add.counter, add.delta));
   });
   rpc_.serve(transport::kPsStatistics, [this](int, transport::Bytes) {
     protocol::PsStatistics statistics = store_.statistics();
@@ -271,49 +263,20 @@ void PsServer::serve_requests() {
   });
 }
 
-namespace {
-
-/// A counter, and the number of the journal entry that last added to it. Both change in one atomic
-/// operation, so that recovery can tell whether an uncommitted entry was added.
-struct alignas(16) TaggedCounter {
-  std::uint64_t value;
-  std::uint64_t by;
-};
-
-#ifdef __clang__
-#pragma clang diagnostic ignored "-Watomic-alignment"  // a call of libatomic is acceptable here
-#endif
-void add(std::byte* at, std::uint64_t delta, std::uint64_t by) {
-  auto* counted = reinterpret_cast<TaggedCounter*>(at);
-  TaggedCounter now = *counted;
-  TaggedCounter next{};
-  do {
-    next = {now.value + delta, by};
-  } while (!__atomic_compare_exchange(counted, &now, &next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
-}
-
-}  // namespace
-
 void PsServer::count(std::uint32_t counter, std::uint64_t delta) {
-  if (counter >= protocol::BoardLayout::kCounters) return;
-  if (!persistent_) {
-    add_to_counter(counter, delta);
+  if (!Board::has_counter(counter)) return;
+  if (persistent_) {
+    board_.add_by_entry(counter, delta, persistent_->journal().last().number);
   } else {
-    add(board_->memory().data() + layout_.counter(counter), delta, persistent_->journal().last().number);
+    board_.fetch_add(counter, delta);
   }
 }
 
 void PsServer::undo_uncommitted_count() {
   const auto entry = persistent_->uncommitted_entry();
   if (!entry || entry->header.kind != protocol::PushKind::count) return;
-  if (entry->header.variable >= protocol::BoardLayout::kCounters) return;
-  std::byte* at = board_->memory().data() + layout_.counter(entry->header.variable);
-  if (reinterpret_cast<const TaggedCounter*>(at)->by == entry->number)
-    add(at, ~entry->header.first_row + 1, 0);
-}
-
-std::uint64_t PsServer::add_to_counter(std::uint64_t counter, std::uint64_t delta) {
-  return transport::word_at(board_->memory().data() + layout_.counter(counter)).fetch_add(delta);
+  if (!Board::has_counter(entry->header.variable)) return;
+  board_.undo_entry(entry->header.variable, entry->header.first_row, entry->number);
 }
 
 void PsServer::serve_fabric() {
@@ -468,8 +431,8 @@ void PsServer::run() {
   if (persistent_ && persistent_->has_predecessor()) coordinator_.expect_greeting();
   // Each end detects the death of the other only after traffic in both directions.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
-  transport::word_at(board_->memory().data() + layout_.asleep()).store(0, std::memory_order_relaxed);
-  const transport::LifeWord life_word(board_->memory().data() + layout_.life_word());
+  board_.asleep().store(0, std::memory_order_relaxed);
+  const transport::LifeWord life_word(board_.life_word());
   if (restarted()) announce_restart();
   try {
     serve();
@@ -530,7 +493,7 @@ void PsServer::drain_reads() {
 }
 
 void PsServer::sleep() {
-  auto asleep = transport::word_at(board_->memory().data() + layout_.asleep());
+  auto asleep = board_.asleep();
   asleep.store(1, std::memory_order_seq_cst);
   // A pusher stores its tail, then loads `asleep`, so at least one of the two sees the other's store. Remote
   // pushers always send messages. The timeout covers events without a notification.

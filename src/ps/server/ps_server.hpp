@@ -18,6 +18,7 @@
 #include "ps/durability/shard_file_writer.hpp"
 #include "ps/ingest/push_inbox.hpp"
 #include "ps/ingest/ring_reader.hpp"
+#include "ps/server/board.hpp"
 #include "ps/server/ps_heartbeat.hpp"
 #include "ps/server/row_sender.hpp"
 #include "ps/shard/store.hpp"
@@ -88,7 +89,6 @@ class PsServer {
   void add_member(transport::Bytes member);
   /// Applies the complete entries of a dead rank, drops the rest and fences the rank.
   void close_rank(int rank);
-  std::uint64_t add_to_counter(std::uint64_t counter, std::uint64_t delta);
   void count(std::uint32_t counter, std::uint64_t delta);
   std::unique_ptr<transport::Region> allocate_board();
   void recover();
@@ -117,8 +117,7 @@ class PsServer {
   transport::Fabric& fabric_;
   std::unique_ptr<PersistentState> persistent_;  // null: state is lost with this process
   std::unique_ptr<SharedRegions> regions_;       // null: memory is from `persistent_` or the fabric
-  std::unique_ptr<transport::Region> board_;
-  protocol::BoardLayout layout_;
+  Board board_;
   std::uint32_t incarnation_ = 0;  // number of spares that have replaced the ps
   Store store_;
   std::unique_ptr<ReplicaStream> replica_;       // null: the ps never had a replica
