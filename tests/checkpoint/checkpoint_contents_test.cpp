@@ -10,7 +10,7 @@
 #include "capstan/checkpoint.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/stored_sample.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
@@ -66,7 +66,7 @@ struct OtherProgress {
 };
 
 TEST(UserState, AnyValueThatCanBePackedComesBack) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job;
   CheckpointManager manager(job.strategy, {.directory = folder.path()});
   const Progress progress{
@@ -88,7 +88,7 @@ TEST(UserState, AnyValueThatCanBePackedComesBack) {
 }
 
 TEST(UserState, JsonStaysJson) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job;
   CheckpointManager manager(job.strategy, {.directory = folder.path()});
   const std::string text = "{\"epoch\":3}";
@@ -103,7 +103,7 @@ TEST(UserState, JsonStaysJson) {
 }
 
 TEST(Contents, CountersComeBackAtOnceAndToThoseThatAreMadeLater) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   {
     ContentsJob job(3);
     const auto scope = job.strategy.scope();
@@ -139,7 +139,7 @@ TEST(Contents, CountersComeBackAtOnceAndToThoseThatAreMadeLater) {
 }
 
 TEST(Contents, TheManifestSaysWhoWroteItWithWhichSettingsAndOptimizers) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job;
   const auto v =
       job.make("v", 1, optimizers::Momentum{.learning_rate = 0.1, .momentum = 0.5, .nesterov = true});
@@ -158,7 +158,7 @@ TEST(Contents, TheManifestSaysWhoWroteItWithWhichSettingsAndOptimizers) {
 }
 
 TEST(Contents, EveryOptimizersNumbersAreNumbers) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job(1);
   const std::vector<Optimizer> all{optimizers::SGD{},     optimizers::Momentum{}, optimizers::Adagrad{},
                                    optimizers::RMSProp{}, optimizers::Adam{},     optimizers::AdamW{},
@@ -179,7 +179,7 @@ TEST(Contents, EveryOptimizersNumbersAreNumbers) {
 }
 
 TEST(Contents, ASchedulesNumbersAreInTheManifest) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job(1);
   const auto one = job.make("one", 0, optimizers::SGD{schedules::PiecewiseConstantDecay{{10}, {1, 0.5}}});
   const auto json = manifest_of(CheckpointManager(job.strategy, {.directory = folder.path()}).save(1));
@@ -190,7 +190,7 @@ TEST(Contents, ASchedulesNumbersAreInTheManifest) {
 }
 
 TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const auto path = folder.path() / "best model";
   ContentsJob job;
   auto v = job.make("v", 1);
@@ -214,7 +214,7 @@ TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
 }
 
 TEST(OneCheckpoint, ReadsOneOfAManagersAndWhatACrashLeft) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job;
   auto v = job.make("v", 4);
   CheckpointManager manager(job.strategy, {.directory = folder.path()});
@@ -231,7 +231,7 @@ TEST(OneCheckpoint, ReadsOneOfAManagersAndWhatACrashLeft) {
 }
 
 TEST(OneCheckpoint, IsNotWrittenOverAnythingElse) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const auto file = folder.write("notes.txt", "mine");
   ContentsJob job;
   auto v = job.make("v", 1);
@@ -242,7 +242,7 @@ TEST(OneCheckpoint, IsNotWrittenOverAnythingElse) {
 }
 
 TEST(OneCheckpoint, ASpareReadsItUnderItsName) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job(2, {{"spares", "1"}});
   auto v = job.make("v", 1);
   Checkpoint(job.strategy).write(folder.path() / "named");
@@ -251,7 +251,7 @@ TEST(OneCheckpoint, ASpareReadsItUnderItsName) {
 }
 
 TEST(Manager, ListsItsCheckpointsAndKeepsSomeForGood) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job;
   auto v = job.make("v", 1);
   CheckpointManager manager(job.strategy,
@@ -269,7 +269,7 @@ TEST(Manager, ListsItsCheckpointsAndKeepsSomeForGood) {
 }
 
 TEST(StoredSample, Version1IsRestored) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   io::unpack_sample("checkpoint_v1", folder.path() / "checkpoint-00000012");
   RankThreads ranks({.ranks = 3});
   ParameterServerStrategy strategy(ranks.cluster());

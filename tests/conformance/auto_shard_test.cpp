@@ -5,7 +5,7 @@
 
 #include "capstan/input.hpp"
 #include "capstan/readers.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 #include "support/log_text.hpp"
 #include "support/read_all.hpp"
@@ -51,7 +51,7 @@ class Sharding : public ::testing::Test {
   }
   static Dataset<std::string> open(const std::filesystem::path& file) { return text_lines({file}); }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory folder_;
   data::Paths names_;
 };
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "capstan/checkpoint.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -28,7 +28,7 @@ class Job {
     const auto scope = strategy_.scope();
     return Variable<float>("v", shape, initializers::constant(value), {.optimizer = optimizer});
   }
-  CheckpointManager manager(const io::TemporaryFolder& folder) {
+  CheckpointManager manager(const io::TemporaryDirectory& folder) {
     return CheckpointManager(strategy_, {.directory = folder.path()});
   }
 
@@ -58,7 +58,7 @@ class Checkpoints : public testing::TestWithParam<bool> {
     job.manager(folder_).save(1);
   }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory folder_;
 };
 
 // A3.10: better: any number of shards and of ps, also before the variable is made, slots and steps included;

@@ -9,7 +9,7 @@
 #include "capstan/checkpoint.hpp"
 #include "capstan/coordinator.hpp"
 #include "capstan/strategy.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "strategy/strategy.hpp"
 #include "support/counted_table.hpp"
 #include "support/expect_error.hpp"
@@ -154,7 +154,7 @@ TEST_P(Embedding, GradientsAreOfTheWholeVariable) {
 
 // B140: same.
 TEST_P(Embedding, LooksTheSameUpBeforeAndAfterACheckpoint) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const Array<float> wanted({2, 2}, {7, 8, 5, 6});
   EXPECT_EQ(embedding_lookup(table_, Ids{3, 2}), wanted);
   CheckpointManager(job_.strategy, {.directory = folder.path()}).save(1);

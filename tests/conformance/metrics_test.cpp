@@ -13,7 +13,7 @@
 
 #include "capstan/checkpoint.hpp"
 #include "capstan/coordinator.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
 
@@ -203,7 +203,7 @@ TEST_P(Metrics, UpdatesOfEachReplicaCount) {
 
 // S75: better: a metric is saved and restored as a variable of its name, on any number of ps.
 TEST_P(Metrics, AreSavedInCheckpoints) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   CheckpointManager manager(strategy_, {.directory = folder.path()});
   const metrics::Mean mean("loss");
   const metrics::AUC auc("auc", {.num_thresholds = 3});

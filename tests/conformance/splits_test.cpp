@@ -20,7 +20,7 @@
 #include "capstan/readers.hpp"
 #include "capstan/sidecar_evaluator.hpp"
 #include "io/hdf5/manifest.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "strategy/context.hpp"
 #include "support/asleep.hpp"
 #include "support/end_worker.hpp"
@@ -171,7 +171,7 @@ TEST(Splits, WhatFailedIsNotDone) {
 
 // own: better: a line of a file is read by the split that it begins in.
 TEST(Splits, OfFilesAreFilesOrPartsOfThem) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   std::vector<std::string> all;
   const auto write = [&](const std::string& name, int lines, bool end) {
     std::string text;
@@ -299,7 +299,7 @@ std::int64_t splits_done_in(const std::filesystem::path& folder) {
 
 // A5.16: better: the program goes on with the splits that were not done, and each example still counts once.
 TEST(Splits, AnotherProgramGoesOnFromACheckpointThatWasSavedWhileSplitsRan) {
-  const io::TemporaryFolder tries;
+  const io::TemporaryDirectory tries;
   std::filesystem::path folder;
   // On a busy machine all may have run before the save begins.
   for (int i = 0; i < 20 && (folder.empty() || splits_done_in(folder) == 100); ++i) {
@@ -333,7 +333,7 @@ TEST(Splits, AnotherProgramGoesOnFromACheckpointThatWasSavedWhileSplitsRan) {
 
 // own: better: a position of other data is refused before anything changes.
 TEST(Splits, APositionOfOtherDataIsRefused) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   Program program;
   CheckpointManager checkpoints(program.strategy, {.directory = folder.path()});
   std::string position;
@@ -405,7 +405,7 @@ struct Seen {
 // A6.4: better: every checkpoint is evaluated in turn, a damaged one is named and passed over, and the
 // evaluator ends by itself.
 TEST(Evaluator, EvaluatesEachCheckpointOnce) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   {
     Program program;
     CheckpointManager checkpoints(program.strategy, {.directory = folder.path()});
@@ -458,7 +458,7 @@ TEST(Evaluator, EvaluatesEachCheckpointOnce) {
 
 // A6.4: better: a folder that is not there in time is an error that says what to look at.
 TEST(Evaluator, NamesTheFolderThatIsNotThere) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const auto missing = folder.path() / "later";
   SidecarEvaluator evaluator(
       {.checkpoint_dir = missing, .poll_interval = milliseconds(1), .folder_timeout = milliseconds(20)});
@@ -472,7 +472,7 @@ TEST(Evaluator, NamesTheFolderThatIsNotThere) {
 
 // A6.4: better: a timeout beyond the range of the clock never passes.
 TEST(Evaluator, WaitsForTheNextCheckpointWithTheLongestTimeout) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   Program program;
   CheckpointManager checkpoints(program.strategy, {.directory = folder.path()});
   checkpoints.save(1);
@@ -491,7 +491,7 @@ TEST(Evaluator, WaitsForTheNextCheckpointWithTheLongestTimeout) {
 
 // A6.4: better: the wait for the folder may be of any length.
 TEST(Evaluator, WaitsForTheFolderWithTheLongestTimeout) {
-  const io::TemporaryFolder parent;
+  const io::TemporaryDirectory parent;
   const auto aside = parent.path() / "aside", folder = parent.path() / "run";
   {
     Program program;
@@ -531,7 +531,7 @@ TEST(Evaluator, WaitsForTheFolderWithTheLongestTimeout) {
 
 // A6.4: better: one that is deleted while it is evaluated is named, and the next one is taken.
 TEST(Evaluator, SurvivesTheDeletionOfTheOneThatItReads) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   Program program;
   CheckpointManager checkpoints(program.strategy, {.directory = folder.path(), .max_to_keep = 1});
   checkpoints.save(1);
@@ -562,7 +562,7 @@ TEST(Evaluator, SurvivesTheDeletionOfTheOneThatItReads) {
 
 // A6.4: better: it ends with its job, and after the job's last checkpoint.
 TEST(Evaluator, EndsWithItsJob) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   Seen seen;
   RankThreadsOptions options{.ranks = 4, .flags = {{"ps", "1"}, {"evaluator", "true"}}};
   options.worker = [&, others = options.ps](const std::shared_ptr<cluster::Runtime>& runtime) {

@@ -14,7 +14,7 @@
 #include "capstan/capstan.hpp"
 #include "cluster/bootstrap/join.hpp"
 #include "io/hdf5/checkpoint_directory.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 
 namespace capstan {
 namespace {
@@ -52,7 +52,7 @@ class BackgroundSave : public testing::Test {
     return SavedCheckpoint(checkpoint).read_rows<float>("w", 0, 1).values[0];
   }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory folder_;
   Cluster cluster_ = cluster::join(slow());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();
@@ -134,7 +134,7 @@ class ThroughAFastLevel : public testing::Test {
     return std::nullopt;
   }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory folder_;
   Cluster cluster_ = cluster::join(settings());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();

@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <string>
 
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
 
 TEST(AppendFile, CreatesItsDirectoryAndAppendsToAnExistingFile) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto path = folder.path() / "events" / "metrics.jsonl";
   EXPECT_TRUE(AppendFile(path).append("one\n"));
   EXPECT_TRUE(AppendFile(path).append("two\n"));
@@ -21,7 +21,7 @@ TEST(AppendFile, CreatesItsDirectoryAndAppendsToAnExistingFile) {
 }
 
 TEST(AppendFile, RefusesALink) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto victim = folder.write("victim", "text"), link = folder.path() / "metrics.jsonl";
   std::filesystem::create_symlink(victim, link);
   AppendFile file(link);
@@ -32,7 +32,7 @@ TEST(AppendFile, RefusesALink) {
 }
 
 TEST(ReplaceText, ReplacesALinkAndNotItsTarget) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto victim = folder.write("victim", "text"), path = folder.path() / "summary.txt";
   std::filesystem::create_symlink(victim, path);
   // The name of the temporary file.

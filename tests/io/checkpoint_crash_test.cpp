@@ -7,7 +7,7 @@
 #include <set>
 
 #include "checkpoint_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -16,7 +16,7 @@ struct Crash {};
 
 /// Names of the steps of a publish that replaces a checkpoint and deletes another.
 std::vector<std::string> steps_of_publish() {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path(), 1);
   save(directory, 1, sample_arrays(), 1);
   save(directory, 2, sample_arrays(), 1);
@@ -32,7 +32,7 @@ std::vector<std::string> steps_of_publish() {
 /// new run finds.
 void crash_and_recover(const std::string& at, std::int64_t step, bool by_signal) {
   SCOPED_TRACE(at + (step == 1 ? " while replacing" : "") + (by_signal ? " by SIGKILL" : ""));
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto before = sample_arrays(1), after = sample_arrays(50);
   CheckpointDirectory directory(folder.path(), 1);
   save(directory, 1, before, 2);
@@ -100,7 +100,7 @@ TEST(PublishCrash, AKilledProcessLeavesAUsableCheckpoint) {
 }
 
 TEST(PublishCrash, IgnoresAPartlyDeletedCheckpoint) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path());
   save(directory, 1, sample_arrays(), 1);
   const auto doomed = save(directory, 2, sample_arrays(), 1);
@@ -112,7 +112,7 @@ TEST(PublishCrash, IgnoresAPartlyDeletedCheckpoint) {
 }
 
 TEST(PublishCrash, ACrashOfTheFirstSaveLeavesNoCheckpoint) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path());
   directory.on_publish_step([](std::string_view next) {
     if (next == "rename") throw Crash{};

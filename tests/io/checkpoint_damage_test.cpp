@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "checkpoint_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -62,7 +62,7 @@ class Damage : public ::testing::Test {
     expect_holds(found.reader, old_);
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
   std::vector<SampleArray> old_ = sample_arrays(1);
   std::vector<SampleArray> new_ = sample_arrays(50);
   fs::path newest_;
@@ -209,7 +209,7 @@ TEST_F(Damage, ThrowsIfNoFileDescriptorIsLeftForAPart) {
 
 /// HDF5 searches the parts in $HDF5_VDS_PREFIX first, and reads the variable once per process.
 int rows_differ_with_prefix_of_another() {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   ::setenv("HDF5_VDS_PREFIX", (folder.path() / "checkpoint-00000001").c_str(), 1);
   CheckpointDirectory directory(folder.path());
   save(directory, 1, sample_arrays(1), 2);
@@ -263,7 +263,7 @@ TEST_F(Damage, ResumeRejectsAFile) {
 }
 
 TEST(Resume, ThrowsNotFoundWithoutACheckpoint) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(folder.path()); }),
               HasSubstr(folder.path().string()));
   EXPECT_THAT(error_of(Code::not_found, [&] { open_latest(folder.path() / "none"); }),

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "checkpoint_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -29,7 +29,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
 }
 
 TEST(CheckpointDirectory, PublishesTheDocumentedFiles) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path() / "run");
   const auto saved = save(directory, 12, sample_arrays(), 2);
   EXPECT_EQ(saved, folder.path() / "run" / "checkpoint-00000012");
@@ -40,7 +40,7 @@ TEST(CheckpointDirectory, PublishesTheDocumentedFiles) {
 }
 
 TEST(CheckpointDirectory, KeepsTheNewest) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path(), 3);
   EXPECT_FALSE(directory.latest());
   for (const std::int64_t step : {5, 10, 15, 20, 100'000'000}) save(directory, step, sample_arrays(), 1);
@@ -51,7 +51,7 @@ TEST(CheckpointDirectory, KeepsTheNewest) {
 }
 
 TEST(CheckpointDirectory, KeepsOneOrAll) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory all(folder.path(), 0);
   for (std::int64_t step = 0; step < 7; ++step) save(all, step, sample_arrays(), 1);
   EXPECT_THAT(steps_in(all), ElementsAre(0, 1, 2, 3, 4, 5, 6));
@@ -63,7 +63,7 @@ TEST(CheckpointDirectory, KeepsOneOrAll) {
 }
 
 TEST(CheckpointDirectory, KeepsANewCheckpointWithTheLowestStep) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path(), 2);
   save(directory, 50, sample_arrays(), 1);
   save(directory, 60, sample_arrays(), 1);
@@ -72,7 +72,7 @@ TEST(CheckpointDirectory, KeepsANewCheckpointWithTheLowestStep) {
 }
 
 TEST(CheckpointDirectory, ReplacesACheckpointOfTheSameStep) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path(), 1);
   save(directory, 3, sample_arrays(1), 3);
   save(directory, 3, sample_arrays(50), 2);
@@ -81,7 +81,7 @@ TEST(CheckpointDirectory, ReplacesACheckpointOfTheSameStep) {
 }
 
 TEST(CheckpointDirectory, IgnoresOtherFiles) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path(), 2);
   for (const char* name :
        {"checkpoint-1", "checkpoint-0000001x", "checkpoint-000000001", "checkpoint--0000001",
@@ -96,7 +96,7 @@ TEST(CheckpointDirectory, IgnoresOtherFiles) {
 }
 
 TEST(CheckpointDirectory, TwoDirectoriesInOneProcessAreIndependent) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory a(folder.path() / "a", 1), b(folder.path() / "b", 1);
   const auto parts_a = a.begin(1), parts_b = b.begin(1);
   const auto reports_a = write_parts(parts_a, sample_arrays(1), 2),
@@ -109,7 +109,7 @@ TEST(CheckpointDirectory, TwoDirectoriesInOneProcessAreIndependent) {
 }
 
 TEST(CheckpointDirectory, BeginRemovesTheRemainsOfACrash) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path());
   write_parts(directory.begin(4), sample_arrays(), 2);  // never published
   fs::create_directory(folder.path() / "checkpoint-00000003.deleted");
@@ -126,7 +126,7 @@ TEST(CheckpointDirectory, BeginRemovesTheRemainsOfACrash) {
 void expect_publish_refused(const std::string& words,
                             const std::function<void(std::vector<PartReport>&)>& change,
                             Code code = Code::invalid_argument) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path());
   auto reports = write_parts(directory.begin(1), sample_arrays(), 2);
   change(reports);
@@ -188,7 +188,7 @@ TEST(Publish, RejectsAnIncompleteSetOfParts) {
 }
 
 TEST(Publish, RejectsStateThatIsNotJson) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path());
   const auto reports = write_parts(directory.begin(1), sample_arrays(), 1);
   error_of(Code::invalid_argument, [&] { directory.publish(1, reports, {.user_state = "epoch 3"}); });
@@ -199,7 +199,7 @@ TEST(Publish, RejectsStateThatIsNotJson) {
 
 /// A fenced ps continues to write while its successor writes the published part.
 TEST(Publish, KeepsThePartsOfItsAttemptAndRemovesOthers) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path());
   const auto parts = directory.begin(1);
   const auto arrays = sample_arrays(), of_the_fenced = sample_arrays(2);
@@ -215,7 +215,7 @@ TEST(Publish, KeepsThePartsOfItsAttemptAndRemovesOthers) {
 }
 
 TEST(Publish, RejectsAPartThatWasRemovedMeanwhile) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path());
   const auto parts = directory.begin(1);
   const auto reports = write_parts(parts, sample_arrays(), 2);
@@ -225,7 +225,7 @@ TEST(Publish, RejectsAPartThatWasRemovedMeanwhile) {
 }
 
 TEST(CheckWritable, CreatesTheDirectoryAndLeavesItEmpty) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const CheckpointDirectory directory(folder.path() / "a" / "b");
   directory.check_writable();
   directory.check_writable();
@@ -233,7 +233,7 @@ TEST(CheckWritable, CreatesTheDirectoryAndLeavesItEmpty) {
 }
 
 TEST(CheckWritable, NamesADirectoryThatIsNotWritable) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   folder.write("file", "x");
   // Unlike permission bits, these stop root.
   for (const fs::path& path : {folder.path() / "file", folder.path() / "file" / "below",

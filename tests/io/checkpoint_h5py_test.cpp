@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "checkpoint_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -32,7 +32,7 @@ SampleArray bytes_of(const std::string& name, DType dtype, const std::vector<Bit
 class H5py : public ::testing::TestWithParam<int> {};
 
 TEST_P(H5py, ReadsCompleteArrays) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const std::vector<SampleArray> arrays{
       make_array<float>("entities/embedding", "value", {5, 2}, 0),
       make_array<float>("entities/embedding", "accumulator", {5, 2}, 1),
@@ -80,7 +80,7 @@ TEST_P(H5py, ReadsCompleteArrays) {
 INSTANTIATE_TEST_SUITE_P(Ps, H5py, ::testing::Values(1, 2, 3));
 
 TEST(H5py, ReadsFillValuesWhereAPartIsMissing) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path());
   const auto saved =
       save(directory, 1,
@@ -96,7 +96,7 @@ TEST(H5py, ReadsFillValuesWhereAPartIsMissing) {
 
 /// Large enough for O_DIRECT writes where the file system supports them; arrays of the other tests are not.
 TEST(H5py, ReadsEveryByteOfLargeArrays) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const std::vector<SampleArray> arrays{
       make_array<float>("a", "value", {9001, 65}, 0), make_array<std::int64_t>("few", "value", {3}, 1),
       make_array<double>("large rows", "value", {3, 200'000}, 2),

@@ -4,7 +4,7 @@
 #include "base/name.hpp"
 #include "checkpoint_sample.hpp"
 #include "io/hdf5/layout.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Names, ValidNamesRoundTrip) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const std::vector<std::string> names{"w",
                                        "entities/embedding",
                                        "entities/embedding2",
@@ -54,7 +54,7 @@ TEST(Names, RejectsNamesThatEscapeTheirGroup) {
                                  "./w",  "a/./b", "a\nb",     "tab\t",        "\x7f",
                                  "\xff", "\xc3",  "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80"}) {
     error_of(Code::invalid_argument, [&] { check_name("variable", name); });
-    const TemporaryFolder folder;
+    const TemporaryDirectory folder;
     error_of(Code::invalid_argument, [&] {
       write_part(folder.path() / part_file_name(0, 1),
                  part_arrays({make_array<float>(name, "value", {2}, 1)}, 0, 1));
@@ -85,7 +85,7 @@ TEST(Names, RejectsNamesWhosePathsCollide) {
   check_names_apart(std::vector<std::string>{"a", "a/b", "a/values", "slots", "slots/m", "value", "value/w"});
 
   // In different parts: only the coordinator can detect the collision.
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path());
   const auto parts = directory.begin(1);
   const std::vector reports{

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "checkpoint_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 class WrittenBy : public ::testing::TestWithParam<int> {};
 
 TEST_P(WrittenBy, EveryRangeOfRowsRoundTrips) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto arrays = sample_arrays();
   CheckpointDirectory directory(folder.path());
   const CheckpointReader reader(save(directory, 12, arrays, GetParam()));
@@ -39,7 +39,7 @@ TEST_P(WrittenBy, EveryRangeOfRowsRoundTrips) {
 }
 
 TEST_P(WrittenBy, AnyOtherNumberOfPsRestores) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto arrays = sample_arrays();
   CheckpointDirectory directory(folder.path());
   const CheckpointReader reader(save(directory, 12, arrays, GetParam()));
@@ -59,7 +59,7 @@ TEST_P(WrittenBy, AnyOtherNumberOfPsRestores) {
 }
 
 TEST_P(WrittenBy, MetadataRoundTrips) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path());
   const std::string state = R"({"epoch":3,"loss":0.1,"seed":18446744073709551615})";
   const CheckpointReader reader(
@@ -96,7 +96,7 @@ TEST_P(WrittenBy, MetadataRoundTrips) {
 INSTANTIATE_TEST_SUITE_P(Ps, WrittenBy, ::testing::Values(1, 2, 3, 5));
 
 TEST(Checkpoint, PartsMayLackAVariableWithFewRows) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto arrays = sample_arrays();
   CheckpointDirectory directory(folder.path());
   const CheckpointReader reader(save(directory, 1, arrays, 24));  // "step" has one row, "counts" 17
@@ -106,7 +106,7 @@ TEST(Checkpoint, PartsMayLackAVariableWithFewRows) {
 }
 
 TEST(Checkpoint, SpecialValuesRoundTrip) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   // Including zeros and the fill values of virtual datasets.
   const std::vector<std::uint32_t> bits{0x7fc0dead, 0,          0x80000000, 0x7f800000,
                                         0xff800000, 0x7fc0dead, 0x00000001, 0xffffffff};
@@ -124,7 +124,7 @@ TEST(Checkpoint, SpecialValuesRoundTrip) {
 }
 
 TEST(Checkpoint, AnArrayOfManySlabsRoundTrips) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto arrays = std::vector{make_array<float>("large", "value", {30'011, 128}, 0)};  // 15 MB
   CheckpointDirectory directory(folder.path());
   const CheckpointReader reader(save(directory, 1, arrays, 2));
@@ -133,7 +133,7 @@ TEST(Checkpoint, AnArrayOfManySlabsRoundTrips) {
 }
 
 TEST(Checkpoint, StateRoundTripsWithoutVariables) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path());
   const CheckpointReader reader(save(directory, 0, {}, 2, {.user_state = "[1,2]"}));
   EXPECT_TRUE(reader.variables().empty());
@@ -143,7 +143,7 @@ TEST(Checkpoint, StateRoundTripsWithoutVariables) {
 }
 
 TEST(Checkpoint, RejectsReadsOfMissingRowsAndArrays) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path());
   const CheckpointReader reader(save(directory, 1, sample_arrays(), 2));
   double out[64];
@@ -159,7 +159,7 @@ TEST(Checkpoint, RejectsReadsOfMissingRowsAndArrays) {
 }
 
 TEST(Checkpoint, ThreadsWriteAndReadConcurrently) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto arrays = sample_arrays();
   CheckpointDirectory directory(folder.path());
   constexpr int kPs = 6;
@@ -186,7 +186,7 @@ TEST(Checkpoint, ThreadsWriteAndReadConcurrently) {
 }
 
 TEST(Checkpoint, AMovedReaderIsUsable) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto old_arrays = sample_arrays(1), new_arrays = sample_arrays(50);
   CheckpointDirectory directory(folder.path());
   CheckpointReader reader(save(directory, 1, old_arrays, 2));

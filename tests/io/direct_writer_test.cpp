@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/io/temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -102,7 +102,7 @@ class DirectWriting : public testing::Test {
   }
 
   static constexpr std::uint64_t kMany = DirectWriter::kMinDirectBytes;
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
 };
 
 TEST_F(DirectWriting, WritesAllBytesForEveryRowSize) {

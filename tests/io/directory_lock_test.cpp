@@ -13,7 +13,7 @@
 #include "io/file.hpp"
 #include "support/asleep.hpp"
 #include "support/expect_error.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -55,7 +55,7 @@ class Holder {
 };
 
 TEST(DirectoryLock, NamesTheHolderUntilItIsKilled) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   Holder holder(folder.path());
   const auto text = error_of(Code::failed_precondition,
                              [&] { (void)DirectoryLock::take(folder.path(), milliseconds(100)); });
@@ -67,7 +67,7 @@ TEST(DirectoryLock, NamesTheHolderUntilItIsKilled) {
 }
 
 TEST(DirectoryLock, WaitsForAHolderThatIsAboutToExit) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   Holder holder(folder.path());
   const std::jthread killer([&, waiting = ::gettid()] {
     EXPECT_TRUE(wait_until_asleep(waiting));
@@ -77,16 +77,16 @@ TEST(DirectoryLock, WaitsForAHolderThatIsAboutToExit) {
 }
 
 TEST(DirectoryLock, IsSharedWithinAProcess) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   auto first = DirectoryLock::take(folder.path(), milliseconds(0));
   const auto second = DirectoryLock::take(folder.path() / ".", milliseconds(0));
   EXPECT_EQ(first, second);
-  const TemporaryFolder other;
+  const TemporaryDirectory other;
   EXPECT_NE(DirectoryLock::take(other.path(), milliseconds(0)), first);
 }
 
 TEST(DirectoryLock, DetectsThatItsDirectoryWasReplacedAndLockedByAnotherJob) {
-  const TemporaryFolder parent;
+  const TemporaryDirectory parent;
   const auto folder = parent.path() / "run";
   std::filesystem::create_directory(folder);
   const auto first = DirectoryLock::take(folder, milliseconds(0));
@@ -109,7 +109,7 @@ TEST(DirectoryLock, DetectsThatItsDirectoryWasReplacedAndLockedByAnotherJob) {
 }
 
 TEST(DirectoryLock, RejectsALinkInPlaceOfItsFile) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto victim = folder.write("victim", "text"), file = folder.path() / DirectoryLock::kFile;
   const auto refuse = [&] {
     const auto text =
@@ -125,7 +125,7 @@ TEST(DirectoryLock, RejectsALinkInPlaceOfItsFile) {
 }
 
 TEST(DirectoryLock, ReleasesTheLockOnDestruction) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   DirectoryLock::take(folder.path(), milliseconds(0)).reset();
   const Holder holder(folder.path());
   EXPECT_GT(holder.pid(), 0);

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "io/events/crc32c.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -58,7 +58,7 @@ TEST(EventFile, AScalarIsAnEventWithASummary) {
 }
 
 TEST(EventFile, IsCreatedByItsFirstScalarAndStartsWithTheVersion) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   EventFile file(folder.path() / "events", "node17", 1'800'000'000);
   EXPECT_EQ(file.path().filename(), "events.out.tfevents.1800000000.node17." + std::to_string(getpid()));
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "events"));

@@ -19,7 +19,7 @@
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/increment_sample.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -46,7 +46,7 @@ class FastLevelTest : public testing::Test {
         fast.publish(step, write_parts(location.directory, arrays, 3), {.user_state = "{\"epoch\": 7}"}));
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
   fs::path base_ = folder_.path() / "fast";
   CheckpointDirectory directory_{folder_.path() / "run"};
   FastLevel fast_{base_, directory_.path()};
@@ -267,7 +267,7 @@ class CopyPart : public testing::Test {
  protected:
   void copy() { copy_part(open_to_read(from_), from_, to_, report_); }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
   std::vector<SampleArray> arrays_ = sample_arrays();
   fs::path from_ = folder_.path() / part_file_name(0, 1);
   fs::path to_ = folder_.path() / "copy.h5";

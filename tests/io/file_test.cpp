@@ -10,14 +10,14 @@
 #include <thread>
 
 #include "support/expect_error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/io/temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
 
 /// A save restarts after the death of a ps, while another ps still creates files of the first attempt.
 TEST(RemovePath, RemovesADirectoryInWhichFilesAreCreatedConcurrently) {
-  const TemporaryFolder place;
+  const TemporaryDirectory place;
   for (int round = 0; round < 20; ++round) {
     const auto folder = place.path() / "checkpoint.tmp";
     std::filesystem::create_directory(folder);
@@ -37,7 +37,7 @@ TEST(RemovePath, RemovesADirectoryInWhichFilesAreCreatedConcurrently) {
 }
 
 TEST(RemovePath, RemovesLinksAndNotTheirTargets) {
-  const TemporaryFolder place;
+  const TemporaryDirectory place;
   const auto kept = place.write("kept", "text"), folder = place.path() / "folder";
   std::filesystem::create_directories(folder / "below");
   std::filesystem::create_symlink(kept, folder / "below" / "file");
@@ -51,12 +51,12 @@ TEST(RemovePath, RemovesLinksAndNotTheirTargets) {
 }
 
 TEST(RemovePath, IgnoresAMissingPath) {
-  const TemporaryFolder place;
+  const TemporaryDirectory place;
   EXPECT_NO_THROW(remove_path(place.path() / "nothing"));
 }
 
 TEST(WriteSyncedFile, RejectsALink) {
-  const TemporaryFolder place;
+  const TemporaryDirectory place;
   const auto victim = place.write("victim", "text"), link = place.path() / "latest.tmp";
   std::filesystem::create_symlink(victim, link);
   (void)error_of(Code::permission_denied, [&] { write_synced_file(link, "new"); });

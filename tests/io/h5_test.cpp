@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "support/expect_error.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io::h5 {
 namespace {
@@ -47,7 +47,7 @@ class H5Test : public testing::Test {
     return error_of(code, [] { check(-1, "H5Dwrite", "dir/file.h5"); });
   }
 
-  const TemporaryFolder folder_;
+  const TemporaryDirectory folder_;
   const Session session_;
 };
 

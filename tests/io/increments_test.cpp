@@ -13,7 +13,7 @@
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/increment_sample.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -50,7 +50,7 @@ const Changes kSome{
     {"entities/embedding", {0, 1, 2, 50, 51, 99, 100}}, {"weights", {17}}, {"counts", {}}, {"step", {0}}};
 
 struct Saved {
-  TemporaryFolder folder;
+  TemporaryDirectory folder;
   CheckpointDirectory directory{folder.path(), 0};
   std::vector<SampleArray> before = sample_arrays();
   std::filesystem::path base = save(directory, 10, before, 2);
@@ -88,7 +88,7 @@ TEST(Increments, AreSmall) {
 TEST(Increments, ReadsAnyRowsForAnyChanges) {
   std::mt19937 random(3);
   for (int round = 0; round < 20; ++round) {
-    const TemporaryFolder folder;
+    const TemporaryDirectory folder;
     CheckpointDirectory directory(folder.path(), 0);
     const auto before = sample_arrays(round);
     Changes changes;
@@ -124,7 +124,7 @@ TEST(Increments, ReadsAnyRowsForAnyChanges) {
 }
 
 TEST(Increments, HoldAllRowsOfAVariableThatTheirBaseLacks) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path(), 0);
   const auto base = save(directory, 1, {make_array<float>("old", "value", {3, 2}, 1)}, 1);
   const std::vector<SampleArray> after{make_array<float>("new", "value", {4}, 2),
@@ -254,7 +254,7 @@ std::vector<std::int64_t> steps_of(const std::filesystem::path& folder) {
 }
 
 TEST(Increments, TheirBaseIsKeptAsLongAsTheyAre) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   CheckpointDirectory directory(folder.path(), 2);
   const auto arrays = sample_arrays();
   const auto first = save(directory, 1, arrays, 1);

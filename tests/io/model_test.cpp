@@ -12,7 +12,7 @@
 #include "io/export/export.hpp"
 #include "io/hdf5/layout.hpp"
 #include "stored_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -74,7 +74,7 @@ class ModelTest : public ::testing::Test {
     return arrays;
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
   std::vector<SampleArray> arrays_ = all_arrays();
   fs::path file_ = folder_.path() / "model.h5";
 };
@@ -225,7 +225,7 @@ TEST_F(ModelTest, ReadersKeepTheOldFileWhenItIsReplaced) {
 }
 
 TEST(StoredModel, OfVersion1IsRead) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   unpack_sample("model_v1", folder.path());
   const Model model(folder.path() / "model_v1.h5");
   model.verify();

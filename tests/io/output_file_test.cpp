@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "support/expect_error.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -22,7 +22,7 @@ int files_in(const fs::path& folder) {
 }
 
 TEST(OutputFile, AppearsWhenPublished) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const fs::path path = folder.path() / "out";
   {
     OutputFile out(path, false);
@@ -39,13 +39,13 @@ TEST(OutputFile, AppearsWhenPublished) {
 }
 
 TEST(OutputFile, LeavesNothingIfNotPublished) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   { OutputFile(folder.path() / "out", false).append("half"); }
   EXPECT_EQ(files_in(folder.path()), 0);
 }
 
 TEST(OutputFile, ReplacesOnlyOnRequest) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const fs::path path = folder.write("out", "old");
   EXPECT_THAT(error_of(Code::already_exists, [&] { OutputFile(path, false); }), HasSubstr("--force"));
   {
@@ -58,7 +58,7 @@ TEST(OutputFile, ReplacesOnlyOnRequest) {
 }
 
 TEST(OutputFile, DoesNotReplaceAFileCreatedMeanwhile) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const fs::path path = folder.path() / "out";
   {
     OutputFile out(path, false);
@@ -70,7 +70,7 @@ TEST(OutputFile, DoesNotReplaceAFileCreatedMeanwhile) {
 }
 
 TEST(OutputFile, RejectsInvalidPathsAndFullDisks) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   error_of(Code::invalid_argument, [&] { OutputFile(folder.path(), true); });
   error_of(Code::not_found, [&] { OutputFile(folder.path() / "nowhere" / "out", true); });
   error_of(Code::resource_exhausted, [&] {

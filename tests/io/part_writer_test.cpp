@@ -13,7 +13,7 @@
 
 #include "checkpoint_sample.hpp"
 #include "io/checksum.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(WritePart, ReportsOffsetsAndChecksums) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto arrays = sample_arrays();
   const auto file = folder.path() / part_file_name(1, 3);
   const PartReport report = write_part(file, part_arrays(arrays, 1, 3));
@@ -50,7 +50,7 @@ TEST(WritePart, TheChecksumIsXxh3) {
 }
 
 TEST(WritePart, TheSameRowsGiveTheSameBytes) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto a = folder.path() / "a.h5", b = folder.path() / "b.h5";
   write_part(a, part_arrays(sample_arrays(), 0, 2));
   write_part(b, part_arrays(sample_arrays(), 0, 2));
@@ -58,7 +58,7 @@ TEST(WritePart, TheSameRowsGiveTheSameBytes) {
 }
 
 TEST(WritePart, ReplacesAFile) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto file = folder.write("part-00000-of-00001.h5", "something else");
   const auto bytes = write_part(file, {}).bytes;
   EXPECT_EQ(bytes, std::filesystem::file_size(file));
@@ -66,7 +66,7 @@ TEST(WritePart, ReplacesAFile) {
 }
 
 TEST(WritePart, RejectsInvalidArrays) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto file = folder.path() / part_file_name(0, 1);
   const float data[4]{};
   const auto refused = [&](const std::string& words, PartArray array) {
@@ -104,7 +104,7 @@ TEST(WritePart, RejectsInvalidArrays) {
 }
 
 TEST(WritePart, ArraysWithoutElementsHaveNoOffset) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto file = folder.path() / part_file_name(0, 1);
   const float data[1]{};
   PartArray rows{.variable = "rows"}, columns{.variable = "columns"};
@@ -122,7 +122,7 @@ TEST(WritePart, ArraysWithoutElementsHaveNoOffset) {
 }
 
 TEST(WritePart, NamesAMissingDirectory) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto file = folder.path() / "none" / part_file_name(0, 1);
   const auto fault = error_of(Code::not_found, [&] { write_part(file, {}); });
   EXPECT_THAT(fault, HasSubstr(file.string()));
@@ -131,7 +131,7 @@ TEST(WritePart, NamesAMissingDirectory) {
 
 TEST(WritePart, ReportsAFullDiskAndNamesTheFile) {
   // A file size limit stands in for a full disk. In a child process: the limit cannot be raised again.
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -154,7 +154,7 @@ TEST(WritePart, ReportsAFullDiskAndNamesTheFile) {
 }
 
 TEST(WritePart, KeepsTheProgramsHdf5Settings) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   H5E_auto2_t before = nullptr, after = nullptr;
   void* data = nullptr;
   H5Eget_auto2(H5E_DEFAULT, &before, &data);
@@ -176,7 +176,7 @@ std::map<H5I_type_t, hsize_t> open_ids() {
 }
 
 TEST(WritePart, LeavesNoHdf5HandleOpen) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   const auto arrays = sample_arrays();
   CheckpointDirectory directory(folder.path());
   const auto use_all = [&](std::int64_t step) {

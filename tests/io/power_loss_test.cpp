@@ -16,7 +16,7 @@
 
 #include "checkpoint_sample.hpp"
 #include "io/file.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -113,7 +113,7 @@ class PowerLoss : public testing::Test {
 
   /// The newest checkpoint, which must be complete.
   void expect_one_of(const std::set<std::int64_t>& steps) {
-    const TemporaryFolder after;
+    const TemporaryDirectory after;
     disk_.put(folder_.path(), after.path() / "run");
     if (steps.empty()) return;
     const FoundCheckpoint found = open_latest(after.path() / "run");
@@ -121,7 +121,7 @@ class PowerLoss : public testing::Test {
     EXPECT_TRUE(steps.contains(found.reader.step())) << found.reader.step();
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
   CheckpointDirectory directory_{folder_.path(), 1};
   Disk disk_;
 };
@@ -138,7 +138,7 @@ TEST_F(PowerLoss, LeavesACompleteCheckpointAtEveryMoment) {
 TEST_F(PowerLoss, LeavesACompleteCheckpointWhileOneIsReplaced) {
   save_while_power_fails(1, 1, {});
   save_while_power_fails(1, 50, {1});
-  const TemporaryFolder after;
+  const TemporaryDirectory after;
   disk_.put(folder_.path(), after.path() / "run");
   expect_holds(open_latest(after.path() / "run").reader, sample_arrays(50));
 }

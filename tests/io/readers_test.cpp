@@ -21,7 +21,7 @@
 #include "io/data/numbers.hpp"
 #include "support/expect_error.hpp"
 #include "support/read_all.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan {
 namespace {
@@ -68,7 +68,7 @@ class Readers : public ::testing::Test {
     }
   }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory folder_;
 };
 
 TEST_F(Readers, LinesEndWithLfOrCrlf) {

@@ -6,7 +6,7 @@
 
 #include "checkpoint_sample.hpp"
 #include "io/hdf5/retained_checkpoints.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -39,7 +39,7 @@ class RetainedCheckpointsTest : public testing::Test {
     EXPECT_THAT(steps(), ElementsAre(1, 2));
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
   fs::file_time_type begin_ = fs::file_time_type::clock::now();
 };
 

@@ -16,7 +16,7 @@
 
 #include "io/hdf5/h5.hpp"
 #include "support/expect_error.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -60,7 +60,7 @@ class RowReaderTest : public testing::Test {
     EXPECT_THAT(error, testing::HasSubstr(name));
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
   const std::filesystem::path path_ = folder_.path() / "rows.h5";
 };
 

@@ -15,7 +15,7 @@
 #include "io/events/event_file.hpp"
 #include "support/expect_error.hpp"
 #include "support/read_all.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan {
 namespace {
@@ -71,7 +71,7 @@ class TFRecords : public testing::Test {
     return what;
   }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory folder_;
 };
 
 // RFC 3720, B.4.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/events/merge_traces.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 
 namespace capstan::io {
@@ -31,7 +31,7 @@ json event(const json& trace, const std::string& name) {
 }
 
 TEST(Trace, MergesRanksOnTheCoordinatorsClock) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   std::filesystem::create_directory(folder.path() / "trace");
   const TraceFile::Clock::time_point at{1'000'000ms};
   {
@@ -59,7 +59,7 @@ TEST(Trace, MergesRanksOnTheCoordinatorsClock) {
 }
 
 TEST(Trace, SkipsTruncatedLines) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   std::filesystem::create_directory(folder.path() / "trace");
   const auto path = folder.path() / "trace" / "rank-00002.json";
   {
@@ -74,7 +74,7 @@ TEST(Trace, SkipsTruncatedLines) {
 }
 
 TEST(Trace, HasCompleteLinesOfManyThreads) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   std::filesystem::create_directory(folder.path() / "trace");
   {
     TraceFile file(folder.path() / "trace" / "rank-00000.json", 0, "coordinator");
@@ -89,7 +89,7 @@ TEST(Trace, HasCompleteLinesOfManyThreads) {
 }
 
 TEST(Trace, NamesTheOptionIfThereAreNoTraces) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   EXPECT_THAT(error_of(Code::not_found, [&] { (void)merge_traces(folder.path()); }),
               testing::AllOf(testing::HasSubstr((folder.path() / "trace").string()),
                              testing::HasSubstr("--run-dir " + folder.path().string())));

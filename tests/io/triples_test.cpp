@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "capstan/error.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -40,7 +40,7 @@ class TripleFiles : public ::testing::Test {
     return {};
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
 };
 
 TEST_F(TripleFiles, IndexNamesInOrderOfAppearance) {
@@ -132,7 +132,7 @@ TEST_F(TripleFiles, NamesAndQuotesAMalformedLine) {
 }
 
 TEST(ReadGraph, NamesAMissingDirectory) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory folder;
   try {
     read_graph(folder.path() / "none");
     ADD_FAILURE();

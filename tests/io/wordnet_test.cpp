@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "capstan/error.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -168,7 +168,7 @@ class SmallWordnet : public ::testing::Test {
     return {};
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory folder_;
 };
 
 TEST_F(SmallWordnet, IsRead) {

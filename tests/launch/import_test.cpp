@@ -7,7 +7,7 @@
 
 #include "capstan/checkpoint.hpp"
 #include "io/export/npy.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
@@ -29,7 +29,7 @@ std::vector<float> table_of(std::int64_t rows, std::int64_t columns) {
   return values;
 }
 
-fs::path write_npy(const io::TemporaryFolder& folder, const std::vector<float>& values) {
+fs::path write_npy(const io::TemporaryDirectory& folder, const std::vector<float>& values) {
   std::string bytes = io::npy_head(DType::float32, {values.size() / 2, 2});
   const std::size_t head = bytes.size();
   bytes.resize(head + values.size() * sizeof(float));
@@ -59,7 +59,7 @@ struct Program {
 };
 
 TEST(Import, ProgramRestoresVariableByName) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const auto file = write_npy(folder, table_of(5, 2));
   const std::vector<Optimizer> optimizers{
       optimizers::SGD{},  optimizers::Momentum{}, optimizers::Adagrad{}, optimizers::RMSProp{},
@@ -92,7 +92,7 @@ TEST(Import, ProgramRestoresVariableByName) {
 }
 
 TEST(Import, RejectsSlotsOfAnotherOptimizer) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const auto file = write_npy(folder, table_of(5, 2));
   import_from(
       {.verb = Verb::import_file, .from = file, .to = folder.path() / "out", .variables = {"pre/trained"}});
@@ -102,7 +102,7 @@ TEST(Import, RejectsSlotsOfAnotherOptimizer) {
 }
 
 TEST(Reshard, ProgramRestoresAnyNumberOfParts) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const auto file = write_npy(folder, table_of(5, 2));
   import_from({.verb = Verb::import_file,
                .from = file,

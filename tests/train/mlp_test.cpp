@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 #include "train/mlp/images.hpp"
 #include "train/mlp/network.hpp"
@@ -148,7 +148,7 @@ std::string idx_file(std::vector<std::uint8_t> shape, const std::string& bytes) 
 
 class ReadImages : public testing::Test {
  protected:
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory folder_;
 };
 
 TEST_F(ReadImages, ReadsAShareWithItsLabels) {

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 #include "train/log_loss.hpp"
 #include "train/sparse/examples.hpp"
@@ -171,7 +171,7 @@ TEST(BatchCutter, KeepsOnlyRowsOfTheBatch) {
 
 class ReadShare : public testing::Test {
  protected:
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory folder_;
 };
 
 TEST_F(ReadShare, OfLibsvmFiles) {
