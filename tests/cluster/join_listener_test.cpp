@@ -237,27 +237,27 @@ TEST(JoinListener, AnAddressThatIsNoneIsRefused) {
 class RunDirectory : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / ("run-" + std::to_string(getpid()));
+    directory_ = std::filesystem::path(testing::TempDir()) / ("run-" + std::to_string(getpid()));
     file_ = run_file_of_this_process();
     file_.address = "127.0.0.1:4711";
-    write_run_file(folder_, file_);
+    write_run_file(directory_, file_);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
   Code refusal() const {
     try {
-      (void)read_run_file(folder_);
+      (void)read_run_file(directory_);
       return Code::ok;
     } catch (const Error& error) {
       return error.code();
     }
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
   RunFile file_;
 };
 
 TEST_F(RunDirectory, SaysHowThisProcessWasStarted) {
-  const RunFile read = read_run_file(folder_);
+  const RunFile read = read_run_file(directory_);
   EXPECT_EQ(read.address, "127.0.0.1:4711");
   EXPECT_EQ(read.pid, getpid());
   EXPECT_TRUE(same(read.token, file_.token));
@@ -270,27 +270,27 @@ TEST_F(RunDirectory, SaysHowThisProcessWasStarted) {
 
 TEST_F(RunDirectory, IsForItsOwnerAlone) {
   struct stat status {};
-  ASSERT_EQ(stat((folder_ / "cluster.json").c_str(), &status), 0);
+  ASSERT_EQ(stat((directory_ / "cluster.json").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
-  ASSERT_EQ(chmod((folder_ / "cluster.json").c_str(), 0640), 0);
+  ASSERT_EQ(chmod((directory_ / "cluster.json").c_str(), 0640), 0);
   EXPECT_EQ(refusal(), Code::permission_denied);
 }
 
 TEST_F(RunDirectory, IsRemovedByWhoWroteIt) {
-  remove_run_file(folder_, file_.host, file_.pid + 1);
+  remove_run_file(directory_, file_.host, file_.pid + 1);
   EXPECT_EQ(refusal(), Code::ok);
-  remove_run_file(folder_, file_.host, file_.pid);
+  remove_run_file(directory_, file_.host, file_.pid);
   EXPECT_EQ(refusal(), Code::not_found);
 }
 
 TEST_F(RunDirectory, ADamagedFileIsNamed) {
   std::string deep;  // valid but for its depth
-  std::getline(std::ifstream(folder_ / "cluster.json"), deep, '\0');
+  std::getline(std::ifstream(directory_ / "cluster.json"), deep, '\0');
   deep.insert(deep.find('{') + 1, "\"more\": " + std::string(200'000, '[') + std::string(200'000, ']') + ",");
   for (const std::string& text :
        {std::string(), std::string("{}"), std::string("[1"), std::string(R"({"version": 2})"),
         std::string(R"({"version": 1, "host": 3})"), deep}) {
-    std::ofstream(folder_ / "cluster.json", std::ios::trunc) << text;
+    std::ofstream(directory_ / "cluster.json", std::ios::trunc) << text;
     EXPECT_EQ(refusal(), Code::data_loss) << text;
   }
 }

@@ -27,41 +27,42 @@ class OrphanedMemory : public testing::Test {
   void SetUp() override {
     std::string name = "/dev/shm/capstan_orphans_XXXXXX";
     ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    directory_ = name;
   }
   void TearDown() override {
-    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+    if (!directory_.empty()) std::filesystem::remove_all(directory_);
   }
 
   std::filesystem::path make(const std::string& name) const {
-    std::ofstream(folder_ / name) << std::string(4096, 'x');
-    return folder_ / name;
+    std::ofstream(directory_ / name) << std::string(4096, 'x');
+    return directory_ / name;
   }
 
   const system_clock::time_point began_ = system_clock::now();
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
 };
 
 TEST_F(OrphanedMemory, WhatNobodyUsesGoes) {
   const auto one = make("ucx_shm_posix_1"), two = make("ucx_shm_posix_2");
-  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 2);
+  EXPECT_EQ(remove_orphaned_memory(began_, directory_), 2);
   EXPECT_FALSE(exists(one) || exists(two));
-  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 0);
+  EXPECT_EQ(remove_orphaned_memory(began_, directory_), 0);
 }
 
 TEST_F(OrphanedMemory, WhatIsOlderOrSomebodyElsesStays) {
   const auto old = make("ucx_shm_posix_1"), other = make("psm_1");
-  EXPECT_EQ(remove_orphaned_memory(system_clock::now() + std::chrono::minutes(1), folder_), 0);
+  EXPECT_EQ(remove_orphaned_memory(system_clock::now() + std::chrono::minutes(1), directory_), 0);
   EXPECT_TRUE(exists(old));
-  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 1);
+  EXPECT_EQ(remove_orphaned_memory(began_, directory_), 1);
   EXPECT_TRUE(exists(other));
 }
 
 TEST_F(OrphanedMemory, WhatIsEmptyOrALinkStays) {
-  const auto empty = folder_ / "ucx_shm_posix_1", target = make("other"), link = folder_ / "ucx_shm_posix_2";
+  const auto empty = directory_ / "ucx_shm_posix_1", target = make("other"),
+             link = directory_ / "ucx_shm_posix_2";
   std::ofstream{empty};
   create_symlink(target, link);
-  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 0);
+  EXPECT_EQ(remove_orphaned_memory(began_, directory_), 0);
   EXPECT_TRUE(exists(empty) && exists(link) && exists(target));
 }
 
@@ -69,13 +70,13 @@ TEST_F(OrphanedMemory, WhatIsOpenOrMappedStays) {
   const auto file = make("ucx_shm_posix_1");
   const int opened = open(file.c_str(), O_RDONLY);
   ASSERT_GE(opened, 0);
-  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 0);
+  EXPECT_EQ(remove_orphaned_memory(began_, directory_), 0);
   void* mapped = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, opened, 0);
   ASSERT_NE(mapped, MAP_FAILED);
   close(opened);
-  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 0);
+  EXPECT_EQ(remove_orphaned_memory(began_, directory_), 0);
   munmap(mapped, 4096);
-  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 1);
+  EXPECT_EQ(remove_orphaned_memory(began_, directory_), 1);
 }
 
 TEST_F(OrphanedMemory, WhatAnotherProcessUsesStaysUntilItIsKilled) {
@@ -89,10 +90,10 @@ TEST_F(OrphanedMemory, WhatAnotherProcessUsesStaysUntilItIsKilled) {
     _exit(0);
   }
   close(opened);
-  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 0);
+  EXPECT_EQ(remove_orphaned_memory(began_, directory_), 0);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  EXPECT_EQ(remove_orphaned_memory(began_, folder_), 1);
+  EXPECT_EQ(remove_orphaned_memory(began_, directory_), 1);
 }
 
 TEST_F(OrphanedMemory, SeveralRanksMayLookAtOnce) {
@@ -100,7 +101,7 @@ TEST_F(OrphanedMemory, SeveralRanksMayLookAtOnce) {
   std::vector<std::thread> ranks;
   std::atomic<int> removed = 0;
   for (int rank = 0; rank < 4; ++rank) {
-    ranks.emplace_back([&] { removed += remove_orphaned_memory(began_, folder_); });
+    ranks.emplace_back([&] { removed += remove_orphaned_memory(began_, directory_); });
   }
   for (auto& rank : ranks) rank.join();
   EXPECT_EQ(removed, 100);

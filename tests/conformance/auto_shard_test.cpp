@@ -28,7 +28,7 @@ class Sharding : public ::testing::Test {
     for (int file = 0; file < files; ++file) {
       std::string text;
       for (int record = 0; record < records; ++record) text += line(record, file) + "\n";
-      names_.push_back(folder_.write("file" + std::to_string(file), text));
+      names_.push_back(directory_.write("file" + std::to_string(file), text));
     }
   }
   void SetUp() override { make_files(10, 10); }
@@ -51,7 +51,7 @@ class Sharding : public ::testing::Test {
   }
   static Dataset<std::string> open(const std::filesystem::path& file) { return text_lines({file}); }
 
-  io::TemporaryDirectory folder_;
+  io::TemporaryDirectory directory_;
   data::Paths names_;
 };
 

@@ -28,8 +28,8 @@ class Job {
     const auto scope = strategy_.scope();
     return Variable<float>("v", shape, initializers::constant(value), {.optimizer = optimizer});
   }
-  CheckpointManager manager(const io::TemporaryDirectory& folder) {
-    return CheckpointManager(strategy_, {.directory = folder.path()});
+  CheckpointManager manager(const io::TemporaryDirectory& directory) {
+    return CheckpointManager(strategy_, {.directory = directory.path()});
   }
 
  private:
@@ -42,7 +42,7 @@ class Checkpoints : public testing::TestWithParam<bool> {
   /// What a variable of `shards` shards on so many ps holds after it has been restored.
   Floats restored(int ps, std::int64_t shards, const Shape& shape) const {
     Job job(ps, shards);
-    CheckpointManager manager = job.manager(folder_);
+    CheckpointManager manager = job.manager(directory_);
     std::optional<Variable<float>> v;
     const bool delayed = GetParam();
     if (!delayed) v.emplace(job.make(shape, -1));
@@ -55,10 +55,10 @@ class Checkpoints : public testing::TestWithParam<bool> {
     Job job(ps, shards);
     auto v = job.make(shape, 0);
     v.assign(values);
-    job.manager(folder_).save(1);
+    job.manager(directory_).save(1);
   }
 
-  io::TemporaryDirectory folder_;
+  io::TemporaryDirectory directory_;
 };
 
 // A3.10: better: any number of shards and of ps, also before the variable is made, slots and steps included;
@@ -74,7 +74,7 @@ TEST_P(Checkpoints, OfTwoShardsRestoresIntoTwoAndFour) {
 // S85: better: a checkpoint names the shards that it was written by.
 TEST_P(Checkpoints, NameTheirShards) {
   save(2, 2, {4}, {1, 2, 3, 4});
-  std::ifstream manifest(folder_.path() / "checkpoint-00000001" / "manifest.json");
+  std::ifstream manifest(directory_.path() / "checkpoint-00000001" / "manifest.json");
   const std::string text{std::istreambuf_iterator<char>(manifest), {}};
   EXPECT_THAT(text, testing::HasSubstr("\"v/part_0\""));
   EXPECT_THAT(text, testing::HasSubstr("\"v/part_1\""));
@@ -84,7 +84,7 @@ TEST_P(Checkpoints, NameTheirShards) {
 TEST_P(Checkpoints, WhatWasChangedAfterItWasSavedIsAsItWas) {
   Job job(2, 4);
   auto v = job.make({4, 2}, 0);
-  CheckpointManager manager = job.manager(folder_);
+  CheckpointManager manager = job.manager(directory_);
   manager.save(1);
   v.assign(Floats(8, 4));
   EXPECT_EQ(manager.restore_latest(), 1);
@@ -116,14 +116,14 @@ TEST_P(Checkpoints, SlotsAreCutAsTheirVariableIs) {
     auto v = job.make({7}, 1, adam);
     push(v, 1);
     push(v, -3);
-    job.manager(folder_).save(1);
+    job.manager(directory_).save(1);
     push(v, 2);
     expected = v.pull();
   }
   for (const int ps : {1, 2, 3, 5}) {
     for (const int shards : {1, 2, 5, 7}) {
       Job job(ps, shards);
-      CheckpointManager manager = job.manager(folder_);
+      CheckpointManager manager = job.manager(directory_);
       const auto restore_if = [&](bool now) { EXPECT_EQ(now ? manager.restore_latest() : 1, 1); };
       restore_if(GetParam());
       auto v = job.make({7}, 0, adam);

@@ -154,14 +154,14 @@ TEST_P(Embedding, GradientsAreOfTheWholeVariable) {
 
 // B140: same.
 TEST_P(Embedding, LooksTheSameUpBeforeAndAfterACheckpoint) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   const Array<float> wanted({2, 2}, {7, 8, 5, 6});
   EXPECT_EQ(embedding_lookup(table_, Ids{3, 2}), wanted);
-  CheckpointManager(job_.strategy, {.directory = folder.path()}).save(1);
+  CheckpointManager(job_.strategy, {.directory = directory.path()}).save(1);
   EXPECT_EQ(embedding_lookup(table_, Ids{3, 2}), wanted);
   EmbeddingJob other(4 - GetParam(), 2);
   other.table.assign(std::vector<float>(10));
-  EXPECT_EQ(CheckpointManager(other.strategy, {.directory = folder.path()}).restore_latest(), 1);
+  EXPECT_EQ(CheckpointManager(other.strategy, {.directory = directory.path()}).restore_latest(), 1);
   EXPECT_EQ(embedding_lookup(other.table, Ids{3, 2}), wanted);
 }
 

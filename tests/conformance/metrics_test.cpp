@@ -203,8 +203,8 @@ TEST_P(Metrics, UpdatesOfEachReplicaCount) {
 
 // S75: better: a metric is saved and restored as a variable of its name, on any number of ps.
 TEST_P(Metrics, AreSavedInCheckpoints) {
-  const io::TemporaryDirectory folder;
-  CheckpointManager manager(strategy_, {.directory = folder.path()});
+  const io::TemporaryDirectory directory;
+  CheckpointManager manager(strategy_, {.directory = directory.path()});
   const metrics::Mean mean("loss");
   const metrics::AUC auc("auc", {.num_thresholds = 3});
   mean.update_state({1, 2});

@@ -171,7 +171,7 @@ TEST(Splits, WhatFailedIsNotDone) {
 
 // own: better: a line of a file is read by the split that it begins in.
 TEST(Splits, OfFilesAreFilesOrPartsOfThem) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   std::vector<std::string> all;
   const auto write = [&](const std::string& name, int lines, bool end) {
     std::string text;
@@ -179,7 +179,7 @@ TEST(Splits, OfFilesAreFilesOrPartsOfThem) {
       all.push_back(name + std::string(static_cast<std::size_t>(i * 7 % 11), 'x'));
       text += all.back() + (i + 1 < lines || end ? "\n" : "");
     }
-    return folder.write(name, text);
+    return directory.write(name, text);
   };
   const data::Paths files{write("a", 40, true), write("b", 1, false), write("c", 23, false),
                           write("d", 0, true)};
@@ -196,7 +196,7 @@ TEST(Splits, OfFilesAreFilesOrPartsOfThem) {
     EXPECT_EQ(data.splits_per_epoch() == 3, bytes == 0 || bytes == 1000);
     EXPECT_TRUE(data.done());
   }
-  EXPECT_THAT(error_of(Code::not_found, [&] { (void)c.create_split_dataset({folder.path() / "no"}); }),
+  EXPECT_THAT(error_of(Code::not_found, [&] { (void)c.create_split_dataset({directory.path() / "no"}); }),
               HasSubstr("no"));
   EXPECT_THAT(error_of(Code::invalid_argument, [] { (void)text_lines(DataSplit{}); }),
               HasSubstr("text_lines"));
@@ -263,9 +263,9 @@ TEST(Splits, WrongOptionsAreRefused) {
 }
 
 /// Two epochs of which so many splits are done when a checkpoint is saved, while the others are under way.
-void half_of_it(const std::filesystem::path& folder) {
+void half_of_it(const std::filesystem::path& directory) {
   Program program;
-  CheckpointManager checkpoints(program.strategy, {.directory = folder});
+  CheckpointManager checkpoints(program.strategy, {.directory = directory});
   auto data = program.coordinator.create_split_dataset(
       1000, {.examples_per_split = 10, .epochs = 2, .shuffle_seed = 5});
   data.schedule_each<&count_each>(program.counts);
@@ -289,28 +289,28 @@ void half_of_it(const std::filesystem::path& folder) {
 }
 
 /// Of the second epoch, in the checkpoint.
-std::int64_t splits_done_in(const std::filesystem::path& folder) {
+std::int64_t splits_done_in(const std::filesystem::path& directory) {
   Program program;
   const auto data = program.coordinator.create_split_dataset(
       1000, {.examples_per_split = 10, .epochs = 2, .shuffle_seed = 5});
-  CheckpointManager(program.strategy, {.directory = folder}).restore_latest();
+  CheckpointManager(program.strategy, {.directory = directory}).restore_latest();
   return data.splits_done(1);
 }
 
 // A5.16: better: the program goes on with the splits that were not done, and each example still counts once.
 TEST(Splits, AnotherProgramGoesOnFromACheckpointThatWasSavedWhileSplitsRan) {
   const io::TemporaryDirectory tries;
-  std::filesystem::path folder;
+  std::filesystem::path directory;
   // On a busy machine all may have run before the save begins.
-  for (int i = 0; i < 20 && (folder.empty() || splits_done_in(folder) == 100); ++i) {
-    folder = tries.path() / std::to_string(i);
-    half_of_it(folder);
+  for (int i = 0; i < 20 && (directory.empty() || splits_done_in(directory) == 100); ++i) {
+    directory = tries.path() / std::to_string(i);
+    half_of_it(directory);
   }
   for (const int ps : {1, 3}) {
     Program program(ps);
     auto data = program.coordinator.create_split_dataset(
         1000, {.examples_per_split = 10, .epochs = 3, .shuffle_seed = 5});
-    CheckpointManager checkpoints(program.strategy, {.directory = folder});
+    CheckpointManager checkpoints(program.strategy, {.directory = directory});
     EXPECT_EQ(checkpoints.restore_latest(), std::optional<std::int64_t>(7));
     EXPECT_EQ(data.epoch(), 1);
     const std::int64_t done = data.splits_done(1);
@@ -333,9 +333,9 @@ TEST(Splits, AnotherProgramGoesOnFromACheckpointThatWasSavedWhileSplitsRan) {
 
 // own: better: a position of other data is refused before anything changes.
 TEST(Splits, APositionOfOtherDataIsRefused) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   Program program;
-  CheckpointManager checkpoints(program.strategy, {.directory = folder.path()});
+  CheckpointManager checkpoints(program.strategy, {.directory = directory.path()});
   std::string position;
   {
     auto data = program.coordinator.create_split_dataset(
@@ -405,21 +405,21 @@ struct Seen {
 // A6.4: better: every checkpoint is evaluated in turn, a damaged one is named and passed over, and the
 // evaluator ends by itself.
 TEST(Evaluator, EvaluatesEachCheckpointOnce) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   {
     Program program;
-    CheckpointManager checkpoints(program.strategy, {.directory = folder.path()});
+    CheckpointManager checkpoints(program.strategy, {.directory = directory.path()});
     for (const std::int64_t step : {1, 2, 3, 4}) {
       program.counts.scatter_add(Numbers{5}, std::vector<Count>{10});
       checkpoints.save(step, "{\"loss\":0.5}");
     }
   }
   const milliseconds soon(1);
-  const auto checkpoint = folder.path() / "checkpoint-00000002";
+  const auto checkpoint = directory.path() / "checkpoint-00000002";
   const auto part = checkpoint / io::read_manifest(checkpoint).parts.at(0).file;
   std::fstream(part, std::ios::binary | std::ios::in | std::ios::out).seekp(-1, std::ios::end).put('x');
   const SidecarEvaluatorOptions options{
-      .checkpoint_dir = folder.path(), .poll_interval = soon, .timeout = soon};
+      .checkpoint_dir = directory.path(), .poll_interval = soon, .timeout = soon};
   const LogText log;
   {
     Seen seen;
@@ -443,7 +443,7 @@ TEST(Evaluator, EvaluatesEachCheckpointOnce) {
   EXPECT_THAT(steps_with([](auto& o) { o.last_step = 3; }), ElementsAre(1, 3));
   EXPECT_THAT(steps_with([](auto& o) { o.after_step = 3; }), ElementsAre(4));
   EXPECT_THAT(steps_with([](auto& o) { o.newest_only = true; }), ElementsAre(4));
-  const SavedCheckpoint last(folder.path() / "checkpoint-00000004");
+  const SavedCheckpoint last(directory.path() / "checkpoint-00000004");
   EXPECT_EQ(last.user_state(), "{\"loss\":0.5}");
   EXPECT_THAT(last.variables(), ElementsAre("counts"));
   EXPECT_THAT(last.shape("counts"), ElementsAre(1000));
@@ -456,10 +456,10 @@ TEST(Evaluator, EvaluatesEachCheckpointOnce) {
               HasSubstr("2 rows from 999 of \"counts\", which has 1000"));
 }
 
-// A6.4: better: a folder that is not there in time is an error that says what to look at.
+// A6.4: better: a directory that is not there in time is an error that says what to look at.
 TEST(Evaluator, NamesTheFolderThatIsNotThere) {
-  const io::TemporaryDirectory folder;
-  const auto missing = folder.path() / "later";
+  const io::TemporaryDirectory directory;
+  const auto missing = directory.path() / "later";
   SidecarEvaluator evaluator(
       {.checkpoint_dir = missing, .poll_interval = milliseconds(1), .folder_timeout = milliseconds(20)});
   EXPECT_THAT(error_of(Code::not_found, [&] { evaluator.start([](const SavedCheckpoint&) {}); }),
@@ -472,12 +472,12 @@ TEST(Evaluator, NamesTheFolderThatIsNotThere) {
 
 // A6.4: better: a timeout beyond the range of the clock never passes.
 TEST(Evaluator, WaitsForTheNextCheckpointWithTheLongestTimeout) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   Program program;
-  CheckpointManager checkpoints(program.strategy, {.directory = folder.path()});
+  CheckpointManager checkpoints(program.strategy, {.directory = directory.path()});
   checkpoints.save(1);
   std::vector<std::int64_t> evaluated;
-  SidecarEvaluator evaluator({.checkpoint_dir = folder.path(),
+  SidecarEvaluator evaluator({.checkpoint_dir = directory.path(),
                               .last_step = 2,
                               .poll_interval = milliseconds(1),
                               .timeout = milliseconds::max()});
@@ -489,10 +489,10 @@ TEST(Evaluator, WaitsForTheNextCheckpointWithTheLongestTimeout) {
   EXPECT_THAT(evaluated, ElementsAre(1, 2));
 }
 
-// A6.4: better: the wait for the folder may be of any length.
+// A6.4: better: the wait for the directory may be of any length.
 TEST(Evaluator, WaitsForTheFolderWithTheLongestTimeout) {
   const io::TemporaryDirectory parent;
-  const auto aside = parent.path() / "aside", folder = parent.path() / "run";
+  const auto aside = parent.path() / "aside", directory = parent.path() / "run";
   {
     Program program;
     CheckpointManager(program.strategy, {.directory = aside}).save(1);
@@ -502,15 +502,15 @@ TEST(Evaluator, WaitsForTheFolderWithTheLongestTimeout) {
   options.worker = [&, others = options.ps](const std::shared_ptr<cluster::Runtime>& runtime) {
     const Cluster cluster(runtime);
     if (cluster.role() != Role::evaluator) return others(runtime);
-    // The first message arrives before the evaluator looks for the folder, the second one after that.
+    // The first message arrives before the evaluator looks for the directory, the second one after that.
     constexpr std::uint16_t kToItself = 99;
     transport::Peer& self = runtime->control_peer(runtime->self());
     int messages = 0;
     runtime->control().on_message(kToItself, [&](const transport::Message&) {
       if (++messages == 1) return self.send(kToItself, {});
-      std::filesystem::rename(aside, folder);
+      std::filesystem::rename(aside, directory);
     });
-    SidecarEvaluator evaluator(cluster, {.checkpoint_dir = folder,
+    SidecarEvaluator evaluator(cluster, {.checkpoint_dir = directory,
                                          .last_step = 1,
                                          .poll_interval = milliseconds(1),
                                          .folder_timeout = milliseconds::max()});
@@ -531,19 +531,19 @@ TEST(Evaluator, WaitsForTheFolderWithTheLongestTimeout) {
 
 // A6.4: better: one that is deleted while it is evaluated is named, and the next one is taken.
 TEST(Evaluator, SurvivesTheDeletionOfTheOneThatItReads) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   Program program;
-  CheckpointManager checkpoints(program.strategy, {.directory = folder.path(), .max_to_keep = 1});
+  CheckpointManager checkpoints(program.strategy, {.directory = directory.path(), .max_to_keep = 1});
   checkpoints.save(1);
   // As a save that is under way, or was cut off, leaves it: never looked at.
-  const auto half = folder.path() / "checkpoint-00000009.tmp";
-  std::filesystem::copy(folder.path() / "checkpoint-00000001", half);
+  const auto half = directory.path() / "checkpoint-00000009.tmp";
+  std::filesystem::copy(directory.path() / "checkpoint-00000001", half);
   std::filesystem::remove(half / "manifest.json");
   const LogText log;
   Seen seen;
   std::vector<std::int64_t> asked;
   SidecarEvaluator evaluator(
-      {.checkpoint_dir = folder.path(), .poll_interval = milliseconds(1), .timeout = milliseconds(1)});
+      {.checkpoint_dir = directory.path(), .poll_interval = milliseconds(1), .timeout = milliseconds(1)});
   EXPECT_EQ(evaluator.start([&](const SavedCheckpoint& checkpoint) {
     asked.push_back(checkpoint.step());
     if (checkpoint.step() == 1) {
@@ -562,13 +562,13 @@ TEST(Evaluator, SurvivesTheDeletionOfTheOneThatItReads) {
 
 // A6.4: better: it ends with its job, and after the job's last checkpoint.
 TEST(Evaluator, EndsWithItsJob) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   Seen seen;
   RankThreadsOptions options{.ranks = 4, .flags = {{"ps", "1"}, {"evaluator", "true"}}};
   options.worker = [&, others = options.ps](const std::shared_ptr<cluster::Runtime>& runtime) {
     const Cluster cluster(runtime);
     if (cluster.role() != Role::evaluator) return others(runtime);
-    return SidecarEvaluator(cluster, {.checkpoint_dir = folder.path(), .poll_interval = milliseconds(2)})
+    return SidecarEvaluator(cluster, {.checkpoint_dir = directory.path(), .poll_interval = milliseconds(2)})
         .start(seen.evaluate);
   };
   {
@@ -578,7 +578,7 @@ TEST(Evaluator, EndsWithItsJob) {
     const Variable<Count> counts("counts", Shape{1000}, {});
     ClusterCoordinator coordinator(strategy);
     auto data = coordinator.create_split_dataset(1000, {.examples_per_split = 100});
-    CheckpointManager checkpoints(strategy, {.directory = folder.path(), .max_to_keep = 0});
+    CheckpointManager checkpoints(strategy, {.directory = directory.path(), .max_to_keep = 0});
     for (std::int64_t step = 1; !data.done(); ++step) {
       data.schedule_some<&count_each>(4, counts);
       coordinator.join();
@@ -586,7 +586,7 @@ TEST(Evaluator, EndsWithItsJob) {
     }
     expect_error(Code::failed_precondition,
                  ranks.cluster().name() + " is not an evaluator: start the job with --evaluator",
-                 [&] { SidecarEvaluator here(ranks.cluster(), {.checkpoint_dir = folder.path()}); });
+                 [&] { SidecarEvaluator here(ranks.cluster(), {.checkpoint_dir = directory.path()}); });
   }
   EXPECT_THAT(seen.steps, ElementsAre(1, 2, 3));
   EXPECT_THAT(seen.sums, ElementsAre(400, 800, 1000));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""table.py [--check] [ROOT] -- makes docs/conformance.md from the lines above the tests of this folder.
+"""table.py [--check] [ROOT] -- makes docs/conformance.md from the lines above the tests of this directory.
 
 Above each TEST stands one marker or more, as comments that may go on for several lines:
   // A3.7, B151-B160: same.
@@ -26,9 +26,9 @@ CLASS = re.compile(r"class (\w+)\((?:\w+, )*\w*Test\):")
 METHOD = re.compile(r"def (test_\w+)\(self\):")
 TEST = re.compile(r"(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 
-OTHERS = ("coordinator", "io")  # folders of tests of which some are cases of TensorFlow's
+OTHERS = ("coordinator", "io")  # directories of tests of which some are cases of TensorFlow's
 
-SCRIPTS = ("fault",)  # folders of tests in Python
+SCRIPTS = ("fault",)  # directories of tests in Python
 
 KINDS = ("same", "better", "not applicable", "with checkpoints", "not yet covered")
 
@@ -128,8 +128,8 @@ def lines_of(path):
     return lines
 
 
-def read_test_file(path, folder=""):
-    """[(numbers or ['own'], how or None, test)]. In another `folder` a test needs no marker."""
+def read_test_file(path, directory=""):
+    """[(numbers or ['own'], how or None, test)]. In another `directory` a test needs no marker."""
     found, comment, line_of_comment = [], [], 0
     text = lines_of(path)
     for line_number, line in enumerate(text, 1):
@@ -141,9 +141,9 @@ def read_test_file(path, folder=""):
                 line_of_comment = line_number
             comment.append(stripped.lstrip("/").strip())
         elif test:
-            name = f"{folder}{path.stem}: {test[1].rstrip('_')}.{test[2]}"
+            name = f"{directory}{path.stem}: {test[1].rstrip('_')}.{test[2]}"
             markers = markers_of(comment)
-            if not markers and not folder:
+            if not markers and not directory:
                 raise Wrong(f"{path.name}:{line_number}: {test[1]}.{test[2]} has no marker above it")
             for marker in markers:
                 match = MARKER.fullmatch(marker)
@@ -207,14 +207,14 @@ def kind_of(verdict):
     return KINDS[-1]
 
 
-def read_markers(folder, known):
+def read_markers(directory, known):
     """number -> [(how or None, test)], in the order of files and tests."""
     entries = collections.defaultdict(list)
-    files = [(path, "") for path in sorted(folder.glob("*_test.cpp"))]
+    files = [(path, "") for path in sorted(directory.glob("*_test.cpp"))]
     for other in OTHERS:
-        files += [(path, f"{other}/") for path in sorted((folder.parent / other).glob("*_test.cpp"))]
+        files += [(path, f"{other}/") for path in sorted((directory.parent / other).glob("*_test.cpp"))]
     for other in SCRIPTS:
-        files += [(path, f"{other}/") for path in sorted((folder.parent / other).glob("*_test.py"))]
+        files += [(path, f"{other}/") for path in sorted((directory.parent / other).glob("*_test.py"))]
     for path, other in files:
         for numbers, how, test in read_test_file(path, other):
             for number in numbers:
@@ -224,15 +224,15 @@ def read_markers(folder, known):
     return entries
 
 
-def make_page(folder):
+def make_page(directory):
     """The page, and the numbers that nothing covers."""
-    sections = read_rows(folder / "rows.txt")
+    sections = read_rows(directory / "rows.txt")
     known = [number for _, rows in sections for numbers, _ in rows for number in numbers]
     twice = [number for number, count in collections.Counter(known).items() if count > 1]
     if twice:
         raise Wrong(f"rows.txt: {', '.join(twice)} stands there twice")
-    entries = read_markers(folder, set(known))
-    reasons = read_not_applicable(folder / "not_applicable.txt")
+    entries = read_markers(directory, set(known))
+    reasons = read_not_applicable(directory / "not_applicable.txt")
     for number in reasons:
         if number not in known:
             raise Wrong(f"not_applicable.txt: {number} is not in rows.txt")

@@ -25,9 +25,9 @@ TEST(Other,
 
 class TableTest(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.root = pathlib.Path(self.folder.name)
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.root = pathlib.Path(self.directory.name)
         (self.root / "tests/conformance").mkdir(parents=True)
         (self.root / "docs").mkdir()
         self.write("rows.txt", ROWS)

@@ -47,12 +47,12 @@ std::int64_t save_and_lose(CheckpointManager& manager, std::int64_t step, const 
 
 class BackgroundSave : public testing::Test {
  protected:
-  std::filesystem::path path(const char* name) const { return folder_.path() / name; }
+  std::filesystem::path path(const char* name) const { return directory_.path() / name; }
   static float first_of(const std::filesystem::path& checkpoint) {
     return SavedCheckpoint(checkpoint).read_rows<float>("w", 0, 1).values[0];
   }
 
-  io::TemporaryDirectory folder_;
+  io::TemporaryDirectory directory_;
   Cluster cluster_ = cluster::join(slow());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();
@@ -123,10 +123,10 @@ class ThroughAFastLevel : public testing::Test {
  protected:
   Settings settings() const {
     Settings settings = slow();
-    settings.set_from_flag("checkpoint-fast-dir", (folder_.path() / "fast").string());
+    settings.set_from_flag("checkpoint-fast-dir", (directory_.path() / "fast").string());
     return settings;
   }
-  std::filesystem::path path(const char* name) const { return folder_.path() / name; }
+  std::filesystem::path path(const char* name) const { return directory_.path() / name; }
   /// Of the only one in the fast level; nothing when there is none.
   std::optional<std::int64_t> fast_step() const {
     for (const auto& entry : std::filesystem::directory_iterator(path("fast")))
@@ -134,7 +134,7 @@ class ThroughAFastLevel : public testing::Test {
     return std::nullopt;
   }
 
-  io::TemporaryDirectory folder_;
+  io::TemporaryDirectory directory_;
   Cluster cluster_ = cluster::join(settings());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();

@@ -36,13 +36,13 @@ class MetricsOfAJob : public testing::TestWithParam<Network> {
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "capstan-metrics-XXXXXX").string();
     ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    directory_ = name;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   RankThreadsOptions options(const std::string& every) const {
     return {.ranks = 5,
-            .flags = {{"ps", "2"}, {"run-dir", folder_.string()}, {"metrics-every", every}},
+            .flags = {{"ps", "2"}, {"run-dir", directory_.string()}, {"metrics-every", every}},
             .network = GetParam()};
   }
   void run(const std::string& every) const {
@@ -58,14 +58,14 @@ class MetricsOfAJob : public testing::TestWithParam<Network> {
     coordinator.join();
   }
   std::vector<json> records() const {
-    std::ifstream in(folder_ / "metrics.jsonl");
+    std::ifstream in(directory_ / "metrics.jsonl");
     std::vector<json> all;
     // A line without its end is being written.
     for (std::string line; std::getline(in, line) && !in.eof();) all.push_back(json::parse(line));
     return all;
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
 };
 
 TEST_P(MetricsOfAJob, TheLastRecordHasAllThatWasDone) {
@@ -95,7 +95,7 @@ TEST_P(MetricsOfAJob, TheLastRecordHasAllThatWasDone) {
   EXPECT_EQ(last["scalars"]["step"], kFunctions - 1);
   EXPECT_EQ(last["lost"], (json{{"workers", 0}, {"ps", 0}}));
   EXPECT_THAT(log.text(), HasSubstr("functions       "));
-  std::ifstream summary(folder_ / "summary.txt");
+  std::ifstream summary(directory_ / "summary.txt");
   EXPECT_THAT(std::string(std::istreambuf_iterator<char>(summary), {}), HasSubstr("300 ended (0 failed)"));
 }
 
@@ -124,12 +124,12 @@ TEST_P(MetricsOfAJob, RecordsFollowEachOther) {
 
 TEST_P(MetricsOfAJob, AreNotMadeWhereNobodyWantsThem) {
   run("0s");
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "metrics.jsonl"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "summary.txt"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "metrics.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "summary.txt"));
 }
 
 TEST_P(MetricsOfAJob, FilesThatCannotBeWrittenAreAWarningEach) {
-  std::filesystem::create_directories(folder_ / "metrics.jsonl" / "in the way");
+  std::filesystem::create_directories(directory_ / "metrics.jsonl" / "in the way");
   const LogText log;
   run("1ms");
   EXPECT_EQ(count_of("metrics.jsonl: Is a directory", log.text()), 1);

@@ -1,10 +1,10 @@
 // access_until_death.cpp -- workers that read and push without a pause until their ps is gone, and write down
 // when.
 //
-//   mpirun -np 4 access_until_death FOLDER lookup flush --capstan-ps=1 --capstan-max-inflight-per-worker=1
+//   mpirun -np 4 access_until_death DIRECTORY lookup flush --capstan-ps=1 --capstan-max-inflight-per-worker=1
 //
-// One worker for each access that is named. NAME.started appears in FOLDER when an access works, NAME.report
-// when it has failed. Times are of CLOCK_MONOTONIC, which Python's time.monotonic_ns() reads too.
+// One worker for each access that is named. NAME.started appears in DIRECTORY when an access works,
+// NAME.report when it has failed. Times are of CLOCK_MONOTONIC, which Python's time.monotonic_ns() reads too.
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
@@ -64,9 +64,9 @@ std::function<void()> access_by_name(const std::string& name, const cs::Variable
 }
 
 /// Until the access throws, and then some more, to see that it goes on throwing.
-void access_until_it_fails(std::string folder, std::string name, cs::Variable<float> w) {
+void access_until_it_fails(std::string directory, std::string name, cs::Variable<float> w) {
   const auto access = access_by_name(name, w);
-  const std::filesystem::path place = std::filesystem::path(folder) / name;
+  const std::filesystem::path place = std::filesystem::path(directory) / name;
   std::int64_t good = 0;
   std::int64_t last_good_began = 0;
   std::int64_t failed_at = 0;
@@ -101,11 +101,11 @@ void access_until_it_fails(std::string folder, std::string name, cs::Variable<fl
 }
 
 /// The end of the coordinator is the end of the job, so the workers get the time to see for themselves.
-void wait_for_reports(const std::filesystem::path& folder, const std::vector<std::string>& names) {
+void wait_for_reports(const std::filesystem::path& directory, const std::vector<std::string>& names) {
   cs::poll_until(
       [&] {
         return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-          return std::filesystem::exists(folder / (name + ".report"));
+          return std::filesystem::exists(directory / (name + ".report"));
         });
       },
       kWorkersWriteReports);
@@ -116,7 +116,7 @@ void wait_for_reports(const std::filesystem::path& folder, const std::vector<std
 int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  const std::string folder = argv[1];
+  const std::string directory = argv[1];
   const std::vector<std::string> names(argv + 2, argv + argc);
   if (static_cast<int>(names.size()) != cluster.count(cs::Role::worker)) return 2;
 
@@ -126,11 +126,11 @@ int main(int argc, char** argv) {
                               {cs::optimizers::SGD{0.01}});
   cs::ClusterCoordinator coordinator(strategy);
   try {
-    for (const std::string& name : names) coordinator.schedule<&access_until_it_fails>(folder, name, w);
+    for (const std::string& name : names) coordinator.schedule<&access_until_it_fails>(directory, name, w);
     coordinator.join();
   } catch (const cs::Error& error) {
     std::fprintf(stderr, "coordinator: %s\n", error.what());
-    wait_for_reports(folder, names);
+    wait_for_reports(directory, names);
     return error.code() == cs::Code::unavailable ? 4 : 1;
   }
   return 1;  // nobody died

@@ -2,7 +2,7 @@
 // cluster works.
 //
 //   mpirun -np 5 closure_faults errors|endless --capstan-ps=2
-//   mpirun -np 5 closure_faults disk|disk-of-one|memory FOLDER --capstan-ps=2
+//   mpirun -np 5 closure_faults disk|disk-of-one|memory DIRECTORY --capstan-ps=2
 //
 // Prints "WHAT CODE: MESSAGE" for each error, and "works N" after it, where N functions have counted.
 #include <sys/resource.h>
@@ -53,8 +53,8 @@ void take_too_much() {
 }
 
 /// Until the disk has no room for it.
-void fill_disk(const std::string& folder) {
-  const std::string name = folder + "/filler";
+void fill_disk(const std::string& directory) {
+  const std::string name = directory + "/filler";
   std::FILE* file = std::fopen(name.c_str(), "wb");
   if (file == nullptr) throw std::system_error(errno, std::generic_category(), name);
   const std::vector<char> block(1 << 16, 'x');
@@ -123,7 +123,7 @@ class Faults {
     }
   }
 
-  void memory(const std::string& folder) {
+  void memory(const std::string& directory) {
     const auto loads = [this] {
       std::string text;
       for (const cs::PsLoad& load : strategy_.loads())
@@ -151,17 +151,17 @@ class Faults {
     const cs::Variable<float> half("half", cs::Shape{64, 4}, cs::initializers::constant(4));
     std::printf("huge %.0f half %.0f\n", huge.pull().back(), half.pull().front());
     expect_works();
-    cs::CheckpointManager(strategy_, {.directory = folder + "/checkpoints"}).save(1);
+    cs::CheckpointManager(strategy_, {.directory = directory + "/checkpoints"}).save(1);
     std::printf("saved\n");
     expect_works();
   }
 
-  void disk(const std::string& folder) {
-    // 8 MiB a ps; the folder has room for two checkpoints.
+  void disk(const std::string& directory) {
+    // 8 MiB a ps; the directory has room for two checkpoints.
     const cs::Variable<float> weights("weights", cs::Shape{4096, 1024}, cs::initializers::constant(1));
-    cs::CheckpointManager checkpoints(strategy_, {.directory = folder + "/checkpoints", .max_to_keep = 0});
+    cs::CheckpointManager checkpoints(strategy_, {.directory = directory + "/checkpoints", .max_to_keep = 0});
     checkpoints.save(1);
-    coordinator_.schedule<&fill_disk>(folder);
+    coordinator_.schedule<&fill_disk>(directory);
     expect("closure-disk", [&] { coordinator_.join(); });
     expect_works();
     weights.assign_add(std::vector<float>(4096 * 1024, 1));
@@ -170,7 +170,7 @@ class Faults {
       expect_works();
     }
     std::printf("latest %d\n", static_cast<int>(checkpoints.latest().value_or(-1)));
-    std::filesystem::remove(folder + "/filler");
+    std::filesystem::remove(directory + "/filler");
     checkpoints.save(3);
     std::printf("latest %d\n", static_cast<int>(checkpoints.latest().value_or(-1)));
     weights.assign(std::vector<float>(4096 * 1024, 9));
@@ -178,13 +178,13 @@ class Faults {
     std::printf("weights %.0f\n", weights.pull().back());
   }
 
-  /// 8 MiB a ps; beside the first checkpoint the folder has room for the part of one of them.
-  void disk_of_one(const std::string& folder) {
+  /// 8 MiB a ps; beside the first checkpoint the directory has room for the part of one of them.
+  void disk_of_one(const std::string& directory) {
     const cs::Variable<float> weights("weights", cs::Shape{4096, 1024}, cs::initializers::constant(1));
-    cs::CheckpointManager checkpoints(strategy_, {.directory = folder + "/checkpoints", .max_to_keep = 0});
-    const auto list = [folder] {
+    cs::CheckpointManager checkpoints(strategy_, {.directory = directory + "/checkpoints", .max_to_keep = 0});
+    const auto list = [directory] {
       std::set<std::string> names;
-      for (const auto& entry : std::filesystem::directory_iterator(folder + "/checkpoints"))
+      for (const auto& entry : std::filesystem::directory_iterator(directory + "/checkpoints"))
         if (entry.is_directory()) names.insert(entry.path().filename());
       for (const std::string& name : names) std::printf("there %s\n", name.c_str());
     };
@@ -209,7 +209,7 @@ class Faults {
     weights.assign(std::vector<float>(4096 * 1024, 3));
     table_.assign(table);
     counter_.add(functions_ - counter_.value());
-    std::filesystem::remove(folder + "/filler");
+    std::filesystem::remove(directory + "/filler");
     ::sync();  // until then the filler and what was saved in vain may still count for a quota of btrfs
     checkpoints.save(3);
     list();

@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, PATIENT, SECONDS_TO_END, JobTest, child_of, main
+from job import BIN, HOST, LONG_TIMEOUTS, SECONDS_TO_END, JobTest, child_of, main
 from poll import wait_random
 
 PROGRAM = BIN / "steps_until_death"
@@ -21,11 +21,11 @@ WAIT = "--capstan-coordinator-wait=40s"
 
 
 class CoordinatorRestarted(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def start_steps(self, ranks, closures, microseconds, *words, env=None):
         """Steps without an end, until `end` makes the file."""
-        self.file = self.folder / "end"
+        self.file = self.directory / "end"
         return self.start([PROGRAM, self.file, closures, microseconds, *words], ranks, env=env)
 
     def kill_coordinator(self, job, kills, moment):
@@ -64,7 +64,7 @@ class CoordinatorRestarted(JobTest):
 
     # A5.16: better: a coordinator that is killed is started again and goes on from its last recorded step.
     def test_sums_are_exact_and_checkpoints_go_on(self):
-        checkpoints = self.folder / "checkpoints"
+        checkpoints = self.directory / "checkpoints"
         job, sum_of_all = self.goes_on(1, 3, words=[checkpoints])
         at_the_end, after_the_restore = job.stdout.split("after the restore")
         self.check_sums(at_the_end, sum_of_all)
@@ -76,19 +76,19 @@ class CoordinatorRestarted(JobTest):
     def test_a_worker_that_is_started_again_after_it_is_given_functions(self):
         job = self.start_steps(5, 150, 1500, "--capstan-ps=2", WAIT)
         self.kill_coordinator(job, 1, random.Random(4))
-        self.assert_says(job, rf"(?s)({BEGINS}.*){{2}}recorded")
+        self.wait_for_stderr(job, rf"(?s)({BEGINS}.*){{2}}recorded")
         os.kill(job.ranks()[1][1], signal.SIGKILL)
-        self.assert_says(job, r"(?s)worker 0 .* is there in place of the one that was lost.*(recorded .*){2}")
+        self.wait_for_stderr(job, r"(?s)worker 0 .* is there in place of the one that was lost.*(recorded .*){2}")
         self.file.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.check_sums(job.stdout, int(self.figures(job.stdout)["steps"]) * 150)
 
     def test_a_worker_that_is_killed_together_with_it_is_taken_in(self):
         job = self.start_steps(5, 150, 1500, "--capstan-ps=2", WAIT)
-        self.assert_says(job, rf"(?s){BEGINS}.*recorded")
+        self.wait_for_stderr(job, rf"(?s){BEGINS}.*recorded")
         for rank in (1, 0):
             os.kill(job.ranks()[rank][1], signal.SIGKILL)
-        self.assert_says(job, r"(?s)worker 0 .* is there in place of the one that was lost.*(recorded .*){2}")
+        self.wait_for_stderr(job, r"(?s)worker 0 .* is there in place of the one that was lost.*(recorded .*){2}")
         self.file.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.check_sums(job.stdout, int(self.figures(job.stdout)["steps"]) * 150)
@@ -117,9 +117,9 @@ class CoordinatorRestarted(JobTest):
         for replica in replicas:
             os.kill(replica, signal.SIGKILL)
         for index in (0, 1):
-            self.assert_says(job, f"abandoning the replica spare {index} ")
+            self.wait_for_stderr(job, f"abandoning the replica spare {index} ")
         os.kill(coordinator, signal.SIGKILL)
-        self.assert_says(job, BEGINS + r"[\s\S]*" + BEGINS)
+        self.wait_for_stderr(job, BEGINS + r"[\s\S]*" + BEGINS)
         self.file.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertNotIn("has not ended the closures", job.stderr)
@@ -128,7 +128,7 @@ class CoordinatorRestarted(JobTest):
     def test_all_end_when_it_does_not_come_back(self):
         """Its agent is stopped, so that nobody starts it again, and the launcher thinks that all is well."""
         job = self.start_steps(4, 100, 1000, "--capstan-ps=1", "--capstan-coordinator-wait=2s")
-        self.assert_says(job, BEGINS)
+        self.wait_for_stderr(job, BEGINS)
         agent, child = job.ranks()[0]
         os.kill(agent, signal.SIGSTOP)
         os.kill(child, signal.SIGKILL)
@@ -140,8 +140,8 @@ class CoordinatorRestarted(JobTest):
 
     def test_killed_when_it_has_ended_the_job(self):
         """It would find nobody, however often it was started again."""
-        job = self.start([PROGRAM, 8, 100, 500, self.folder / "checkpoints", "linger", "--capstan-ps=1", WAIT, "--capstan-max-restarts=50"], 4)
-        self.assert_says(job, "lingers")
+        job = self.start([PROGRAM, 8, 100, 500, self.directory / "checkpoints", "linger", "--capstan-ps=1", WAIT, "--capstan-max-restarts=50"], 4)
+        self.wait_for_stderr(job, "lingers")
         os.kill(child_of(job.ranks()[0][0]), signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 128 + signal.SIGKILL, job.stderr)
         self.assertRegex(job.stderr, r"coordinator 0 .*, was killed by signal 9 \(Killed\); it had ended the job, or could not go on with it")

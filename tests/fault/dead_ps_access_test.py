@@ -10,13 +10,13 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, PATIENT, JobTest, kill_and_see_it_die, main
+from job import BIN, HOST, LONG_TIMEOUTS, JobTest, kill_and_await_death, main
 from poll import wait_random
 
 PROGRAM = BIN / "access_until_death"
 
 UNAVAILABLE = 14
-# Milliseconds where cores are free. Far less than every time-out (PATIENT), so that the death itself was noticed.
+# Milliseconds where cores are free. Far less than every time-out (LONG_TIMEOUTS), so that the death itself was noticed.
 SECONDS_TO_NOTICE = 10.0
 READS = ("lookup", "lookup_consistent", "pull", "pull_consistent")
 PUSHES = ("push", "push_dense", "flush")
@@ -26,33 +26,33 @@ UCX_ABORTS = re.compile(r"uct_iface\.h:\d+ +Assertion `comp->count > 0' failed")
 
 
 class DeadPsAccess(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def wait_for_files(self, job, names):
-        found = job.wait_for(lambda: all((self.folder / name).exists() for name in names))
+        found = job.wait_for(lambda: all((self.directory / name).exists() for name in names))
         self.assertTrue(found, f"not all of {names} are there; the job said:\n{job.stderr}")
 
     def report(self, access):
-        path = self.folder / f"{access}.report"
+        path = self.directory / f"{access}.report"
         self.assertTrue(path.exists(), "it has not noticed in time")
         lines = path.read_text().splitlines()
         return {key: value if key == "what" else int(value) for key, _, value in (line.partition(" ") for line in lines)}
 
     def kill_the_ps_under(self, *accesses, window, seed=0, never_late=()):
         """`never_late`: accesses that can tell at once; all others that succeed after the death do so for a second."""
-        for old in self.folder.iterdir():
+        for old in self.directory.iterdir():
             old.unlink()
         ps = len(accesses) + 1
         options = ["--capstan-ps=1", f"--capstan-window={window}", "--capstan-max-inflight-per-worker=1",
                    "--capstan-ps-restart=off"]
-        job = self.start([PROGRAM, self.folder, *accesses, *options], ps + 1)
+        job = self.start([PROGRAM, self.directory, *accesses, *options], ps + 1)
         self.wait_for_files(job, [f"{access}.started" for access in accesses])
         wait_random(random.Random(seed), 0, 0.05)
-        died_at = kill_and_see_it_die(job.ranks()[ps][1])
+        died_at = kill_and_await_death(job.ranks()[ps][1])
         self.assertEqual(self.exit_code(job), 4, job.stderr)
         aborted = len(UCX_ABORTS.findall(job.stderr)) if window == "am" else 0
         for access in accesses:
-            if aborted and access in PUSHES and not (self.folder / f"{access}.report").exists():
+            if aborted and access in PUSHES and not (self.directory / f"{access}.report").exists():
                 aborted -= 1
                 print(f"{access} ({window}): UCX aborted its worker", file=sys.stderr)
                 continue

@@ -7,7 +7,7 @@ import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, PATIENT, JobTest, agent_of, child_of, main, outlived
+from job import BIN, HOST, LONG_TIMEOUTS, JobTest, agent_of, child_of, main, in_shell
 
 PROGRAM = BIN / "steps_until_death"
 BEGINS = r"begins after step (\d+)"
@@ -19,11 +19,11 @@ def name(role, index, rank):
 
 
 class FailoverAfterRestart(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def begin(self, ranks, *options, words=()):
-        self.file = self.folder / "end"
-        job = self.start(outlived([PROGRAM, self.file, CLOSURES, 1000, *words, "--capstan-ps=2", "--capstan-ps-wait=300ms",
+        self.file = self.directory / "end"
+        job = self.start(in_shell([PROGRAM, self.file, CLOSURES, 1000, *words, "--capstan-ps=2", "--capstan-ps-wait=300ms",
                                    "--capstan-coordinator-wait=40s", *options]), ranks)
         self.wait_for_steps(job)
         return job
@@ -51,7 +51,7 @@ class FailoverAfterRestart(JobTest):
         return {line.split()[0]: int(line.split()[1]) for line in job.stdout.splitlines() if line.count(" ") == 1}
 
     def assert_back(self, job, ps, times):
-        self.assert_says(job, rf"({ps} is back(.*\n)+.*){{{times}}}")
+        self.wait_for_stderr(job, rf"({ps} is back(.*\n)+.*){{{times}}}")
         self.wait_for_steps(job)
 
     def test_a_replica_takes_over_and_sums_are_exact(self):
@@ -59,7 +59,7 @@ class FailoverAfterRestart(JobTest):
         job = self.begin(7, "--capstan-replicas-of-ps=2")
         self.restart_coordinator(job)
         self.lose(job, 6)
-        self.assert_says(job, rf"{name('ps', 1, 6)} is lost; {name('spare', 1, 3)} takes its shards over with all that")
+        self.wait_for_stderr(job, rf"{name('ps', 1, 6)} is lost; {name('spare', 1, 3)} takes its shards over with all that")
         self.assert_back(job, name("ps", 1, 6), 1)
         self.restart_coordinator(job)
         figures = self.end(job)
@@ -69,7 +69,7 @@ class FailoverAfterRestart(JobTest):
     def test_the_coordinator_is_killed_while_a_replica_takes_over(self):
         job = self.begin(7, "--capstan-replicas-of-ps=2")
         self.lose(job, 6)
-        self.assert_says(job, rf"{name('ps', 1, 6)} is lost; {name('spare', 1, 3)} takes its shards over")
+        self.wait_for_stderr(job, rf"{name('ps', 1, 6)} is lost; {name('spare', 1, 3)} takes its shards over")
         self.restart_coordinator(job)
         figures = self.end(job)
         sums = figures["steps"] * CLOSURES
@@ -78,7 +78,7 @@ class FailoverAfterRestart(JobTest):
     def test_a_spare_takes_over_from_the_last_checkpoint_and_is_known_as_the_ps(self):
         # Coordinator, two workers, two spares, two ps. The spare in the place of ps 1 is killed, and its agent starts it again;
         # when it is lost the other one takes over.
-        checkpoints = self.folder / "checkpoints"
+        checkpoints = self.directory / "checkpoints"
         # A ps that is started again needs 0.35 s on a busy machine: beyond ps-wait a spare has its place.
         job = self.begin(7, "--capstan-spares=2", "--capstan-ps-wait=3s", words=[checkpoints])
         self.assertTrue(job.wait_for(lambda: list(checkpoints.glob("checkpoint-*[0-9]/manifest.json"))), job.stderr)
@@ -86,14 +86,14 @@ class FailoverAfterRestart(JobTest):
         self.restart_coordinator(job)
         lost = name("ps", 1, 6)
         self.lose(job, 6)
-        self.assert_says(job, rf"{lost} is lost; {name('spare', 0, 3)} takes its shards over from checkpoint \S+")
+        self.wait_for_stderr(job, rf"{lost} is lost; {name('spare', 0, 3)} takes its shards over from checkpoint \S+")
         self.assert_back(job, lost, 1)
         self.restart_coordinator(job)
         os.kill(child_of(agent_of(job, 3)), signal.SIGKILL)
         self.assert_back(job, lost, 2)
         self.assertNotIn("is told to end", job.stderr)
         self.lose(job, 3)
-        self.assert_says(job, rf"{lost} is lost; {name('spare', 1, 4)} takes its shards over from checkpoint \S+")
+        self.wait_for_stderr(job, rf"{lost} is lost; {name('spare', 1, 4)} takes its shards over from checkpoint \S+")
         self.assert_back(job, lost, 3)
         self.end(job)
 

@@ -4,14 +4,14 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, PATIENT, JobTest, main
+from job import BIN, HOST, LONG_TIMEOUTS, JobTest, main
 
 PROGRAM = BIN / "group_until_death"
 STEPS, FATAL_STEP, WORKERS = 60, 20, 3
 
 
 class GroupKilled(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def end_of(self, ps, *options):
         # Started again, worker 1 would get the function again and die again.

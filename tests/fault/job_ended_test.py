@@ -7,7 +7,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import SECONDS_TO_END, TRAINS, JobTest, Roles, main, train
+from job import SECONDS_TO_END, TRAINING_OUTPUT, JobTest, Roles, main, train
 
 RANKS, PS = 5, 2
 ROLES = Roles(RANKS, PS)
@@ -18,7 +18,7 @@ class JobEnded(JobTest):
         # So many epochs that the job does not end by itself.
         command = train(self.graph(), "--ps", PS, "--eval-every", 20, *options, epochs=1_000_000)
         job = self.start(command, RANKS)
-        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        self.assertTrue(job.wait_for_text(TRAINING_OUTPUT), job.stderr)
         self.assertEqual(sorted(job.ranks()), list(range(RANKS)))
         began = time.monotonic()
         act(job)

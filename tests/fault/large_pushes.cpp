@@ -1,7 +1,7 @@
 // large_pushes.cpp -- a closure that dies between two pushes of many entries each, and runs again on a worker
 // that reaches the ps by another path.
 //
-//   mpirun -np 4 large_pushes FOLDER --capstan-ps=1
+//   mpirun -np 4 large_pushes DIRECTORY --capstan-ps=1
 //
 // A worker says of itself by PATH_NAME in its environment which path it takes. For each of "one" and "other"
 // a closure dies where that is the path. Prints what the table adds up to, and what it has to.
@@ -46,8 +46,8 @@ void push_all(const cs::Variable<float>& table) {
 }
 
 /// False where it has done nothing, as it is to die first, and elsewhere; it takes its time then.
-bool push_twice(cs::Variable<float> table, std::string folder, std::string dies) {
-  const std::filesystem::path died = std::filesystem::path(folder) / dies;
+bool push_twice(cs::Variable<float> table, std::string directory, std::string dies) {
+  const std::filesystem::path died = std::filesystem::path(directory) / dies;
   const bool dies_now = !std::filesystem::exists(died);
   const char* const path = std::getenv("PATH_NAME");
   if (dies_now && (path == nullptr || dies != path)) {

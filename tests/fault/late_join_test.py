@@ -25,7 +25,7 @@ PATIENCE = 5
 class LateJoin(SumsTest):
     def setUp(self):
         super().setUp()
-        self.run_dir = self.folder / "run"
+        self.run_dir = self.directory / "run"
         self.file = self.run_dir / "cluster.json"
 
     def start_with_listener(self, *options):
@@ -74,7 +74,7 @@ class LateJoin(SumsTest):
         begin = time.monotonic()
         joined = [self.start([CAPSTAN, "join", self.run_dir]) for _ in range(3)]
         for index in (1, 2, 3):
-            self.assert_says(job, rf"worker {index} \(rank \d+ on {HOST}\) has joined")
+            self.wait_for_stderr(job, rf"worker {index} \(rank \d+ on {HOST}\) has joined")
         print(f"all three had joined after {time.monotonic() - begin:.2f} s", file=sys.stderr)
         self.assertRegex(self.capstan("status", self.run_dir).stdout, r"1 ps, 4 workers\nfunctions: \d+ ended")
         self.wait_until_connected(job)
@@ -83,9 +83,9 @@ class LateJoin(SumsTest):
         for worker in joined[:2]:
             self.assertEqual(self.exit_code(worker), 0, worker.stderr)
         os.kill(joined[2].command.pid, signal.SIGKILL)
-        self.assert_says(job, rf"worker \d \(rank \d+ on {HOST}\) is gone; its \d+ functions run elsewhere")
+        self.wait_for_stderr(job, rf"worker \d \(rank \d+ on {HOST}\) is gone; its \d+ functions run elsewhere")
         another = self.start([CAPSTAN, "join", self.run_dir])
-        self.assert_says(job, rf"worker 4 \(rank \d+ on {HOST}\) has joined")
+        self.wait_for_stderr(job, rf"worker 4 \(rank \d+ on {HOST}\) has joined")
 
         self.assertTrue(all(self.told_nothing(stranger) for stranger in strangers))
         self.assertEqual(self.assert_exact(job)["workers"], 2)

@@ -7,15 +7,15 @@ import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, PATIENT, SECONDS_TO_FINISH, JobTest, child_of, main
+from job import BIN, LONG_TIMEOUTS, SECONDS_TO_FINISH, JobTest, child_of, main
 
 
 class OpenFunctions(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def start_functions(self, functions, *options, push="assign"):
         """One coordinator, one worker, one ps."""
-        self.end = self.folder / "end"
+        self.end = self.directory / "end"
         return self.start([BIN / "open_functions", functions, self.end, push, "--capstan-ps=1", "--capstan-coordinator-wait=40s",
                            "--capstan-max-restarts=5", *options], 3)
 
@@ -33,7 +33,7 @@ class OpenFunctions(JobTest):
             self.kill(ranks[0][0])
             self.assert_open(job, kill + 2)
         self.kill(ranks[2][0])
-        self.assert_says(job, r"ps 0 \(rank 2 on .*\) is back")
+        self.wait_for_stderr(job, r"ps 0 \(rank 2 on .*\) is back")
 
     def assert_figures(self, job, sums=0, assigned=7, counted=0):
         self.end.touch()

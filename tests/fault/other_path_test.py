@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from gpu import gpu_flags
-from job import BIN, PATIENT, JobTest, main
+from job import BIN, LONG_TIMEOUTS, JobTest, main
 from sums import ON_GPU
 
 # Workers are ranks 1 and 2.
@@ -20,15 +20,15 @@ exec "$0" "$@"
 
 
 class OtherPath(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def check(self, one, other, *options, **environment):
         """`one` and `other`: a setting of one worker, and of the other, as their environment has it."""
-        folder = self.folder / f"{one}-{other}"
-        folder.mkdir()
-        command = ["sh", "-c", BY_RANK, BIN / "large_pushes", folder, "--capstan-ps=1", *options]
+        directory = self.directory / f"{one}-{other}"
+        directory.mkdir()
+        command = ["sh", "-c", BY_RANK, BIN / "large_pushes", directory, "--capstan-ps=1", *options]
         job = self.run_to_end(command, 4, env={"ONE": one, "OTHER": other, **environment})
-        self.assertEqual(sorted(path.name for path in folder.iterdir()), ["one", "other"], "both have died once")
+        self.assertEqual(sorted(path.name for path in directory.iterdir()), ["one", "other"], "both have died once")
         total, expected = re.search(r"^sum (\d+) of (\d+)$", job.stdout, re.MULTILINE).groups()
         self.assertEqual(total, expected, job.stderr)
         return job

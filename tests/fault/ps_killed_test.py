@@ -11,7 +11,7 @@ import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import HOST, PATIENT, SECONDS_TO_END, JobTest, Roles, main, train
+from job import HOST, LONG_TIMEOUTS, SECONDS_TO_END, JobTest, Roles, main, train
 from poll import wait_random
 
 FOREVER = 1_000_000
@@ -21,15 +21,15 @@ EPOCHS = 800
 
 
 class PsKilled(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def setUp(self):
         super().setUp()
         self.data = self.graph()
-        self.checkpoints = self.folder / "checkpoints"
+        self.checkpoints = self.directory / "checkpoints"
 
     def command(self, *options, epochs):
-        options = ["--model", "distmult", "--ps-restart", "off", "--slice-batches", 1, "--summary", self.folder / "summary.json", *options]
+        options = ["--model", "distmult", "--ps-restart", "off", "--slice-batches", 1, "--summary", self.directory / "summary.json", *options]
         return train(self.data, *options, epochs=epochs)
 
     def saving(self, *options, epochs=FOREVER):
@@ -89,7 +89,7 @@ class PsKilled(JobTest):
     def kill_a_ps_of_a_resumed_run(self):
         before = self.newest_epoch()
         job = self.start(self.saving("--resume", "--ps", 3), 5)
-        self.assert_says(job, "resumed from")
+        self.wait_for_stderr(job, "resumed from")
         self.wait_for_checkpoint(job, before + SAVE_EVERY)
         os.kill(job.ranks()[3][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
@@ -99,7 +99,7 @@ class PsKilled(JobTest):
         for victim in ("launcher", "coordinator", "ps"):
             before = self.newest_epoch()
             job = self.start(self.saving("--resume"), 3)
-            self.assert_says(job, "no checkpoint in|resumed from")
+            self.wait_for_stderr(job, "no checkpoint in|resumed from")
             ranks = job.ranks()
             self.wait_for_checkpoint(job, before + SAVE_EVERY)
             wait_random(moment, 0, 0.02)
@@ -116,7 +116,7 @@ class PsKilled(JobTest):
     def test_before_the_first_checkpoint_a_resumed_run_starts_from_the_beginning(self):
         options = ["--checkpoint-dir", self.checkpoints, "--checkpoint-every", FOREVER, "--eval-every", 10]
         job = self.start([*self.command(*options, epochs=FOREVER), "--ps", 2], 4)
-        self.assert_says(job, "valid MRR")
+        self.wait_for_stderr(job, "valid MRR")
         os.kill(job.ranks()[3][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
         again = self.run_to_end([*self.command(*options, epochs=20), "--resume"])

@@ -1,11 +1,11 @@
 // ps_lost.cpp -- closures that each count 1 on every ps, before and after a ps is lost with its host.
 //
-//   mpirun -np 6 ps_lost FOLDER CLOSURES MICROSECONDS LOSSES|FILE [read] --capstan-ps=2
+//   mpirun -np 6 ps_lost DIRECTORY CLOSURES MICROSECONDS LOSSES|FILE [read] --capstan-ps=2
 //       --capstan-spares=1
 //
-// CLOSURES are run and saved (but not with FOLDER "-"); as many again are run; then it says "kill" and waits
-// until a ps is lost, and runs as many once more, each for MICROSECONDS. With LOSSES of 2 it does the last
-// twice. With a FILE it waits for nobody: it runs as many again and again until the file is there, and
+// CLOSURES are run and saved (but not with DIRECTORY "-"); as many again are run; then it says "kill" and
+// waits until a ps is lost, and runs as many once more, each for MICROSECONDS. With LOSSES of 2 it does the
+// last twice. With a FILE it waits for nobody: it runs as many again and again until the file is there, and
 // each time that all workers have reached all ps it says "reached N". With `read` the first that it does
 // after a loss is to read a counter of the last ps.
 //
@@ -63,7 +63,7 @@ bool a_ps_is_lost(const cs::ClusterCoordinator& coordinator) {
 int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  const std::string folder = argv[1];
+  const std::string directory = argv[1];
   const std::int64_t closures = std::atoll(argv[2]);
   const std::int64_t microseconds = std::atoll(argv[3]);
   const Until losses(argv[4]);
@@ -87,8 +87,8 @@ int main(int argc, char** argv) {
     run(0);
     coordinator.join();
     std::optional<cs::CheckpointManager> checkpoints;
-    if (folder != "-") {
-      checkpoints.emplace(strategy, cs::CheckpointOptions{.directory = folder});
+    if (directory != "-") {
+      checkpoints.emplace(strategy, cs::CheckpointOptions{.directory = directory});
       checkpoints->save(1);
     }
     run(0);

@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from gpu import gpu_flags
-from job import BIN, HOST, PATIENT, SECONDS_TO_END, JobTest, agent_of, child_of, main, outlived
+from job import BIN, HOST, LONG_TIMEOUTS, SECONDS_TO_END, JobTest, agent_of, child_of, main, in_shell
 from sums import ON_GPU, Connected
 
 CLOSURES = 300
@@ -25,13 +25,13 @@ def name(role, index, rank):
 
 
 class PsLost(Connected, JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def begin(self, *options, spares=1, closures=CLOSURES, microseconds=0, losses=1, ranks=RANKS, saved=True, wait="300ms", words=(), env=None):
-        folder = self.folder / "checkpoints" if saved else "-"
+        directory = self.directory / "checkpoints" if saved else "-"
         options = ["--capstan-ps=2", f"--capstan-spares={spares}", f"--capstan-ps-wait={wait}", *options]
-        job = self.start(outlived([BIN / "ps_lost", folder, closures, microseconds, losses, *words, *options]), ranks, env=env)
-        self.assert_says(job, "kill 0")
+        job = self.start(in_shell([BIN / "ps_lost", directory, closures, microseconds, losses, *words, *options]), ranks, env=env)
+        self.wait_for_stderr(job, "kill 0")
         return job
 
     def lose(self, job, rank):
@@ -50,7 +50,7 @@ class PsLost(Connected, JobTest):
 
     def assert_unavailable(self, job, pattern):
         began = time.monotonic()
-        self.assert_says(job, f"unavailable: {pattern}")
+        self.wait_for_stderr(job, f"unavailable: {pattern}")
         self.assertLess(time.monotonic() - began, SECONDS_TO_END)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
 
@@ -70,7 +70,7 @@ class PsLost(Connected, JobTest):
         sums = self.sums(job)
         self.assert_sums("ps0", sums["ps0"], 3 * CLOSURES)
         self.assert_sums("ps1", sums["ps1"], 2 * CLOSURES)
-        self.assertEqual(len(list((self.folder / "checkpoints").glob("checkpoint-0*2"))), 1)
+        self.assertEqual(len(list((self.directory / "checkpoints").glob("checkpoint-0*2"))), 1)
 
     def test_a_spare_takes_over(self):
         self.takes_over()
@@ -95,25 +95,25 @@ class PsLost(Connected, JobTest):
         self.one_after_the_other()
 
     def one_after_the_other(self, *options, closures=100):
-        end = self.folder / "end"
+        end = self.directory / "end"
         # One that is started again is there before it counts as lost.
         job = self.begin(*options, spares=2, ranks=7, closures=closures, microseconds=1000, losses=end, wait="8s")
         lost, old = name("ps", 1, 6), agent_of(job, 6)
-        self.assert_says(job, "reached 1")
+        self.wait_for_stderr(job, "reached 1")
         os.kill(old, signal.SIGSTOP)
         os.kill(child_of(old), signal.SIGKILL)
-        self.assert_says(job, rf"{lost} is lost; {name('spare', 0, 3)} takes(.*\n)+.*{lost} is back")
+        self.wait_for_stderr(job, rf"{lost} is lost; {name('spare', 0, 3)} takes(.*\n)+.*{lost} is back")
         os.kill(old, signal.SIGCONT)
-        self.assert_says(job, rf"{lost}, pid \d+, is told to end: a spare has its place")
+        self.wait_for_stderr(job, rf"{lost}, pid \d+, is told to end: a spare has its place")
         self.wait_until_connected(job)
         os.kill(child_of(agent_of(job, 1)), signal.SIGKILL)
-        self.assert_says(job, r"worker 0 .* is there in place of the one that was lost")
+        self.wait_for_stderr(job, r"worker 0 .* is there in place of the one that was lost")
         self.wait_until_connected(job)
         os.kill(child_of(agent_of(job, 3)), signal.SIGKILL)
-        self.assert_says(job, rf"({lost} is back(.*\n)+.*){{2}}")
+        self.wait_for_stderr(job, rf"({lost} is back(.*\n)+.*){{2}}")
         self.wait_until_connected(job)
         self.lose(job, 3)
-        self.assert_says(job, rf"{lost} is lost; {name('spare', 1, 4)} takes(.*\n)+.*{lost} is back")
+        self.wait_for_stderr(job, rf"{lost} is lost; {name('spare', 1, 4)} takes(.*\n)+.*{lost} is back")
         end.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertRegex(job.stdout, rf"{name('spare', 0, 3)} is lost\n{name('spare', 1, 4)}, now ps 1\n")
@@ -126,7 +126,7 @@ class PsLost(Connected, JobTest):
     def test_no_spare_is_left(self):
         job = self.begin()
         self.lose(job, 3)
-        self.assert_says(job, rf"{name('spare', 0, 3)} is gone; 0 spares are left")
+        self.wait_for_stderr(job, rf"{name('spare', 0, 3)} is gone; 0 spares are left")
         self.lose(job, 5)
         self.assert_unavailable(job, rf"{name('ps', 1, 5)} is gone, .*; no spare has taken its place: no spare is left \(--spares\)")
 

@@ -35,40 +35,40 @@ class PsReplica(SumsTest):
     def test_one_process_after_the_other(self):
         job = self.begin()
         self.kill(job, PS[1])
-        self.assert_says(job, self.taken_over(1))
+        self.wait_for_stderr(job, self.taken_over(1))
         self.wait_until_connected(job)
         self.kill(job, PS[0])
-        self.assert_says(job, self.taken_over(0))
+        self.wait_for_stderr(job, self.taken_over(0))
         self.wait_until_connected(job)
         self.assert_exact(job)
 
     def test_with_shards_in_the_memory_of_gpus(self):
         job = self.begin(*gpu_flags(prefix="--capstan-"), env=ON_GPU)
         self.kill(job, PS[1])
-        self.assert_says(job, self.taken_over(1))
+        self.wait_for_stderr(job, self.taken_over(1))
         self.wait_until_connected(job)
         self.assert_exact(job)
 
     def test_with_its_agent_by_messages(self):
         job = self.begin("--capstan-window=am", outlives=True)
         self.kill(job, PS[0], agent=True)
-        self.assert_says(job, self.taken_over(0))
+        self.wait_for_stderr(job, self.taken_over(0))
         self.wait_until_connected(job)
         self.assert_exact(job)
 
     def test_a_worker_dies_too(self):
         job = self.begin()
         self.kill(job, 1)
-        self.assert_says(job, r"worker 0 .* is gone")
+        self.wait_for_stderr(job, r"worker 0 .* is gone")
         self.kill(job, PS[0])
-        self.assert_says(job, self.taken_over(0))
+        self.wait_for_stderr(job, self.taken_over(0))
         self.wait_until_connected(job)
         self.assert_exact(job)
 
     def test_a_replica_that_dies_is_missed_by_nobody_but_cannot_take_over(self):
         job = self.begin()
         self.kill(job, REPLICAS[0])
-        self.assert_says(job, rf"ps 0 \(rank {PS[0]} on {HOST}\) goes on without spare 0|spare 0 .* is gone")
+        self.wait_for_stderr(job, rf"ps 0 \(rank {PS[0]} on {HOST}\) goes on without spare 0|spare 0 .* is gone")
         self.wait_until_connected(job)
         self.kill(job, PS[0])
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)
@@ -76,14 +76,14 @@ class PsReplica(SumsTest):
                                      "it no longer has a replica")
 
     def test_a_replica_dies_before_there_are_variables_and_a_coordinator_of_closures(self):
-        file = self.folder / "variables"
+        file = self.directory / "variables"
         job = self.start([SUMS, 2000, 0, "--capstan-ps=2", "--capstan-replicas-of-ps=2"], 7, env={"VARIABLES_AFTER": str(file)})
-        self.assert_says(job, "waits")
+        self.wait_for_stderr(job, "waits")
         # UCX 1.13 aborts the coordinator if a rank dies in the milliseconds in which the two connect (docs/failures.md),
         # and nothing tells when they are connected.
         time.sleep(0.5)
         self.kill(job, REPLICAS[1])
-        self.assert_says(job, r"abandoning the replica spare 1 ")
+        self.wait_for_stderr(job, r"abandoning the replica spare 1 ")
         file.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertIn(f"ps 1 (rank {PS[1]} on {HOST}) goes on without spare 1", job.stderr)
@@ -92,7 +92,7 @@ class PsReplica(SumsTest):
     def test_a_replica_that_stands_still_is_given_up(self):
         job = self.begin("--capstan-heartbeat-timeout=1s")
         self.kill_with(job, REPLICAS[0], signal.SIGSTOP)
-        self.assert_says(job, r"abandoning the replica spare 0 ")
+        self.wait_for_stderr(job, r"abandoning the replica spare 0 ")
         self.wait_until_connected(job)
         self.assert_exact(job)
 
@@ -101,7 +101,7 @@ class PsReplica(SumsTest):
         job = self.begin("--capstan-heartbeat-timeout=4s")
         resumes = job.ranks()[REPLICAS[0]][1]
         os.kill(resumes, signal.SIGSTOP)
-        self.assert_says(job, r"abandoning the replica spare 0 ")
+        self.wait_for_stderr(job, r"abandoning the replica spare 0 ")
         os.kill(resumes, signal.SIGCONT)
         self.wait_until_connected(job)
         self.assert_exact(job)

@@ -60,7 +60,7 @@ class PsRestarted(SumsTest):
     def test_one_with_an_update_group_does_not_come_back(self):
         job = self.start([BIN / "group_until_death", 100_000_000, -1, "--capstan-ps=1", "--capstan-max-inflight-per-worker=1",
                           "--capstan-ps-wait=2s"], 4)
-        self.assert_says(job, "begins")
+        self.wait_for_stderr(job, "begins")
         os.kill(job.ranks()[3][1], signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)
         self.assertIn("cannot recover an update group", job.stderr)
@@ -81,20 +81,20 @@ class PsRestarted(SumsTest):
         agent, child = pids[roles.ps[1]]
         os.kill(agent, signal.SIGSTOP)  # does not restart its child yet
         os.kill(child, signal.SIGKILL)
-        self.assert_says(job, r"ps 1 \(rank \d+ on .*\) is gone")
+        self.wait_for_stderr(job, r"ps 1 \(rank \d+ on .*\) is gone")
         os.kill(pids[roles.workers[0]][1], signal.SIGKILL)
-        self.assert_says(job, r"worker 0 .* is gone; its \d+ functions run elsewhere")
+        self.wait_for_stderr(job, r"worker 0 .* is gone; its \d+ functions run elsewhere")
         time.sleep(9)  # longer than --wait-timeout
         os.kill(agent, signal.SIGCONT)
-        self.assert_says(job, r"ps 1 \(rank \d+ on .*\) is back")
-        self.assert_says(job, r"worker 0 .* is there in place of")
+        self.wait_for_stderr(job, r"ps 1 \(rank \d+ on .*\) is back")
+        self.wait_for_stderr(job, r"worker 0 .* is there in place of")
         self.assert_exact(job)
 
     def test_restarts_are_used_up(self):
         job = self.start_sums(4, "--capstan-ps=1", "--capstan-max-restarts=1", "--capstan-ps-wait=10s", microseconds=600)
         agent = job.ranks()[3][0]
         os.kill(child_of(agent), signal.SIGKILL)
-        self.assert_says(job, r"ps 0 \(rank 3 on .*\) is back")
+        self.wait_for_stderr(job, r"ps 0 \(rank 3 on .*\) is back")
         self.wait_until_connected(job)
         os.kill(child_of(agent), signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)

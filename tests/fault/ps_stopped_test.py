@@ -32,12 +32,12 @@ class PsStopped(SumsTest):
         """The process that resumes ends, and says why."""
         os.kill(child, signal.SIGCONT)
         self.assertTrue(job.wait_for(lambda: has_ended(child)), job.stderr)
-        self.assert_says(job, r"ps 1@.*declared dead")
+        self.wait_for_stderr(job, r"ps 1@.*declared dead")
 
     def resumes_after_its_replica_took_over(self, *options):
         job = self.start_sums(7, "--capstan-ps=2", "--capstan-replicas-of-ps=2", HEARTBEAT, PS_WAIT, *options, microseconds=600)
         child = self.stop(job, 6)
-        self.assert_says(job, rf"ps 1 \(rank 6 on {HOST}\) is lost; spare 1 .* takes its shards over(.*\n)+.*ps 1 \(rank 6 on {HOST}\) is back")
+        self.wait_for_stderr(job, rf"ps 1 \(rank 6 on {HOST}\) is lost; spare 1 .* takes its shards over(.*\n)+.*ps 1 \(rank 6 on {HOST}\) is back")
         self.resume(job, child)
         self.wait_until_connected(job)
         self.assert_exact(job)
@@ -49,11 +49,11 @@ class PsStopped(SumsTest):
         self.resumes_after_its_replica_took_over("--capstan-window=am", "--capstan-coordinator-wait=40s")
 
     def test_resumed_after_a_spare_took_over_it_leaves(self):
-        end = self.folder / "end"
-        job = self.start([BIN / "ps_lost", self.folder / "checkpoints", 100, 1000, end, "--capstan-ps=2", "--capstan-spares=1", HEARTBEAT, PS_WAIT], 6)
-        self.assert_says(job, "reached 1")
+        end = self.directory / "end"
+        job = self.start([BIN / "ps_lost", self.directory / "checkpoints", 100, 1000, end, "--capstan-ps=2", "--capstan-spares=1", HEARTBEAT, PS_WAIT], 6)
+        self.wait_for_stderr(job, "reached 1")
         child = self.stop(job, 5)
-        self.assert_says(job, rf"ps 1 \(rank 5 on {HOST}\) is lost; spare 0 .* takes(.*\n)+.*ps 1 \(rank 5 on {HOST}\) is back")
+        self.wait_for_stderr(job, rf"ps 1 \(rank 5 on {HOST}\) is lost; spare 0 .* takes(.*\n)+.*ps 1 \(rank 5 on {HOST}\) is back")
         self.resume(job, child)
         self.wait_until_connected(job)
         end.touch()
@@ -61,9 +61,9 @@ class PsStopped(SumsTest):
 
     def lingers(self, ranks, *options):
         """All functions have ended, and the coordinator ends the job once the file is there."""
-        leave = self.folder / "leave"
+        leave = self.directory / "leave"
         job = self.start_sums(ranks, HEARTBEAT, PS_WAIT, *options, closures=100, words=[leave])
-        self.assert_says(job, "lingers")
+        self.wait_for_stderr(job, "lingers")
         return job, leave
 
     def ends_though_it_is_stopped(self, rank, name, ranks, *options):

@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import CAPSTAN, LEARNT, MPIEXEC, TRAINS, JobTest, main, train
+from job import CAPSTAN, LEARNED_MRR, MPIEXEC, TRAINING_OUTPUT, JobTest, main, train
 from small_models import write_libsvm
 
 REQUEUE = 85  # docs/errors.md
@@ -20,8 +20,8 @@ FOREVER = 1_000_000
 class Requeue(JobTest):
     def setUp(self):
         super().setUp()
-        self.checkpoints = self.folder / "checkpoints"
-        self.summary_path = self.folder / "summary.json"
+        self.checkpoints = self.directory / "checkpoints"
+        self.summary_path = self.directory / "summary.json"
 
     def options(self, *more):
         return ["--checkpoint-dir", self.checkpoints, "--checkpoint-every", 1_000_000, "--summary", self.summary_path, *more]
@@ -34,7 +34,7 @@ class Requeue(JobTest):
         newest = sorted(self.checkpoints.glob("checkpoint-*"))[-1]
         return json.loads((newest / "manifest.json").read_text())["user_state"]
 
-    def told(self, job, number=signal.SIGUSR1, text=TRAINS):
+    def told(self, job, number=signal.SIGUSR1, text=TRAINING_OUTPUT):
         self.assertTrue(job.wait_for_text(text), job.stderr)
         os.kill(job.command.pid, number)
         self.assertEqual(self.exit_code(job), REQUEUE, job.stderr)
@@ -50,7 +50,7 @@ class Requeue(JobTest):
         self.assertEqual(summary["training"]["triples"], 300 * summary["data"]["train"] - begun)
         self.assertEqual(summary["training"]["first_epoch"], saved["epoch"] + 1)
         self.assertIn(f"after epoch {saved['epoch']}" + (f" and {begun} triples" if begun else ""), job.stderr)
-        self.assertGreater(summary["test"]["mrr"], LEARNT)
+        self.assertGreater(summary["test"]["mrr"], LEARNED_MRR)
 
     def test_ranks_are_told_by_a_signal(self):
         job = self.start(self.graph_training("--ps", 2, epochs=FOREVER), 5)
@@ -78,7 +78,7 @@ class Requeue(JobTest):
         self.assertIn("with exit code 85: ", job.stderr)
 
     def test_other_models_end_with_an_epoch(self):
-        data = self.folder / "train.txt"
+        data = self.directory / "train.txt"
         write_libsvm(data, 200)
         command = [CAPSTAN, "train", "lr", "--data", data, *self.options()]
         job = self.start([*command, "--epochs", FOREVER], 4)
@@ -90,9 +90,9 @@ class Requeue(JobTest):
 
     def test_without_a_directory_the_training_goes_on(self):
         job = self.start(train(self.graph(), "--eval-every", 10, epochs=FOREVER), 3)
-        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        self.assertTrue(job.wait_for_text(TRAINING_OUTPUT), job.stderr)
         os.kill(job.command.pid, signal.SIGUSR1)
-        goes_on = rf"(?s)--checkpoint-dir is not set; the training continues(.*{TRAINS}){{3}}"
+        goes_on = rf"(?s)--checkpoint-dir is not set; the training continues(.*{TRAINING_OUTPUT}){{3}}"
         self.assertTrue(job.wait_for_text(goes_on), job.stderr)
         job.signal_launcher(signal.SIGTERM)
         self.assertNotIn(self.exit_code(job), (0, REQUEUE), job.stderr)
@@ -100,7 +100,7 @@ class Requeue(JobTest):
 
     def slurm(self, answer):
         """A squeue that says `answer`, and the environment of a job. (mpirun would look for the whole of Slurm.)"""
-        tool = self.folder / "bin" / "squeue"
+        tool = self.directory / "bin" / "squeue"
         tool.parent.mkdir()
         tool.write_text(f'#!/bin/sh\n[ "$*" = "-h -j 7 -o %L" ] || exit 1\n{answer}\n')
         tool.chmod(0o755)

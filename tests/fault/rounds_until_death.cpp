@@ -1,7 +1,7 @@
 // rounds_until_death.cpp -- closures that each count 1 three times on every ps, in rounds, with a checkpoint
 // after some rounds, while ranks are killed and a ps is lost with its host.
 //
-//   mpirun -np 7 rounds_until_death FOLDER ROUNDS CLOSURES MICROSECONDS EVERY --capstan-ps=2
+//   mpirun -np 7 rounds_until_death DIRECTORY ROUNDS CLOSURES MICROSECONDS EVERY --capstan-ps=2
 //       --capstan-spares=1
 //
 // ROUNDS of CLOSURES, each of about MICROSECONDS; a checkpoint is saved at first, and after EVERY rounds.
@@ -81,7 +81,7 @@ void print(const char* what, const Model& model, const cs::ClusterCoordinator& c
 int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  const std::string folder = argv[1];
+  const std::string directory = argv[1];
   const std::int64_t rounds = std::atoll(argv[2]);
   const std::int64_t closures = std::atoll(argv[3]);
   const std::int64_t microseconds = std::atoll(argv[4]);
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   const auto scope = strategy.scope();
   const Model model;
   cs::ClusterCoordinator coordinator(strategy);
-  cs::CheckpointManager checkpoints(strategy, cs::CheckpointOptions{.directory = folder});
+  cs::CheckpointManager checkpoints(strategy, cs::CheckpointOptions{.directory = directory});
   checkpoints.save(0);
   print("saved", model, coordinator);
   std::fprintf(stderr, "begins\n");

@@ -1,6 +1,6 @@
 // save_on_signal.cpp -- saves a checkpoint when SIGUSR1 says so, and goes on.
 //
-//   mpirun -np 3 save_on_signal FOLDER
+//   mpirun -np 3 save_on_signal DIRECTORY
 //
 // Says "ready", prints "saved STEP" for each, and ends after the second.
 #include <capstan/capstan.hpp>

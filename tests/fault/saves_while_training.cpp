@@ -1,6 +1,6 @@
 // saves_while_training.cpp -- checkpoints that are saved while functions go on pushing.
 //
-//   mpirun -np 5 saves_while_training FOLDER SAVES shard|global wait|background|incremental
+//   mpirun -np 5 saves_while_training DIRECTORY SAVES shard|global wait|background|incremental
 //       [MIB [STEP FILE]] --capstan-ps=2
 //
 // Each function adds 1 to every element of one row of a table of MIB MiB with a slot, waits a moment, and
@@ -70,7 +70,7 @@ void print(const std::string& name, const std::vector<float>& table, const std::
 int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  const std::filesystem::path folder = argv[1];
+  const std::filesystem::path directory = argv[1];
   const std::int64_t saves = std::atoll(argv[2]);
   const cs::SaveOptions options{.consistency = std::string_view(argv[3]) == "global"
                                                    ? cs::SaveConsistency::global
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
       {.optimizer = cs::optimizers::Adagrad{.learning_rate = -1, .initial_accumulator = 0, .epsilon = 0}});
   const cs::Variable<std::int64_t> other("other", cs::Shape{8});
   cs::ClusterCoordinator coordinator(strategy);
-  cs::CheckpointManager checkpoints(strategy, {.directory = folder, .max_to_keep = 0});
+  cs::CheckpointManager checkpoints(strategy, {.directory = directory, .max_to_keep = 0});
   std::int64_t functions = 0;
   const auto fill_the_queue = [&] {
     for (std::uint64_t queued = coordinator.statistics().queued; queued < kQueued; ++queued)

@@ -9,16 +9,16 @@ import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, PATIENT, JobTest, Roles, child_of, main
+from job import BIN, HOST, LONG_TIMEOUTS, JobTest, Roles, child_of, main
 
 PROGRAM = BIN / "saves_while_training"
 
 
 class SavesWhileTraining(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def begin(self, saves, consistency, how, *options, ps=2, workers=2, mebibytes=1, words=()):
-        return self.start([PROGRAM, self.folder / "checkpoints", saves, consistency, how, mebibytes, *words,
+        return self.start([PROGRAM, self.directory / "checkpoints", saves, consistency, how, mebibytes, *words,
                            f"--capstan-ps={ps}", *options], 1 + ps + workers)
 
     def check(self, job, saves, exact):
@@ -53,7 +53,7 @@ class SavesWhileTraining(JobTest):
 
     def check_increments(self, saves):
         for step in range(1, saves + 1):
-            manifest = json.loads((self.folder / "checkpoints" / f"checkpoint-{step:08}" / "manifest.json").read_text())
+            manifest = json.loads((self.directory / "checkpoints" / f"checkpoint-{step:08}" / "manifest.json").read_text())
             if step == 1:
                 self.assertNotIn("base", manifest)
             else:
@@ -62,14 +62,14 @@ class SavesWhileTraining(JobTest):
     def test_what_has_changed(self):
         self.check(self.begin(4, "global", "incremental", mebibytes=20), 4, exact=True)
         self.check_increments(4)
-        sizes = [sum(file.stat().st_size for file in (self.folder / "checkpoints" / f"checkpoint-{step:08}").iterdir())
+        sizes = [sum(file.stat().st_size for file in (self.directory / "checkpoints" / f"checkpoint-{step:08}").iterdir())
                  for step in range(1, 5)]
         self.assertLess(sizes[1], sizes[0] / 2, "a few thousand rows of 160,000")
 
     def test_what_has_changed_where_a_ps_began_anew(self):
-        go_on = self.folder / "go-on"
+        go_on = self.directory / "go-on"
         job = self.begin(4, "global", "incremental", mebibytes=20, words=[3, go_on])
-        self.assert_says(job, "waits")
+        self.wait_for_stderr(job, "waits")
         os.kill(child_of(job.ranks()[Roles(5, 2).ps[1]][0]), signal.SIGKILL)
         go_on.touch()
         self.check(job, 4, exact=True)
@@ -87,19 +87,19 @@ class SavesWhileTraining(JobTest):
 
     def test_when_a_signal_asks(self):
         # The launcher hands it on to all ranks; only the coordinator is to get it.
-        job = self.start([BIN / "save_on_signal", self.folder / "checkpoints"], 3)
-        self.assert_says(job, "ready")
+        job = self.start([BIN / "save_on_signal", self.directory / "checkpoints"], 3)
+        self.wait_for_stderr(job, "ready")
         for number in (1, 2):
             os.kill(job.command.pid, signal.SIGUSR1)
-            self.assert_says(job, rf"(?s)(saved \d+.*){{{number}}}")
+            self.wait_for_stderr(job, rf"(?s)(saved \d+.*){{{number}}}")
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertNotIn("is gone", job.stderr)
 
     def test_a_ps_dies_while_it_writes(self):
         # 8 MiB each, for eight seconds.
         job = self.begin(2, "global", "wait", "--capstan-checkpoint-bandwidth=1MiB", mebibytes=16)
-        folder = self.folder / "checkpoints" / "checkpoint-00000001.tmp"
-        self.assertTrue(job.wait_for(lambda: list(folder.glob("part-*"))), job.stderr)
+        directory = self.directory / "checkpoints" / "checkpoint-00000001.tmp"
+        self.assertTrue(job.wait_for(lambda: list(directory.glob("part-*"))), job.stderr)
         os.kill(child_of(job.ranks()[Roles(5, 2).ps[1]][0]), signal.SIGKILL)
         self.check(job, 2, exact=True)
         self.assertRegex(job.stderr, rf"ps 1 \(rank \d on {HOST}\) is back")
@@ -108,8 +108,8 @@ class SavesWhileTraining(JobTest):
         # Coordinator, two workers, two replicas, two ps, which write for eight seconds.
         job = self.begin(1, "global", "wait", "--capstan-checkpoint-bandwidth=1MiB", "--capstan-replicas-of-ps=2",
                          "--capstan-heartbeat-timeout=5s", "--capstan-ps-wait=1s", workers=4, mebibytes=16)
-        folder = self.folder / "checkpoints" / "checkpoint-00000001.tmp"
-        self.assertTrue(job.wait_for(lambda: list(folder.glob("part-*"))), job.stderr)
+        directory = self.directory / "checkpoints" / "checkpoint-00000001.tmp"
+        self.assertTrue(job.wait_for(lambda: list(directory.glob("part-*"))), job.stderr)
         os.kill(job.ranks()[Roles(7, 2).ps[1]][1], signal.SIGSTOP)
         self.check(job, 1, exact=True)
         self.assertRegex(job.stderr, rf"ps 1 \(rank 6 on {HOST}\) is lost; spare 1 .* takes its shards over")

@@ -9,7 +9,7 @@ import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, PATIENT, JobTest, Roles, child_of, main
+from job import BIN, HOST, LONG_TIMEOUTS, JobTest, Roles, child_of, main
 from poll import wait_random
 
 PROGRAM = BIN / "splits_until_death"
@@ -22,17 +22,17 @@ RANKS = 1 + WORKERS + PS
 
 
 class SplitsKilled(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def setUp(self):
         super().setUp()
-        self.file = self.folder / "end"
+        self.file = self.directory / "end"
 
     def start_job(self, *arguments, evaluator=False):
         """It does not end before the file is there."""
         options = [f"--capstan-ps={PS}", "--capstan-max-restarts=50", *(["--capstan-evaluator"] if evaluator else [])]
         job = self.start([PROGRAM, EXAMPLES, EPOCHS, MICROSECONDS, self.file, *arguments, *options], RANKS + evaluator)
-        self.assert_says(job, "begins")
+        self.wait_for_stderr(job, "begins")
         self.agents = [job.ranks()[rank][0] for rank in Roles(RANKS, PS).workers]
         return job
 
@@ -68,32 +68,32 @@ class SplitsKilled(JobTest):
     # A6.4: better: beside a job of real ranks, and each checkpoint is exact.
     def test_the_job_ends_midway_and_goes_on_from_a_checkpoint(self):
         """Saved while splits run and workers die; the job is killed at no particular moment."""
-        folder = self.folder / "checkpoints"
+        directory = self.directory / "checkpoints"
         moment = random.Random(2)
-        job = self.start_job(folder, 0.1)
+        job = self.start_job(directory, 0.1)
         self.kill_workers(job, moment, 2)
-        self.assert_says(job, r"saved ([3-9]|\d\d+), [1-9]\d* done")
+        self.wait_for_stderr(job, r"saved ([3-9]|\d\d+), [1-9]\d* done")
         wait_random(moment, 0, 0.1)
         job.signal_launcher(signal.SIGTERM)
         self.assertNotEqual(self.exit_code(job), 0, "the job was over before it was ended")
 
-        job = self.start_job(folder, 0.2, evaluator=True)
+        job = self.start_job(directory, 0.2, evaluator=True)
         self.kill_workers(job, moment, 1)
         self.wait_for_evaluations(job, 2)
         self.each_has_counted(job)
         before = int(re.search(r"before (\d+)", job.stdout)[1])
         self.assertTrue(0 < before < EPOCHS * SPLITS, f"{before} splits were done before")
-        self.each_checkpoint_is_exact(job, folder)
+        self.each_checkpoint_is_exact(job, directory)
 
     def test_the_evaluator_is_killed(self):
-        job = self.start_job(self.folder / "checkpoints", 0.2, evaluator=True)
+        job = self.start_job(self.directory / "checkpoints", 0.2, evaluator=True)
         self.wait_for_evaluations(job, 1)
         os.kill(child_of(job.ranks()[RANKS][0]), signal.SIGKILL)
-        self.assert_says(job, r"evaluator 0 .* is gone; checkpoints are no longer evaluated")
+        self.wait_for_stderr(job, r"evaluator 0 .* is gone; checkpoints are no longer evaluated")
         self.each_has_counted(job)
         self.assertIn("the job goes on without it", job.stderr)
 
-    def each_checkpoint_is_exact(self, job, folder):
+    def each_checkpoint_is_exact(self, job, directory):
         """What the evaluator says: the counts are those of the splits that are done, and the last one is there."""
         evaluated = {}
         for step, total, position in re.findall(r"evaluated (\d+): (\d+) (.*)", job.stdout):
@@ -102,7 +102,7 @@ class SplitsKilled(JobTest):
             done += sum(end - begin for ranges in position["done"].values() for begin, end in ranges)
             self.assertEqual(int(total), A_SPLIT * done, f"checkpoint {step}")
             evaluated[int(step)] = done
-        saved = [int(path.name.partition("-")[2]) for path in folder.glob("checkpoint-*")]
+        saved = [int(path.name.partition("-")[2]) for path in directory.glob("checkpoint-*")]
         self.assertEqual(list(evaluated), sorted(evaluated))
         self.assertEqual(max(evaluated), max(saved))
         self.assertGreater(len(evaluated), 1)

@@ -1,13 +1,13 @@
 // splits_until_death.cpp -- a table with a counter for every example, which workers count up split by split
 // while they are killed.
 //
-//   mpirun -np 6 splits_until_death EXAMPLES EPOCHS MICROSECONDS FILE [FOLDER SECONDS] --capstan-ps=2
+//   mpirun -np 6 splits_until_death EXAMPLES EPOCHS MICROSECONDS FILE [DIRECTORY SECONDS] --capstan-ps=2
 //
 // An evaluator says of each checkpoint what the counts add up to and which splits are done.
 //
 // A split has 10 examples, and takes MICROSECONDS in the middle of what it pushes. The last splits are handed
 // out when FILE is there, so that the job does not end before. It says "begins" when every worker has reached
-// every ps. With FOLDER, a checkpoint is saved there every so many SECONDS, "saved STEP, N done" said of
+// every ps. With DIRECTORY, a checkpoint is saved there every so many SECONDS, "saved STEP, N done" said of
 // each, of the splits that were done before, and the newest one that is there is gone on from. Prints how
 // many examples have which count at the end.
 #include <capstan/capstan.hpp>

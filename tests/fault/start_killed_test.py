@@ -10,7 +10,7 @@ import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, SECONDS_TO_END, TRAINS, JobTest, Roles, main, train
+from job import BIN, SECONDS_TO_END, TRAINING_OUTPUT, JobTest, Roles, main, train
 from poll import wait_random
 
 FOREVER = 1_000_000
@@ -27,7 +27,7 @@ class StartKilled(JobTest):
         while it connects to it ("PMIX ERROR: UNREACHABLE"), or be killed by SIGPIPE there, where it has taken its handler
         of that away. All ranks have to be gone then as well.
         """
-        gone = lambda: not job.living() or list(job.living()) == [job.command.pid]
+        gone = lambda: not job.live_processes() or list(job.live_processes()) == [job.command.pid]
         if job.wait_for(gone) and job.wait(SECONDS_TO_END) is None and gone() and "PMIX ERROR" in job.stderr:
             print(f"the launcher hangs at its end:\n{job.stderr}", file=sys.stderr)
             job.signal_launcher(signal.SIGKILL)
@@ -43,7 +43,7 @@ class StartKilled(JobTest):
         for seed in range(9):
             with self.subTest(seed=seed):
                 moment = random.Random(seed)
-                saving = ["--checkpoint-dir", self.folder / f"checkpoints-{seed}", "--checkpoint-every", FOREVER]
+                saving = ["--checkpoint-dir", self.directory / f"checkpoints-{seed}", "--checkpoint-every", FOREVER]
                 job = self.start(train(data, "--ps", PS, "--eval-every", 10, *saving, epochs=FOREVER), RANKS)
                 role = ("workers", "ps", "coordinator")[seed % 3]
                 ranks = getattr(Roles(RANKS, PS), role)
@@ -51,11 +51,11 @@ class StartKilled(JobTest):
                 # From the fork of the rank on, through MPI's start and end, to the first closures.
                 self.assertTrue(job.wait_for(lambda: rank in job.ranks()), job.stderr)
                 wait_random(moment, 0, 0.8)
-                evaluated = job.stderr.count(TRAINS)
+                evaluated = job.stderr.count(TRAINING_OUTPUT)
                 agent, killed = job.ranks()[rank]
                 os.kill(killed, signal.SIGKILL)
                 # It ends, or goes on until it is told to save and end. The evaluation that is under way may end all the same.
-                trains = lambda: job.stderr.count(TRAINS) >= evaluated + 3
+                trains = lambda: job.stderr.count(TRAINING_OUTPUT) >= evaluated + 3
                 goes_on = job.wait_for(lambda: trains() or list(job.processes()) == [job.command.pid])
                 # The launcher may take a second to end the others, which train meanwhile.
                 told = goes_on and trains() and job.command.poll() is None

@@ -6,7 +6,7 @@
 //
 // CLOSURES a step, each of about MICROSECONDS; the step is recorded when all are done, and "recorded N" said.
 // With a FILE that is not there, steps are done until it is, and their number is a multiple of four. Each
-// coordinator says "begins after step N" when every rank has been reached. With the folder
+// coordinator says "begins after step N" when every rank has been reached. With the directory
 // CHECKPOINTS a checkpoint is saved every fourth step, and the last one restored at the end. With `linger`
 // the coordinator stays for a minute when it has ended the job.
 //

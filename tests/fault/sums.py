@@ -3,7 +3,7 @@ import pathlib
 import re
 import tempfile
 
-from job import BIN, PATIENT, JobTest
+from job import BIN, LONG_TIMEOUTS, JobTest
 
 SUMS = BIN / "sums_until_death"
 # What every closure counts 1 in.
@@ -19,18 +19,18 @@ class Connected:
         """Until every worker that is there has reached every ps since now."""
         # UCX 1.13 may abort a process that another one is connecting to when that dies: see docs/failures.md.
         last = int((re.findall(r"reached (\d+)", job.stderr) or [0])[-1])
-        self.assert_says(job, rf"reached {last + 2}\n")  # the next one may have begun before
+        self.wait_for_stderr(job, rf"reached {last + 2}\n")  # the next one may have begun before
 
 
 class SumsTest(Connected, JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def start_sums(self, ranks, *options, closures=None, microseconds=0, words=(), **start):
         """As soon as every worker has reached every ps. Without a number of closures it goes on until it is told to end."""
-        end = pathlib.Path(tempfile.mkdtemp(dir=self.folder), "end")
+        end = pathlib.Path(tempfile.mkdtemp(dir=self.directory), "end")
         job = self.start([SUMS, closures or end, microseconds, *words, *options], ranks, **start)
         job.end = end
-        self.assert_says(job, "begins")
+        self.wait_for_stderr(job, "begins")
         return job
 
     def assert_exact(self, job, seconds=120):

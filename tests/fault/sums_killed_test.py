@@ -27,7 +27,7 @@ class SumsKilled(SumsTest):
             wait_random(moment, 0.01, 0.1)
             os.kill(ranks[rank][1], signal.SIGKILL)
         for rank in workers[1:]:
-            self.assert_says(job, rf"worker {rank - 1} \(rank {rank} on {HOST}\) is gone")
+            self.wait_for_stderr(job, rf"worker {rank - 1} \(rank {rank} on {HOST}\) is gone")
         self.assertEqual(self.assert_exact(job)["workers"], 1)
 
     def test_through_mapped_memory(self):

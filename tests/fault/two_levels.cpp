@@ -1,6 +1,6 @@
 // two_levels.cpp -- saves through --checkpoint-fast-dir, and what the next job finds of them.
 //
-//   mpirun -np 4 two_levels FOLDER FIRST LAST [MIB] --capstan-ps=2 --capstan-checkpoint-fast-dir=...
+//   mpirun -np 4 two_levels DIRECTORY FIRST LAST [MIB] --capstan-ps=2 --capstan-checkpoint-fast-dir=...
 //
 // Restores, if there is anything. Then saves, for each step from FIRST to LAST, a table of MIB MiB, and as
 // much of a slot, that the step is written all over; functions add to a counter meanwhile. Prints "restored"
@@ -24,14 +24,14 @@ void count_one(cs::Counter counter) { counter.add(1); }
 
 class TwoLevels {
  public:
-  TwoLevels(const cs::Cluster& cluster, const std::filesystem::path& folder, std::int64_t mebibytes)
+  TwoLevels(const cs::Cluster& cluster, const std::filesystem::path& directory, std::int64_t mebibytes)
       : strategy_(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{cluster.count(cs::Role::ps)}}),
         scope_(strategy_.scope()),
         counter_("count"),
         table_("table", cs::Shape{mebibytes * 1024 * 1024 / (4 * kWidth), kWidth}, {},
                {.optimizer = cs::optimizers::Adagrad{}}),
         coordinator_(strategy_),
-        checkpoints_(strategy_, {.directory = folder}) {}
+        checkpoints_(strategy_, {.directory = directory}) {}
 
   void restore(const char* word) {
     fill(-1);

@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, CAPSTAN, HOST, PATIENT, JobTest, Roles, child_of, main
+from job import BIN, CAPSTAN, HOST, LONG_TIMEOUTS, JobTest, Roles, child_of, main
 
 PROGRAM = BIN / "two_levels"
 SLOW = "--capstan-checkpoint-bandwidth=2MiB"
@@ -17,11 +17,11 @@ SLOWER, CRAWLING = "--capstan-checkpoint-bandwidth=1MiB", "--capstan-checkpoint-
 
 
 class TwoLevels(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def setUp(self):
         super().setUp()
-        self.durable, self.fast = self.folder / "run", self.folder / "fast"
+        self.durable, self.fast = self.directory / "run", self.directory / "fast"
 
     def begin_on_two_hosts(self, first, last, *options):
         """ps 1 has a disk of its own at the place of the fast level, as another host would."""
@@ -42,8 +42,8 @@ class TwoLevels(JobTest):
         self.assertEqual(self.exit_code(job, 120), 0, job.stdout + job.stderr)
         return job.stdout.splitlines()
 
-    def wait_for_file(self, job, folder, pattern):
-        found = job.wait_for(lambda: list(folder.glob(pattern)))
+    def wait_for_file(self, job, directory, pattern):
+        found = job.wait_for(lambda: list(directory.glob(pattern)))
         self.assertTrue(found, job.stderr)
         return found[0]
 
@@ -61,18 +61,18 @@ class TwoLevels(JobTest):
     def killed_between_levels(self, first=1, last=2):
         self.lines(self.begin(first, first))
         job = self.begin(last, last, CRAWLING)
-        self.assert_says(job, f"saves {last}")
+        self.wait_for_stderr(job, f"saves {last}")
         checkpoint = self.wait_for_file(job, self.fast, f"checkpoints-*/checkpoint-{last:08}/manifest.json").parent
         self.kill_all(job)
         self.assertEqual(sorted(path.name for path in self.durable.glob("checkpoint-*")),
                          [f"checkpoint-{first:08}", f"checkpoint-{last:08}.tmp"])
         return checkpoint
 
-    def assert_durable(self, *steps, folder=None):
+    def assert_durable(self, *steps, directory=None):
         """These, whole, and nothing else, in either level."""
-        folder = folder or self.durable
-        self.assertEqual(sorted(path.name for path in folder.glob("checkpoint-*")), [f"checkpoint-{step:08}" for step in steps])
-        verified = subprocess.run([CAPSTAN, "checkpoint", "verify", folder], capture_output=True, text=True, timeout=60)
+        directory = directory or self.durable
+        self.assertEqual(sorted(path.name for path in directory.glob("checkpoint-*")), [f"checkpoint-{step:08}" for step in steps])
+        verified = subprocess.run([CAPSTAN, "checkpoint", "verify", directory], capture_output=True, text=True, timeout=60)
         self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
         self.assertEqual(list(self.fast.glob("*")), [])
 
@@ -110,7 +110,7 @@ class TwoLevels(JobTest):
         for delay in (0, 0.02, 0.1, 0.4, 1.5):
             step = last + 1
             job = self.begin(step, step, SLOW)
-            self.assert_says(job, f"saves {step}")
+            self.wait_for_stderr(job, f"saves {step}")
             time.sleep(delay)  # the kill falls before, into and after the drain
             self.kill_all(job)
             whole = f"restored {last} whole" if last else "restored -1 whole"
@@ -126,7 +126,7 @@ class TwoLevels(JobTest):
 
     def test_a_ps_dies_while_it_drains(self):
         job = self.begin(1, 2, SLOWER)
-        self.assert_says(job, "saves 1")
+        self.wait_for_stderr(job, "saves 1")
         self.wait_for_file(job, self.fast, "checkpoints-*/checkpoint-00000001/manifest.json")
         os.kill(child_of(job.ranks()[Roles(4, 2).ps[1]][0]), signal.SIGKILL)
         self.assertEqual(self.lines(job), ["restored -1 whole 0", "again 2 whole 20"])
@@ -137,7 +137,7 @@ class TwoLevels(JobTest):
         self.assertEqual(self.lines(self.begin_on_two_hosts(1, 2)), ["restored -1 whole 0", "again 2 whole 20"])
         self.assert_durable(1, 2)
         job = self.begin_on_two_hosts(3, 3, CRAWLING)
-        self.assert_says(job, "saves 3")
+        self.wait_for_stderr(job, "saves 3")
         self.wait_for_file(job, self.durable, "checkpoint-00000003.tmp/part-00001-of-00002-*.h5")
         time.sleep(0.3)  # in which it must not publish the checkpoint
         self.assertEqual([path.name for path in self.fast.glob("checkpoints-*/checkpoint-*")], ["checkpoint-00000003.tmp"])
@@ -151,22 +151,22 @@ class TwoLevels(JobTest):
         # For nothing, and for the part of one of two ps. Each ps says it once.
         disk = self.small_disk("6m")
         for fast, ps in ((disk / "a", 1), (disk / "b", 2)):
-            durable = self.folder / fast.name
+            durable = self.directory / fast.name
             job = self.begin(1, 3, ps=ps, fast=fast, durable=durable)
             self.assertEqual(self.lines(job), ["restored -1 whole 0", "again 3 whole 30"])
             self.assertIn(job.stderr.count("cannot use --checkpoint-fast-dir"), range(1, ps + 1), job.stderr)
             self.assertRegex(job.stderr, rf"--checkpoint-fast-dir on {HOST}.*{fast}.*No space left on device")
-            self.assert_durable(1, 2, 3, folder=durable)
+            self.assert_durable(1, 2, 3, directory=durable)
             self.assertEqual(list(fast.glob("*")), [])
 
     def test_a_folder_that_cannot_be(self):
-        (self.folder / "file").write_text("")
-        for name, fast in ("a", "/proc/none"), ("b", self.folder / "file" / "fast"):
-            durable = self.folder / name
+        (self.directory / "file").write_text("")
+        for name, fast in ("a", "/proc/none"), ("b", self.directory / "file" / "fast"):
+            durable = self.directory / name
             job = self.begin(1, 2, fast=fast, durable=durable)
             self.assertEqual(self.lines(job), ["restored -1 whole 0", "again 2 whole 20"])
             self.assertEqual(job.stderr.count("--checkpoint-fast-dir"), 3, job.stderr)
-            self.assert_durable(1, 2, folder=durable)
+            self.assert_durable(1, 2, directory=durable)
 
     def test_no_room_in_the_directory(self):
         # For the first checkpoint alone. The second one stays in the fast level, until there is room.
@@ -179,7 +179,7 @@ class TwoLevels(JobTest):
                          rf"resource_exhausted: .*{checkpoint}.* newer .*{disk}/run.*No space left on device")
         subprocess.run(["mount", "-o", "remount,size=40m", disk], check=True)
         self.assertEqual(self.lines(self.begin(3, 3, durable=disk / "run")), ["restored 2 whole 20", "again 3 whole 30"])
-        self.assert_durable(1, 2, 3, folder=disk / "run")
+        self.assert_durable(1, 2, 3, directory=disk / "run")
 
 
 if __name__ == "__main__":

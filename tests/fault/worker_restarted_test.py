@@ -68,9 +68,9 @@ class WorkerRestarted(SumsTest):
         job = self.start_sums(4, "--capstan-ps=1", "--capstan-max-restarts=1", microseconds=MICROSECONDS)
         agent = job.ranks()[1][0]
         os.kill(child_of(agent), signal.SIGKILL)
-        self.assert_says(job, r"worker 0 \(rank 4 on .*\) is there in place of")
+        self.wait_for_stderr(job, r"worker 0 \(rank 4 on .*\) is there in place of")
         os.kill(child_of(agent), signal.SIGKILL)
-        self.assert_says(job, rf"worker 0 \(rank 4 on {HOST}\) is gone")
+        self.wait_for_stderr(job, rf"worker 0 \(rank 4 on {HOST}\) is gone")
         self.assertEqual(self.assert_exact(job)["workers"], 1)
         self.assertIn(f"capstan: worker 0 (rank 4 on {HOST})", job.stderr)
         self.assertIn("its work goes on elsewhere", job.stderr)
@@ -79,7 +79,7 @@ class WorkerRestarted(SumsTest):
         job = self.start_sums(3, "--capstan-ps=1", "--capstan-max-restarts=1", microseconds=MICROSECONDS)
         agent = job.ranks()[1][0]
         os.kill(child_of(agent), signal.SIGKILL)
-        self.assert_says(job, r"is there in place of the one that was lost; 1 workers")
+        self.wait_for_stderr(job, r"is there in place of the one that was lost; 1 workers")
         os.kill(child_of(agent), signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job, SECONDS_TO_END), 0, job.stdout)
         self.assertRegex(job.stderr, rf"worker 0 \(rank 3 on {HOST}\) is gone, and no worker is left")

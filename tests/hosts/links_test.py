@@ -11,7 +11,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_hosts
-from enough import until_enough
+from longer_jobs import retry_with_longer_job
 from job import BIN, MPIEXEC, SECONDS_TO_END, JobTest, main
 from poll import poll_until
 
@@ -106,7 +106,7 @@ class Links(JobTest):
         slots, closures = 4, 300
         options = ["--capstan-ps=2", "--capstan-spares=1", "--capstan-heartbeat-timeout=1s", "--capstan-ps-wait=1s",
                    "--capstan-wait-timeout=8s"]
-        job = self.start([BIN / "ps_lost", self.folder / "checkpoints", closures, MICROSECONDS, 1, *options], 2 * slots,
+        job = self.start([BIN / "ps_lost", self.directory / "checkpoints", closures, MICROSECONDS, 1, *options], 2 * slots,
                          launcher=self.hosts.launcher(MPIEXEC, slots), env=self.hosts.environment)
         self.assertTrue(job.wait_for_text("kill 0"), job.stderr)
         self.hosts.tell_cable("cut")
@@ -118,7 +118,7 @@ class Links(JobTest):
         self.assertRegex(job.stdout, rf"ps0 {3 * closures} \S+ {3 * closures}\nps1 {2 * closures} \S+ {2 * closures}\n")
 
     def test_workers_are_cut_off(self):
-        until_enough(2000, self.cut_workers_off)
+        retry_with_longer_job(2000, self.cut_workers_off)
 
     def cut_workers_off(self, closures):
         job = self.start_sums(closures, "--capstan-ps=1", "--capstan-heartbeat-timeout=3s",
@@ -148,7 +148,7 @@ class Links(JobTest):
 
 
 if __name__ == "__main__":
-    # A folder that every host sees, and that lies where the build does.
+    # A directory that every host sees, and that lies where the build does.
     SCRATCH.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(SCRATCH)
     main()

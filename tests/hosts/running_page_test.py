@@ -2,7 +2,7 @@
 """Every block of docs/running.md that can be copied is run as it stands: on one host, on two, and on Slurm.
 
 A block is ```sh after a line `<!-- tested: PLACE -->`; those of a place are one script, after those for everywhere. It is run in a
-folder that looks like the source tree after launch/setup.
+directory that looks like the source tree after launch/setup.
 """
 import os
 import pathlib
@@ -32,14 +32,14 @@ def blocks(place):
 class RunningPage(JobTest):
     def setUp(self):
         super().setUp()
-        self.tree = self.folder / "tree"
+        self.tree = self.directory / "tree"
         (self.tree / "build" / "release").mkdir(parents=True)
         for name in ("launch", "tests"):
             (self.tree / name).symlink_to(ROOT / name)
         (self.tree / "build" / "release" / "bin").symlink_to(BIN.resolve())
 
     def script(self, place):
-        path = self.folder / "blocks.sh"
+        path = self.directory / "blocks.sh"
         path.write_text("set -euxo pipefail\ncd " + str(self.tree) + "\n" + "".join(blocks(place)))
         return path
 
@@ -63,7 +63,7 @@ class RunningPage(JobTest):
         two_hosts.clean(SCRATCH)
         hosts = self.enterContext(two_hosts.TwoHosts(SCRATCH))
         subnet = f"{two_hosts.NETWORK}.0/24"
-        job = self.run_page(hosts.on_first("bash", self.script("hosts")), OMPI_MCA_plm_rsh_agent=str(hosts.folder / "agent.sh"),
+        job = self.run_page(hosts.on_first("bash", self.script("hosts")), OMPI_MCA_plm_rsh_agent=str(hosts.directory / "agent.sh"),
                             OMPI_MCA_oob_tcp_if_include=subnet, OMPI_MCA_btl_tcp_if_include=subnet, **hosts.environment)
         self.assertEqual(job.stdout.count("test, filtered"), 1, job.stdout)
         self.assertIn("@host1] [info] ps on another host", job.stderr)
@@ -82,7 +82,7 @@ class RunningPage(JobTest):
 
 
 if __name__ == "__main__":
-    # A folder that every host and node sees, and that lies where the build does.
+    # A directory that every host and node sees, and that lies where the build does.
     SCRATCH.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(SCRATCH)
     main()

@@ -10,8 +10,8 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_node_slurm
-from enough import until_enough
-from job import BIN, LEARNT, TRAINS, JobTest, main, train
+from longer_jobs import retry_with_longer_job
+from job import BIN, LEARNED_MRR, TRAINING_OUTPUT, JobTest, main, train
 from poll import poll_until
 from small_models import write_libsvm
 from two_node_slurm import NODES
@@ -53,7 +53,7 @@ class Slurm(JobTest):
     def submit(self, script, *words):
         """The id of a job; of the words those before a "--run" are sbatch's."""
         split = words.index("--run")
-        done = self.slurm.run("sbatch", "--parsable", "-D", self.folder, "-o", self.folder / "job-%j.out", *words[:split],
+        done = self.slurm.run("sbatch", "--parsable", "-D", self.directory, "-o", self.directory / "job-%j.out", *words[:split],
                               SCRIPTS / script, *words[split + 1:], PATH=PATH)
         self.jobs.append(done.stdout.strip())
         return self.jobs[-1]
@@ -64,7 +64,7 @@ class Slurm(JobTest):
         return dict(re.findall(r"(\w+)=(\S*)", line))
 
     def output(self, job):
-        path = self.folder / f"job-{job}.out"
+        path = self.directory / f"job-{job}.out"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def wait_for(self, what, seconds, job):
@@ -105,22 +105,22 @@ class Slurm(JobTest):
         self.assertTrue(gone, f"left behind: {self.left()}")
 
     def graph_training(self, *options, epochs=60):
-        return train(self.graph(), "--summary", self.folder / "summary.json", *options, epochs=epochs)
+        return train(self.graph(), "--summary", self.directory / "summary.json", *options, epochs=epochs)
 
     def assert_learnt(self, ps, workers):
         summary = self.summary()
         self.assertEqual((summary["cluster"]["ps"], summary["cluster"]["workers"]), (ps, workers))
-        self.assertGreater(summary["test"]["mrr"], LEARNT)
+        self.assertGreater(summary["test"]["mrr"], LEARNED_MRR)
 
 
 class Trains(Slurm):
     def test_srun_reaches_the_result_of_one_host(self):
-        write_libsvm(self.folder / "train.txt", 300)
-        program = [BIN / "capstan", "train", "lr", "--data", self.folder / "train.txt", "--mode", "synchronous",
-                   "--epochs", 20, "--summary", self.folder / "summary.json"]
+        write_libsvm(self.directory / "train.txt", 300)
+        program = [BIN / "capstan", "train", "lr", "--data", self.directory / "train.txt", "--mode", "synchronous",
+                   "--epochs", 20, "--summary", self.directory / "summary.json"]
         self.run_to_end([BIN / "capstan", "run", "--ps", 2, "--workers", 3, "--", *program])
         alone = self.summary()["train"]["objective"]
-        (self.folder / "summary.json").unlink()
+        (self.directory / "summary.json").unlink()
         job = self.submit("cpu.sbatch", "--nodes=2", "--ntasks-per-node=3", "--run", "--launcher", "srun", "--ps", 2, "--", *program)
         self.assert_completed(job)
         self.assertIn(" srun --mpi=pmix ", self.output(job))
@@ -145,10 +145,10 @@ class Trains(Slurm):
         self.assert_learnt(2, 2)
 
     def test_a_sweep(self):
-        (self.folder / "sweep.txt").write_text("--epochs 3\n--epochs 5 --dim 16\n")
+        (self.directory / "sweep.txt").write_text("--epochs 3\n--epochs 5 --dim 16\n")
         self.submit("array.sbatch", "--array=1-2", "--ntasks-per-node=3", "--run", "sweep.txt", "--ps", 1, "--",
                     *train(self.graph()))
-        results = [self.folder / "sweep" / f"{task}.json" for task in (1, 2)]
+        results = [self.directory / "sweep" / f"{task}.json" for task in (1, 2)]
         self.wait_for(lambda: all(path.exists() and path.stat().st_size for path in results), SECONDS_TO_FINISH, self.jobs[0])
         used = [json.loads(path.read_text())["used"] for path in results]
         self.assertEqual([(one["epochs"], one["dim"]) for one in used], [(3, 32), (5, 16)])
@@ -162,7 +162,7 @@ class Trains(Slurm):
 class Doctor(Slurm):
     def srun(self, *words):
         """What a step of two tasks on each node says of itself, by check, and its exit code."""
-        done = self.slurm.run("srun", "--nodes=2", "--ntasks-per-node=2", "-D", self.folder, *words, check=False, PATH=PATH)
+        done = self.slurm.run("srun", "--nodes=2", "--ntasks-per-node=2", "-D", self.directory, *words, check=False, PATH=PATH)
         self.assertTrue(done.stdout.startswith("{"), done.stdout + done.stderr)
         found = json.loads(done.stdout)
         lines = {}
@@ -173,7 +173,7 @@ class Doctor(Slurm):
     def test_a_step_is_one_job(self):
         checks = "ranks,binary,dev-shm,ports,checkpoint-dir,shared-dir,time-left,transports"
         found, lines, code = self.srun("--mpi=pmix", "--time=5", "capstan", "doctor", "--json", "--only", checks,
-                                       "--checkpoint-dir", self.folder)
+                                       "--checkpoint-dir", self.directory)
         self.assertEqual(code, 0, found)
         self.assertEqual(found["hosts"], list(NODES))
         for check in ("ranks", "binary", "dev-shm", "checkpoint-dir", "shared-dir"):
@@ -192,20 +192,20 @@ class Doctor(Slurm):
 
 class Ends(Slurm):
     def saved(self):
-        manifests = sorted((self.folder / "checkpoints").glob("checkpoint-*[0-9]/manifest.json"))
+        manifests = sorted((self.directory / "checkpoints").glob("checkpoint-*[0-9]/manifest.json"))
         return json.loads(manifests[-1].read_text())["user_state"] if manifests else None
 
     def test_the_chain_goes_on_to_its_end(self):
         """Told by Slurm's signal; by the time that is left; then it is done."""
-        program = self.graph_training("--eval-every", 10, "--slice-batches", 1, "--checkpoint-dir", self.folder / "checkpoints",
+        program = self.graph_training("--eval-every", 10, "--slice-batches", 1, "--checkpoint-dir", self.directory / "checkpoints",
                                       "--checkpoint-every", FOREVER, "--resume")
 
         def let_start(number, words):
             """The ranks of each start wait for its own last words."""
-            (self.folder / "words").write_text(words)
-            (self.folder / "words").rename(self.folder / f"words-{number}")
+            (self.directory / "words").write_text(words)
+            (self.directory / "words").rename(self.directory / f"words-{number}")
 
-        words = f"{self.folder}/words-${{SLURM_RESTART_COUNT:-0}}"
+        words = f"{self.directory}/words-${{SLURM_RESTART_COUNT:-0}}"
         command = f"until [ -e {words} ]; do sleep 0.1; done; exec {' '.join(str(word) for word in program)} $(cat {words})"
         let_start(0, f"--epochs {FOREVER} --save-before-limit 0s")
         job = self.submit("requeue.sbatch", "--nodes=2", "--ntasks-per-node=2", "--time=1", "--signal=B:USR1@55",
@@ -223,32 +223,32 @@ class Ends(Slurm):
         self.assertRegex(said, r"\d+ s of the job's time are left: saved")
         self.assertEqual(self.shown(job)["Restarts"], "2")
         self.assertEqual(self.summary()["training"]["first_epoch"], second["epoch"] + 1)
-        self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
+        self.assertGreater(self.summary()["test"]["mrr"], LEARNED_MRR)
 
     def test_cancelled(self):
         for launcher in ("mpirun", "srun"):
             with self.subTest(launcher=launcher):
                 job = self.submit("cpu.sbatch", "--nodes=2", "--ntasks-per-node=3", "--run", "--launcher", launcher, "--ps", 2, "--",
                                   *self.graph_training("--eval-every", 10, epochs=FOREVER))
-                self.wait_for_text(job, TRAINS)
+                self.wait_for_text(job, TRAINING_OUTPUT)
                 self.assertGreater(len(self.slurm.processes_of("n2")), 3)
                 self.slurm.run("scancel", job)
                 self.assertEqual(self.end_of(job, SECONDS_TO_END)["JobState"], "CANCELLED")
                 self.assert_nothing_runs()
 
     def test_a_node_of_workers_is_lost(self):
-        until_enough(3000, self.loses_a_node)
+        retry_with_longer_job(3000, self.loses_a_node)
 
     def loses_a_node(self, epochs):
         job = self.submit("cpu.sbatch", "--nodes=2", "--ntasks-per-node=3", "--no-kill", "--run", "--launcher", "srun", "--ps", 1,
                           "--", *self.graph_training("--eval-every", 10, "--slice-batches", 1, epochs=epochs))
-        self.wait_for_text(job, TRAINS)
+        self.wait_for_text(job, TRAINING_OUTPUT)
         self.slurm.lose("n2")
         try:
             self.assert_completed(job)
             lost = self.summary()["training"]["workers_lost"]
             self.assertIn(lost, (0, 3), self.output(job))
-            self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
+            self.assertGreater(self.summary()["test"]["mrr"], LEARNED_MRR)
             return lost == 3
         finally:
             self.slurm.start_node("n2")
@@ -256,7 +256,7 @@ class Ends(Slurm):
 
 
 if __name__ == "__main__":
-    # A folder that every node sees, and that lies where the build does.
+    # A directory that every node sees, and that lies where the build does.
     SCRATCH.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(SCRATCH)
     main()

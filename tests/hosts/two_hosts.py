@@ -2,9 +2,9 @@
 """Two hosts on one machine: a network, host name, IPC and mount namespace each, joined by a cable: a veth pair, or `cable.py`, which
 loses frames, takes its time, or is cut.
 
-`with TwoHosts(folder) as hosts:` makes them; `hosts.launcher(mpiexec)` is the command that runs mpirun on the first of
+`with TwoHosts(directory) as hosts:` makes them; `hosts.launcher(mpiexec)` is the command that runs mpirun on the first of
 them. A host lives as long as its processes do, and with it its end of the cable. Leaving the block kills whatever runs
-on the hosts; a test that is killed itself takes the holders of the hosts with it, and `two_hosts.py clean FOLDER`
+on the hosts; a test that is killed itself takes the holders of the hosts with it, and `two_hosts.py clean DIRECTORY`
 kills what is left then.
 
 Needs root, and a kernel that lets it make namespaces; `reason_to_skip()` says what is missing.
@@ -46,10 +46,10 @@ def reason_to_skip(mpiexec):
 def marked_processes(mark):
     """The pids whose environment has CAPSTAN_TEST_HOSTS=`mark`."""
     wanted, found = f"{MARK}={mark}".encode(), []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+    for directory in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if wanted in (folder / "environ").read_bytes().split(b"\0") and int(folder.name) != os.getpid():
-                found.append(int(folder.name))
+            if wanted in (directory / "environ").read_bytes().split(b"\0") and int(directory.name) != os.getpid():
+                found.append(int(directory.name))
         except OSError:
             continue
     return found
@@ -69,17 +69,17 @@ def kill_marked(mark):
 
 
 class TwoHosts:
-    def __init__(self, folder, cable=False):
+    def __init__(self, directory, cable=False):
         """`cable`: `delay`, `loss`, `cut` and `mend` are there, and the network is slower."""
-        # Two runs at a time have two pids, and so folders, marks and cables of their own.
-        self.folder = pathlib.Path(folder, f"hosts-{os.getpid()}").resolve()
-        self.mark = str(self.folder)
+        # Two runs at a time have two pids, and so directories, marks and cables of their own.
+        self.directory = pathlib.Path(directory, f"hosts-{os.getpid()}").resolve()
+        self.mark = str(self.directory)
         self.holders = []
         self.cable = None
         self.wants_cable = cable
 
     def __enter__(self):
-        self.folder.mkdir(parents=True)
+        self.directory.mkdir(parents=True)
         try:
             self.make()
         except BaseException:
@@ -93,7 +93,7 @@ class TwoHosts:
     def make(self):
         for name in NAMES:
             # Private /dev/shm and IPC: what shares memory on one machine must not do so across hosts.
-            ready = self.folder / f"{name}.ready"
+            ready = self.directory / f"{name}.ready"
             steps = f"hostname {name} && mount -t tmpfs tmpfs /dev/shm && ip link set lo up && touch {ready}"
             command = ["unshare", *NAMESPACES, "sh", "-c", f"{steps} && exec sleep 3600"]
             environment = {**os.environ, MARK: self.mark}
@@ -116,7 +116,7 @@ class TwoHosts:
                 soon = "test ! -e $0/tcp_rto_max_ms || (echo 1000 > $0/tcp_rto_max_ms && echo 250 > $0/tcp_retries2)"
                 command = [*within, "sh", "-c", soon, "/proc/sys/net/ipv4"]
                 subprocess.run([str(word) for word in command], check=True)
-        agent = self.folder / "agent.sh"
+        agent = self.directory / "agent.sh"
         cases = "".join(f"  {name}) pid={holder.pid} ;;\n" for name, holder in zip(NAMES, self.holders))
         agent.write_text(
             f'#!/bin/sh\nhost=$1; shift\ncase $host in\n{cases}  *) echo "no host $host" >&2; exit 1 ;;\nesac\n'
@@ -153,14 +153,14 @@ class TwoHosts:
             self.cable.wait()
         # Gone with its namespace, unless making it was interrupted.
         subprocess.run(["ip", "link", "del", f"cap{os.getpid()}a"], capture_output=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def launcher(self, mpiexec, slots):
         """mpirun on the first host, with `slots` ranks on each."""
         subnet = f"{NETWORK}.0/24"
         return [
             "nsenter", "-t", self.holders[0].pid, *NAMESPACES, "--", mpiexec,
-            "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", self.folder / "agent.sh",
+            "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", self.directory / "agent.sh",
             "--mca", "oob_tcp_if_include", subnet, "--mca", "btl_tcp_if_include", subnet,
             "-H", ",".join(f"{name}:{slots}" for name in NAMES),
         ]  # fmt: skip
@@ -178,9 +178,9 @@ class TwoHosts:
         return {MARK: self.mark}
 
 
-def clean(folder):
-    """Ends what tests that no longer run have left in `folder`."""
-    for left in pathlib.Path(folder).resolve().glob("hosts-*"):
+def clean(directory):
+    """Ends what tests that no longer run have left in `directory`."""
+    for left in pathlib.Path(directory).resolve().glob("hosts-*"):
         owner = int(left.name.partition("-")[2])
         if pathlib.Path(f"/proc/{owner}").exists():
             continue
@@ -192,5 +192,5 @@ def clean(folder):
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or sys.argv[1] != "clean":
-        sys.exit("usage: two_hosts.py clean FOLDER")
+        sys.exit("usage: two_hosts.py clean DIRECTORY")
     clean(sys.argv[2])

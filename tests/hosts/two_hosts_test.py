@@ -11,8 +11,8 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_hosts
-from enough import kill_child, until_enough
-from job import CAPSTAN, LEARNT, MPIEXEC, SECONDS_TO_END, TRAINS, JobTest, agent_of, main, outlived, train
+from longer_jobs import kill_child, retry_with_longer_job
+from job import CAPSTAN, LEARNED_MRR, MPIEXEC, SECONDS_TO_END, TRAINING_OUTPUT, JobTest, agent_of, main, in_shell, train
 from small_models import write_libsvm
 
 SCRATCH = pathlib.Path(sys.argv[3])
@@ -40,10 +40,10 @@ class OnTwoHosts(JobTest):
         super().setUp()
 
     def start_training(self, *options, epochs, outlive=False):
-        options = ["--ps", 2, "--eval-every", 10, "--summary", self.folder / "summary.json", *options]
+        options = ["--ps", 2, "--eval-every", 10, "--summary", self.directory / "summary.json", *options]
         command = train(self.graph(), *options, epochs=epochs)
         return self.start(
-            outlived(command) if outlive else command,
+            in_shell(command) if outlive else command,
             RANKS,
             launcher=self.hosts.launcher(MPIEXEC, SLOTS),
             env=self.hosts.environment,
@@ -67,15 +67,15 @@ class OnTwoHosts(JobTest):
         summary = self.summary()
         self.assertEqual((summary["cluster"]["ps"], summary["cluster"]["workers"]), (2, 3))
         self.assertEqual(summary["training"]["triples"], 300 * summary["data"]["train"])
-        self.assertGreater(summary["test"]["mrr"], LEARNT)
+        self.assertGreater(summary["test"]["mrr"], LEARNED_MRR)
 
     def test_it_reaches_the_result_of_one_host(self):
-        write_libsvm(self.folder / "train.txt", 300)
-        program = [CAPSTAN, "train", "lr", "--data", self.folder / "train.txt", "--mode", "synchronous", "--epochs", 20,
-                   "--ps", 2, "--workers", 3, "--summary", self.folder / "summary.json"]
+        write_libsvm(self.directory / "train.txt", 300)
+        program = [CAPSTAN, "train", "lr", "--data", self.directory / "train.txt", "--mode", "synchronous", "--epochs", 20,
+                   "--ps", 2, "--workers", 3, "--summary", self.directory / "summary.json"]
         self.run_to_end(program, RANKS)
         on_one = self.summary()["train"]["objective"]
-        (self.folder / "summary.json").unlink()
+        (self.directory / "summary.json").unlink()
         self.run_to_end(program, RANKS, launcher=self.hosts.launcher(MPIEXEC, SLOTS), env=self.hosts.environment)
         self.assertAlmostEqual(self.summary()["train"]["objective"], on_one, delta=1e-9)
 
@@ -134,25 +134,25 @@ class OnTwoHosts(JobTest):
         self.assertRegex(job.stdout, r"UCX \S+ on host1, host2, with ")
 
     def test_checkpoints_are_resumed(self):
-        folder = self.folder / "checkpoints"
-        job = self.start_training("--checkpoint-dir", folder, epochs=150)
+        directory = self.directory / "checkpoints"
+        job = self.start_training("--checkpoint-dir", directory, epochs=150)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
-        job = self.start_training("--checkpoint-dir", folder, "--resume", epochs=240)
+        job = self.start_training("--checkpoint-dir", directory, "--resume", epochs=240)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertEqual(self.summary()["training"]["first_epoch"], 151)
-        self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
+        self.assertGreater(self.summary()["test"]["mrr"], LEARNED_MRR)
 
     def kill_in_time(self, rank, noticed, *options):
         """Trains, and kills the rank, until a job has noticed."""
         def run(epochs):
             job = self.start_training("--slice-batches", 1, *options, epochs=epochs)
-            self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+            self.assertTrue(job.wait_for_text(TRAINING_OUTPUT), job.stderr)
             kill_child(job, rank)
             self.assertEqual(self.exit_code(job), 0, job.stderr)
             return noticed in job.stderr
 
-        until_enough(1000, run)
-        self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
+        retry_with_longer_job(1000, run)
+        self.assertGreater(self.summary()["test"]["mrr"], LEARNED_MRR)
 
     def test_a_worker_of_the_other_host_killed(self):
         self.kill_in_time(4, f"{WORKERS[4]} is gone", "--max-restarts", 0)
@@ -163,21 +163,21 @@ class OnTwoHosts(JobTest):
 
     def test_a_ps_lost_with_the_other_host_is_replaced(self):
         # Rank 1, on the first host, is the spare; the workers, 3 and 4, are on the second.
-        folder = self.folder / "checkpoints"
-        options = ["--checkpoint-dir", folder, "--checkpoint-every", 100, "--spares", 1, "--ps-wait", "300ms"]
+        directory = self.directory / "checkpoints"
+        options = ["--checkpoint-dir", directory, "--checkpoint-every", 100, "--spares", 1, "--ps-wait", "300ms"]
         job = self.start_training("--slice-batches", 1, *options, epochs=1000, outlive=True)
         self.assertTrue(job.wait_for_text(r"epoch +1[0-4]0\b"), job.stderr)
         # Written while training goes on.
-        self.assertTrue(job.wait_for(lambda: (folder / "latest").exists()), job.stderr)
+        self.assertTrue(job.wait_for(lambda: (directory / "latest").exists()), job.stderr)
         os.kill(agent_of(job, 5), signal.SIGKILL)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
-        self.assertIn(f"{PS[5]} is lost; spare 0 (rank 1 on host1) takes its shards over from checkpoint {folder}", job.stderr)
+        self.assertIn(f"{PS[5]} is lost; spare 0 (rank 1 on host1) takes its shards over from checkpoint {directory}", job.stderr)
         self.assertIn("ps 1 (rank 5 on host1) is back", job.stderr)
-        self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
+        self.assertGreater(self.summary()["test"]["mrr"], LEARNED_MRR)
 
     def test_a_ps_of_the_other_host_killed(self):
         job = self.start_training("--ps-restart", "off", epochs=1_000_000)
-        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        self.assertTrue(job.wait_for_text(TRAINING_OUTPUT), job.stderr)
         os.kill(job.ranks()[5][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
         self.assertIn(f"capstan: {PS[5]} is gone", job.stderr)
@@ -190,9 +190,9 @@ class OnTwoHosts(JobTest):
         return worker
 
     def test_some_join_and_the_launcher_is_killed(self):
-        run_dir = self.folder / "run"
+        run_dir = self.directory / "run"
         job = self.start_training("--run-dir", run_dir, epochs=1_000_000)
-        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        self.assertTrue(job.wait_for_text(TRAINING_OUTPUT), job.stderr)
         leaver, stayer = self.join(job, run_dir, 3), self.join(job, run_dir, 4)
         os.kill(leaver.command.pid, signal.SIGTERM)
         self.assertEqual(self.exit_code(leaver), 0, leaver.stderr)
@@ -203,7 +203,7 @@ class OnTwoHosts(JobTest):
 
 
 if __name__ == "__main__":
-    # A folder that every host sees, and that lies where the build does.
+    # A directory that every host sees, and that lies where the build does.
     SCRATCH.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(SCRATCH)
     main()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A Slurm of two nodes on one machine: its own slurmctld and two slurmd, with ports and a folder of their own.
+"""A Slurm of two nodes on one machine: its own slurmctld and two slurmd, with ports and a directory of their own.
 
 `with TwoNodeSlurm(BIN, SCRATCH) as slurm:` brings it up in five seconds; `slurm.environment` is what sbatch, srun and scancel need.
 A node has a host name, an IPC and a mount namespace of its own, and says that it has more cores than there are. /tmp and /dev/shm are
@@ -46,12 +46,12 @@ AuthType=auth/none
 CredType=cred/none
 # How long a job that was put into the queue again waits, too.
 AuthInfo=cred_expire=5
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool.%n
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.%n.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.%n.log
+StateSaveLocation={directory}/state
+SlurmdSpoolDir={directory}/spool.%n
+SlurmctldPidFile={directory}/slurmctld.pid
+SlurmdPidFile={directory}/slurmd.%n.pid
+SlurmctldLogFile={directory}/slurmctld.log
+SlurmdLogFile={directory}/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
@@ -108,7 +108,7 @@ def space_of(pid):
 
 
 def processes_in(space):
-    found = [int(folder.name) for folder in pathlib.Path("/proc").glob("[0-9]*")]
+    found = [int(directory.name) for directory in pathlib.Path("/proc").glob("[0-9]*")]
     return [pid for pid in found if space and space_of(pid) == space]
 
 
@@ -124,7 +124,7 @@ class TwoNodeSlurm:
         self.visible = topmost_in_tmp([ROOT, *visible])
 
     def __enter__(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=PARENT))
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=PARENT))
         self.daemons, self.spaces = {}, {}
         try:
             self.start()
@@ -138,36 +138,36 @@ class TwoNodeSlurm:
 
     @property
     def environment(self):
-        return {MARK: str(self.folder), "SLURM_CONF": str(self.folder / "slurm.conf")}
+        return {MARK: str(self.directory), "SLURM_CONF": str(self.directory / "slurm.conf")}
 
     def start(self):
         for name in ("state", *(f"spool.{node}" for node in NODES)):
-            (self.folder / name).mkdir()
+            (self.directory / name).mkdir()
         configuration = CONFIGURATION.format(host=socket.gethostname().partition(".")[0], ports=free_ports(3),
-                                             folder=self.folder, cores=CORES)
-        (self.folder / "slurm.conf").write_text(configuration)
-        self.start_daemon("slurmctld", ["slurmctld", "-c", "-D", "-f", self.folder / "slurm.conf"])
+                                             directory=self.directory, cores=CORES)
+        (self.directory / "slurm.conf").write_text(configuration)
+        self.start_daemon("slurmctld", ["slurmctld", "-c", "-D", "-f", self.directory / "slurm.conf"])
         for node in NODES:
             self.start_node(node)
         self.wait_for_nodes(NODES, "idle")
 
     def start_node(self, node):
         steps = f"hostname {node} && {self.private_tmp(node)} && mount -t tmpfs tmpfs /dev/shm"
-        slurmd = f"exec slurmd -c -D -N {node} -f {self.folder}/slurm.conf"
+        slurmd = f"exec slurmd -c -D -N {node} -f {self.directory}/slurm.conf"
         self.start_daemon(node, ["unshare", *NAMESPACES, "sh", "-c", f"{steps} && {slurmd}"])
 
     def private_tmp(self, node):
         """Commands, for a mount namespace, that replace /tmp by an empty one with the visible directories in it."""
         before, after = [], []
         for number, path in enumerate(self.visible):
-            held = self.folder / f"visible.{node}.{number}"
+            held = self.directory / f"visible.{node}.{number}"
             held.mkdir(exist_ok=True)
             before.append(shlex.join(["mount", "--rbind", str(path), str(held)]))
             after += [shlex.join(["mkdir", "-p", str(path)]), shlex.join(["mount", "--move", str(held), str(path)])]
         return " && ".join([*before, "mount -t tmpfs tmpfs /tmp", *after])
 
     def start_daemon(self, name, command):
-        with open(self.folder / f"{name}.out", "wb") as out:
+        with open(self.directory / f"{name}.out", "wb") as out:
             self.daemons[name] = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out,
                                                   stderr=out, env={**os.environ, **self.environment},
                                                   preexec_fn=die_with_parent, start_new_session=True)
@@ -186,7 +186,7 @@ class TwoNodeSlurm:
 
     def logs(self):
         texts = [f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-20:])
-                 for path in sorted(self.folder.glob("*.log")) + sorted(self.folder.glob("*.out"))]
+                 for path in sorted(self.directory.glob("*.log")) + sorted(self.directory.glob("*.out"))]
         return "\n".join(texts)
 
     def run(self, *command, check=True, **environment):
@@ -225,10 +225,10 @@ class TwoNodeSlurm:
             for pid in processes_in(space):
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
-        kill_marked(str(self.folder))
+        kill_marked(str(self.directory))
         for daemon in self.daemons.values():
             daemon.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def clean():

@@ -10,13 +10,13 @@ function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-# build_outside(<folder> <languages> <package> <components>): configures and builds the outside project, and runs its program.
-function(build_outside folder languages package components)
-  run(${CMAKE_COMMAND} -S ${SOURCE} -B ${folder} -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${PREFIX}
+# build_outside(<directory> <languages> <package> <components>): configures and builds the outside project, and runs its program.
+function(build_outside directory languages package components)
+  run(${CMAKE_COMMAND} -S ${SOURCE} -B ${directory} -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${PREFIX}
       -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${CXX_FLAGS} -DOUTSIDE_LANGUAGES=${languages}
       -DOUTSIDE_PACKAGE=${package} -DOUTSIDE_VERSION=${VERSION} "-DOUTSIDE_COMPONENTS=${components}")
-  run(${CMAKE_COMMAND} --build ${folder})
-  run(${folder}/outside)
+  run(${CMAKE_COMMAND} --build ${directory})
+  run(${directory}/outside)
 endfunction()
 
 # A program contains what its templates make, and nothing of the library.

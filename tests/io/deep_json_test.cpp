@@ -18,8 +18,8 @@ std::string nested_arrays(std::size_t depth) { return std::string(depth, '[') + 
 
 class DeepJson : public ::testing::Test {
  protected:
-  TemporaryDirectory folder_;
-  CheckpointDirectory directory_{folder_.path()};
+  TemporaryDirectory directory_;
+  CheckpointDirectory directory_{directory_.path()};
 };
 
 TEST_F(DeepJson, RejectsDeepUserStateAtSave) {

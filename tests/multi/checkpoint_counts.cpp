@@ -1,11 +1,11 @@
 // checkpoint_counts.cpp -- variables of many kinds, saved by some number of ps and restored by another.
 //
-//   mpirun -np N checkpoint_counts SHARDS save FOLDER --capstan-ps=P
+//   mpirun -np N checkpoint_counts SHARDS save DIRECTORY --capstan-ps=P
 //   mpirun -np N checkpoint_counts SHARDS restore FROM TO [FROM TO]... --capstan-ps=P
 //
-// `save` trains three steps, saves into FOLDER, trains two more and prints a line that follows from every bit
-// of every variable. `restore` restores from FROM, saves that into TO, trains two steps and prints the line,
-// for each pair. Only the coordinator pushes, and Adam's gradients are dense, as it counts the pushes
+// `save` trains three steps, saves into DIRECTORY, trains two more and prints a line that follows from every
+// bit of every variable. `restore` restores from FROM, saves that into TO, trains two steps and prints the
+// line, for each pair. Only the coordinator pushes, and Adam's gradients are dense, as it counts the pushes
 // that a shard has seen: the same steps give the same bits, whatever the shards.
 #include <capstan/capstan.hpp>
 #include <cstdint>

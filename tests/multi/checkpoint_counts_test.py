@@ -63,17 +63,17 @@ class CheckpointCounts(JobTest):
     def test_any_number_of_ps_goes_on_from_any_other(self):
         saved, later = {}, {}
         for ps in COUNTS:
-            folder = self.folder / f"saved-{ps}"
-            [later[ps]] = self.counts(ps, SHARDS[ps], "save", folder)
-            saved[ps] = arrays_of(folder / "checkpoint-00000001")
+            directory = self.directory / f"saved-{ps}"
+            [later[ps]] = self.counts(ps, SHARDS[ps], "save", directory)
+            saved[ps] = arrays_of(directory / "checkpoint-00000001")
         self.assertEqual(len(saved[1]), 14, "six values, and eight slots")
         self.assertEqual(saved[1][("table/rows", "value")][1], 3, "Adam has seen a push a step")
         for ps in COUNTS[1:]:
             self.assertEqual(saved[ps], saved[1], "the same steps give the same bits")
             self.assertEqual(later[ps], later[1])
         for ps in (0, *COUNTS):
-            pairs = [(self.folder / f"saved-{n}", self.folder / f"again-{ps}-{n}") for n in COUNTS]
-            lines = self.counts(ps, SHARDS[ps], "restore", *[folder for pair in pairs for folder in pair])
+            pairs = [(self.directory / f"saved-{n}", self.directory / f"again-{ps}-{n}") for n in COUNTS]
+            lines = self.counts(ps, SHARDS[ps], "restore", *[directory for pair in pairs for directory in pair])
             self.assertEqual(lines, [later[1]] * len(COUNTS), f"{ps} ps trained on")
             for source, again in pairs:
                 self.assertEqual(arrays_of(again / "checkpoint-00000001"), saved[1], f"{source.name} by {ps} ps")
@@ -81,19 +81,19 @@ class CheckpointCounts(JobTest):
     def test_what_lay_in_gpus_is_what_hosts_restore_and_the_other_way_round(self):
         saved = {}
         for memory, ps in (("host", 2), ("device", 1), ("device", 3)):
-            folder = self.folder / f"{memory}-{ps}"
-            self.counts(ps, SHARDS[ps], "save", folder, memory=memory)
-            saved[memory, ps] = arrays_of(folder / "checkpoint-00000001")
+            directory = self.directory / f"{memory}-{ps}"
+            self.counts(ps, SHARDS[ps], "save", directory, memory=memory)
+            saved[memory, ps] = arrays_of(directory / "checkpoint-00000001")
         self.assertEqual(saved["device", 3], saved["device", 1], "the same steps give the same bits")
         for (memory, ps), (other, others) in ((("device", 3), ("host", 2)), (("host", 2), ("device", 3))):
-            again = self.folder / f"again-{memory}-{ps}"
-            self.counts(others, SHARDS[others], "restore", self.folder / f"{memory}-{ps}", again, memory=other)
+            again = self.directory / f"again-{memory}-{ps}"
+            self.counts(others, SHARDS[others], "restore", self.directory / f"{memory}-{ps}", again, memory=other)
             self.assertEqual(arrays_of(again / "checkpoint-00000001"), saved[memory, ps])
 
     def large(self, what, ps):
         # Slabs of the heap are taken whole, and small here, so that they take little more than the shards.
         flags = [f"--capstan-ps={ps}", "--capstan-heap-slab-bytes=2MiB"]
-        return [BIN / "checkpoint_memory", self.folder, VALUES // MIB, what, *flags]
+        return [BIN / "checkpoint_memory", self.directory, VALUES // MIB, what, *flags]
 
     def cost(self, ps):
         """(memory that each ps took at most beyond what it had before its variable, bytes that each has read)."""
@@ -110,10 +110,10 @@ class CheckpointCounts(JobTest):
             if step == "end":
                 read = [bytes_read(pid) - before for pid, before in zip(pids, read, strict=True)]
                 peak = [status(pid, "VmHWM") - before for pid, before in zip(pids, base, strict=True)]
-            (self.folder / step).touch()
+            (self.directory / step).touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         for step in ("create", "restore", "end"):
-            (self.folder / step).unlink()
+            (self.directory / step).unlink()
         return peak, read
 
     def test_a_ps_takes_no_more_memory_than_its_shards_and_reads_no_more_than_it_needs(self):

@@ -18,7 +18,7 @@ class Examples(JobTest):
             self.assertIn("w is 55 55 55\n", job.stdout)
 
     def regression(self, mode, ranks, rows):
-        path = self.folder / "train.txt"
+        path = self.directory / "train.txt"
         optimum = newton(write_libsvm(path, rows), 6, LAMBDA)
         job = self.run_to_end([BIN / "example_logistic_regression", mode, path, path], ranks)
         values = [float(x) for x in re.findall(r"^\d+ steps: objective ([\d.]+),", job.stdout, re.M)]
@@ -44,7 +44,7 @@ class Examples(JobTest):
         self.assertLess(float(found[2]), 1e-4)
 
     def test_mlp(self):
-        files = write_pictures(self.folder)
+        files = write_pictures(self.directory)
         for ranks, replicas in ((3, 2), (4, 1)):
             job = self.run_to_end([BIN / "example_mlp", 2, *files, f"--capstan-replicas={replicas}"], ranks)
             rounds = re.findall(r"^\d+ steps: test loss ([\d.]+), accuracy ([\d.]+)$", job.stdout, re.M)
@@ -62,7 +62,7 @@ class Examples(JobTest):
             self.assertNotIn("terminate called", job.stderr)
 
     def test_bad_input_is_told(self):
-        path, missing = self.folder / "train.txt", self.folder / "missing"
+        path, missing = self.directory / "train.txt", self.directory / "missing"
         write_libsvm(path, 20)
         regression, mlp = "example_logistic_regression", "example_mlp"
         usage = "expected synchronous|asynchronous TRAIN_FILE TEST_FILE"

@@ -33,7 +33,7 @@ class Refusal(JobTest):
         self.refused(job, 2, "4 ranks cannot hold 1 coordinator, 2 ps, 3 workers", "Start 6 ranks")
 
     def test_a_rank_with_another_build(self):
-        copy = self.folder / "capstan"
+        copy = self.directory / "capstan"
         shutil.copy(CAPSTAN, copy)
         with open(copy, "ab") as file:
             file.write(b"x")
@@ -47,11 +47,11 @@ class Refusal(JobTest):
         library = re.search(r"(libcapstan\.so\S*) => (\S+)", linked)
         if not library:
             self.skipTest("the programs contain the library (BUILD_SHARED_LIBS=OFF)")
-        copy = self.folder / library[1]
+        copy = self.directory / library[1]
         shutil.copy(library[2], copy)
         with open(copy, "ab") as file:
             file.write(b"x")
-        job = self.start([program, ":", "-n", 1, "env", f"LD_LIBRARY_PATH={self.folder}", program], 3)
+        job = self.start([program, ":", "-n", 1, "env", f"LD_LIBRARY_PATH={self.directory}", program], 3)
         self.assertNotEqual(self.exit_code(job), 0)
         self.assertIn("runs another build than rank 0", job.stderr)
 
@@ -79,7 +79,7 @@ class Refusal(JobTest):
         self.refused(job, 2, "--role or TF_CONFIG: no rank is the coordinator")
 
     def test_a_role_file(self):
-        roles = self.folder / "roles"
+        roles = self.directory / "roles"
         roles.write_text("0 chief\n1 ps\n* worker\n")
         job = self.start(train(self.graph(), "--role-file", roles, epochs=1), 4)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
@@ -91,7 +91,7 @@ class Refusal(JobTest):
         self.refused(self.start(train(self.graph(), "--dims", 3), 4), 2, "--dims: there is no such option")
 
     def test_missing_data_is_told_once(self):
-        job = self.start(train(self.folder / "nowhere"), 4)
+        job = self.start(train(self.directory / "nowhere"), 4)
         self.refused(job, 2, "nowhere")
         self.assertNotIn("is gone", job.stderr)
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import CAPSTAN, HOST, TRAINS, JobTest, Roles, main, train
+from job import CAPSTAN, HOST, TRAINING_OUTPUT, JobTest, Roles, main, train
 
 RANKS, PS = 5, 2
 ROLES = Roles(RANKS, PS)
@@ -26,7 +26,7 @@ LINE = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}\] \[rank (\d+)\] \[(
 class Seeing(JobTest):
     def setUp(self):
         super().setUp()
-        self.run_dir = self.folder / "run"
+        self.run_dir = self.directory / "run"
 
     def log_of(self, rank):
         return (self.run_dir / "log" / f"rank-{rank:05}.log").read_text()
@@ -36,7 +36,7 @@ class Seeing(JobTest):
 
     def test_a_training_has_figures(self):
         command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--metrics-every", "50ms", "--prometheus-file", "now.prom")
-        job = self.run_to_end([*command, "--epochs", 1500, "--checkpoint-dir", self.folder / "checkpoints",
+        job = self.run_to_end([*command, "--epochs", 1500, "--checkpoint-dir", self.directory / "checkpoints",
                                "--checkpoint-every", 500], RANKS)
         last = self.records()[-1]
         self.assertEqual(last["functions"]["ended"], last["functions"]["scheduled"])
@@ -57,9 +57,9 @@ class Seeing(JobTest):
     def start_endless(self, *options):
         """A job that is told to end by `end`."""
         command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--eval-every", 50, "--checkpoint-dir",
-                        self.folder / "checkpoints", "--checkpoint-every", 1_000_000, *options, epochs=1_000_000)
+                        self.directory / "checkpoints", "--checkpoint-every", 1_000_000, *options, epochs=1_000_000)
         job = self.start(command, RANKS)
-        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        self.assertTrue(job.wait_for_text(TRAINING_OUTPUT), job.stderr)
         return job
 
     def end(self, job):
@@ -122,7 +122,7 @@ class Seeing(JobTest):
         self.assertIn("no job runs in", over.stderr)
 
     def test_a_trace_is_one_timeline_of_all_ranks(self):
-        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--trace", "--checkpoint-dir", self.folder / "c")
+        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--trace", "--checkpoint-dir", self.directory / "c")
         job = self.run_to_end([*command, "--epochs", 200, "--checkpoint-every", 100], RANKS)
         self.assertRegex(job.stderr, r"trace\.json: \d+ events of 5 ranks")
         events = json.loads((self.run_dir / "trace.json").read_text())["traceEvents"]
@@ -153,7 +153,7 @@ class Seeing(JobTest):
         job = self.start(train(self.graph(), "--ps", PS, "--trace"), RANKS)
         self.assertEqual(self.exit_code(job), 2, job.stderr)
         self.assertIn("--trace: traces go into the run directory; give --run-dir DIR", job.stderr)
-        self.assertIn("no traces in", self.capstan("trace", self.folder).stderr)
+        self.assertIn("no traces in", self.capstan("trace", self.directory).stderr)
 
     def test_every_rank_has_a_log(self):
         command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--epochs", 5)
@@ -183,7 +183,7 @@ class Seeing(JobTest):
 
     def test_a_log_that_cannot_be_written_ends_nothing(self):
         self.run_dir.mkdir()
-        (self.run_dir / "log").write_text("a file where the folder should be")
+        (self.run_dir / "log").write_text("a file where the directory should be")
         job = self.run_to_end(train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--epochs", 3), RANKS)
         self.assertEqual(len(re.findall(r"rank-\d{5}\.log: open: Not a directory", job.stderr)), RANKS, job.stderr)
 

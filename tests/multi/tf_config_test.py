@@ -10,8 +10,8 @@ import socket
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from enough import until_enough
-from job import BIN, CAPSTAN, HOST, LEARNT, TRAINS, JobTest, child_of, main, train
+from longer_jobs import retry_with_longer_job
+from job import BIN, CAPSTAN, HOST, LEARNED_MRR, TRAINING_OUTPUT, JobTest, child_of, main, train
 
 
 def free_ports(count):
@@ -48,11 +48,11 @@ class TFConfig(JobTest):
         }
 
     def training(self, *options, epochs=60):
-        summary = self.folder / "summary.json"
+        summary = self.directory / "summary.json"
         return train(self.graph(), "--eval-every", 10, "--summary", summary, *options, epochs=epochs)
 
     def mrr(self):
-        return json.loads((self.folder / "summary.json").read_text())["test"]["mrr"]
+        return json.loads((self.directory / "summary.json").read_text())["test"]["mrr"]
 
     def assert_all_end(self, jobs, code):
         for name, job in jobs.items():
@@ -63,7 +63,7 @@ class TFConfig(JobTest):
         jobs = self.start_all(tasks, self.training(epochs=300))
         self.assert_all_end(jobs, 0)
         self.assertIn("2 ps, 2 workers", jobs["chief", 0].stderr)
-        self.assertGreater(self.mrr(), LEARNT)
+        self.assertGreater(self.mrr(), LEARNED_MRR)
 
     def test_a_program_describes_its_cluster_itself(self):
         tasks = cluster(ps=1, workers=1)
@@ -81,15 +81,15 @@ class TFConfig(JobTest):
         jobs = {name: self.task(tasks, *name, command, **token) for name in [("worker", 1), ("ps", 0), ("worker", 0)]}
         jobs["coordinator", 0] = self.task(tasks, "coordinator", 0, command, **token)
         self.assert_all_end(jobs, 0)
-        self.assertGreater(self.mrr(), LEARNT)
+        self.assertGreater(self.mrr(), LEARNED_MRR)
 
     def test_a_worker_and_a_ps_that_are_killed_come_back(self):
-        until_enough(1000, self.worker_and_ps_come_back)
+        retry_with_longer_job(1000, self.worker_and_ps_come_back)
 
     def worker_and_ps_come_back(self, epochs):
         jobs = self.start_all(cluster(), self.training("--slice-batches", 1, epochs=epochs))
         chief = jobs["chief", 0]
-        self.assertTrue(chief.wait_for_text(TRAINS), chief.stderr)
+        self.assertTrue(chief.wait_for_text(TRAINING_OUTPUT), chief.stderr)
         for name in (("worker", 1), ("ps", 0)):
             if child := child_of(jobs[name].command.pid):
                 os.kill(child, signal.SIGKILL)
@@ -98,14 +98,14 @@ class TFConfig(JobTest):
             return False  # the job was over before
         self.assert_all_end(jobs, 0)
         self.assertIn(f"ps 0 (rank 1 on {HOST}) is back", chief.stderr)
-        self.assertGreater(self.mrr(), LEARNT)
+        self.assertGreater(self.mrr(), LEARNED_MRR)
         return True
 
     def test_a_worker_that_is_lost_with_its_agent_is_replaced_by_one_that_joins(self):
-        run_dir = self.folder / "run"
+        run_dir = self.directory / "run"
         jobs = self.start_all(cluster(), self.training("--slice-batches", 1, "--run-dir", run_dir, epochs=1_000_000))
         chief, lost = jobs["chief", 0], jobs.pop(("worker", 1))
-        self.assertTrue(chief.wait_for_text(TRAINS), chief.stderr)
+        self.assertTrue(chief.wait_for_text(TRAINING_OUTPUT), chief.stderr)
         os.kill(lost.command.pid, signal.SIGKILL)
         self.exit_code(lost)
         self.assertTrue(chief.wait_for_text(rf"worker 1 \(rank \d+ on {HOST}\) is gone"), chief.stderr)
@@ -122,7 +122,7 @@ class TFConfig(JobTest):
     def test_a_coordinator_that_is_killed_ends_all(self):
         jobs = self.start_all(cluster(), self.training(epochs=1_000_000))
         chief = jobs.pop(("chief", 0))
-        self.assertTrue(chief.wait_for_text(TRAINS), chief.stderr)
+        self.assertTrue(chief.wait_for_text(TRAINING_OUTPUT), chief.stderr)
         os.kill(child_of(chief.command.pid), signal.SIGKILL)
         self.assertEqual(self.exit_code(chief), 128 + signal.SIGKILL)
         for name, job in jobs.items():

@@ -16,7 +16,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from enough import kill_child, until_enough
+from longer_jobs import kill_child, retry_with_longer_job
 from gpu import gpu_flags
 from job import CAPSTAN, JobTest, main
 from small_models import newton, write_libsvm, write_pictures
@@ -37,7 +37,7 @@ def auc(pairs):
 class TrainModels(JobTest):
     def trained(self, program, ranks, *options, **sizes):
         sizes = [word for name, value in sizes.items() for word in ("--" + name.replace("_", "-"), value)]
-        command = [CAPSTAN, "train", program, *options, *sizes, "--summary", self.folder / "summary.json"]
+        command = [CAPSTAN, "train", program, *options, *sizes, "--summary", self.directory / "summary.json"]
         job = self.run_to_end(command, ranks)
         summary = self.summary()
         self.assertEqual(summary["program"], f"capstan train {program}")
@@ -53,7 +53,7 @@ class TrainModels(JobTest):
 
     def test_synchronous_regression_reaches_the_optimum(self):
         # 301 examples are not the same number for each of two workers.
-        path = self.folder / "train.txt"
+        path = self.directory / "train.txt"
         optimum = newton(write_libsvm(path, 301), 6, 1e-3)
         for ranks in (0, 4):
             summary, _ = self.trained("lr", ranks, "--data", path, "--no-bias", *FULL, *NESTEROV, l2=1e-3, epochs=300)
@@ -61,14 +61,14 @@ class TrainModels(JobTest):
 
     def test_the_bias_is_not_penalised(self):
         # Without features that differ the bias alone fits the share of positives, whatever the penalty.
-        path = self.folder / "train.txt"
+        path = self.directory / "train.txt"
         path.write_text("1 1:0\n" * 30 + "0 1:0\n" * 10)
         share = math.log(4) - 0.75 * math.log(3)
         summary, _ = self.trained("lr", 0, "--data", path, "--workers", 2, *FULL, *NESTEROV, l2=10, epochs=200)
         self.assertAlmostEqual(summary["train"]["objective"], share, delta=1e-6)
 
     def test_modes_come_near_the_optimum(self):
-        train, test = self.folder / "train.txt", self.folder / "test.txt"
+        train, test = self.directory / "train.txt", self.directory / "test.txt"
         optimum = newton(write_libsvm(train, 1000), 6, 1e-3)
         write_libsvm(test, 300, seed=2)
         for mode, ranks, *more in (("asynchronous", 4), ("stale_synchronous", 4, "--staleness", 1),
@@ -82,7 +82,7 @@ class TrainModels(JobTest):
             self.assertEqual(job.stderr.count("test logloss"), 10, "a line an epoch")
 
     def test_metrics_are_those_of_the_whole_whatever_the_workers(self):
-        path = self.folder / "train.txt"
+        path = self.directory / "train.txt"
         write_libsvm(path, 211)
         found = []
         for workers in (1, 2, 5):
@@ -98,7 +98,7 @@ class TrainModels(JobTest):
         draw = random.Random(3)
         pairs = [(draw.randint(0, 9) / 4, int(draw.random() < 0.5)) for _ in range(150)]
         pairs += [(3, 1)] * 20
-        path = self.folder / "train.txt"
+        path = self.directory / "train.txt"
         path.write_text("".join(f"{label} 1:{score}\n" for score, label in pairs))
         for workers in (1, 3):
             summary, _ = self.trained("lr", 0, "--data", path, "--workers", workers, epochs=3)
@@ -107,7 +107,7 @@ class TrainModels(JobTest):
     def pairs_file(self):
         """The label says whether the two features of an example are of the same half: no weights help."""
         lines = [f"{int((a < 6) == (b < 6))} {b}:1 {a}:1\n" for a, b in itertools.product(range(12), repeat=2) if b < a]
-        path = self.folder / "pairs.txt"
+        path = self.directory / "pairs.txt"
         path.write_text("".join(lines * 4))
         return path
 
@@ -122,7 +122,7 @@ class TrainModels(JobTest):
         self.assertLess(lr["train"]["accuracy"], 0.7)
 
     def test_a_machine_without_factors_is_logistic_regression(self):
-        path = self.folder / "train.txt"
+        path = self.directory / "train.txt"
         write_libsvm(path, 200)
         found = [self.trained(program, 0, "--data", path, "--workers", 2, *more, *FULL, l2=1e-3, epochs=20,
                               learning_rate=0.1)[0]
@@ -138,7 +138,7 @@ class TrainModels(JobTest):
             kind, other, count = draw.choice("0123456789"), draw.choice("0123456789"), draw.randint(-2, 99)
             label = int(kind in "13579")
             lines.append("\t".join([str(label), str(count), *[""] * 12, "a" + kind, "a" + other, *[""] * 24]) + "\n")
-        path = self.folder / "day"
+        path = self.directory / "day"
         path.write_text("".join(lines))
         summary, _ = self.trained("lr", 0, "--format", "criteo", "--data", path, "--hash-bits", 16, "--ps", 2,
                                   "--workers", 2, epochs=10, batch=20)
@@ -146,7 +146,7 @@ class TrainModels(JobTest):
         self.assertEqual(summary["data"]["width"], 13 + 2**16)
 
     def test_network(self):
-        files = write_pictures(self.folder)
+        files = write_pictures(self.directory)
         names = [word for name, file in zip(("data", "labels", "test", "test-labels"), files)
                  for word in ("--" + name, file)]
         for ranks, more in ((0, ["--replicas", 2]), (4, []),
@@ -158,7 +158,7 @@ class TrainModels(JobTest):
         self.assertLess(summary["training"]["epochs"][-1]["loss"], summary["training"]["epochs"][0]["loss"])
 
     def test_replicas_compute_what_one_does(self):
-        files = write_pictures(self.folder)
+        files = write_pictures(self.directory)
         found = []
         for replicas in (1, 3):
             summary, _ = self.trained("mlp", 0, "--data", files[0], "--labels", files[1], "--replicas", replicas,
@@ -168,7 +168,7 @@ class TrainModels(JobTest):
             self.assertAlmostEqual(mine, theirs, delta=1e-4)
 
     def test_a_gpu_computes_what_the_host_does(self):
-        files = write_pictures(self.folder)
+        files = write_pictures(self.directory)
         found, evaluated = [], []
         for ranks, more in ((0, []), (3, ["--device", "cuda", *gpu_flags()])):
             summary, _ = self.trained("mlp", ranks, "--data", files[0], "--labels", files[1], "--workers", 1, *more,
@@ -183,11 +183,11 @@ class TrainModels(JobTest):
             self.assertAlmostEqual(mine["logloss"], theirs["logloss"], delta=1e-4)
 
     def test_a_run_that_is_resumed_ends_as_one_that_was_not(self):
-        path = self.folder / "train.txt"
+        path = self.directory / "train.txt"
         write_libsvm(path, 200)
         options = ["--data", path, "--factors", 2, "--l2", 0.001, "--mode", "synchronous", "--batch", 7]
         whole, _ = self.trained("fm", 0, *options, epochs=6)
-        options += ["--checkpoint-dir", self.folder / "checkpoints"]
+        options += ["--checkpoint-dir", self.directory / "checkpoints"]
         self.trained("fm", 0, *options, epochs=3)
         # The data may be in other shares then, but is not here: one worker.
         resumed, job = self.trained("fm", 3, *options, "--resume", epochs=6)
@@ -199,14 +199,14 @@ class TrainModels(JobTest):
         self.assertIn("was not saved by `capstan train lr`", job.stderr)
 
     def test_the_share_of_a_worker_that_dies_goes_to_another(self):
-        path = self.folder / "train.txt"
+        path = self.directory / "train.txt"
         optimum = newton(write_libsvm(path, 999), 6, 1e-3)
         for mode, epochs in (("asynchronous", 4000), ("synchronous", 1000)):
-            until_enough(epochs, lambda epochs: self.loses_a_worker(path, optimum, mode, epochs))
+            retry_with_longer_job(epochs, lambda epochs: self.loses_a_worker(path, optimum, mode, epochs))
 
     def loses_a_worker(self, path, optimum, mode, epochs):
         job = self.start([CAPSTAN, "train", "lr", "--data", path, "--no-bias", "--l2", 1e-3, "--mode", mode, "--batch",
-                          20, "--epochs", epochs, "--eval-every", 50, "--summary", self.folder / "summary.json", "--max-restarts", 0], 5)
+                          20, "--epochs", epochs, "--eval-every", 50, "--summary", self.directory / "summary.json", "--max-restarts", 0], 5)
         self.assertIsNotNone(job.wait_for_text("epoch 50:"), job.stderr)
         kill_child(job, 2)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
