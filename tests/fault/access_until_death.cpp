@@ -1,10 +1,9 @@
-// access_until_death.cpp -- workers that read and push without a pause until their ps is gone, and write down
-// when.
+// access_until_death.cpp -- workers that read and push continuously until their ps dies, and record the time.
 //
 //   mpirun -np 4 access_until_death DIRECTORY lookup flush --capstan-ps=1 --capstan-max-inflight-per-worker=1
 //
-// One worker for each access that is named. NAME.started appears in DIRECTORY when an access works,
-// NAME.report when it has failed. Times are of CLOCK_MONOTONIC, which Python's time.monotonic_ns() reads too.
+// Starts one worker for each access in the arguments. The worker creates NAME.started in DIRECTORY once the
+// access works, and NAME.report after it has failed. Times are of CLOCK_MONOTONIC, as time.monotonic_ns().
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
@@ -29,9 +28,9 @@ constexpr std::int64_t kRows = 8192;
 constexpr std::int64_t kWidth = 64;
 constexpr std::size_t kIds = 512;
 constexpr std::int64_t kStarted = 50;       // accesses
-constexpr std::int64_t kMoreTries = 50;     // after the first that failed
-constexpr auto kTimeout = 100s;             // only so that nothing stays for ever
-constexpr auto kWorkersWriteReports = 60s;  // of which each needs some milliseconds
+constexpr std::int64_t kMoreTries = 50;     // accesses after the first failure
+constexpr auto kTimeout = 100s;             // ends the job if the test does not
+constexpr auto kWorkersWriteReports = 60s;  // a report takes some milliseconds
 
 std::int64_t now_ns() {
   timespec now{};
@@ -39,7 +38,7 @@ std::int64_t now_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-/// In one piece: who sees the file sees all of it.
+/// Creates the file atomically: a reader sees all of its content.
 void write_file(const std::filesystem::path& path, const std::string& text) {
   const std::filesystem::path unfinished = path.string() + "~";
   std::ofstream(unfinished) << text;
@@ -63,7 +62,7 @@ std::function<void()> access_by_name(const std::string& name, const cs::Variable
   return accesses.at(name);
 }
 
-/// Until the access throws, and then some more, to see that it goes on throwing.
+/// Repeats the access until it throws, and kMoreTries times after that, to check that it keeps throwing.
 void access_until_it_fails(std::string directory, std::string name, cs::Variable<float> w) {
   const auto access = access_by_name(name, w);
   const std::filesystem::path place = std::filesystem::path(directory) / name;
@@ -91,7 +90,7 @@ void access_until_it_fails(std::string directory, std::string name, cs::Variable
       access();
       ++good_afterwards;
     } catch (const cs::Error&) {
-      std::this_thread::sleep_for(1ms);  // the tries that follow the first error are spread over a while
+      std::this_thread::sleep_for(1ms);  // spreads the tries that follow the first error over time
     }
   }
   write_file(place.string() + ".report",
@@ -100,7 +99,7 @@ void access_until_it_fails(std::string directory, std::string name, cs::Variable
                  "\ngood_afterwards " + std::to_string(good_afterwards) + "\nwhat " + what + "\n");
 }
 
-/// The end of the coordinator is the end of the job, so the workers get the time to see for themselves.
+/// Keeps the job alive until the workers have written their reports: it ends with the coordinator.
 void wait_for_reports(const std::filesystem::path& directory, const std::vector<std::string>& names) {
   cs::poll_until(
       [&] {
@@ -133,5 +132,5 @@ int main(int argc, char** argv) {
     wait_for_reports(directory, names);
     return error.code() == cs::Code::unavailable ? 4 : 1;
   }
-  return 1;  // nobody died
+  return 1;  // no ps died
 }

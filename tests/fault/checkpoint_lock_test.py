@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two jobs, one directory of checkpoints: the second is refused and told by whom, until the first ends or is killed."""
+"""Two jobs with one checkpoint directory: the second is rejected, with the first's process, until the first ends or is killed."""
 import pathlib
 import socket
 import sys
@@ -13,7 +13,7 @@ class CheckpointLock(JobTest):
         return [BIN / "checkpoint_memory", self.directory, 1, what, "--capstan-ps=1"]
 
     def holder(self):
-        """A job that has restored, and waits; the pid of its coordinator."""
+        """Starts a job that has restored and waits; returns it and the pid of its coordinator."""
         self.run_to_end(self.command("save"), 3)
         (self.directory / "create").touch()
         job = self.start(self.command("restore"), 3)
@@ -26,7 +26,7 @@ class CheckpointLock(JobTest):
         self.assertIn(f"another job writes checkpoints to {self.directory}/checkpoints: process {pid} on "
                       f"{socket.gethostname()} since 20", second.stderr)
 
-    def test_the_second_job_is_refused_until_the_first_ends(self):
+    def test_second_job_is_rejected_until_the_first_ends(self):
         first, pid = self.holder()
         self.refused(pid)
         (self.directory / "restore").touch()
@@ -34,10 +34,10 @@ class CheckpointLock(JobTest):
         self.assertEqual(self.exit_code(first), 0, first.stderr)
         self.run_to_end(self.command("save"), 3)
 
-    def test_the_lock_goes_with_a_coordinator_that_is_killed(self):
+    def test_killed_coordinator_releases_the_lock(self):
         first, pid = self.holder()
         kill_and_await_death(pid)
-        self.run_to_end(self.command("save"), 3)  # though the rest of the first job may still be ending
+        self.run_to_end(self.command("save"), 3)  # the first job's other ranks may still be running
         self.assertNotEqual(self.exit_code(first), 0)
 
 

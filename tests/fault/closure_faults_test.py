@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a function does wrong, and a ps without memory or disk, is a named error; the cluster goes on, nothing is left."""
+"""Faults of closures, and a ps without memory or disk space, give named errors; the cluster continues and leaves nothing behind."""
 import os
 import pathlib
 import re
@@ -18,7 +18,7 @@ class ClosureFaults(JobTest):
     environment = LONG_TIMEOUTS
 
     def lines(self, *arguments):
-        """What it printed, each line as (what, the rest); every healthy step has counted."""
+        """Runs the program; returns its lines as (name, rest). Every healthy step must have counted."""
         options = [f"--capstan-ps={PS}", "--capstan-deadline-grace=500ms"]
         self.job = self.run_to_end([PROGRAM, *arguments, *options], RANKS)
         lines = [line.partition(" ")[::2] for line in self.job.stdout.splitlines()]
@@ -35,7 +35,7 @@ class ClosureFaults(JobTest):
             self.assertEqual(number[1], "unknown: the function threw an object that is not a std::exception")
             self.assertRegex(memory[1], rf"resource_exhausted: .* worker \d \(rank \d on {HOST}\): std::bad_alloc")
 
-    def test_a_ps_without_memory_for_a_variable(self):
+    def test_ps_without_memory_for_a_variable(self):
         lines = self.lines("memory", self.directory)
         self.assertEqual([what for what, _ in lines], ["ps-memory", "ps-slots", "half"] * 3 + ["huge", "saved"])
         for memory, slots, half in (lines[0:3], lines[3:6], lines[6:9]):
@@ -46,7 +46,7 @@ class ClosureFaults(JobTest):
             self.assertIn("no foot fits shoe 12", half[1])
         self.assertEqual(lines[9][1], "3 half 4")
 
-    def test_a_function_that_never_ends(self):
+    def test_function_that_never_ends(self):
         lines = self.lines("endless")
         self.assertEqual(lines, [("endless", "deadline_exceeded: a function had not ended at its deadline")] * 2)
         given_up = re.findall(r"never_end ran 500 ms past its deadline \(--deadline-grace\) on worker \d", self.job.stderr)

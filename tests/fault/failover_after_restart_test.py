@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The coordinator is killed and started again; after that it still knows its spares and replicas, and which of them is the ps of what rank."""
+"""A restarted coordinator still knows its spares and replicas, and which spare replaced which ps."""
 import os
 import pathlib
 import re
@@ -29,7 +29,7 @@ class FailoverAfterRestart(JobTest):
         return job
 
     def wait_for_steps(self, job):
-        """Until two more steps are recorded by the coordinator that is there now, so that all ranks have reached each other."""
+        """Waits until the current coordinator has recorded two more steps, so all ranks have reached each other."""
         seen = len(re.findall(BEGINS, job.stderr)) or 1
         last = lambda: re.split(BEGINS, job.stderr)[2 * seen:]
         before = sum(text.count("recorded ") for text in last())
@@ -42,7 +42,7 @@ class FailoverAfterRestart(JobTest):
         self.wait_for_steps(job)
 
     def lose(self, job, rank):
-        """For good: the agent is killed, and its child with it."""
+        """Kills a rank permanently: its agent, and with it the rank."""
         os.kill(agent_of(job, rank), signal.SIGKILL)
 
     def end(self, job):
@@ -54,8 +54,8 @@ class FailoverAfterRestart(JobTest):
         self.wait_for_stderr(job, rf"({ps} is back(.*\n)+.*){{{times}}}")
         self.wait_for_steps(job)
 
-    def test_a_replica_takes_over_and_sums_are_exact(self):
-        # Coordinator, two workers, two replicas, two ps.
+    def test_sums_are_exact_after_failover_to_a_replica(self):
+        # Ranks: coordinator, two workers, two replicas, two ps.
         job = self.begin(7, "--capstan-replicas-of-ps=2")
         self.restart_coordinator(job)
         self.lose(job, 6)
@@ -66,7 +66,7 @@ class FailoverAfterRestart(JobTest):
         sums = figures["steps"] * CLOSURES
         self.assertEqual([figures[one] for one in ("counter", "sharded", "other")], [sums] * 3)
 
-    def test_the_coordinator_is_killed_while_a_replica_takes_over(self):
+    def test_coordinator_is_killed_during_failover_to_a_replica(self):
         job = self.begin(7, "--capstan-replicas-of-ps=2")
         self.lose(job, 6)
         self.wait_for_stderr(job, rf"{name('ps', 1, 6)} is lost; {name('spare', 1, 3)} takes its shards over")
@@ -75,11 +75,11 @@ class FailoverAfterRestart(JobTest):
         sums = figures["steps"] * CLOSURES
         self.assertEqual([figures[one] for one in ("counter", "sharded", "other")], [sums] * 3)
 
-    def test_a_spare_takes_over_from_the_last_checkpoint_and_is_known_as_the_ps(self):
-        # Coordinator, two workers, two spares, two ps. The spare in the place of ps 1 is killed, and its agent starts it again;
-        # when it is lost the other one takes over.
+    def test_spare_that_restored_the_last_checkpoint_stays_the_ps(self):
+        # Ranks: coordinator, two workers, two spares, two ps. The spare that replaced ps 1 is killed, and its agent restarts it.
+        # When it is lost permanently, the other spare replaces it.
         checkpoints = self.directory / "checkpoints"
-        # A ps that is started again needs 0.35 s on a busy machine: beyond ps-wait a spare has its place.
+        # A restarted ps needs 0.35 s on a busy machine; after ps-wait, a spare replaces it.
         job = self.begin(7, "--capstan-spares=2", "--capstan-ps-wait=3s", words=[checkpoints])
         self.assertTrue(job.wait_for(lambda: list(checkpoints.glob("checkpoint-*[0-9]/manifest.json"))), job.stderr)
         self.wait_for_steps(job)

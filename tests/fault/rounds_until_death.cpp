@@ -1,14 +1,15 @@
-// rounds_until_death.cpp -- closures that each count 1 three times on every ps, in rounds, with a checkpoint
-// after some rounds, while ranks are killed and a ps is lost with its host.
+// rounds_until_death.cpp -- rounds of closures that each count 1 three times on every ps, with checkpoints,
+// while ranks are killed and a ps is lost with its host.
 //
 //   mpirun -np 7 rounds_until_death DIRECTORY ROUNDS CLOSURES MICROSECONDS EVERY --capstan-ps=2
 //       --capstan-spares=1
 //
-// ROUNDS of CLOSURES, each of about MICROSECONDS; a checkpoint is saved at first, and after EVERY rounds.
+// Runs ROUNDS of CLOSURES closures, of about MICROSECONDS each. Saves a checkpoint first and after EVERY
+// rounds.
 //
-// Prints a line after each round and each checkpoint, of what was read when no spare took a place meanwhile:
-// "round" or "saved", how many spares have taken a ps's place, and for each ps what its rows, its optimizer's
-// slot and its counter have summed up to.
+// Prints a line after each round and each checkpoint: "round" or "saved", the number of failovers so far, and
+// the sums of rows, optimizer slot and counter of each ps. It reads the values again if a failover happened
+// meanwhile.
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
@@ -28,7 +29,7 @@ constexpr std::int64_t kRows = 64;
 constexpr std::int64_t kWidth = 16;
 constexpr int kPs = 2;
 
-/// What closures add to. Of each, as much is on one ps as on the other.
+/// The variables that closures add to. Each ps holds the same share of every one.
 struct Model {
   cs::Counter first{"first"};
   cs::Counter second{"second"};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each example counts exactly once an epoch, while workers die by SIGKILL, and when the job goes on from a checkpoint."""
+"""Each example counts exactly once an epoch, while workers are killed, and when a job continues from a checkpoint."""
 import json
 import os
 import pathlib
@@ -16,7 +16,7 @@ PROGRAM = BIN / "splits_until_death"
 EXAMPLES, EPOCHS = 1200, 2
 A_SPLIT = 10
 SPLITS = EXAMPLES // A_SPLIT
-MICROSECONDS = 40000  # of a split
+MICROSECONDS = 40000  # for each split
 WORKERS, PS = 3, 2
 RANKS = 1 + WORKERS + PS
 
@@ -29,7 +29,7 @@ class SplitsKilled(JobTest):
         self.file = self.directory / "end"
 
     def start_job(self, *arguments, evaluator=False):
-        """It does not end before the file is there."""
+        """Starts a job that does not end before the file exists."""
         options = [f"--capstan-ps={PS}", "--capstan-max-restarts=50", *(["--capstan-evaluator"] if evaluator else [])]
         job = self.start([PROGRAM, EXAMPLES, EPOCHS, MICROSECONDS, self.file, *arguments, *options], RANKS + evaluator)
         self.wait_for_stderr(job, "begins")
@@ -37,7 +37,7 @@ class SplitsKilled(JobTest):
         return job
 
     def kill_workers(self, job, moment, kills):
-        """One after the other, each a random one of those that are there."""
+        """Kills workers one after another, each a random one of those that run."""
         deaths = [0] * WORKERS
         while sum(deaths) < kills:
             self.assertIsNone(job.command.poll(), job.stderr)
@@ -59,15 +59,15 @@ class SplitsKilled(JobTest):
         self.assertTrue(job.wait_for(lambda: len(re.findall("evaluated .*\n", job.stdout)) >= count), job.stderr)
 
     # own: better: each example counts once an epoch, while workers are killed.
-    def test_workers_are_killed_during_two_epochs(self):
+    def test_examples_count_once_while_workers_are_killed(self):
         job = self.start_job()
         self.kill_workers(job, random.Random(1), 4)
         self.each_has_counted(job)
 
     # A5.16: better: the job goes on with what was not done at its last checkpoint, which may be saved while functions run.
     # A6.4: better: beside a job of real ranks, and each checkpoint is exact.
-    def test_the_job_ends_midway_and_goes_on_from_a_checkpoint(self):
-        """Saved while splits run and workers die; the job is killed at no particular moment."""
+    def test_job_continues_from_a_checkpoint(self):
+        """Saves while splits run and workers die; the job is killed at a random moment."""
         directory = self.directory / "checkpoints"
         moment = random.Random(2)
         job = self.start_job(directory, 0.1)
@@ -85,7 +85,7 @@ class SplitsKilled(JobTest):
         self.assertTrue(0 < before < EPOCHS * SPLITS, f"{before} splits were done before")
         self.each_checkpoint_is_exact(job, directory)
 
-    def test_the_evaluator_is_killed(self):
+    def test_job_continues_without_a_killed_evaluator(self):
         job = self.start_job(self.directory / "checkpoints", 0.2, evaluator=True)
         self.wait_for_evaluations(job, 1)
         os.kill(child_of(job.ranks()[RANKS][0]), signal.SIGKILL)
@@ -94,7 +94,7 @@ class SplitsKilled(JobTest):
         self.assertIn("the job goes on without it", job.stderr)
 
     def each_checkpoint_is_exact(self, job, directory):
-        """What the evaluator says: the counts are those of the splits that are done, and the last one is there."""
+        """Checks each evaluation: the counts equal those of the completed splits. The last checkpoint must be evaluated."""
         evaluated = {}
         for step, total, position in re.findall(r"evaluated (\d+): (\d+) (.*)", job.stdout):
             position = json.loads(position)

@@ -68,11 +68,11 @@ class Job:
         try:
             code = self.command.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
-                    """Returns true once no process of the job is left, or false after `seconds`."""
+            return None
         return code if code >= 0 else 128 - code
 
     def wait_until_gone(self, seconds):
-        """True as soon as no process of the job is left; False after `seconds`."""
+        """Returns true once no process of the job is left, or false after `seconds`."""
         def gone():
             self.command.poll()
             return not self.live_processes()
