@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Every block of docs/running.md that can be copied is run as it stands: on one host, on two, and on Slurm.
+"""Runs the tested blocks of docs/running.md verbatim: on one host, on two, and on Slurm.
 
-A block is ```sh after a line `<!-- tested: PLACE -->`; those of a place are one script, after those for everywhere. It is run in a
-directory that looks like the source tree after launch/setup.
+A block is ```sh after a line `<!-- tested: PLACE -->`. All blocks of a place are one script, after the blocks for "everywhere". It
+runs in a directory that looks like the source tree after launch/setup.
 """
 import os
 import pathlib
@@ -48,7 +48,7 @@ class RunningPage(JobTest):
         self.assertEqual(self.exit_code(job, 150), 0, job.stderr)
         return job
 
-    def test_every_block_has_its_place(self):
+    def test_every_block_names_a_place(self):
         self.assertEqual(PAGE.count("```sh\n"), len(BLOCK.findall(PAGE)))
         self.assertEqual({name for name, _ in BLOCK.findall(PAGE)}, set(PLACES))
 
@@ -78,11 +78,11 @@ class RunningPage(JobTest):
         for name, text in outputs.items():
             self.assertRegex(text, r"capstan run: the job ended after \S+ s with exit code 0: ", name)
         self.assertEqual(len(list((self.tree / "sweep").iterdir())), 2)
-        self.assertIn("test, filtered", job.stdout, "of salloc")
+        self.assertIn("test, filtered", job.stdout, "output of salloc")
 
 
 if __name__ == "__main__":
-    # A directory that every host and node sees, and that lies where the build does.
+    # A directory that every host and node sees, next to the build.
     SCRATCH.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(SCRATCH)
     main()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Two hosts on one machine: a network, host name, IPC and mount namespace each, joined by a cable: a veth pair, or `cable.py`, which
-loses frames, takes its time, or is cut.
+"""Two hosts on one machine: each has its own network, host name, IPC and mount namespace. They are joined by a veth pair, or by
+`cable.py`, which can lose and delay frames, and be cut.
 
-`with TwoHosts(directory) as hosts:` makes them; `hosts.launcher(mpiexec)` is the command that runs mpirun on the first of
-them. A host lives as long as its processes do, and with it its end of the cable. Leaving the block kills whatever runs
-on the hosts; a test that is killed itself takes the holders of the hosts with it, and `two_hosts.py clean DIRECTORY`
-kills what is left then.
+`with TwoHosts(directory) as hosts:` creates them; `hosts.launcher(mpiexec)` is the command that runs mpirun on the first one. A
+host exists as long as its processes do, and with it its end of the cable. The end of the block kills all processes of the
+hosts. If a test is killed, the processes that hold the namespaces die with it, and `two_hosts.py clean DIRECTORY` kills all
+others.
 
-Needs root, and a kernel that lets it make namespaces; `reason_to_skip()` says what is missing.
+Needs root, and a kernel that allows it to create namespaces; `reason_to_skip()` returns the missing requirement.
 """
 import os
 import pathlib
@@ -28,12 +28,12 @@ NAMESPACES = ("-n", "-u", "-i", "-m")
 
 
 def reason_to_skip(mpiexec):
-    """None when hosts can be made here, and `mpiexec` can start ranks on them."""
+    """Returns None if hosts can be created here and `mpiexec` can start ranks on them."""
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
     if "Open MPI" not in version and "OpenRTE" not in version:
-        return "the way to start ranks on two such hosts is Open MPI's"
+        return "starting ranks on two such hosts needs Open MPI"
     if os.geteuid() != 0:
-        return "two hosts need root, to make namespaces"
+        return "creating namespaces needs root"
     for tool in ("ip", "unshare", "nsenter"):
         if shutil.which(tool) is None:
             return f"two hosts need the program {tool}"
@@ -65,13 +65,13 @@ def kill_marked(mark):
                 pass
         if not left:
             return
-        time.sleep(0.05)  # for the kernel to end them
+        time.sleep(0.05)  # until the kernel has ended them
 
 
 class TwoHosts:
     def __init__(self, directory, cable=False):
-        """`cable`: `delay`, `loss`, `cut` and `mend` are there, and the network is slower."""
-        # Two runs at a time have two pids, and so directories, marks and cables of their own.
+        """With `cable`, `tell_cable` accepts `delay`, `loss`, `cut` and `mend`; the network is slower then."""
+        # Concurrent runs have different pids, and therefore directories, marks and cables.
         self.directory = pathlib.Path(directory, f"hosts-{os.getpid()}").resolve()
         self.mark = str(self.directory)
         self.holders = []
@@ -92,7 +92,7 @@ class TwoHosts:
 
     def make(self):
         for name in NAMES:
-            # Private /dev/shm and IPC: what shares memory on one machine must not do so across hosts.
+            # Private /dev/shm and IPC namespace: different hosts must not share memory.
             ready = self.directory / f"{name}.ready"
             steps = f"hostname {name} && mount -t tmpfs tmpfs /dev/shm && ip link set lo up && touch {ready}"
             command = ["unshare", *NAMESPACES, "sh", "-c", f"{steps} && exec sleep 3600"]
@@ -112,7 +112,7 @@ class TwoHosts:
             self.ip("addr", "add", f"{NETWORK}.{number}/24", "dev", "eth0", within=within)
             self.ip("link", "set", "eth0", "up", within=within)
             if self.cable:
-                # Where the kernel has this: after a cut it tries again each second, not ever more seldom, and as long.
+                # If the kernel supports it, retry every second after a cut, without exponential backoff.
                 soon = "test ! -e $0/tcp_rto_max_ms || (echo 1000 > $0/tcp_rto_max_ms && echo 250 > $0/tcp_retries2)"
                 command = [*within, "sh", "-c", soon, "/proc/sys/net/ipv4"]
                 subprocess.run([str(word) for word in command], check=True)
@@ -134,7 +134,7 @@ class TwoHosts:
             raise RuntimeError("the cable is not ready")
 
     def tell_cable(self, *words):
-        """What the cable has carried and lost so far."""
+        """Sends a command; returns the numbers of frames that the cable has carried and lost."""
         self.cable.stdin.write(" ".join(map(str, words)) + "\n")
         self.cable.stdin.flush()
         return self.cable.stdout.readline().strip()
@@ -151,12 +151,12 @@ class TwoHosts:
             self.cable.stdin.close()
             self.cable.stdout.close()
             self.cable.wait()
-        # Gone with its namespace, unless making it was interrupted.
+        # Disappears with its namespace, unless its creation was interrupted.
         subprocess.run(["ip", "link", "del", f"cap{os.getpid()}a"], capture_output=True)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def launcher(self, mpiexec, slots):
-        """mpirun on the first host, with `slots` ranks on each."""
+        """The command of mpirun on the first host, with `slots` ranks on each host."""
         subnet = f"{NETWORK}.0/24"
         return [
             "nsenter", "-t", self.holders[0].pid, *NAMESPACES, "--", mpiexec,
@@ -166,11 +166,11 @@ class TwoHosts:
         ]  # fmt: skip
 
     def on_first(self, *command):
-        """A command on the first host, as the process that is started."""
+        """The command that runs `command` on the first host."""
         return ["nsenter", "-t", self.holders[0].pid, *NAMESPACES, "--", *command]
 
     def on_second(self, *command):
-        """A command on the second host, as the process that is started."""
+        """The command that runs `command` on the second host."""
         return ["nsenter", "-t", self.holders[1].pid, *NAMESPACES, "--", *command]
 
     @property
@@ -179,7 +179,7 @@ class TwoHosts:
 
 
 def clean(directory):
-    """Ends what tests that no longer run have left in `directory`."""
+    """Kills processes that earlier tests have left in `directory`."""
     for left in pathlib.Path(directory).resolve().glob("hosts-*"):
         owner = int(left.name.partition("-")[2])
         if pathlib.Path(f"/proc/{owner}").exists():

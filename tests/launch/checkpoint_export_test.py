@@ -191,7 +191,7 @@ class Outputs(ExportTest):
     def test_full_file_system(self):
         small = self.directory / "run" / "small"
         if not self.mount(small):
-            self.skipTest("needs to mount a tmpfs")
+            self.skipTest("mounting a tmpfs needs root")
         self.addCleanup(subprocess.run, ["umount", small], timeout=20)
         large = make(self.directory / "run" / "large", {("t", "value"): ("float32", numpy.ones((100_000, 4)))})
         for name in ("m.h5", "m.npz"):
@@ -212,7 +212,7 @@ class Outputs(ExportTest):
     def test_unknown_formats_and_variables(self):
         out = self.directory / "m"
         for words, text in (([out], str(out)), ([out, "--format", "onnx"], "expected model, npy, npz, keras"),
-                            ([f"{out}.h5", "--variable", "nobody"], 'no variable "nobody"; it has "brain"'),
+                            ([f"{out}.h5", "--variable", "missing"], 'no variable "missing"; it has "brain"'),
                             ([f"{out}.h5", "--variable", "half", "--variable", "half"], "given twice"),
                             ([f"{out}.npy", "--variable", "half", "--slots"], "--slots")):
             self.refused(USAGE, text, words=["export", self.checkpoint, *words])

@@ -350,7 +350,7 @@ class Memory(CheckpointTest):
 
     def test_memory_does_not_grow_with_the_table(self):
         if any(word in pathlib.Path(PROGRAM).read_bytes() for word in (b"__asan_init", b"__tsan_init")):
-            self.skipTest("a sanitizer needs memory of its own")
+            self.skipTest("a sanitizer uses additional memory")
         table = numpy.arange(30 << 20, dtype="<f4").reshape(-1, 64)  # 120 MiB
         make(self.run_dir, {("t", "value"): ("float32", table), ("t", "m"): ("float32", table[:10])} , parts=2)
         file, out = self.directory / "t.npy", self.directory / "out"
