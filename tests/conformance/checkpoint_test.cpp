@@ -1,5 +1,5 @@
 // checkpoint_test.cpp -- variables that are saved in some shards and restored in others, before and after
-// they are made.
+// they are created.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// One variable "v", with two columns or none, cut into some shards.
+/// One variable "v" with or without two columns, in a number of shards.
 class Job {
  public:
   Job(int ps, std::int64_t shards)
@@ -39,7 +39,7 @@ class Job {
 
 class Checkpoints : public testing::TestWithParam<bool> {
  protected:
-  /// What a variable of `shards` shards on so many ps holds after it has been restored.
+  /// Returns the values of a variable of `shards` shards on `ps` ps after it has been restored.
   Floats restored(int ps, std::int64_t shards, const Shape& shape) const {
     Job job(ps, shards);
     CheckpointManager manager = job.manager(directory_);
@@ -61,8 +61,8 @@ class Checkpoints : public testing::TestWithParam<bool> {
   io::TemporaryDirectory directory_;
 };
 
-// A3.10: better: any number of shards and of ps, also before the variable is made, slots and steps included;
-// each shard is a part of one array, which other programs read whole, and what is damaged is refused by name.
+// A3.10: better: any number of shards and of ps, also before the variable is created, with slots and steps;
+// the shards form one array, which other programs read completely, and damage is rejected by name.
 // B101-B104: same.
 TEST_P(Checkpoints, OfTwoShardsRestoresIntoTwoAndFour) {
   save(2, 2, {4}, {1, 2, 3, 4});
@@ -81,7 +81,7 @@ TEST_P(Checkpoints, NameTheirShards) {
 }
 
 // B135-B139: same.
-TEST_P(Checkpoints, WhatWasChangedAfterItWasSavedIsAsItWas) {
+TEST_P(Checkpoints, RestoreUndoesLaterChanges) {
   Job job(2, 4);
   auto v = job.make({4, 2}, 0);
   CheckpointManager manager = job.manager(directory_);
@@ -94,7 +94,7 @@ TEST_P(Checkpoints, WhatWasChangedAfterItWasSavedIsAsItWas) {
 }
 
 // B181: same.
-TEST_P(Checkpoints, SixValuesGoFromAnyShardsToAnyOthers) {
+TEST_P(Checkpoints, RestoreFromAnyShardsToAnyOthers) {
   const Floats values{1, 2, 3, 4, 5, 6};
   for (const auto& [from, to] : {std::pair{2, 2}, {2, 3}, {3, 2}, {2, 1}, {1, 1}, {1, 6}, {6, 5}}) {
     save(2, from, {6}, values);
@@ -102,9 +102,8 @@ TEST_P(Checkpoints, SixValuesGoFromAnyShardsToAnyOthers) {
   }
 }
 
-// A2.19: better: slots lie where their variable's shards lie, and restore into any other number of shards and
-// ps.
-TEST_P(Checkpoints, SlotsAreCutAsTheirVariableIs) {
+// A2.19: better: slots have the shards of their variable, and restore to any other number of shards and ps.
+TEST_P(Checkpoints, SlotsHaveTheShardsOfTheirVariable) {
   const Optimizer adam = optimizers::Adam{.learning_rate = 0.5};
   const auto push = [](const Variable<float>& v, float by) {
     v.push_dense(Floats{by, -by, 2 * by, 0, 1, by, by});

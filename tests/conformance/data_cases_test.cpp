@@ -1,4 +1,4 @@
-// data_cases_test.cpp -- sharing out and cutting up at the edges.
+// data_cases_test.cpp -- edge cases of sharding and rebatching.
 #include <gmock/gmock.h>
 
 #include "capstan/input.hpp"
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // A4.11: same.
-TEST(DataCases, TheOnlyPipelineReadsAllByEveryPolicy) {
+TEST(DataCases, SinglePipelineReadsAllDataWithEveryPolicy) {
   for (const AutoShardPolicy policy : {AutoShardPolicy::off, AutoShardPolicy::automatic,
                                        AutoShardPolicy::file, AutoShardPolicy::data, AutoShardPolicy::hint}) {
     EXPECT_THAT(all(auto_shard(Data::range(4), policy, 1, 0)), ElementsAre(0, 1, 2, 3));
@@ -26,7 +26,7 @@ TEST(DataCases, TheOnlyPipelineReadsAllByEveryPolicy) {
 }
 
 // A4.11: same.
-TEST(DataCases, AShardMayBeginAnywhereInThePipeline) {
+TEST(DataCases, ShardMayStartAnywhereInThePipeline) {
   for (std::int64_t index = 0; index < 3; ++index) {
     const auto shard = [&](const auto& dataset) {
       return all(auto_shard(dataset, AutoShardPolicy::data, 3, index));

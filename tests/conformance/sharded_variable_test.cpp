@@ -39,9 +39,9 @@ T element(double value) {
   }
 }
 
-// A3.5, B124-B131: better: one push a ps, applied by the ps that owns the rows, for every dtype and any order
-// of ids.
-TYPED_TEST(OfType, ScatterOperationsChangeWhatTheSameOnAPlainArrayWould) {
+// A3.5, B124-B131: better: one push for each ps, applied by the ps that owns the rows, for every dtype and
+// any order of ids.
+TYPED_TEST(OfType, ScatterOperationsEqualThoseOnAPlainArray) {
   using T = TypeParam;
   const RankThreads ranks({.ranks = 5, .flags = {{"ps", "3"}}});
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{4}});
@@ -108,12 +108,12 @@ TEST_P(ShardedVariable, AssignmentsReachEveryShard) {
 }
 
 // A3.5, B124-B130: same.
-TEST_P(ShardedVariable, TwiceTheSameScatterIsTwiceItsEffect) {
+TEST_P(ShardedVariable, RepeatedScatterHasTwiceTheEffect) {
   using V = Variable<float>;
   using Scatter = const V& (V::*)(ConstSpan<std::int64_t>, ConstSpan<float>) const;
   struct Case {
     Scatter scatter;
-    float factor;  // of 1, 2, 3, 4, 5, after both
+    float factor;  // starts as 1, 2, 3, 4, 5; these are the values after both
   };
   for (const std::int64_t shards : {1, 3}) {
     start_with(shards);
@@ -133,8 +133,8 @@ TEST_P(ShardedVariable, TwiceTheSameScatterIsTwiceItsEffect) {
   }
 }
 
-// A3.4: better: the slots of the optimizer are left alone, and what was pushed before is applied before.
-TEST_P(ShardedVariable, AnAssignmentFollowsThePushesBeforeIt) {
+// A3.4: better: an assignment leaves the optimizer's slots unchanged, and follows earlier pushes.
+TEST_P(ShardedVariable, AssignmentFollowsEarlierPushes) {
   start_with(2);
   const auto scope = strategy().scope();
   const Variable<double> v(
@@ -148,8 +148,8 @@ TEST_P(ShardedVariable, AnAssignmentFollowsThePushesBeforeIt) {
   EXPECT_DOUBLE_EQ(v.pull()[1], 7 - 0.8);
 }
 
-// A3.12: better: a gradient is pushed to the container itself, in any order of ids.
-TEST_P(ShardedVariable, AGradientIsPushedToTheContainer) {
+// A3.12: better: a gradient is pushed to the complete variable, in any order of ids.
+TEST_P(ShardedVariable, PushesAGradientToTheCompleteVariable) {
   start_with(3);
   const auto scope = strategy().scope();
   const Variable<float> v("v", Shape{10, 2}, initializers::constant(1), {.optimizer = optimizers::SGD{0.5}});
@@ -159,7 +159,7 @@ TEST_P(ShardedVariable, AGradientIsPushedToTheContainer) {
 }
 
 // A3.2: better: variables of any rank, and of bool.
-TEST_P(ShardedVariable, AnyRankAndBool) {
+TEST_P(ShardedVariable, SupportsAnyRankAndBool) {
   start_with(2);
   const auto scope = strategy().scope();
   const Variable<std::int32_t> deep("deep", Shape{3, 2, 2, 1}, initializers::constant(4),
@@ -178,8 +178,8 @@ TEST_P(ShardedVariable, AnyRankAndBool) {
   EXPECT_EQ(scalar.read(), Array<double>::scalar(6.5));
 }
 
-// A3.5: better: what does not fit is refused before anything is sent.
-TEST_P(ShardedVariable, WhatDoesNotFitIsRefused) {
+// A3.5: better: arguments that do not fit are rejected before anything is sent.
+TEST_P(ShardedVariable, RejectsArgumentsThatDoNotFit) {
   start_with(2);
   const auto scope = strategy().scope();
   const Variable<std::int64_t> v("v", Shape{4, 2}, {}, {.optimizer = optimizers::SGD{1}});
@@ -243,7 +243,7 @@ TEST_P(ShardedVariable, SizesMayBeZero) {
                      (shape[0] == 0 ? "which has no rows" : "which has rows 0 to 3"),
                  [&] { (void)v.lookup(Ids{shape[0]}); });
     if (shape[0] == 0) return;
-    const Ids rows{3, 1, 3};  // they are there, and have no elements
+    const Ids rows{3, 1, 3};  // the shards exist, and have no elements
     EXPECT_EQ(v.lookup(rows).values, none);
     EXPECT_EQ(v.lookup(rows, ReadMode::consistent).values, none);
     EXPECT_EQ(sparse_read(v, rows).shape[0], 3);
@@ -267,7 +267,7 @@ TEST_P(ShardedVariable, SizesMayBeZero) {
 }
 
 // A2.7, A2.9-A2.11: same.
-TEST_P(ShardedVariable, NoRowsCannotBeCut) {
+TEST_P(ShardedVariable, VariableWithoutRowsHasOneShard) {
   start_with(2);
   {
     const auto scope = strategy().scope();
@@ -303,8 +303,8 @@ TEST_P(ShardedVariable, NoRowsCannotBeCut) {
   }
 }
 
-// own: better: also where a ps is reached by messages or RMA alone.
-TEST(ZeroSizes, NothingIsSentForThem) {
+// own: better: also if a ps is reached by messages or RMA only.
+TEST(ZeroSizes, SendNothing) {
   for (const char* window : {"rma", "am"}) {
     const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}, {"window", window}}});
     ParameterServerStrategy strategy(ranks.cluster());

@@ -1,8 +1,6 @@
 // splits_test.cpp -- each example exactly once an epoch: splits, their order and position, exact evaluation,
-// and the evaluator beside a job.
-// Tests: src/checkpoint/saved_checkpoint.cpp
-// Tests: src/coordinator/scheduling/split_dataset.cpp
-// Tests: src/coordinator/scheduling/split_keeper.cpp
+// and the evaluator of a job. Tests: src/checkpoint/saved_checkpoint.cpp Tests:
+// src/coordinator/scheduling/split_dataset.cpp Tests: src/coordinator/scheduling/split_keeper.cpp
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -39,13 +37,13 @@ using testing::HasSubstr;
 using Count = std::int64_t;
 using Numbers = std::vector<std::int64_t>;
 
-// Workers are threads of this process, so functions and tests meet in these.
+// Workers are threads of this process, so functions and tests share these variables.
 std::atomic<int> to_end{0};
 std::atomic<int> to_refuse{0};
 std::atomic<bool> gate{true};
 std::atomic<int> begun{0};
 
-/// Ends the worker that runs it as long as `to_end` are left.
+/// Ends the worker that runs it while `to_end` workers remain to be ended.
 void perhaps_end() {
   if (to_end.fetch_sub(1) > 0) ending::end_this_worker();
 }
@@ -92,7 +90,7 @@ struct Program {
     gate = true;
   }
   ~Program() { gate = true; }
-  /// How many of the examples have each count.
+  /// Number of examples with each count.
   std::map<Count, std::int64_t> examples_with() const {
     std::map<Count, std::int64_t> with;
     for (const Count count : counts.pull()) ++with[count];
@@ -107,8 +105,8 @@ struct Program {
 };
 using TimesGiven = std::map<Count, std::int64_t>;
 
-// own: better: each example of a split dataset counts exactly once an epoch, though workers die.
-TEST(Splits, EachExampleCountsOnceAnEpoch) {
+// own: better: each example of a split dataset counts exactly once an epoch, even if workers die.
+TEST(Splits, EachExampleCountsOncePerEpoch) {
   Program program;
   auto data = program.coordinator.create_split_dataset(1000, {.examples_per_split = 7, .epochs = 2});
   EXPECT_EQ(data.splits_per_epoch(), 143);
@@ -149,8 +147,8 @@ TEST(Splits, AreShuffledByASeedAndTheEpoch) {
   EXPECT_THAT(order(1, 0), ElementsAre(1, 9, 0, 7, 6, 3, 2, 4, 8, 5)) << "the same on every machine";
 }
 
-// own: better: a split that failed is handed out again.
-TEST(Splits, WhatFailedIsNotDone) {
+// own: better: a failed split is handed out again.
+TEST(Splits, FailedSplitIsNotDone) {
   Program program;
   auto data = program.coordinator.create_split_dataset(1000, {.examples_per_split = 100});
   to_refuse = 1;
@@ -169,8 +167,8 @@ TEST(Splits, WhatFailedIsNotDone) {
   EXPECT_EQ(program.examples_with(), (TimesGiven{{1, 1000}}));
 }
 
-// own: better: a line of a file is read by the split that it begins in.
-TEST(Splits, OfFilesAreFilesOrPartsOfThem) {
+// own: better: the split that contains the start of a line reads the line.
+TEST(Splits, OfFilesAreFilesOrPartsOfFiles) {
   const io::TemporaryDirectory directory;
   std::vector<std::string> all;
   const auto write = [&](const std::string& name, int lines, bool end) {
@@ -217,8 +215,8 @@ Score evaluate(const DataSplit& split, std::int64_t examples) {
   return score;
 }
 
-// A6.3: better: in any program, by one function a split; data without an end are refused.
-TEST(Splits, EvaluationIsExactOverAnUnevenNumberOfExamples) {
+// A6.3: better: in any program, by one function for each split; endless data are rejected.
+TEST(Splits, EvaluationIsExactForAnUnevenNumberOfExamples) {
   Program program;
   auto& c = program.coordinator;
   const auto test = Dataset<std::int64_t>::range(1003);
@@ -244,8 +242,8 @@ TEST(Splits, EvaluationIsExactOverAnUnevenNumberOfExamples) {
   EXPECT_EQ(c.create_split_dataset(test.repeat().repeat(0)).splits_per_epoch(), 0);
 }
 
-// own: better: options that make no sense are named.
-TEST(Splits, WrongOptionsAreRefused) {
+// own: better: invalid options are named.
+TEST(Splits, RejectsInvalidOptions) {
   Program program;
   auto& c = program.coordinator;
   const auto refuse = [&](std::int64_t examples, const SplitOptions& options, const std::string& text) {
@@ -262,7 +260,7 @@ TEST(Splits, WrongOptionsAreRefused) {
   EXPECT_TRUE(none.schedule_each<&count_each>(program.counts).empty());
 }
 
-/// Two epochs of which so many splits are done when a checkpoint is saved, while the others are under way.
+/// Two epochs of which `done` splits are complete when a checkpoint is saved, while others are in flight.
 void half_of_it(const std::filesystem::path& directory) {
   Program program;
   CheckpointManager checkpoints(program.strategy, {.directory = directory});
@@ -272,12 +270,12 @@ void half_of_it(const std::filesystem::path& directory) {
   program.coordinator.join();
   data.schedule_some<&count_each>(20, program.counts);
   program.coordinator.join();
-  to_end = 1;  // its splits run again, and have to end before anything is saved
+  to_end = 1;  // its splits run again, and must end before the save
   gate = false;
   data.schedule_each<&count_at_the_gate>(program.counts);
-  // Otherwise a save that is early would hold all of them back.
+  // Otherwise, an early save would hold back all of them.
   ASSERT_TRUE(poll([] { return begun >= 2 ? std::optional(true) : std::nullopt; }).has_value());
-  // Once the save holds back those that have not begun, and waits for the others.
+  // Opens the gate once the save holds back unstarted splits and waits for the others.
   std::jthread opens([saving = gettid()] {
     EXPECT_TRUE(wait_until_asleep(saving));
     gate = true;
@@ -288,7 +286,7 @@ void half_of_it(const std::filesystem::path& directory) {
   EXPECT_EQ(program.examples_with(), (TimesGiven{{2, 1000}}));
 }
 
-/// Of the second epoch, in the checkpoint.
+/// Position in the second epoch, from the checkpoint.
 std::int64_t splits_done_in(const std::filesystem::path& directory) {
   Program program;
   const auto data = program.coordinator.create_split_dataset(
@@ -297,11 +295,11 @@ std::int64_t splits_done_in(const std::filesystem::path& directory) {
   return data.splits_done(1);
 }
 
-// A5.16: better: the program goes on with the splits that were not done, and each example still counts once.
-TEST(Splits, AnotherProgramGoesOnFromACheckpointThatWasSavedWhileSplitsRan) {
+// A5.16: better: the program continues with the remaining splits, and each example still counts once.
+TEST(Splits, AnotherProgramContinuesFromACheckpointSavedWhileSplitsRan) {
   const io::TemporaryDirectory tries;
   std::filesystem::path directory;
-  // On a busy machine all may have run before the save begins.
+  // On a busy machine, all splits may have run before the save begins.
   for (int i = 0; i < 20 && (directory.empty() || splits_done_in(directory) == 100); ++i) {
     directory = tries.path() / std::to_string(i);
     half_of_it(directory);
@@ -314,7 +312,7 @@ TEST(Splits, AnotherProgramGoesOnFromACheckpointThatWasSavedWhileSplitsRan) {
     EXPECT_EQ(checkpoints.restore_latest(), std::optional<std::int64_t>(7));
     EXPECT_EQ(data.epoch(), 1);
     const std::int64_t done = data.splits_done(1);
-    EXPECT_TRUE(20 < done && done < 100) << done << ": those that had not begun were held back";
+    EXPECT_TRUE(20 < done && done < 100) << done << ": unstarted splits were held back";
     const std::vector<Count> counts = program.counts.pull();
     EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), Count{0}), 1000 + 10 * done);
     EXPECT_EQ(static_cast<std::int64_t>(data.schedule_each<&count_each>(program.counts).size()), 100 - done);
@@ -331,8 +329,8 @@ TEST(Splits, AnotherProgramGoesOnFromACheckpointThatWasSavedWhileSplitsRan) {
   }
 }
 
-// own: better: a position of other data is refused before anything changes.
-TEST(Splits, APositionOfOtherDataIsRefused) {
+// own: better: a position of other data is rejected before anything changes.
+TEST(Splits, RejectsAPositionOfOtherData) {
   const io::TemporaryDirectory directory;
   Program program;
   CheckpointManager checkpoints(program.strategy, {.directory = directory.path()});
@@ -391,7 +389,7 @@ TEST(Splits, APositionOfOtherDataIsRefused) {
   EXPECT_EQ(program.counts.pull(), before);
 }
 
-/// What an evaluator has seen.
+/// Observations of an evaluator.
 struct Seen {
   std::vector<std::int64_t> steps;
   std::vector<Count> sums;
@@ -402,8 +400,8 @@ struct Seen {
   };
 };
 
-// A6.4: better: every checkpoint is evaluated in turn, a damaged one is named and passed over, and the
-// evaluator ends by itself.
+// A6.4: better: every checkpoint is evaluated in order, a damaged one is named and skipped, and the evaluator
+// ends by itself.
 TEST(Evaluator, EvaluatesEachCheckpointOnce) {
   const io::TemporaryDirectory directory;
   {
@@ -429,7 +427,7 @@ TEST(Evaluator, EvaluatesEachCheckpointOnce) {
     EXPECT_THAT(seen.sums, ElementsAre(10, 30, 40));
     EXPECT_EQ(evaluator.evaluations(), 3);
     EXPECT_THAT(log.text(), HasSubstr("checkpoint-00000002: "));
-    EXPECT_EQ(evaluator.start(seen.evaluate), 0) << "there is none that it has not seen";
+    EXPECT_EQ(evaluator.start(seen.evaluate), 0) << "there is no new checkpoint";
     EXPECT_EQ(seen.steps.size(), 3U);
   }
   const auto steps_with = [&](auto change) {
@@ -456,8 +454,8 @@ TEST(Evaluator, EvaluatesEachCheckpointOnce) {
               HasSubstr("2 rows from 999 of \"counts\", which has 1000"));
 }
 
-// A6.4: better: a directory that is not there in time is an error that says what to look at.
-TEST(Evaluator, NamesTheFolderThatIsNotThere) {
+// A6.4: better: a directory that is missing after a timeout is an error that names it.
+TEST(Evaluator, NamesAMissingDirectory) {
   const io::TemporaryDirectory directory;
   const auto missing = directory.path() / "later";
   SidecarEvaluator evaluator(
@@ -483,14 +481,14 @@ TEST(Evaluator, WaitsForTheNextCheckpointWithTheLongestTimeout) {
                               .timeout = milliseconds::max()});
   EXPECT_EQ(evaluator.start([&](const SavedCheckpoint& checkpoint) {
     evaluated.push_back(checkpoint.step());
-    if (checkpoint.step() == 1) checkpoints.save(2);  // which the evaluator's next look finds
+    if (checkpoint.step() == 1) checkpoints.save(2);  // found by the evaluator's next poll
   }),
             0);
   EXPECT_THAT(evaluated, ElementsAre(1, 2));
 }
 
 // A6.4: better: the wait for the directory may be of any length.
-TEST(Evaluator, WaitsForTheFolderWithTheLongestTimeout) {
+TEST(Evaluator, WaitsForTheDirectoryWithTheLongestTimeout) {
   const io::TemporaryDirectory parent;
   const auto aside = parent.path() / "aside", directory = parent.path() / "run";
   {
@@ -529,13 +527,13 @@ TEST(Evaluator, WaitsForTheFolderWithTheLongestTimeout) {
   EXPECT_THAT(evaluated.get_future().get(), ElementsAre(1));
 }
 
-// A6.4: better: one that is deleted while it is evaluated is named, and the next one is taken.
-TEST(Evaluator, SurvivesTheDeletionOfTheOneThatItReads) {
+// A6.4: better: a checkpoint that is deleted while it is evaluated is named, and the next one is evaluated.
+TEST(Evaluator, SurvivesTheDeletionOfTheCheckpointThatItReads) {
   const io::TemporaryDirectory directory;
   Program program;
   CheckpointManager checkpoints(program.strategy, {.directory = directory.path(), .max_to_keep = 1});
   checkpoints.save(1);
-  // As a save that is under way, or was cut off, leaves it: never looked at.
+  // A directory of a save in progress or interrupted, which must be ignored.
   const auto half = directory.path() / "checkpoint-00000009.tmp";
   std::filesystem::copy(directory.path() / "checkpoint-00000001", half);
   std::filesystem::remove(half / "manifest.json");
@@ -547,7 +545,7 @@ TEST(Evaluator, SurvivesTheDeletionOfTheOneThatItReads) {
   EXPECT_EQ(evaluator.start([&](const SavedCheckpoint& checkpoint) {
     asked.push_back(checkpoint.step());
     if (checkpoint.step() == 1) {
-      checkpoints.save(2);  // deletes the first one, and what was cut off
+      checkpoints.save(2);  // deletes the first checkpoint, and the interrupted one
       std::filesystem::create_directory(half);
     }
     seen.evaluate(checkpoint);

@@ -1,4 +1,5 @@
-// variable_cases_test.cpp -- sizes, ids and numbers at the edges, for every dtype, against plain arrays.
+// variable_cases_test.cpp -- edge cases of sizes, ids and numbers for every dtype, compared with plain
+// arrays.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -57,8 +58,8 @@ class VariableCases : public ClusterFixture {
 };
 INSTANTIATE_TEST_SUITE_P(Clusters, VariableCases, testing::Values(1, 2, 3), ps_name);
 
-// A2.6: better: uniform numbers lie in [low, high) in every dtype, also where rounding would reach `high`,
-// and integers are as likely as each other.
+// A2.6: better: uniform numbers lie in [low, high) in every dtype, also if rounding would reach `high`, and
+// all integers are equally likely.
 TEST_P(VariableCases, UniformNumbersStayBelowTheirBound) {
   start_with(3);
   const auto scope = strategy().scope();
@@ -80,7 +81,7 @@ TEST_P(VariableCases, UniformNumbersStayBelowTheirBound) {
 }
 
 // A2.6: same.
-TEST_P(VariableCases, InitializersThatADtypeCannotHoldAreRefused) {
+TEST_P(VariableCases, RejectsInitializersThatADtypeCannotRepresent) {
   start_with(2);
   const auto scope = strategy().scope();
   const auto refuses = []<class T>(std::type_identity<T>, const Initializer& initializer,
@@ -114,7 +115,7 @@ TEST_P(VariableCases, InitializersThatADtypeCannotHoldAreRefused) {
   EXPECT_EQ(Variable<float16>("inf", Shape{1}, initializers::constant(1e9)).pull()[0], float16(1e9F));
 }
 
-// A3.5: better: integers wrap around, and no quotient ends the ps.
+// A3.5: better: integers wrap around, and no division terminates the ps.
 TEST_P(VariableCases, IntegersWrapAround) {
   start_with(2);
   const auto scope = strategy().scope();
@@ -140,7 +141,7 @@ TEST_P(VariableCases, IntegersWrapAround) {
 }
 
 // A3.5: same.
-TEST_P(VariableCases, ScatterOfNoRowsOfAllAndOfOneManyTimes) {
+TEST_P(VariableCases, ScatterOfNoRowsAllRowsAndOneRowRepeatedly) {
   for (const std::int64_t shards : {1, 2, 5, 40}) {
     start_with(shards);
     const auto scope = strategy().scope();
@@ -185,7 +186,7 @@ TEST_P(VariableCases, ScatterOfNoRowsOfAllAndOfOneManyTimes) {
 }
 
 // A3.5: same.
-TEST_P(VariableCases, AScatterNeedsRows) {
+TEST_P(VariableCases, RejectsScatterWithoutRows) {
   start_with(2);
   const auto scope = strategy().scope();
   const Variable<float> scalar("scalar", Shape{}, initializers::constant(2));
@@ -200,21 +201,21 @@ TEST_P(VariableCases, AScatterNeedsRows) {
 }
 
 // A3.5: same.
-TEST_P(VariableCases, MinAndMaxOfWhatIsNotANumber) {
+TEST_P(VariableCases, MinAndMaxWithNan) {
   start_with(2);
   const auto scope = strategy().scope();
   const auto nan = static_cast<float>(kNaN);
   const Variable<float> v("v", Array<float>::vector({nan, 1, nan, 1}));
   v.scatter_min(Ids{0, 1}, Values<float>{0, nan});
   v.scatter_max(Ids{2, 3}, Values<float>{0, nan});
-  const auto now = v.pull();  // an element that is NaN stays so; one that is given is passed over
+  const auto now = v.pull();  // a NaN element stays NaN; a NaN argument is ignored
   EXPECT_TRUE(std::isnan(now[0]) && std::isnan(now[2]));
   EXPECT_EQ(now[1], 1);
   EXPECT_EQ(now[3], 1);
 }
 
 // A2.7: same.
-TEST_P(VariableCases, APartitionersAnswerMayBeLongerThanTheShape) {
+TEST_P(VariableCases, PartitionerResultMayBeLongerThanTheShape) {
   int asked = 0;
   start({.variable_partitioner = [&](std::span<const std::int64_t>, DType) {
     ++asked;
@@ -235,7 +236,7 @@ TEST_P(VariableCases, APartitionersAnswerMayBeLongerThanTheShape) {
 }
 
 // A2.7: same.
-TEST_P(VariableCases, AVariableThatCouldNotBeMadeLeavesItsNameAndTheTurn) {
+TEST_P(VariableCases, FailedCreationReservesNeitherNameNorPlacement) {
   bool refuse = true;
   start({.variable_partitioner = [&](std::span<const std::int64_t>, DType) -> Partitions {
     if (refuse) throw Error(Code::invalid_argument, "no");
@@ -325,8 +326,8 @@ TEST_P(VariableCases, ReadsOfAnyRankDtypeAndShards) {
   }
 }
 
-// A3.12: better: a gradient of several tables is sent to all or, where one refuses it, to none.
-TEST_P(VariableCases, AGradientOfSeveralTablesIsSentToAllOrNone) {
+// A3.12: better: a gradient of several tables is sent to all or, if one rejects it, to none.
+TEST_P(VariableCases, GradientOfSeveralTablesIsSentToAllOrNone) {
   const RankThreads ranks(
       {.ranks = ps() + 2, .flags = {{"ps", std::to_string(ps())}, {"nan-gradients", "refuse"}}});
   ParameterServerStrategy strategy(ranks.cluster());
@@ -363,7 +364,7 @@ TEST_P(VariableCases, AGradientOfSeveralTablesIsSentToAllOrNone) {
 }
 
 // A3.4: same.
-TEST_P(VariableCases, AnAssignmentIsOfTheWholeOrFromARowOn) {
+TEST_P(VariableCases, AssignmentSetsAllRowsOrStartsAtARow) {
   start_with(2);
   const auto scope = strategy().scope();
   const Variable<float> v("v", Shape{3, 2});
@@ -379,7 +380,7 @@ TEST_P(VariableCases, AnAssignmentIsOfTheWholeOrFromARowOn) {
 }
 
 // A2.14, A2.15: same.
-TEST_P(VariableCases, OtherModesThanThereAreAreRefused) {
+TEST_P(VariableCases, RejectsUnknownModes) {
   start_with(2);
   const auto scope = strategy().scope();
   expect_error(Code::invalid_argument,
@@ -394,7 +395,7 @@ TEST_P(VariableCases, OtherModesThanThereAreAreRefused) {
 }
 
 // A2.13, A2.14, A4.5: same.
-TEST_P(VariableCases, ReplicasAssignTheSameOrNothing) {
+TEST_P(VariableCases, AllReplicasAssignOrNone) {
   const RankThreads ranks({.ranks = ps() + 2, .flags = {{"ps", std::to_string(ps())}, {"replicas", "2"}}});
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}});
   strategy.allow_run_without_coordinator();
@@ -442,7 +443,7 @@ TEST_P(VariableCases, ReplicasAssignTheSameOrNothing) {
 }
 
 // A3.8, A3.9: same.
-TEST_P(VariableCases, SparseLookupsAgainstTheirFormulas) {
+TEST_P(VariableCases, SparseLookupsMatchTheirFormulas) {
   std::mt19937 random(3);
   start_with(3);
   const auto scope = strategy().scope();
