@@ -1,5 +1,4 @@
-// slurm_resolver_test.cpp -- recorded variables of Slurm 22.05 in steps on nodes n1, n2 and n10, and invalid
-// ones.
+// slurm_resolver_test.cpp -- valid and invalid variables of Slurm 22.05 on nodes n1, n2 and n10.
 // Tests: src/cluster/resolvers/slurm_layout.cpp
 #include <gmock/gmock.h>
 

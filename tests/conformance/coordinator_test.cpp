@@ -1,6 +1,6 @@
-// coordinator_test.cpp -- the coordinator as TensorFlow's ClusterCoordinator, with ranks as threads:
-// arguments that are pending results, options, errors, dead workers, statistics, exact evaluation. Tests:
-// src/base/stacks.cpp Tests: src/coordinator/scheduling/task_states.cpp
+// coordinator_test.cpp -- the coordinator as TensorFlow's ClusterCoordinator, with ranks as threads.
+// Tests: src/base/stacks.cpp
+// Tests: src/coordinator/scheduling/task_states.cpp
 #include "capstan/coordinator.hpp"
 
 #include <gmock/gmock.h>

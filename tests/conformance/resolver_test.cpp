@@ -1,5 +1,5 @@
-// resolver_test.cpp -- descriptions of a cluster, and invalid ones. No test changes the process's
-// environment. Tests: src/cluster/resolvers/cluster_spec.cpp
+// resolver_test.cpp -- valid and invalid descriptions of a cluster; no test changes the environment.
+// Tests: src/cluster/resolvers/cluster_spec.cpp
 #include <gmock/gmock.h>
 
 #include "capstan/resolvers.hpp"

@@ -1,6 +1,7 @@
-// splits_test.cpp -- each example exactly once an epoch: splits, their order and position, exact evaluation,
-// and the evaluator of a job. Tests: src/checkpoint/saved_checkpoint.cpp Tests:
-// src/coordinator/scheduling/split_dataset.cpp Tests: src/coordinator/scheduling/split_keeper.cpp
+// splits_test.cpp -- each example exactly once an epoch: splits, exact evaluation, and the evaluator.
+// Tests: src/checkpoint/saved_checkpoint.cpp
+// Tests: src/coordinator/scheduling/split_dataset.cpp
+// Tests: src/coordinator/scheduling/split_keeper.cpp
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
