@@ -62,10 +62,10 @@ TEST(OutputFile, DoesNotReplaceAFileCreatedMeanwhile) {
   const fs::path path = directory.path() / "out";
   {
     OutputFile out(path, false);
-    directory.write("out", "of somebody else");
+    directory.write("out", "of another program");
     error_of(Code::already_exists, [&] { out.publish(); });
   }
-  EXPECT_EQ(read_whole_file(path), "of somebody else");
+  EXPECT_EQ(read_whole_file(path), "of another program");
   EXPECT_EQ(files_in(directory.path()), 1);
 }
 

@@ -69,7 +69,7 @@ TEST(DoorbellTest, ReportsAMissingDoorbell) {
     EXPECT_TRUE(mine.signal(gone));
   }
   EXPECT_FALSE(mine.signal(gone));
-  EXPECT_FALSE(mine.signal("capstan-nobody"));
+  EXPECT_FALSE(mine.signal("capstan-missing"));
   EXPECT_FALSE(mine.signal(""));
 }
 

@@ -150,7 +150,7 @@ TEST_P(MessageTest, DropsAMessageWithoutAHandlerOnly) {
   Peer& to_b = connect(*a, *b, "b");
   int heard = 0;
   b->on_message(2, [&](const Message&) { ++heard; });
-  to_b.send(1, {}, bytes_of("nobody listens"));
+  to_b.send(1, {}, bytes_of("no listener"));
   to_b.send(900, {});
   to_b.send(2, {});
   const Progressing sender(*a);
