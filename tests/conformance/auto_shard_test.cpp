@@ -178,9 +178,9 @@ TEST_F(Sharding, ByDataNeedsAnElementForEveryWorker) {
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { few.next(); }),
               testing::AllOf(testing::HasSubstr("5 elements"), testing::HasSubstr("10 shards")));
   auto none = auto_shard(Data::range(0), AutoShardPolicy::automatic, 10, 0).make_iterator();
-  expect_error(Code::out_of_range, "end of the dataset", [&] { none.next(); });
-  expect_error(Code::invalid_argument, "auto_shard: the index is 2; with 2 pipelines it must be 0 to 1",
-               [] { auto_shard(Data::range(4), AutoShardPolicy::automatic, 2, 2); });
+  expect_error_naming(Code::out_of_range, {}, [&] { none.next(); });
+  expect_error_naming(Code::invalid_argument, {"auto_shard", "2", "1"},
+                      [] { auto_shard(Data::range(4), AutoShardPolicy::automatic, 2, 2); });
 }
 
 // S22: same.

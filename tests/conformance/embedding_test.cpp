@@ -124,11 +124,9 @@ TEST_P(Embedding, AcceptsAListOfTables) {
   EXPECT_EQ(embedding_lookup_sparse(mod, rows), Array<float>({3, 2}, {6, 6.5, 0, 0, 8, 8.5}));
   EXPECT_EQ(embedding_lookup(TableList(tables, PartitionStrategy::div), Ids{0, 1, 2, 3, 9, 11, 12}),
             Array<float>({7, 2}, {0, 0.5, 5, 5.5, 10, 10.5, 1, 1.5, 3, 3.5, 4, 4.5, 9, 9.5}));
-  expect_error(
-      Code::out_of_range,
-      "id 13 is not in the tables mod0, mod1, mod2, mod3, mod4: it would be row 2 of \"mod3\", which has "
-      "rows 0 to 1",
-      [&] { (void)embedding_lookup(mod, Ids{13}); });
+  expect_error_naming(Code::out_of_range,
+                      {"id 13", "mod0, mod1, mod2, mod3, mod4", "row 2 of \"mod3\"", "0 to 1"},
+                      [&] { (void)embedding_lookup(mod, Ids{13}); });
   // A gradient is pushed to the tables of its rows.
   mod.push(embedding_lookup_sparse_gradient(mod, rows, Array<float>({3, 2}, {2, 4, 9, 9, 1, 1})));
   tables.front().flush();

@@ -195,7 +195,7 @@ TEST_P(VariableCases, RejectsScatterWithoutRows) {
            [&] { scalar.scatter_update(Ids{0}, Values<float>{1}); },
            [&] { scalar.batch_scatter_update(Ids{0}, Values<float>{1}); },
            [&] { sparse_read(scalar, Ids{0}); }, [&] { embedding_lookup(scalar, Ids{0}); }}) {
-    expect_error(Code::invalid_argument, "variable \"scalar\" is a scalar, which has no rows", call);
+    expect_error_naming(Code::invalid_argument, {"\"scalar\""}, call);
   }
   EXPECT_EQ(scalar.read(), Array<float>::scalar(2));
 }
@@ -336,12 +336,10 @@ TEST_P(VariableCases, GradientOfSeveralTablesIsSentToAllOrNone) {
   const VariableOptions options{.optimizer = optimizers::SGD{1}};
   const TableList<Variable<float>> tables(
       {{"even", Shape{3, 1}, {}, options}, {"odd", Shape{3, 1}, {}, options}});
-  expect_error(Code::invalid_argument,
-               "push to variable \"odd\": element 0 of the gradient of row 1 is nan; expected finite numbers "
-               "(--nan-gradients=refuse)",
-               [&] {
-                 tables.push(IndexedSlices<float>{{0, 3}, {-1, static_cast<float>(kNaN)}});
-               });
+  expect_error_naming(Code::invalid_argument,
+                      {"push", "\"odd\"", "element 0", "row 1", "nan", "--nan-gradients"}, [&] {
+                        tables.push(IndexedSlices<float>{{0, 3}, {-1, static_cast<float>(kNaN)}});
+                      });
   tables.push(IndexedSlices<float>{{}, {}});
   tables.tables()[0].flush();
   EXPECT_EQ(tables.tables()[0].pull(), Values<float>(3, 0));
@@ -353,14 +351,12 @@ TEST_P(VariableCases, GradientOfSeveralTablesIsSentToAllOrNone) {
   const Ids ids{0};
   Values<float> one{1}, other{1};
   const auto& even = tables.tables()[0];
-  expect_error(Code::invalid_argument,
-               "push of variables \"even\" and \"outside\" together: they are not of one strategy", [&] {
-                 push_all(Push{even, ids, one}, Push{outside, ids, other});
-               });
-  expect_error(Code::invalid_argument,
-               "lookup of variables \"outside\" and \"even\" together: they are not of one strategy", [&] {
-                 lookup_all(Lookup{outside, ids, one}, Lookup{even, ids, other});
-               });
+  expect_error_naming(Code::invalid_argument, {"push", "\"even\"", "\"outside\""}, [&] {
+    push_all(Push{even, ids, one}, Push{outside, ids, other});
+  });
+  expect_error_naming(Code::invalid_argument, {"lookup", "\"outside\"", "\"even\""}, [&] {
+    lookup_all(Lookup{outside, ids, one}, Lookup{even, ids, other});
+  });
 }
 
 // A3.4: same.
@@ -383,15 +379,13 @@ TEST_P(VariableCases, AssignmentSetsAllRowsOrStartsAtARow) {
 TEST_P(VariableCases, RejectsUnknownModes) {
   start_with(2);
   const auto scope = strategy().scope();
-  expect_error(Code::invalid_argument,
-               "variable \"v\" has aggregation 9; expected none, sum, mean or only_first_replica", [] {
-                 Variable<float>("v", Shape{4}, {}, {.aggregation = static_cast<VariableAggregation>(9)});
-               });
-  expect_error(Code::invalid_argument,
-               "variable \"v\" has synchronization 4; expected automatic, none, on_write or on_read", [] {
-                 Variable<float>("v", Shape{4}, {},
-                                 {.synchronization = static_cast<VariableSynchronization>(4)});
-               });
+  expect_error_naming(
+      Code::invalid_argument, {"\"v\"", "aggregation 9", "none, sum, mean or only_first_replica"},
+      [] { Variable<float>("v", Shape{4}, {}, {.aggregation = static_cast<VariableAggregation>(9)}); });
+  expect_error_naming(
+      Code::invalid_argument, {"\"v\"", "synchronization 4", "automatic, none, on_write or on_read"}, [] {
+        Variable<float>("v", Shape{4}, {}, {.synchronization = static_cast<VariableSynchronization>(4)});
+      });
 }
 
 // A2.13, A2.14, A4.5: same.
@@ -417,25 +411,19 @@ TEST_P(VariableCases, AllReplicasAssignOrNone) {
           [&](bool second) { (second ? v : w).assign(four); });
   refused("assign_add of variable \"v\"", "assign of variable \"v\"",
           [&](bool second) { second ? v.assign_add(four) : v.assign(four); });
-  expect_error(Code::invalid_argument,
-               "assign of variable \"v\": replica 1 has 1 elements from row 1 on, replica 0 has 2 from row 2 "
-               "on; the replicas must change the same rows",
-               [&] {
-                 strategy.run([&](const ReplicaContext& replica) {
-                   const int rows = 2 - replica.replica_id_in_sync_group();
-                   v.assign(std::span(four).first(static_cast<std::size_t>(rows)), rows);
-                 });
-               });
+  expect_error_naming(Code::invalid_argument, {"assign", "\"v\"", "replica 1", "row 1", "replica 0", "row 2"},
+                      [&] {
+                        strategy.run([&](const ReplicaContext& replica) {
+                          const int rows = 2 - replica.replica_id_in_sync_group();
+                          v.assign(std::span(four).first(static_cast<std::size_t>(rows)), rows);
+                        });
+                      });
   refused("all_reduce SUM along axis 1", "all_reduce SUM along axis 0", [&](bool second) {
     get_replica_context().all_reduce(ReduceOp::SUM, Array<double>(Shape{2, 2}), second ? 1 : 0);
   });
-  expect_error(
-      Code::invalid_argument,
-      "assign of variable \"flags\" by 2 replicas, and its aggregation is sum: bools have neither sum "
-      "nor mean",
-      [&] { strategy.run([&] {
-              flags.assign(Values<bool>{1, 0});
-            }); });
+  expect_error_naming(Code::invalid_argument, {"assign", "\"flags\"", "2 replicas", "sum"}, [&] {
+    strategy.run([&] { flags.assign(Values<bool>{1, 0}); });
+  });
   EXPECT_EQ(v.pull(), Values<float>(4, 0));
   EXPECT_EQ(w.pull(), Values<float>(4, 0));
   strategy.run([&] { v.assign(four); });
