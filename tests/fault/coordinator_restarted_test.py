@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Tests: src/coordinator/recovery/job_record.cpp
-"""The coordinator dies by SIGKILL and is started again: the job goes on from its last recorded step, and what closures add counts exactly once."""
+"""A killed coordinator is restarted: the job continues from its last recorded step, and what closures add counts exactly once."""
 # Tests: src/coordinator/recovery/coordinator_recovery.cpp
 # Tests: src/strategy/recovery.cpp
 import os
@@ -62,7 +62,7 @@ class CoordinatorRestarted(JobTest):
         self.assertGreater(begun[-1], 0)
         return job, int(self.figures(job.stdout)["steps"]) * closures
 
-    # A5.16: better: a coordinator that is killed is started again and goes on from its last recorded step.
+    # A5.16: better: a killed coordinator is restarted and continues from its last recorded step.
     def test_sums_are_exact_and_checkpoints_continue(self):
         checkpoints = self.directory / "checkpoints"
         job, sum_of_all = self.goes_on(1, 3, words=[checkpoints])

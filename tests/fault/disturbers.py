@@ -41,18 +41,18 @@ class Victim:
         self.resumes_at = None  # when to resume it
         self.declared_dead_before = 0
 
-    def returns(self, said):
+    def returns(self, output):
         back = "is back" if self.role == "ps" else "is there in place of"
-        return len(re.findall(rf"{self.name} \(rank \d+ on \S+\) {back}", said))
+        return len(re.findall(rf"{self.name} \(rank \d+ on \S+\) {back}", output))
 
-    def is_there(self, said):
-        return not self.resumes_at and self.returns(said) >= self.deaths
+    def is_running(self, output):
+        return not self.resumes_at and self.returns(output) >= self.deaths
 
-    def look(self, said):
+    def update(self, output):
         if self.resumes_at and time.monotonic() >= self.resumes_at:
             self.resume()
         # A rank that was declared dead while it was stopped is killed when it resumes.
-        declared_dead = len(re.findall(rf"{self.name} \(rank \d+ on \S+\) is silent and counts as dead", said))
+        declared_dead = len(re.findall(rf"{self.name} \(rank \d+ on \S+\) is silent and counts as dead", output))
         self.deaths += declared_dead - self.declared_dead_before
         self.declared_dead_before = declared_dead
 
@@ -60,7 +60,7 @@ class Victim:
         self.resumes_at = None
         send(self.child, signal.SIGCONT)
 
-    def strike(self, moment, done):
+    def disturb(self, moment, done):
         """Kills it, or stops it for a while."""
         time.sleep(self.SECONDS_TO_CONNECT)  # no output shows when they have
         self.child = jobs.child_of(self.agent)
@@ -85,25 +85,25 @@ class Coordinator(Victim):
         super().__init__("coordinator", 0, 0, agent)
         self.begins = begins
 
-    def returns(self, said):
-        return len(re.findall(self.begins, said)) - 1
+    def returns(self, output):
+        return len(re.findall(self.begins, output)) - 1
 
 
 class Loss:
     """Kills a rank permanently at the time `at`, with its agent if `with_agent`."""
 
-    def __init__(self, at, rank, with_agent=True, unless=None, victim=None, heir=None):
-        """Does nothing once standard error matches `unless`. `victim` is the ps of that rank; the rank `heir`, which has its own
+    def __init__(self, at, rank, with_agent=True, unless=None, victim=None, successor=None):
+        """Does nothing once standard error matches `unless`. `victim` is the ps of that rank; the rank `successor`, which has its own
         agent, replaces it."""
         self.at, self.rank, self.with_agent, self.unless = at, rank, with_agent, unless
-        self.victim, self.heir = victim, heir
-        self.agent = self.heirs_agent = None
+        self.victim, self.successor = victim, successor
+        self.agent = self.successors_agent = None
         self.happened = False
 
     def find(self, job):
         """Requires that all children run: without its child, an agent cannot be told from the shell that started it."""
         self.agent = jobs.agent_of(job, self.rank)
-        self.heirs_agent = jobs.agent_of(job, self.heir) if self.heir else None
+        self.successors_agent = jobs.agent_of(job, self.successor) if self.successor else None
 
     def happen(self, job, done):
         if self.rank not in job.ranks() or self.unless and re.search(self.unless, job.stderr):
@@ -116,7 +116,7 @@ class Loss:
         done.append(f"rank {self.rank} killed permanently" + (" with its agent" if self.with_agent else ""))
         if self.victim:
             self.victim.deaths = self.victim.returns(job.stderr) + 1
-            self.victim.agent = self.heirs_agent
+            self.victim.agent = self.successors_agent
 
 
 class Guests:
@@ -126,23 +126,23 @@ class Guests:
 
     def __init__(self, capstan, run_dir, hosts, moment, done):
         self.command, self.hosts, self.moment, self.done = [capstan, "join", run_dir], hosts, moment, done
-        self.here, self.gone = [], []  # (job, start time)
+        self.running, self.left = [], []  # (job, start time)
         self.killed = set()
 
-    def come(self):
+    def join(self):
         far = self.hosts and self.moment.random() < 0.5
         command = self.hosts.on_second(*self.command) if far else self.hosts.on_first(*self.command) if self.hosts else self.command
-        self.here.append((jobs.RankedJob(command, env=self.hosts.environment if self.hosts else None), time.monotonic()))
+        self.running.append((jobs.RankedJob(command, env=self.hosts.environment if self.hosts else None), time.monotonic()))
         self.done.append("a worker joins")
 
-    def go(self):
+    def leave(self):
         """Terminates or kills a worker. A worker that has just joined still makes its first connections."""
-        known = [guest for guest in self.here if time.monotonic() > guest[1] + 1 and guest[0].command.poll() is None]
+        known = [guest for guest in self.running if time.monotonic() > guest[1] + 1 and guest[0].command.poll() is None]
         if not known:
             return
         guest = self.moment.choice(known)
-        self.here.remove(guest)
-        self.gone.append(guest)
+        self.running.remove(guest)
+        self.left.append(guest)
         if self.moment.random() < 0.3:
             self.killed.add(guest)
             self.done.append("a late worker killed")
@@ -151,22 +151,22 @@ class Guests:
         send(guest[0].command.pid, signal.SIGKILL if guest in self.killed else signal.SIGTERM)
 
     def disturb(self):
-        if len(self.here) + len(self.gone) < self.MOST and self.moment.random() < 0.6:
-            self.come()
+        if len(self.running) + len(self.left) < self.MOST and self.moment.random() < 0.6:
+            self.join()
         else:
-            self.go()
+            self.leave()
 
     def end(self, at):
         """Checks the workers after the end of the job, at the time `at`."""
-        for guest in self.here + self.gone:
+        for guest in self.running + self.left:
             code = guest[0].wait(jobs.SECONDS_TO_END + 10)
             # A worker may fail if it was declared dead, or if it came too late to find the job; no agent restarts it.
-            fine = guest in self.killed or code == 0 or at < guest[1] + 3 or "counts as dead" in guest[0].stderr
-            if not fine or not guest[0].wait_until_gone(jobs.SECONDS_TO_END):
+            expected = guest in self.killed or code == 0 or at < guest[1] + 3 or "counts as dead" in guest[0].stderr
+            if not expected or not guest[0].wait_until_gone(jobs.SECONDS_TO_END):
                 raise Wrong(f"a late worker's exit code is {code}; its standard error:\n{guest[0].stderr}")
 
     def close(self):
-        for guest, _ in self.here + self.gone:
+        for guest, _ in self.running + self.left:
             guest.__exit__()
 
 
@@ -194,14 +194,14 @@ class Cable:
         self.well_at = None
 
 
-def may_be_struck(victim, victims, said):
+def may_be_disturbed(victim, victims, output):
     """A restarted coordinator must reach all ranks, so it is killed only while all run, and they are left alone while it is
     down."""
-    if not victim.is_there(said):
+    if not victim.is_running(output):
         return False
     coordinators = [other for other in victims if isinstance(other, Coordinator)]
     needed = victims if victim in coordinators else coordinators
-    return all(other.is_there(said) for other in needed)
+    return all(other.is_running(output) for other in needed)
 
 
 def disturb(job, victims, moment, done, guests=None, cable=None, losses=()):
@@ -213,7 +213,7 @@ def disturb(job, victims, moment, done, guests=None, cable=None, losses=()):
         if time.monotonic() > began + SECONDS_TO_FINISH:
             raise Wrong(f"the job did not end within {SECONDS_TO_FINISH} s")
         wait_random(moment, *pauses)
-        said = job.stderr
+        output = job.stderr
         if cable:
             cable.mend()
             if moment.random() < 0.1:
@@ -224,8 +224,8 @@ def disturb(job, victims, moment, done, guests=None, cable=None, losses=()):
             loss.happen(job, done)
             losses.remove(loss)
         for victim in victims:
-            victim.look(said)
+            victim.update(output)
         coordinators = [victim for victim in victims if isinstance(victim, Coordinator)]
         victim = moment.choice(victims + 2 * coordinators)  # which can rarely be disturbed
-        if may_be_struck(victim, victims, said):
-            victim.strike(moment, done)
+        if may_be_disturbed(victim, victims, output):
+            victim.disturb(moment, done)

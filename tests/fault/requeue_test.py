@@ -34,14 +34,14 @@ class Requeue(JobTest):
         newest = sorted(self.checkpoints.glob("checkpoint-*"))[-1]
         return json.loads((newest / "manifest.json").read_text())["user_state"]
 
-    def told(self, job, number=signal.SIGUSR1, text=TRAINING_OUTPUT):
+    def stop_by_signal(self, job, number=signal.SIGUSR1, text=TRAINING_OUTPUT):
         self.assertTrue(job.wait_for_text(text), job.stderr)
         os.kill(job.command.pid, number)
         self.assertEqual(self.exit_code(job), REQUEUE, job.stderr)
         self.assertRegex(job.stderr, r"capstan: .*: saved \S+/checkpoint-\d+;.* --resume")
         self.assertEqual(job.stdout, "")
 
-    def goes_on(self, saved, launcher_ranks, *more):
+    def resume(self, saved, launcher_ranks, *more):
         """To ten epochs more, and every triple of them once."""
         epochs = saved["epoch"] + 300
         job = self.run_to_end(self.graph_training("--resume", *more, epochs=epochs), launcher_ranks)
@@ -54,27 +54,27 @@ class Requeue(JobTest):
 
     def test_saves_and_exits_on_a_signal_to_all_ranks(self):
         job = self.start(self.graph_training("--ps", 2, epochs=FOREVER), 5)
-        self.told(job)
-        self.goes_on(self.saved(), 4, "--ps", 1)
+        self.stop_by_signal(job)
+        self.resume(self.saved(), 4, "--ps", 1)
 
     def test_saves_and_exits_on_a_signal_to_one_process(self):
         job = self.start(self.graph_training("--save-signal", "USR2", epochs=FOREVER))
-        self.told(job, signal.SIGUSR2)
-        self.goes_on(self.saved(), 0)
+        self.stop_by_signal(job, signal.SIGUSR2)
+        self.resume(self.saved(), 0)
 
     def test_resumes_repeatedly(self):
         job = self.start(self.graph_training(epochs=FOREVER), 3)
-        self.told(job)
+        self.stop_by_signal(job)
         before = self.saved()
         job = self.start(self.graph_training("--resume", epochs=FOREVER), 3)
-        self.told(job)
+        self.stop_by_signal(job)
         after = self.saved()
         self.assertGreater((after["epoch"], after.get("begun", 0)), (before["epoch"], before.get("begun", 0)))
 
     def test_capstan_run_forwards_the_exit_code(self):
         command = [CAPSTAN, "run", "--mpirun", MPIEXEC, "--ps", 1, "--workers", 1, "--"]
         job = self.start([*command, *self.graph_training(epochs=FOREVER)])
-        self.told(job)
+        self.stop_by_signal(job)
         self.assertIn("with exit code 85: ", job.stderr)
 
     def test_other_models_stop_at_the_end_of_an_epoch(self):
@@ -82,7 +82,7 @@ class Requeue(JobTest):
         write_libsvm(data, 200)
         command = [CAPSTAN, "train", "lr", "--data", data, *self.options()]
         job = self.start([*command, "--epochs", FOREVER], 4)
-        self.told(job, text="epoch 20:")
+        self.stop_by_signal(job, text="epoch 20:")
         done = self.saved()["epoch"]
         self.assertGreaterEqual(done, 20)
         self.run_to_end([*command, "--epochs", done + 5, "--resume"], 3)

@@ -64,8 +64,8 @@ class SplitsKilled(JobTest):
         self.kill_workers(job, random.Random(1), 4)
         self.each_has_counted(job)
 
-    # A5.16: better: the job goes on with what was not done at its last checkpoint, which may be saved while functions run.
-    # A6.4: better: beside a job of real ranks, and each checkpoint is exact.
+    # A5.16: better: the job continues with the splits that were not done at its last checkpoint, which may be saved while functions run.
+    # A6.4: better: evaluates a job of real ranks; each checkpoint is exact.
     def test_job_continues_from_a_checkpoint(self):
         """Saves while splits run and workers die; the job is killed at a random moment."""
         directory = self.directory / "checkpoints"

@@ -58,11 +58,11 @@ class StartKilled(JobTest):
                 trains = lambda: job.stderr.count(TRAINING_OUTPUT) >= evaluated + 3
                 goes_on = job.wait_for(lambda: trains() or list(job.processes()) == [job.command.pid])
                 # The launcher may take a second to end the other ranks, which train meanwhile.
-                told = goes_on and trains() and job.command.poll() is None
-                if told:
+                signaled = goes_on and trains() and job.command.poll() is None
+                if signaled:
                     job.signal_launcher(signal.SIGUSR1)
                 code = self.end_of(job)
-                if told and code == 128 + signal.SIGUSR1:  # mpirun was already ending the job and forwards no signals
+                if signaled and code == 128 + signal.SIGUSR1:  # mpirun was already ending the job and forwards no signals
                     self.assertIn("the job has been aborted", job.stderr)
                 elif code == REQUEUE:
                     self.assertTrue(trains())
