@@ -20,6 +20,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from die_with_parent import die_with_parent
+from poll import poll_until
 
 NAMES = ("host1", "host2")
 NETWORK = "10.99.7"  # inside the namespaces only, so that it collides with nothing
@@ -99,11 +100,9 @@ class TwoHosts:
             environment = {**os.environ, MARK: self.mark}
             holder = subprocess.Popen(command, env=environment, preexec_fn=die_with_parent, start_new_session=True)
             self.holders.append(holder)
-            deadline = time.monotonic() + 10
-            while not ready.exists():
-                if holder.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"{name} does not start")
-                time.sleep(0.01)  # between two polls
+            poll_until(lambda: ready.exists() or holder.poll() is not None, 10)
+            if not ready.exists():
+                raise RuntimeError(f"{name} did not start")
         ends = [f"cap{os.getpid()}{end}" for end in "ab"]
         self.connect(ends)
         for number, (end, holder) in enumerate(zip(ends, self.holders), start=1):

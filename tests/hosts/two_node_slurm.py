@@ -20,11 +20,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from die_with_parent import die_with_parent
+from poll import poll_until
 from two_hosts import MARK, kill_marked
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -173,16 +173,16 @@ class TwoNodeSlurm:
                                                   preexec_fn=die_with_parent, start_new_session=True)
 
     def wait_for_nodes(self, nodes, state, seconds=SECONDS_TO_START):
-        deadline = time.monotonic() + seconds
-        while True:
+        states = {}
+
+        def reached():
             shown = self.run("sinfo", "-h", "-N", "-o", "%N %T", check=False).stdout.split()
-            states = dict(zip(shown[::2], shown[1::2]))
-            if all(states.get(node) == state for node in nodes):
-                self.spaces.update({node: space_of(self.daemons[node].pid) for node in nodes})
-                return
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"Slurm's nodes are {states}, not {state}; see:\n{self.logs()}")
-            time.sleep(0.1)  # between two polls
+            states.update(zip(shown[::2], shown[1::2]))
+            return all(states.get(node) == state for node in nodes)
+
+        if not poll_until(reached, seconds, period=0.1):
+            raise RuntimeError(f"Slurm's nodes are {states}, expected {state}; logs:\n{self.logs()}")
+        self.spaces.update({node: space_of(self.daemons[node].pid) for node in nodes})
 
     def logs(self):
         texts = [f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-20:])
