@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capstan/serialize.hpp"
+#include "protocol/push_format.hpp"
 #include "transport/message_types.hpp"
 
 namespace capstan::coordinator {
