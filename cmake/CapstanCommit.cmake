@@ -1,4 +1,4 @@
-# CAPSTAN_COMMIT: of the tree that is built, or "unknown".
+# Sets CAPSTAN_COMMIT to the abbreviated hash of HEAD, or to "unknown" outside of a Git work tree.
 set(commit unknown)
 find_package(Git QUIET)
 if(Git_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
@@ -7,7 +7,7 @@ if(Git_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
   if(NOT failed)
     set(commit ${head})
   endif()
-  # Every commit and checkout adds a line there, and with it CMake configures again.
+  # Git appends to this log on every commit and checkout, so CMake reconfigures and the hash stays current.
   if(EXISTS ${PROJECT_SOURCE_DIR}/.git/logs/HEAD)
     set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/.git/logs/HEAD)
   endif()

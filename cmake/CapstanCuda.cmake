@@ -1,29 +1,29 @@
-# CAPSTAN_CUDA_FOUND with the targets CUDA::cudart*, and CAPSTAN_NCCL_FOUND with CAPSTAN_NCCL_INCLUDE_DIR and
-# CAPSTAN_NCCL_LIBRARY, which is loaded when it is needed and not linked; or cleanly neither.
-# NCCL is looked for beside CUDA and under NCCL_HOME. One GPU per worker needs no NCCL, so ON asks for CUDA alone.
-include(CapstanWish)
-capstan_wish(CAPSTAN_CUDA "CUDA" capstan_cuda_wish)
+# Finds CUDA and NCCL, both optional. Sets CAPSTAN_CUDA_FOUND, with the targets CUDA::cudart*, and CAPSTAN_NCCL_FOUND, with
+# CAPSTAN_NCCL_INCLUDE_DIR and CAPSTAN_NCCL_LIBRARY. NCCL is searched for next to CUDA and under NCCL_HOME; it is loaded at
+# run time, not linked. A single GPU per worker needs no NCCL, so CAPSTAN_CUDA=ON requires only CUDA.
+include(CapstanRequest)
+capstan_request(CAPSTAN_CUDA "CUDA" capstan_cuda_request)
 
 set(CAPSTAN_CUDA_FOUND FALSE)
 set(CAPSTAN_NCCL_FOUND FALSE)
-if(capstan_cuda_wish STREQUAL "OFF")
-  set(CAPSTAN_CUDA_WORDS "not looked for (CAPSTAN_CUDA=OFF)")
+if(capstan_cuda_request STREQUAL "OFF")
+  set(CAPSTAN_CUDA_WORDS "not searched for (CAPSTAN_CUDA=OFF)")
   set(CAPSTAN_NCCL_WORDS "${CAPSTAN_CUDA_WORDS}")
   return()
 endif()
 
 find_package(CUDAToolkit QUIET)
 if(NOT CUDAToolkit_FOUND)
-  if(capstan_cuda_wish STREQUAL "ON")
+  if(capstan_cuda_request STREQUAL "ON")
     message(FATAL_ERROR "CAPSTAN_CUDA=ON, but no CUDA toolkit was found. Put nvcc on PATH, or pass "
                         "-DCUDAToolkit_ROOT=DIR, or build without CUDA: -DCAPSTAN_CUDA=AUTO")
   endif()
   set(CAPSTAN_CUDA_WORDS "not found")
-  set(CAPSTAN_NCCL_WORDS "not looked for (no CUDA)")
+  set(CAPSTAN_NCCL_WORDS "not searched for (no CUDA)")
   return()
 endif()
 
-# Code for the A100 and the H100 with its successors of the same kind, and for later GPUs what their driver compiles.
+# Machine code for the A100 and the H100, and PTX that the driver of a later GPU compiles.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
   if(DEFINED ENV{CUDAARCHS})
@@ -33,16 +33,16 @@ endif()
 include(CheckLanguage)
 check_language(CUDA)
 if(NOT CMAKE_CUDA_COMPILER)
-  if(capstan_cuda_wish STREQUAL "ON")
+  if(capstan_cuda_request STREQUAL "ON")
     message(FATAL_ERROR "CAPSTAN_CUDA=ON, and the CUDA toolkit is at ${CUDAToolkit_BIN_DIR}, but its nvcc does not work "
-                        "with ${CMAKE_CXX_COMPILER}. Pass -DCMAKE_CUDA_HOST_COMPILER=... one that it takes")
+                        "with ${CMAKE_CXX_COMPILER}. Pass -DCMAKE_CUDA_HOST_COMPILER=PATH of a compiler that nvcc supports")
   endif()
   set(CAPSTAN_CUDA_WORDS "${CUDAToolkit_VERSION} (${CUDAToolkit_BIN_DIR}), but its nvcc does not work")
-  set(CAPSTAN_NCCL_WORDS "not looked for (no CUDA)")
+  set(CAPSTAN_NCCL_WORDS "not searched for (no CUDA)")
   return()
 endif()
 enable_language(CUDA)
-if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know that nvcc 12 and later have it
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know the option of nvcc 12 and later
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_COMPILE_FEATURES cuda_std_20)

@@ -1,4 +1,4 @@
-# What Capstan stands on. Everything is found, nothing is fetched; CUDA and NCCL may be absent.
+# Finds Capstan's dependencies. Nothing is downloaded; CUDA and NCCL are optional.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(MPI REQUIRED COMPONENTS C CXX)

@@ -1,12 +1,12 @@
-# What `cmake --install` writes besides the program: headers, the library, and two ways to find them: find_package(Capstan),
-# or capstan, with the target capstan::capstan, and pkg-config capstan.
+# Installs the headers, the library and two ways to find it: find_package(Capstan) or find_package(capstan), which define the
+# target capstan::capstan, and `pkg-config capstan`.
 #
-# With a shared library the static one is no part of that: `cmake --build BUILD --target capstan_static` and
-# `cmake --install BUILD --component capstan_static` add it. The headers are the component capstan_development, which
-# either library needs.
+# With BUILD_SHARED_LIBS=ON, the default installation omits the static library. `cmake --build BUILD --target capstan_static`
+# and `cmake --install BUILD --component capstan_static` add it. The headers, which either library needs, are the component
+# capstan_development.
 #
-# Who links the static library links all that the layers link. The list is read off the targets, and a dependency that
-# an outside project would not find stops the configure here.
+# A program that links the static library must also link the dependencies of all layers. The list is read from the targets.
+# Configuration fails for a dependency for which this file has no rule.
 include(CMakePackageConfigHelpers)
 
 set(CAPSTAN_FIND_CALLS "")
@@ -39,25 +39,25 @@ foreach(item IN LISTS CAPSTAN_OUTSIDE)
   elseif(item STREQUAL "Eigen3::Eigen")
     set(call "find_dependency(Eigen3)")
   elseif(item STREQUAL "Threads::Threads")
-    # capstan-config.cmake.in and capstan.pc.in have it: either library needs it.
+    # Both libraries need it: it stands in capstan-config.cmake.in and capstan.pc.in.
   elseif(item MATCHES "^(dl|m|rt|util|atomic)$" OR item MATCHES "^-")
     list(APPEND CAPSTAN_PC_LIBS "${item}")
   elseif(item STREQUAL "\${CMAKE_DL_LIBS}" OR IS_ABSOLUTE "${item}")
     list(APPEND CAPSTAN_PC_LIBS "${item}")
   else()
-    message(FATAL_ERROR "A layer links '${item}': say in cmake/CapstanInstall.cmake how an outside project finds it")
+    message(FATAL_ERROR "A layer links '${item}': no rule for it in cmake/CapstanInstall.cmake; add how an outside project finds it")
   endif()
   if(call)
     string(APPEND CAPSTAN_FIND_CALLS "  ${call}\n")
   endif()
 endforeach()
 list(REMOVE_DUPLICATES CAPSTAN_PC_LIBS)
-list(TRANSFORM CAPSTAN_PC_LIBS REPLACE "^([a-z]+)$" "-l\\1")  # a plain name
+list(TRANSFORM CAPSTAN_PC_LIBS REPLACE "^([a-z]+)$" "-l\\1")  # a plain library name
 list(JOIN CAPSTAN_PC_REQUIRES ", " CAPSTAN_PC_REQUIRES)
 list(JOIN CAPSTAN_PC_LIBS " " CAPSTAN_PC_LIBS)
 
 set(CAPSTAN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/capstan)
-# CMake tries NAMEConfig.cmake as it is written and name-config.cmake in lower case, so this name serves
+# CMake searches for <Name>Config.cmake and for <lower-case name>-config.cmake, so this file name serves both
 # find_package(capstan) and find_package(Capstan).
 configure_package_config_file(cmake/capstan-config.cmake.in ${PROJECT_BINARY_DIR}/capstan-config.cmake
                               INSTALL_DESTINATION ${CAPSTAN_PACKAGE_DIR})
@@ -68,8 +68,8 @@ install(DIRECTORY include/capstan DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPON
         FILES_MATCHING PATTERN "*.hpp")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT capstan_development)
 
-string(REGEX REPLACE "[^/]+" ".." CAPSTAN_PC_PREFIX "${CMAKE_INSTALL_LIBDIR}/pkgconfig")  # "../.." or deeper
-# capstan_install(<kind> <library> [EXCLUDE_FROM_ALL]): the library of that kind, with all that only it needs.
+string(REGEX REPLACE "[^/]+" ".." CAPSTAN_PC_PREFIX "${CMAKE_INSTALL_LIBDIR}/pkgconfig")  # path from the .pc file to the prefix, such as "../.."
+# capstan_install(<kind> <library> [EXCLUDE_FROM_ALL]): installs the library of this kind, its targets and its .pc file.
 function(capstan_install kind library)
   install(TARGETS capstan_${kind} EXPORT capstan_${kind}_targets COMPONENT capstan_${kind} ${ARGN})
   install(EXPORT capstan_${kind}_targets NAMESPACE capstan:: FILE capstan-${kind}-targets.cmake DESTINATION ${CAPSTAN_PACKAGE_DIR}

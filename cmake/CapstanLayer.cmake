@@ -1,15 +1,15 @@
 # capstan_layer(<layer> SOURCES ... [USES <lower layers>] [LINK <targets>] [PUBLIC_LINK <targets>] [NOT_IN_LIBRARY])
-# One static library per layer: a dependency that was not declared is a link error, and tests/check_layers.py
-# refuses the include. cmake/CapstanLibrary.cmake makes the library for other programs of their objects, but for those
-# of a layer that is NOT_IN_LIBRARY. So all are position-independent, and hide what CAPSTAN_API does not mark.
+# Defines one static library for each layer, so an undeclared dependency is a link error; tests/check_layers.py rejects the
+# include. cmake/CapstanLibrary.cmake builds libcapstan from the objects of all layers, except NOT_IN_LIBRARY ones. The
+# objects are therefore position-independent, and symbols without CAPSTAN_API are hidden.
 
-# A compiler cache would know nothing of what includes a precompiled header, and saves more.
+# A compiler cache cannot cache sources that use a precompiled header, and it saves more time than the header does.
 if(CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
-# capstan_headers(<name> OPTIONS ... HEADERS ... [LINK ...]): what most files of some targets include, made once, for their
-# target_precompile_headers(... REUSE_FROM <name>). They have the same options, and fmt's definitions, which the headers
-# read; none of their other definitions. FOR_LAYERS: with what a layer is compiled with.
+# capstan_headers(<name> OPTIONS ... HEADERS ... [LINK ...]): precompiles the headers that most sources of some targets
+# include; those targets call target_precompile_headers(... REUSE_FROM <name>). They have the same compile options, and the
+# definitions of fmt, which the headers depend on. FOR_LAYERS applies the properties of a layer.
 set(CAPSTAN_LAYER_PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                              VISIBILITY_INLINES_HIDDEN ON)
 function(capstan_headers name)
@@ -26,11 +26,11 @@ function(capstan_headers name)
   endif()
 endfunction()
 
-# A fifth of what layers take to compile.
+# Saves a fifth of the compile time of the layers.
 capstan_headers(capstan_layer_headers FOR_LAYERS HEADERS <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint>
   <cstring> <exception> <filesystem> <fmt/format.h> <functional> <map> <memory> <mutex> <optional> <random> <ranges> <set> <span>
   <sstream> <stop_token> <string> <string_view> <system_error> <thread> <tuple> <unordered_map> <utility> <variant> <vector>)
-# Of programs on the public headers: benchmarks, and those that tests start.
+# For programs that use the public headers only: benchmarks and the programs that tests start.
 capstan_headers(capstan_program_headers HEADERS <capstan/capstan.hpp> <fmt/format.h>)
 
 function(capstan_layer name)

@@ -1,19 +1,19 @@
-# A second MPI, for the tests alone: MPICH beside another. src/mpi is compiled a second time, with MPICH's <mpi.h>, and
-# programs are linked a second time, with that copy, into mpich/bin; all else is shared. A target chooses its copy by
-# the property CAPSTAN_WITH_MPICH (src/cluster/CMakeLists.txt).
+# A second MPI for tests: MPICH next to another MPI. src/mpi is compiled again with MPICH's <mpi.h>, and programs are linked
+# again with that copy into mpich/bin; all other objects are shared. A target selects its copy by the property
+# CAPSTAN_WITH_MPICH (src/cluster/CMakeLists.txt).
 #
-# CAPSTAN_MPICH_FOUND, with CAPSTAN_MPICH_MPIEXEC; CAPSTAN_MPICH_WORDS says what was found, or why nothing was.
-# capstan_copy_for_mpich()             the copy of src/mpi
-# capstan_with_mpich(<target> ...)     <target>_mpich is the same program, of the same objects but for src/mpi
-include(CapstanWish)
-capstan_wish(CAPSTAN_TEST_MPICH "Rank tests with MPICH, too" capstan_mpich_wish)
+# Sets CAPSTAN_MPICH_FOUND, CAPSTAN_MPICH_MPIEXEC and CAPSTAN_MPICH_WORDS: the version that was found, or the reason for none.
+# capstan_copy_for_mpich()             defines the copy of src/mpi
+# capstan_with_mpich(<target> ...)     defines <target>_mpich: the objects of <target>, linked with MPICH's copy of src/mpi
+include(CapstanRequest)
+capstan_request(CAPSTAN_TEST_MPICH "Rank tests with MPICH, too" capstan_mpich_request)
 
 set(CAPSTAN_MPICH_FOUND FALSE)
 function(capstan_find_mpich)
-  if(capstan_mpich_wish STREQUAL "OFF")
-    set(words "not looked for (CAPSTAN_TEST_MPICH=OFF)")
+  if(capstan_mpich_request STREQUAL "OFF")
+    set(words "not searched for (CAPSTAN_TEST_MPICH=OFF)")
   elseif(NOT CAPSTAN_BUILD_TESTS OR NOT CAPSTAN_BUILD_JOB_TESTS)
-    set(words "not looked for (no job tests)")
+    set(words "not searched for (no job tests)")
   else()
     include(CheckSymbolExists)
     set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_C)
@@ -22,7 +22,7 @@ function(capstan_find_mpich)
     find_program(CAPSTAN_MPICH_MPIEXEC NAMES mpirun.mpich mpiexec.mpich mpiexec.hydra HINTS ${MPICH_PREFIX}/bin)
     mark_as_advanced(CAPSTAN_MPICH_MPIEXEC)
     if(CAPSTAN_FIRST_MPI_IS_MPICH)
-      set(words "the first MPI is one")
+      set(words "the primary MPI is MPICH")
     elseif(NOT MPICH_FOUND)
       set(words "not found (no mpich.pc)")
     elseif(NOT CAPSTAN_MPICH_MPIEXEC)
@@ -35,8 +35,8 @@ function(capstan_find_mpich)
   set(CAPSTAN_MPICH_WORDS "${words}" PARENT_SCOPE)
 endfunction()
 capstan_find_mpich()
-if(capstan_mpich_wish STREQUAL "ON" AND NOT CAPSTAN_MPICH_FOUND)
-  message(FATAL_ERROR "CAPSTAN_TEST_MPICH=ON, but MPICH beside another MPI, with tests: ${CAPSTAN_MPICH_WORDS}. "
+if(capstan_mpich_request STREQUAL "ON" AND NOT CAPSTAN_MPICH_FOUND)
+  message(FATAL_ERROR "CAPSTAN_TEST_MPICH=ON, but MPICH as a second MPI: ${CAPSTAN_MPICH_WORDS}. "
                       "Put its mpich.pc on PKG_CONFIG_PATH and its mpiexec.hydra on PATH, or leave the option at AUTO")
 endif()
 

@@ -1,5 +1,5 @@
-# CAPSTAN_PYTHON: the interpreter that tests run their scripts with. One that has h5py goes first, since a
-# machine may have several; without h5py the tests that read checkpoints skip with a reason.
+# CAPSTAN_PYTHON: the interpreter that runs the test scripts. If several are installed, one with h5py is preferred: without
+# h5py, the tests that read checkpoints skip with a reason.
 if(NOT CAPSTAN_PYTHON)
   find_program(capstan_first_python NAMES python3 NO_CACHE)
   foreach(candidate ${capstan_first_python} /usr/bin/python3)
@@ -11,7 +11,7 @@ if(NOT CAPSTAN_PYTHON)
   endforeach()
 endif()
 if(NOT CAPSTAN_PYTHON AND capstan_first_python)
-  set(CAPSTAN_PYTHON ${capstan_first_python})  # not cached: h5py may be installed before the next configure
+  set(CAPSTAN_PYTHON ${capstan_first_python})  # not cached, since h5py may be installed before the next configuration
 elseif(NOT CAPSTAN_PYTHON)
   message(FATAL_ERROR "The tests need python3. Install it, or configure with -DCAPSTAN_BUILD_TESTS=OFF")
 endif()

@@ -1,4 +1,4 @@
-# The last words of a configure: what was found, so that nobody has to read the log to know what was built.
+# Prints the configuration and the dependencies that were found, at the end of every configuration.
 function(capstan_summary_line name value)
   string(LENGTH "${name}" length)
   math(EXPR padding "12 - ${length}")

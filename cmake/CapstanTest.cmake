@@ -1,38 +1,41 @@
-# capstan_test(<name> <sources> LAYER <layer> [USES ...] [LINK ...])         one process
-# capstan_mpi_test(<name> <source> LAYER <layer> RANKS 3 4 [USES ...])       one CTest entry per count of ranks
-# capstan_job_test(<group> <name> <script> TIMEOUT s [COST s] [ARGS ...]     programs under mpirun, from the outside; WAITS:
-#                  [WAITS] [FULL] [SHORT Case.test ...]                      mostly for time-outs, beside another test;
-#                  [MPICH Case.test ...])                                    COST: about how long it takes, as the longest run first
-# With a second MPI every capstan_mpi_test, and of a capstan_job_test the cases after MPICH, run under it too: NAME.mpich.
-# Every test has a TIMEOUT. The asan preset runs the label "unit" alone, the tsan preset the label "threads": unit tests
-# whose ranks are threads (USES rank_threads), which the target thread_tests builds.
+# capstan_test(<name> <sources> LAYER <layer> [USES ...] [LINK ...])         a test of one process
+# capstan_mpi_test(<name> <source> LAYER <layer> RANKS 3 4 [USES ...])       one CTest entry for each number of ranks
+# capstan_job_test(<group> <name> <script> TIMEOUT s [COST s] [ARGS ...]     a script that starts programs under mpirun
+#                  [WAITS] [FULL] [SHORT Case.test ...]
+#                  [MPICH Case.test ...])
+#   COST: expected duration; CTest starts expensive tests first.
+#   WAITS: the test mostly waits for timeouts, so it counts as one processor.
+# With a second MPI, every capstan_mpi_test and the MPICH cases of every capstan_job_test also run under it, as NAME.mpich.
+# Every test has a TIMEOUT. The asan preset runs the label "unit". The tsan preset runs the label "threads": unit tests whose
+# ranks are threads (USES rank_threads), which the target thread_tests builds.
 #
-# `launch/test` runs what tells a user that the build is right on this machine: all but the label "full". With --all it
-# runs all but the label "short". A capstan_job_test has the label "full" by FULL; with SHORT its cases are also a test
-# NAME.short, which has the label "short", and the whole of it has the label "full". The target short_tests is what the
-# former needs to be built; a script's programs are added where it is registered. Of these unit_tests is the unit tests.
+# `launch/test` verifies a build on the user's machine: it runs all tests without the label "full". `launch/test --all` runs
+# all tests without the label "short". FULL gives a capstan_job_test the label "full". SHORT also registers its cases as the
+# test NAME.short with the label "short", and the complete script gets the label "full". The target short_tests builds all
+# programs that `launch/test` needs, of which unit_tests builds the unit tests; a script's programs are added where the
+# script is registered.
 add_custom_target(short_tests)
 add_custom_target(unit_tests)
 add_dependencies(short_tests unit_tests)
 add_custom_target(thread_tests)
 
 # For tests whose command is mpirun: lets Open MPI 4 and 5 run as root, with more ranks than cores. Scripts import
-# tests/support/open_mpi.py.
+# tests/support/open_mpi.py instead.
 set(CAPSTAN_MPI_ENV OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_pml=ob1
                     PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe)
 
 include(CapstanPython)
 
-# Half of what most tests take to compile, made once, as the layers' (CapstanLayer.cmake). Those of the layers that a
-# program sees have its header too; an edit there compiles no others again.
-# What is tested is optimised in its library; a test is compiled once and run for a second.
+# Precompiled headers halve the compile time of most tests. Tests of layers above the public API also precompile
+# capstan.hpp; an edit of a public header then recompiles no other tests. Tests are compiled without optimization, since each
+# runs for about a second; the libraries under test are optimized.
 set(CAPSTAN_TEST_OPTIONS ${CAPSTAN_WARNINGS} -O0)
 set(CAPSTAN_TEST_HEADERS <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <filesystem> <fstream> <random> <thread>)
 capstan_headers(capstan_test_headers OPTIONS ${CAPSTAN_TEST_OPTIONS} LINK GTest::gmock GTest::gtest HEADERS ${CAPSTAN_TEST_HEADERS})
 capstan_headers(capstan_program_test_headers OPTIONS ${CAPSTAN_TEST_OPTIONS} LINK GTest::gmock GTest::gtest
                 HEADERS ${CAPSTAN_TEST_HEADERS} <capstan/capstan.hpp>)
 
-# For USES: a cluster of threads (tests/support/rank_threads.hpp), with all that a cluster needs.
+# For USES: a cluster whose ranks are threads (tests/support/rank_threads.hpp), with its dependencies.
 add_library(capstan_rank_threads STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/rank_threads.cpp)
 target_include_directories(capstan_rank_threads PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
 target_compile_options(capstan_rank_threads PRIVATE ${CAPSTAN_TEST_OPTIONS})
@@ -58,12 +61,12 @@ function(capstan_test_target name source layer)
   target_link_libraries(${name} PRIVATE capstan_${layer} fmt::fmt)
 endfunction()
 
-# The tests of a folder are one program, <folder>_tests, of which each runs its own files (tests/support/main.cpp): linked
-# once, and with CMAKE_UNITY_BUILD compiled together, which halves the time. So names are one a folder, as in a layer.
+# The tests of a directory are one program, <directory>_tests; each CTest entry runs its own files (tests/support/main.cpp).
+# Linking once and CMAKE_UNITY_BUILD halve the build time. Names in anonymous namespaces must be unique in a directory.
 function(capstan_test name sources)
   cmake_parse_arguments(arg "" "LAYER;TIMEOUT" "USES;LINK" ${ARGN})
-  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
-  set(program ${folder}_tests)
+  get_filename_component(directory ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  set(program ${directory}_tests)
   if(NOT TARGET ${program})
     capstan_test_target(${program} "${sources}" ${arg_LAYER})
     target_link_libraries(${program} PRIVATE capstan_test_main GTest::gmock GTest::gtest)
@@ -88,14 +91,14 @@ function(capstan_test name sources)
   if(arg_LAYER STREQUAL "bench")
     set_property(TEST ${arg_LAYER}.${name} APPEND PROPERTY LABELS full)
   endif()
-  # The command line's sources take long to compile, and its only such test has nothing to add.
+  # tsan leaves out launch: its sources take long to compile, and its only test with ranks as threads adds no coverage.
   if("capstan_rank_threads" IN_LIST arg_USES AND NOT arg_LAYER STREQUAL "launch")
     set_property(TEST ${arg_LAYER}.${name} APPEND PROPERTY LABELS threads)
     add_dependencies(thread_tests ${program})
   endif()
 endfunction()
 
-# A test that a second MPI would run, where there is none.
+# Registers a test that skips because MPICH was not found.
 function(capstan_skip_mpich test label)
   add_test(NAME ${test}.mpich
            COMMAND ${CAPSTAN_PYTHON} -c "print('SKIP: MPICH: ${CAPSTAN_MPICH_WORDS}'); raise SystemExit(77)")
@@ -143,7 +146,7 @@ function(capstan_mpi_test name source)
   endforeach()
 endfunction()
 
-# Real ranks, started and judged by a script on tests/support/job.py.
+# A script based on tests/support/job.py that starts real ranks and checks their results.
 function(capstan_job_test group name script)
   cmake_parse_arguments(arg "WAITS;FULL" "TIMEOUT;COST" "ARGS;MPICH;SHORT" ${ARGN})
   set(processors 2)

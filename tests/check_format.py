@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""check_format.py ROOT -- fails if a source is not as clang-format 14 would write it; --fix rewrites it instead.
+"""check_format.py ROOT -- fails if clang-format 14 would change a source; with --fix, reformats it instead.
 
-Another version of clang-format formats differently, so where version 14 is absent the check is skipped (exit 77).
+Other versions of clang-format format differently, so the check skips (exit code 77) if version 14 is not installed.
 """
 import pathlib
 import re
@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-FOLDERS = ("include", "src", "io", "launch", "perf", "tests", "examples")
+DIRECTORIES = ("include", "src", "io", "launch", "perf", "tests", "examples")
 SUFFIXES = (".hpp", ".cpp", ".h", ".c", ".cu", ".cuh", ".inc")
 
 
@@ -17,8 +17,8 @@ def clang_format_14():
     for name in ("clang-format-14", "clang-format"):
         program = shutil.which(name)
         if program:
-            words = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-            if re.search(r"version 14\.", words):
+            version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+            if re.search(r"version 14\.", version):
                 return program
     return None
 
@@ -30,16 +30,16 @@ def main(arguments):
     if program is None:
         print("SKIP: clang-format 14 is not installed (Debian: clang-format-14)")
         return 77
-    sources = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.suffix in SUFFIXES)
+    sources = sorted(path for directory in DIRECTORIES for path in (root / directory).rglob("*") if path.suffix in SUFFIXES)
     if not sources:
         print(f"{root}: no sources found; is this the root of the repository?")
         return 1
     mode = ["-i"] if fix else ["--dry-run", "--Werror"]
     done = subprocess.run([program, "--style=file", *mode, *map(str, sources)], check=False)
     if done.returncode != 0:
-        print(f"to repair: {sys.argv[0]} --fix {root}")
+        print(f"to fix: {sys.argv[0]} --fix {root}")
     else:
-        print(f"{len(sources)} files {'formatted' if fix else 'are well formatted'}")
+        print(f"{len(sources)} files {'formatted' if fix else 'are formatted correctly'}")
     return done.returncode and 1
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_headers.py INCLUDE_DIR COMPILER [FLAG ...] -- every public header compiles alone, twice in a row, and neither
-reaches nor mentions UCX, MPI, HDF5, CUDA or any other library that Capstan stands on.
+"""check_headers.py INCLUDE_DIR COMPILER [FLAG ...] -- fails unless every public header compiles alone and when included twice,
+and neither includes nor mentions UCX, MPI, HDF5, CUDA or another dependency of Capstan.
 
-capstan/mpi.hpp and capstan/cuda.hpp, which a program includes by choice, may reach and mention their library.
+Exceptions: capstan/mpi.hpp and capstan/cuda.hpp, which are optional, may include and mention their own library.
 """
 import concurrent.futures
 import os
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-# library: (headers that the compiler may not have opened, words that may not stand in the text)
+# library: (paths of headers that must not be included, identifiers that must not occur in the text)
 FOREIGN = {
     "UCX": (r"/(ucp|uct|ucs|ucm)/", r"\b(ucp|uct|ucs)_\w+|\bUC[PTS]_\w+"),
     "MPI": (r"/mpi\.h$", r"\bMPI_\w+|\bOMPI_\w+|<mpi\.h>"),
@@ -23,7 +23,7 @@ FOREIGN = {
     "spdlog or fmt": (r"/(spdlog|fmt)/", r"\bspdlog::|\bfmt::"),
     "a private header": (r"/src/\w+/|/io/(hdf5|data|events)/", r"(?!)"),
 }
-BY_CHOICE = {"mpi.hpp": ("MPI",), "cuda.hpp": ("CUDA", "NCCL")}
+OPTIONAL = {"mpi.hpp": ("MPI",), "cuda.hpp": ("CUDA", "NCCL")}
 
 
 def without_comments(text):
@@ -31,12 +31,12 @@ def without_comments(text):
 
 
 def check(include_dir, header, compiler):
-    """Complaints about one header."""
+    """Returns the complaints about one header."""
     name = header.relative_to(include_dir).as_posix()
-    with tempfile.TemporaryDirectory() as folder:
-        source = pathlib.Path(folder, "alone.cpp")
+    with tempfile.TemporaryDirectory() as directory:
+        source = pathlib.Path(directory, "alone.cpp")
         source.write_text(f'#include "{name}"\n#include "{name}"\nint main() {{}}\n')
-        depends = pathlib.Path(folder, "alone.d")
+        depends = pathlib.Path(directory, "alone.d")
         command = [*compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{include_dir}",
                    "-fsyntax-only", "-MD", "-MF", str(depends), str(source)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -46,11 +46,11 @@ def check(include_dir, header, compiler):
     found = []
     text = without_comments(header.read_text())
     for library, (path_pattern, word_pattern) in FOREIGN.items():
-        if library in BY_CHOICE.get(header.name, ()):
+        if library in OPTIONAL.get(header.name, ()):
             continue
         for path in opened:
             if re.search(path_pattern, path) and not path.startswith(str(include_dir)):
-                found.append(f"{name} reaches {library}: {path}")
+                found.append(f"{name} includes {library}: {path}")
         for word in re.finditer(word_pattern, text):
             found.append(f"{name} mentions {library}: {word[0]}")
     return found

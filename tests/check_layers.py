@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""check_layers.py ROOT -- fails if a layer includes a header from a layer above it (or beside it), or a library's
-header appears outside the folder that owns the library."""
+"""check_layers.py ROOT -- fails if a layer includes a header of a layer that is not below it, or if a library's header is
+included outside of the directories that own the library."""
 import pathlib
 import re
 import sys
 
-# A layer may include the ones before it; a set is neighbours that do not know each other.
+# A layer may include the layers before it. Layers of one set must not include each other.
 ORDER = [
     {"base"}, {"transport", "mpi", "gpu", "io"}, {"cluster"}, {"protocol"}, {"ps", "client"}, {"strategy"},
     {"checkpoint", "telemetry"}, {"coordinator"}, {"train"}, {"launch"},
 ]
 ALLOWED = {name: set().union(*ORDER[:i]) for i, group in enumerate(ORDER) for name in group}
 
-# Which headers belong to a library, and the path prefixes that may include them. tests/ and perf/ stand above all
-# layers, but go through Capstan for everything except MPI.
+# (library, its headers, path prefixes that may include them). tests/ and perf/ are above all layers, but use libraries other
+# than MPI only through Capstan.
 OWNERS = [
     ("UCX", r"(ucp|uct|ucs|ucm)/", ("src/transport/", "tests/transport/")),
     ("HDF5", r"(hdf5(_hl)?|H5\w*)\.h(pp)?$", ("io/hdf5/", "tests/io/")),
@@ -22,12 +22,12 @@ OWNERS = [
     ("NCCL", r"nccl\w*\.h$", ("src/gpu/", "tests/gpu/")),
     ("hwloc", r"hwloc(/|\.h)", ("src/base/topology", "src/base/available_resources", "src/ps/")),
 ]
-FOLDERS = ("include", "src", "io", "launch", "perf", "tests", "examples")
+DIRECTORIES = ("include", "src", "io", "launch", "perf", "tests", "examples")
 INCLUDE = re.compile(r'\s*#\s*include\s+(["<])([^">]+)[">]')
 
 
 def layer_of(path):
-    """'src/ps/shard/heap.cpp' -> 'ps'; None for what stands outside the layers."""
+    """'src/ps/shard/heap.cpp' -> 'ps'; None outside of the layers."""
     parts = path.split("/")
     if parts[0] == "src":
         return parts[1]
@@ -35,10 +35,10 @@ def layer_of(path):
 
 
 def complaint(path, bracket, included):
-    """Why the file at `path` must not include `included`, or None."""
+    """Returns the reason why the file at `path` must not include `included`, or None."""
     for library, pattern, owners in OWNERS:
         if re.match(pattern, included) and not path.startswith(owners):
-            return f"<{included}> is {library}'s, which belongs to {', '.join(owners)}"
+            return f"<{included}> belongs to {library}; only {', '.join(owners)} may include it"
     target = included.split("/")[0]
     if path.startswith("include/"):
         if bracket == '"' and not included.startswith("capstan/") or target in ALLOWED:
@@ -55,11 +55,11 @@ def complaint(path, bracket, included):
 
 
 def check(root):
-    """All complaints, as 'path:line: text'."""
+    """Returns all complaints, as 'path:line: text'."""
     found = []
     files = 0
-    for folder in FOLDERS:
-        for source in sorted((root / folder).rglob("*")):
+    for directory in DIRECTORIES:
+        for source in sorted((root / directory).rglob("*")):
             if source.suffix not in (".hpp", ".cpp", ".h", ".c", ".cu", ".cuh"):
                 continue
             files += 1

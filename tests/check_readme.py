@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_readme.py ROOT -- the programs in README.md and docs/ are the files in examples/, character for character.
+"""check_readme.py ROOT -- fails if a program in README.md or docs/ differs from its file in examples/.
 
-A program is a ```cpp block after a line `<!-- examples/NAME.cpp -->`. A file's first comment lines, which say what it
-is, may be left out there.
+A program is a ```cpp block after a line `<!-- examples/NAME.cpp -->`. The block may omit the comment lines at the start of
+the file.
 """
 import pathlib
 import re
@@ -12,7 +12,7 @@ BLOCK = re.compile(r"<!-- *(examples/\S+?) *-->\s*\n```cpp\n(.*?)^```", re.S | r
 
 
 def without_head(text):
-    """The text from the first line that is no comment."""
+    """Returns the text from the first line that is not a comment."""
     lines = text.splitlines()
     while lines and (lines[0].startswith("//") or not lines[0].strip()):
         lines.pop(0)
@@ -30,7 +30,7 @@ def differences(root, page):
         real_lines = without_head(source.read_text()).splitlines()
         for number, (a, b) in enumerate(zip(shown_lines + [None], real_lines + [None]), 1):
             if a != b:
-                found.append(f"{name} differs from {page} in line {number} of the program:\n"
+                found.append(f"{name} differs from {page} at line {number} of the program:\n"
                              f"  {page}: {a}\n  {name}: {b}")
                 break
     return found
@@ -46,5 +46,5 @@ def check(root):
 
 if __name__ == "__main__":
     complaints = check(pathlib.Path(sys.argv[1]))
-    print("\n".join(complaints) or "README.md and docs/ show the programs as they are")
+    print("\n".join(complaints) or "the programs in README.md and docs/ equal their files")
     sys.exit(bool(complaints))

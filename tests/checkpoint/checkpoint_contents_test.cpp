@@ -10,7 +10,7 @@
 #include "capstan/checkpoint.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/stored_sample.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
@@ -66,7 +66,7 @@ struct OtherProgress {
 };
 
 TEST(UserState, RoundTripsAnySerializableValue) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job;
   CheckpointManager manager(job.strategy, {.directory = folder.path()});
   const Progress progress{
@@ -87,7 +87,7 @@ TEST(UserState, RoundTripsAnySerializableValue) {
 }
 
 TEST(UserState, KeepsJson) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job;
   CheckpointManager manager(job.strategy, {.directory = folder.path()});
   const std::string text = "{\"epoch\":3}";
@@ -102,7 +102,7 @@ TEST(UserState, KeepsJson) {
 }
 
 TEST(Contents, RestoresCurrentAndLaterCounters) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   {
     ContentsJob job(3);
     const auto scope = job.strategy.scope();
@@ -138,7 +138,7 @@ TEST(Contents, RestoresCurrentAndLaterCounters) {
 }
 
 TEST(Contents, ManifestHasVersionSettingsAndOptimizers) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job;
   const auto v =
       job.make("v", 1, optimizers::Momentum{.learning_rate = 0.1, .momentum = 0.5, .nesterov = true});
@@ -157,7 +157,7 @@ TEST(Contents, ManifestHasVersionSettingsAndOptimizers) {
 }
 
 TEST(Contents, ManifestHasTheParametersOfEveryOptimizer) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job(1);
   const std::vector<Optimizer> all{optimizers::SGD{},     optimizers::Momentum{}, optimizers::Adagrad{},
                                    optimizers::RMSProp{}, optimizers::Adam{},     optimizers::AdamW{},
@@ -178,7 +178,7 @@ TEST(Contents, ManifestHasTheParametersOfEveryOptimizer) {
 }
 
 TEST(Contents, ManifestHasTheParametersOfSchedules) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job(1);
   const auto one = job.make("one", 0, optimizers::SGD{schedules::PiecewiseConstantDecay{{10}, {1, 0.5}}});
   const auto json = manifest_of(CheckpointManager(job.strategy, {.directory = folder.path()}).save(1));
@@ -189,7 +189,7 @@ TEST(Contents, ManifestHasTheParametersOfSchedules) {
 }
 
 TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const auto path = folder.path() / "best model";
   ContentsJob job;
   auto v = job.make("v", 1);
@@ -213,7 +213,7 @@ TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
 }
 
 TEST(OneCheckpoint, ReadsCheckpointsOfAManagerAndAfterACrash) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job;
   auto v = job.make("v", 4);
   CheckpointManager manager(job.strategy, {.directory = folder.path()});
@@ -230,7 +230,7 @@ TEST(OneCheckpoint, ReadsCheckpointsOfAManagerAndAfterACrash) {
 }
 
 TEST(OneCheckpoint, DoesNotOverwriteOtherFiles) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const auto file = folder.write("notes.txt", "mine");
   ContentsJob job;
   auto v = job.make("v", 1);
@@ -241,7 +241,7 @@ TEST(OneCheckpoint, DoesNotOverwriteOtherFiles) {
 }
 
 TEST(OneCheckpoint, SparesReadItUnderItsName) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job(2, {{"spares", "1"}});
   auto v = job.make("v", 1);
   Checkpoint(job.strategy).write(folder.path() / "named");
@@ -250,7 +250,7 @@ TEST(OneCheckpoint, SparesReadItUnderItsName) {
 }
 
 TEST(Manager, ListsItsCheckpointsAndPreservesSome) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   ContentsJob job;
   auto v = job.make("v", 1);
   CheckpointManager manager(job.strategy,
@@ -268,7 +268,7 @@ TEST(Manager, ListsItsCheckpointsAndPreservesSome) {
 }
 
 TEST(StoredSample, Version1IsRestored) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   io::unpack_sample("checkpoint_v1", folder.path() / "checkpoint-00000012");
   RankThreads ranks({.ranks = 3});
   ParameterServerStrategy strategy(ranks.cluster());

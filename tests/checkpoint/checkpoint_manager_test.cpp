@@ -20,7 +20,7 @@
 #include "capstan/variable_options.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/manifest.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "strategy/checkpointed_state.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
@@ -66,7 +66,7 @@ struct Program {
 
 TEST(CheckpointManager, AnyNumberOfPsRestoresCheckpointsOfAnyOther) {
   for (int writers = 1; writers <= 3; ++writers) {
-    const io::TemporaryFolder folder;
+    const io::TemporaryDirectory folder;
     Program first(writers);
     CheckpointManager saving(first.strategy, {.directory = folder.path()});
     first.train(3);
@@ -97,7 +97,7 @@ Variable<T> variable_of(const std::string& name, const Shape& shape, const Optim
 }
 
 TEST(CheckpointManager, SizesMayBeZero) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const auto run = [&](int ps, bool save) {
     const RankThreads ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}});
     ParameterServerStrategy strategy(ranks.cluster());
@@ -124,7 +124,7 @@ TEST(CheckpointManager, SizesMayBeZero) {
 }
 
 TEST(CheckpointManager, RestoresEveryDtypeAndRank) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const auto run = [&](int ps, bool save) {
     const RankThreads ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}});
     ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{ps}});
@@ -160,7 +160,7 @@ TEST(CheckpointManager, RestoresEveryDtypeAndRank) {
 }
 
 TEST(CheckpointManager, RestoresAnotherNumberOfShards) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   Program first(2, 5);
   first.train(2);
   CheckpointManager(first.strategy, {.directory = folder.path()}).save(1);
@@ -170,7 +170,7 @@ TEST(CheckpointManager, RestoresAnotherNumberOfShards) {
 }
 
 TEST(CheckpointManager, RestoresNothingFromAnEmptyDirectory) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   Program program(1);
   const auto before = program.state();
   CheckpointManager manager(program.strategy, {.directory = folder.path() / "new"});
@@ -179,14 +179,14 @@ TEST(CheckpointManager, RestoresNothingFromAnEmptyDirectory) {
 }
 
 TEST(CheckpointManager, RejectsUnwritableDirectories) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const auto file = folder.write("file", "a file");
   Program program(1);
   EXPECT_THROW(CheckpointManager(program.strategy, {.directory = file / "below"}), Error);
 }
 
 TEST(CheckpointManager, RestoresTheNewestAndDeletesOldCheckpoints) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path(), .max_to_keep = 2});
   std::vector<std::filesystem::path> paths;
@@ -203,7 +203,7 @@ TEST(CheckpointManager, RestoresTheNewestAndDeletesOldCheckpoints) {
 }
 
 TEST(CheckpointManager, SkipsADamagedCheckpoint) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   program.train(1);
@@ -233,7 +233,7 @@ class LockOfAnotherJob {
 };
 
 TEST(CheckpointManager, RelocksARemovedDirectoryUnlessAnotherJobHoldsTheLock) {
-  const io::TemporaryFolder parent;
+  const io::TemporaryDirectory parent;
   const auto folder = parent.path() / "run";
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder});
@@ -274,7 +274,7 @@ class CallbackState final : public strategy::CheckpointedState {
 };
 
 TEST(CheckpointManager, KeepsFilesOfAnotherJobThatLockedTheDirectoryAtTheStartOfASave) {
-  const io::TemporaryFolder parent;
+  const io::TemporaryDirectory parent;
   const auto folder = parent.path() / "run", unfinished = folder / "checkpoint-00000007.tmp";
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder});
@@ -292,7 +292,7 @@ TEST(CheckpointManager, KeepsFilesOfAnotherJobThatLockedTheDirectoryAtTheStartOf
 }
 
 TEST(CheckpointManager, PublishesNothingIfAnotherJobLockedTheDirectoryDuringASave) {
-  const io::TemporaryFolder parent;
+  const io::TemporaryDirectory parent;
   const auto folder = parent.path() / "run", moved = parent.path() / "moved";
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder});
@@ -318,7 +318,7 @@ TEST(CheckpointManager, PublishesNothingIfAnotherJobLockedTheDirectoryDuringASav
 }
 
 TEST(CheckpointManager, EachSaveWritesNewFiles) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   Program program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   std::set<std::string> files;
@@ -329,7 +329,7 @@ TEST(CheckpointManager, EachSaveWritesNewFiles) {
 }
 
 TEST(CheckpointManager, ListsAllDifferencesAndChangesNothing) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   {
     Program program(2);
     program.train(1);
@@ -367,7 +367,7 @@ TEST(CheckpointManager, ListsAllDifferencesAndChangesNothing) {
 }
 
 TEST(CheckpointManager, CheckMayRejectBeforeAnythingIsChanged) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   Program program(1);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   program.train(1);
@@ -395,7 +395,7 @@ void expect_no_failover(const strategy::PsContents& contents, const std::string&
 }
 
 TEST(CheckpointManager, FailoverRequestHasTheStateOfTheLastCheckpoint) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   RankThreads ranks({.ranks = 5, .flags = {{"ps", "2"}, {"spares", "1"}}});
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{3}});
   const auto scope = strategy.scope();

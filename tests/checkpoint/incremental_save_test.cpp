@@ -5,7 +5,7 @@
 
 #include "capstan/checkpoint.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
@@ -52,7 +52,7 @@ std::optional<std::uint64_t> changed(const std::filesystem::path& checkpoint, co
 constexpr SaveOptions kIncremental{.incremental = true};
 
 TEST(IncrementalSave, HasTheRowsChangedSinceTheLastFullSave) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   SavingProgram program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   program.push({1, 2, 3});
@@ -87,7 +87,7 @@ void train(SavingProgram& program, unsigned seed) {
 
 TEST(IncrementalSave, IsRestoredExactlyByAnyNumberOfPs) {
   for (int writers = 1; writers <= 3; ++writers) {
-    const io::TemporaryFolder folder;
+    const io::TemporaryDirectory folder;
     SavingProgram first(writers);
     CheckpointManager saving(first.strategy, {.directory = folder.path(), .max_to_keep = 2});
     for (int save = 1; save <= 6; ++save) {
@@ -113,7 +113,7 @@ TEST(IncrementalSave, IsRestoredExactlyByAnyNumberOfPs) {
 }
 
 TEST(IncrementalSave, IsFullAfterARestore) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   SavingProgram program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   program.push({1});
@@ -132,7 +132,7 @@ TEST(IncrementalSave, IsFullAfterARestore) {
 }
 
 TEST(IncrementalSave, IsFullIfItsBaseWasDeleted) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   SavingProgram program(1);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   std::filesystem::remove_all(manager.save(1, "null", kIncremental));
@@ -145,7 +145,7 @@ TEST(IncrementalSave, IsFullIfItsBaseWasDeleted) {
 }
 
 TEST(IncrementalSave, UsesOnlyTheLastMarkOfTwoManagers) {
-  const io::TemporaryFolder folder, other_folder;
+  const io::TemporaryDirectory folder, other_folder;
   SavingProgram program(1);
   CheckpointManager one(program.strategy, {.directory = folder.path()});
   CheckpointManager other(program.strategy, {.directory = other_folder.path()});
@@ -166,7 +166,7 @@ TEST(IncrementalSave, UsesOnlyTheLastMarkOfTwoManagers) {
 }
 
 TEST(IncrementalSave, IncludesNewVariables) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   SavingProgram program(2);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   manager.save(1, "null", kIncremental);

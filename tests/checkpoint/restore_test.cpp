@@ -9,7 +9,7 @@
 
 #include "capstan/checkpoint.hpp"
 #include "io/hdf5/manifest.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
 #include "support/log_text.hpp"
@@ -83,7 +83,7 @@ struct Saved {
 
 class Restore : public testing::Test {
  protected:
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory folder_;
   Saved saved_{folder_.path()};
 };
 
@@ -313,7 +313,7 @@ std::uint64_t bytes_read() {
 TEST(RestoreCost, ReadsEachByteOnceForItsChecksumAndOnceForItsShard) {
   constexpr std::int64_t kRows = 1 << 20;
   constexpr std::uint64_t kBytes = 3 * kRows * sizeof(float);  // with Adam's slots
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   {
     RestoreJob job(folder.path(), 2, 2);
     auto v = job.floats("v", kRows, optimizers::Adam{});

@@ -33,9 +33,9 @@ class CheckExports(unittest.TestCase):
         }.items():
             self.assertIn(f"capstan::{namespace}", check_exports.complaint(symbol))
 
-    def test_names_of_others(self):
+    def test_names_of_other_libraries(self):
         for symbol in ("cudaMalloc", "vtable for spdlog::sinks::sink", "typeinfo for int (*)()", "std::vector<capstan::Split>::~vector()"):
-            self.assertEqual(check_exports.complaint(symbol), "is no name of Capstan", symbol)
+            self.assertEqual(check_exports.complaint(symbol), "is not a name of Capstan", symbol)
 
 
 if __name__ == "__main__":

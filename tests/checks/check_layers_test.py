@@ -1,4 +1,4 @@
-"""check_layers_test.py -- the layer check must refuse what it is there to refuse."""
+"""check_layers_test.py -- each include that violates the layers or a library's ownership is reported."""
 import pathlib
 import sys
 import tempfile
@@ -7,15 +7,15 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import check_layers  # noqa: E402
 
-# path, line, whether it is fine
+# path, line, whether it is allowed
 CASES = [
     ("src/ps/shard/heap.cpp", '#include "base/error.hpp"', True),
     ("src/ps/shard/heap.cpp", '#include "ps/shard/heap.hpp"', True),
     ("src/ps/shard/heap.cpp", '#include <vector>', True),
     ("src/ps/shard/heap.cpp", '#include <hwloc.h>', True),
-    ("src/base/log.cpp", '#include "ps/shard/heap.hpp"', False),         # upward
-    ("src/base/log.cpp", '  #  include "launch/x.hpp"', False),       # upward, oddly spaced
-    ("src/ps/shard/heap.cpp", '#include "client/variable.hpp"', False),  # sideways
+    ("src/base/log.cpp", '#include "ps/shard/heap.hpp"', False),         # a higher layer
+    ("src/base/log.cpp", '  #  include "launch/x.hpp"', False),       # a higher layer, unusual spacing
+    ("src/ps/shard/heap.cpp", '#include "client/variable.hpp"', False),  # a layer of the same set
     ("src/transport/window.cpp", '#include "io/hdf5/file.hpp"', False),
     ("src/transport/window.cpp", '#include <ucp/api/ucp.h>', True),
     ("src/client/pull.cpp", '#include <ucp/api/ucp.h>', False),
@@ -36,26 +36,26 @@ CASES = [
     ("include/capstan/client.hpp", '#include "capstan/error.hpp"', True),
     ("include/capstan/client.hpp", '#include "client/impl.hpp"', False),
     ("include/capstan/client.hpp", '#include <ps/shard/heap.hpp>', False),
-    ("src/novelty/x.cpp", '#include "base/error.hpp"', False),        # a folder that is no layer
-    ("tests/ps/heap_test.cpp", '#include "launch/x.hpp"', True),   # tests stand above all
+    ("src/novelty/x.cpp", '#include "base/error.hpp"', False),        # a directory that is not a layer
+    ("tests/ps/heap_test.cpp", '#include "launch/x.hpp"', True),   # tests are above all layers
 ]
 
 
 class CheckLayers(unittest.TestCase):
-    def test_judges_single_includes(self):
-        for path, line, fine in CASES:
-            with self.subTest(path=path, line=line), tempfile.TemporaryDirectory() as folder:
-                source = pathlib.Path(folder, path)
+    def test_reports_forbidden_includes(self):
+        for path, line, allowed in CASES:
+            with self.subTest(path=path, line=line), tempfile.TemporaryDirectory() as directory:
+                source = pathlib.Path(directory, path)
                 source.parent.mkdir(parents=True)
                 source.write_text(f"// a comment\n{line}\n")
-                found = check_layers.check(pathlib.Path(folder))
-                self.assertEqual(len(found), 0 if fine else 1, found)
-                if not fine:
+                found = check_layers.check(pathlib.Path(directory))
+                self.assertEqual(len(found), 0 if allowed else 1, found)
+                if not allowed:
                     self.assertTrue(found[0].startswith(f"{path}:2: "), found)
 
-    def test_refuses_an_empty_tree(self):
-        with tempfile.TemporaryDirectory() as folder:
-            self.assertEqual(len(check_layers.check(pathlib.Path(folder))), 1)
+    def test_rejects_an_empty_tree(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.assertEqual(len(check_layers.check(pathlib.Path(directory))), 1)
 
 
 if __name__ == "__main__":

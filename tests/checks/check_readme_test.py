@@ -1,4 +1,4 @@
-"""check_readme_test.py -- the README check must see every difference."""
+"""check_readme_test.py -- every difference between a program in a page and its file is reported."""
 import pathlib
 import sys
 import tempfile
@@ -17,8 +17,8 @@ def readme(program, name="examples/hello.cpp"):
 
 class CheckReadme(unittest.TestCase):
     def complaints(self, text, page=None):
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
             (root / "examples").mkdir()
             (root / "examples" / "hello.cpp").write_text(PROGRAM)
             (root / "README.md").write_text(text)
@@ -27,16 +27,16 @@ class CheckReadme(unittest.TestCase):
                 (root / "docs" / "page.md").write_text(page)
             return check_readme.check(root)
 
-    def test_accepts_the_file(self):
+    def test_accepts_a_program_that_equals_its_file(self):
         self.assertEqual(self.complaints(readme(PROGRAM)), [])
         self.assertEqual(self.complaints(readme(SHOWN)), [])
 
-    def test_refuses_every_difference(self):
+    def test_rejects_every_difference(self):
         for text in (readme(SHOWN.replace("main", "Main")), readme(SHOWN + "int extra;\n"),
                      readme("#include <x>\n"), readme(SHOWN, "examples/absent.cpp"), "# no program\n"):
             self.assertEqual(len(self.complaints(text)), 1, text)
 
-    def test_looks_into_docs(self):
+    def test_checks_pages_in_docs(self):
         self.assertEqual(self.complaints(readme(PROGRAM), readme(SHOWN) + readme(SHOWN)), [])
         self.assertEqual(self.complaints(readme(PROGRAM), "# no program\n"), [])
         self.assertEqual(len(self.complaints(readme(PROGRAM), readme(SHOWN) + readme("int x;\n"))), 1)

@@ -1,4 +1,4 @@
-"""check_sleeps_test.py -- a sleep without a reason is an error, in C++, Python and scripts."""
+"""check_sleeps_test.py -- a sleep without a reason is reported in C++, in Python and in scripts."""
 import pathlib
 import sys
 import tempfile
@@ -7,7 +7,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import check_sleeps  # noqa: E402
 
-# file, text, whether it is fine
+# file, text, whether it is allowed
 CASES = [
     ("ps/heap_test.cpp", "  std::this_thread::sleep_for(1s);\n", False),
     ("ps/heap_test.cpp", "  usleep(1000);\n", False),
@@ -23,14 +23,14 @@ CASES = [
 
 
 class CheckSleeps(unittest.TestCase):
-    def test_judges_single_sleeps(self):
-        for path, text, fine in CASES:
-            with self.subTest(path=path, text=text), tempfile.TemporaryDirectory() as folder:
-                file = pathlib.Path(folder, "tests", path)
+    def test_reports_sleeps_without_a_reason(self):
+        for path, text, allowed in CASES:
+            with self.subTest(path=path, text=text), tempfile.TemporaryDirectory() as directory:
+                file = pathlib.Path(directory, "tests", path)
                 file.parent.mkdir(parents=True)
                 file.write_text(text)
-                found = check_sleeps.check(pathlib.Path(folder))
-                self.assertEqual(len(found), 0 if fine else 1, found)
+                found = check_sleeps.check(pathlib.Path(directory))
+                self.assertEqual(len(found), 0 if allowed else 1, found)
 
 
 if __name__ == "__main__":

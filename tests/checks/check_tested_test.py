@@ -12,9 +12,9 @@ import check_tested  # noqa: E402
 
 class CheckTested(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name)
 
     def write(self, path, text=""):
         file = self.root / path

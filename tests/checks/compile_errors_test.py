@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""compile_errors_test.py INCLUDE_DIR COMPILER [FLAG ...] -- what workers cannot run does not compile, and the compiler
-says why in one line, which names the type."""
+"""compile_errors_test.py INCLUDE_DIR COMPILER [FLAG ...] -- a function or argument that workers cannot run does not compile, and
+the compiler prints one error that names the type."""
 import pathlib
 import subprocess
 import sys
@@ -18,7 +18,7 @@ PREAMBLE = """
 namespace cs = capstan;
 """
 
-# Declarations, a call, and the words of its only error.
+# name: declarations, a call, and words that its only error contains
 CASES = {
     "argument": ("struct WithPointer { int* pointer; }; void take(WithPointer);",
                  "coordinator.schedule<&take>(WithPointer{});", ["WithPointer", ("int*", "int *"), "Serializer"]),
@@ -42,12 +42,12 @@ CASES = {
     "number of arguments": ("void take_two(int, int);", "coordinator.schedule<&take_two>(1);",
                             ["as many arguments as the function has"]),
     "captures": ("", "int n = 3; (void)coordinator.create_per_worker_dataset([n] { return cs::Dataset<int>::range(n); });",
-                 [("<lambda", "(lambda at"), "captures"]),  # as GCC and Clang write the type
+                 [("<lambda", "(lambda at"), "captures"]),  # GCC's and Clang's notation
     "a function as an argument": ("cs::Dataset<int> numbers();",
                                   "(void)coordinator.create_per_worker_dataset(numbers);", ["(*)()", "template argument"]),
 }
 
-WORKS = """
+VALID_PROGRAM = """
 struct Own { int* pointer; };
 template <> struct capstan::Serializer<Own> {
   static void write(Writer&, const Own&);
@@ -65,9 +65,9 @@ void works(cs::ClusterCoordinator& coordinator, cs::Variable<float> v) {
 
 
 def errors_of(source):
-    """The lines of the compiler's errors."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "program.cpp")
+    """Returns the lines of the compiler's output that contain an error."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory, "program.cpp")
         path.write_text(PREAMBLE + source)
         done = subprocess.run([*COMPILER, "-std=c++20", f"-I{INCLUDE_DIR}", "-fsyntax-only", str(path)],
                               capture_output=True, text=True, check=False, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
@@ -75,12 +75,12 @@ def errors_of(source):
 
 
 def has(error, word):
-    """Whether the error has the word, or one of several."""
+    """Whether the error contains the word, or one of several."""
     return word in error if isinstance(word, str) else any(one in error for one in word)
 
 
 class CompileErrors(unittest.TestCase):
-    def test_each_is_one_line_that_names_the_type(self):
+    def test_each_invalid_call_gives_one_error_that_names_the_type(self):
         calls = "".join(f"{declarations}\nvoid case_{i}(cs::ClusterCoordinator& coordinator) {{ {call} }}\n"
                         for i, (declarations, call, _) in enumerate(CASES.values()))
         errors = errors_of(calls)
@@ -90,8 +90,8 @@ class CompileErrors(unittest.TestCase):
                 found = [error for error in errors if all(has(error, word) for word in words)]
                 self.assertEqual(len(found), 1, "\n".join(errors))
 
-    def test_what_has_a_serializer_compiles(self):
-        self.assertEqual(errors_of(WORKS), [])
+    def test_types_with_a_serializer_compile(self):
+        self.assertEqual(errors_of(VALID_PROGRAM), [])
 
 
 if __name__ == "__main__":

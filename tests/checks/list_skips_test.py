@@ -1,4 +1,4 @@
-"""list_skips_test.py -- every way to skip a test is counted, with its reason."""
+"""list_skips_test.py -- skips of all test frameworks are listed with their reasons."""
 import pathlib
 import sys
 import unittest
@@ -8,7 +8,7 @@ from list_skips import skips  # noqa: E402
 
 
 def entry(name, command, *output):
-    """One test as CTest 3.25 writes it into LastTest.log."""
+    """Returns the entry of one test in LastTest.log, as CTest 3.25 writes it."""
     text = "".join(line + "\n" for line in output)
     rule = "-" * 58
     return (f'1/9 Testing: {name}\n1/9 Test: {name}\nCommand: {command}\nDirectory: /b\n"{name}" start time: now\n'
@@ -31,7 +31,7 @@ LOG = (
 
 
 class ListSkips(unittest.TestCase):
-    def test_finds_all_and_only_skips(self):
+    def test_lists_skipped_tests_only(self):
         self.assertEqual(skips(LOG), [
             ("device.gpu_test Gpu.Adds", "needs a GPU: none here"),
             ("store.mpi_test.np3 Ring.Wraps", "one host only"),
@@ -40,7 +40,7 @@ class ListSkips(unittest.TestCase):
             ("off", "disabled"),
         ])
 
-    def test_an_empty_log_has_none(self):
+    def test_an_empty_log_has_no_skips(self):
         self.assertEqual(skips(""), [])
 
 

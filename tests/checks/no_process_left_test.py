@@ -1,4 +1,4 @@
-"""no_process_left_test.py -- orphans must be found, named and killed."""
+"""no_process_left_test.py -- orphaned processes are found, named and killed."""
 import pathlib
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def run(script, *options):
 
 
 def alive(pid):
-    """A killed orphan may stay a zombie until init collects it; that is dead enough."""
+    """A killed orphan may stay a zombie until init reaps it; a zombie counts as dead."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except FileNotFoundError:
@@ -26,7 +26,7 @@ def alive(pid):
 
 
 class NoProcessLeft(unittest.TestCase):
-    def test_hands_the_exit_code_on(self):
+    def test_forwards_the_exit_code(self):
         self.assertEqual(run("exit 7").returncode, 7)
         self.assertEqual(run("kill -9 $$").returncode, 128 + 9)
 
@@ -38,12 +38,12 @@ class NoProcessLeft(unittest.TestCase):
     def test_waits_for_a_child_that_ends_in_time(self):
         self.assertEqual(run("setsid sleep 0.5 & exit 0", "--grace", "10").returncode, 0)
 
-    def test_ends_a_command_that_hangs(self):
+    def test_kills_a_command_that_hangs(self):
         done = run(DETACHED + " sleep 300", "--timeout", "0.3")
         self.assertEqual(done.returncode, 124)
         self.assertIn("sh -c", done.stderr)
 
-    def test_leaves_nothing(self):
+    def test_kills_all_processes_at_the_end(self):
         with Job(["sh", "-c", DETACHED + " sleep 300"]) as job:
             self.assertTrue(poll_until(lambda: len(job.processes()) >= 3, 20))
             pids = list(job.processes())

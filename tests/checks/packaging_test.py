@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The recipes of launch/packaging and the batch scripts of launch/slurm, as far as that goes without the tools that read them.
+"""Checks the recipes of launch/packaging and the batch scripts of launch/slurm without the tools that read them.
 
-They name the version of CMakeLists.txt and whatever cmake/CapstanDependencies.cmake looks for, and their syntax is right: Python's
-by compiling, the shell's by `bash -n` (and shellcheck where it is there), Tcl's by counting braces.
+The recipes name the version in CMakeLists.txt and every dependency in cmake/CapstanDependencies.cmake. Syntax is checked by
+compiling (Python), with `bash -n` and, if installed, shellcheck (shell), and by counting braces (Tcl).
 """
 import ast
 import pathlib
@@ -16,7 +16,7 @@ PACKAGING = ROOT / "launch" / "packaging"
 SCRIPTS = sorted((ROOT / "launch" / "slurm").glob("*.sbatch"))
 VERSION = re.search(r"project\(capstan VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
 
-# What CMake looks for: Spack's name, EasyBuild's. None: comes with the toolchain, or is for tests alone.
+# CMake's name: (Spack's name, EasyBuild's name). None: part of the toolchain, or needed by tests only.
 NAMES = {
     "Threads": (None, None), "PkgConfig": ("pkgconfig", "pkgconf"), "MPI": ("mpi", None), "HDF5": ("hdf5", "HDF5"), "fmt": ("fmt", "fmt"),
     "spdlog": ("spdlog", "spdlog"), "CLI11": ("cli11", "CLI11"), "nlohmann_json": ("nlohmann-json", "nlohmann_json"),
@@ -26,17 +26,17 @@ NAMES = {
 }  # fmt: skip
 
 
-def needed():
+def dependencies():
     text = (ROOT / "cmake" / "CapstanDependencies.cmake").read_text()
     return {name for name in re.findall(r"(?:find_package|pkg_check_modules)\((\w+)", text)}
 
 
 class Recipes(unittest.TestCase):
     def assert_all_named(self, named, column):
-        for name in needed():
-            self.assertIn(name, NAMES, "a dependency that the recipes do not have: add it there, and here")
-            if wanted := NAMES[name][column]:
-                self.assertIn(wanted, named)
+        for name in dependencies():
+            self.assertIn(name, NAMES, "unknown dependency; add it to the recipes and to NAMES")
+            if expected := NAMES[name][column]:
+                self.assertIn(expected, named)
 
     def test_spack(self):
         path = PACKAGING / "spack" / "packages" / "capstan" / "package.py"
@@ -47,7 +47,7 @@ class Recipes(unittest.TestCase):
         first = [(call.func.id, call.args[0].value) for call in calls if call.args]
         self.assertIn(("version", VERSION), first)
         self.assert_all_named({re.split(r"[@ +~]", value)[0] for name, value in first if name == "depends_on"}, 0)
-        # Options that there are.
+        # Every option that the recipe sets exists.
         options = set(re.findall(r"option\((CAPSTAN_\w+)", (ROOT / "CMakeLists.txt").read_text()))
         self.assertLessEqual(set(re.findall(r'"(CAPSTAN_\w+)"', path.read_text())), options)
 
@@ -55,7 +55,7 @@ class Recipes(unittest.TestCase):
         try:
             import yaml
         except ImportError:
-            self.skipTest("Python has no yaml here")
+            self.skipTest("the Python module yaml is not installed")
         environment = yaml.safe_load((PACKAGING / "spack" / "spack.yaml").read_text())["spack"]
         self.assertTrue(environment["specs"][0].startswith("capstan"))
         self.assertEqual(environment["develop"]["capstan"]["spec"], f"capstan@{VERSION}")
@@ -66,7 +66,7 @@ class Recipes(unittest.TestCase):
     def test_easybuild(self):
         (path,) = PACKAGING.glob("capstan-*.eb")
         recipe = {}
-        exec(compile(path.read_text(), path, "exec"), {}, recipe)  # it is Python, of assignments
+        exec(compile(path.read_text(), path, "exec"), {}, recipe)  # a list of Python assignments
         self.assertEqual((recipe["name"], recipe["version"]), ("capstan", VERSION))
         toolchain = "{name}-{version}".format(**recipe["toolchain"])
         self.assertEqual(path.name, f"capstan-{VERSION}-{toolchain}.eb")
@@ -85,7 +85,7 @@ class Recipes(unittest.TestCase):
         self.assertEqual(code.count('"') % 2, 0)
         commands = {line.split()[0] for line in lines if not line.startswith((" ", "}"))}
         self.assertLessEqual(commands, {"set", "proc", "module-whatis", "conflict", "prereq", "setenv", "prepend-path"})
-        # Capstan refuses a CAPSTAN_ variable that is no setting.
+        # Capstan rejects an unknown CAPSTAN_ variable.
         self.assertNotRegex(code, r"setenv\s+CAPSTAN_")
 
     def test_apptainer(self):
@@ -101,7 +101,7 @@ class Recipes(unittest.TestCase):
 
 
 class BatchScripts(unittest.TestCase):
-    def test_their_shell(self):
+    def test_shell_syntax(self):
         self.assertGreaterEqual(len(SCRIPTS), 6)
         for script in SCRIPTS:
             done = subprocess.run(["bash", "-n", script], capture_output=True, text=True)
@@ -110,8 +110,8 @@ class BatchScripts(unittest.TestCase):
             done = subprocess.run(["shellcheck", *SCRIPTS], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stdout)
 
-    def test_their_options(self):
-        """Slurm reads no #SBATCH after the first command."""
+    def test_sbatch_options(self):
+        """Slurm ignores every #SBATCH line after the first command."""
         for script in SCRIPTS:
             lines = script.read_text().splitlines()
             self.assertTrue(lines[1].startswith(f"# {script.name} -- "), script.name)

@@ -1,4 +1,4 @@
-"""run_tests_test.py -- what CTest 3.25 prints is counted, and a failed test is shown with the command that repeats it."""
+"""run_tests_test.py -- the output of CTest 3.25 is counted, and a failed test is shown with the command that repeats it."""
 import contextlib
 import io
 import pathlib
@@ -15,11 +15,11 @@ Test project /b
       Start 12: base.log_test
  1/5 Test  #12: base.log_test ....................   Passed    0.06 sec
  2/5 Test #240: fault.ps_restarted_test ..........***Failed   38.10 sec
-the reason
+output of a failed test
       Start 7: base.json_test
  3/5 Test   #7: base.json_test ...................***Timeout  60.03 sec
  4/5 Test   #8: mpi.ranks_test.np3.mpich .........***Skipped   0.11 sec
-what a skipped test prints
+output of a skipped test
  5/5 Test   #9: io.samples_test ..................***Exception: SegFault  0.44 sec
 
 40% tests passed, 3 tests failed out of 5
@@ -40,25 +40,25 @@ class RunTests(unittest.TestCase):
         self.assertEqual(self.progress.skipped, 1)
         self.assertEqual(len(self.progress.done), 5)
 
-    def test_of_a_failed_test_its_output_and_its_command_are_shown_and_of_others_nothing(self):
+    def test_shows_output_and_command_of_failed_tests_only(self):
         shown = self.shown.getvalue()
-        self.assertIn("***Failed   38.10 sec\n  run it alone: ctest --preset release -R '^fault\\.ps_restarted_test$'\nthe reason\n", shown)
-        self.assertNotIn("what a skipped test prints", shown)
+        self.assertIn("***Failed   38.10 sec\n  run it alone: ctest --preset release -R '^fault\\.ps_restarted_test$'\noutput of a failed test\n", shown)
+        self.assertNotIn("output of a skipped test", shown)
         self.assertNotIn("base.log_test", shown)
         self.assertEqual(self.log.getvalue().splitlines(), LINES)
 
-    def test_the_time_left_is_by_the_work_that_is_done(self):
+    def test_remaining_time_follows_from_completed_work(self):
         progress = run_tests.Progress({"long": 30, "short": 10})
         self.assertIsNone(progress.seconds_left())
         progress.began -= 60
-        progress.take("long", "Passed", 55)
+        progress.record("long", "Passed", 55)
         self.assertAlmostEqual(progress.seconds_left(), 20, delta=1)
 
-    def test_the_summary_says_what_to_run_again(self):
+    def test_summary_names_the_command_that_repeats_a_failure(self):
         with tempfile.TemporaryDirectory() as build:
             text = "\n".join(run_tests.summary(self.progress, pathlib.Path(build), "asan"))
         self.assertIn("failed: io.samples_test; run it alone: ctest --preset asan -R '^io\\.samples_test$'", text)
-        self.assertIn("1 passed, 3 failed, 1 skipped as a whole", text)
+        self.assertIn("1 passed, 3 failed, 1 skipped completely", text)
 
 
 if __name__ == "__main__":

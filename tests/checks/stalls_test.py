@@ -1,4 +1,4 @@
-"""stalls_test.py -- a watcher that was stopped says so for each processor, since to it the machine stood still."""
+"""stalls_test.py -- a watcher that is stopped reports a stall of each processor."""
 import os
 import pathlib
 import re
@@ -23,13 +23,13 @@ class Stalls(unittest.TestCase):
         output.seek(0)
         return {int(number) for number in re.findall(r"(?m)^a sleep on processor (\d+) took \d+\.\d s longer", output.read())}
 
-    def test_a_stall_is_told_for_each_processor(self):
+    def test_reports_a_stall_of_each_processor(self):
         with tempfile.TemporaryFile("w+") as output:
             watcher = subprocess.Popen([sys.executable, "-B", SUPPORT / "stalls.py", __file__], stdout=output, start_new_session=True,
                                        preexec_fn=die_with_parent)
             self.addCleanup(watcher.wait)
             self.addCleanup(os.killpg, watcher.pid, signal.SIGKILL)
-            for _ in range(TRIES):  # it may not have begun to watch when it is stopped
+            for _ in range(TRIES):  # the first SIGSTOP may arrive before the watcher runs
                 os.killpg(watcher.pid, signal.SIGSTOP)
                 time.sleep(stalls.TOO_LONG + 2 * stalls.PERIOD)  # the stall
                 os.killpg(watcher.pid, signal.SIGCONT)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The messages that docs/troubleshooting.md quotes are those of the program: a page by symptom is found by its words."""
+"""Every message that docs/troubleshooting.md quotes occurs in the sources, so that users find the page by its text."""
 import pathlib
 import re
 import unittest
@@ -10,14 +10,14 @@ SYMPTOM = re.compile(r"^\| `([^`]+)`(?P<whose> from \w+)?", re.M)
 
 
 def program_text():
-    """All sources, with the pieces of a string put together."""
-    files = [path for folder in ("src", "io", "launch", "include") for path in sorted((ROOT / folder).rglob("*.[ch]pp"))]
+    """Returns all sources, with adjacent string literals joined."""
+    files = [path for directory in ("src", "io", "launch", "include") for path in sorted((ROOT / directory).rglob("*.[ch]pp"))]
     text = "\n".join(path.read_text() for path in files)
     return re.sub(r'"\s*\n\s*"', "", text)
 
 
 class Troubleshooting(unittest.TestCase):
-    def test_the_messages_are_there(self):
+    def test_quoted_messages_occur_in_the_sources(self):
         page, program = (ROOT / "docs" / "troubleshooting.md").read_text(), program_text()
         quoted = [match[1] for match in SYMPTOM.finditer(page) if not match["whose"]]
         self.assertGreater(len(quoted), 20)

@@ -1,4 +1,4 @@
-// agent_pipe_test.cpp -- values through a pipe arrive complete, or the reader is told why not.
+// agent_pipe_test.cpp -- values that travel through a pipe arrive complete, or the reader gets an error.
 #include "cluster/supervisor/agent_pipe.hpp"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ TEST(AgentPipe, DeliversAValueLargerThanThePipe) {
   EXPECT_EQ(receive_value<std::vector<int>>(pipe.read_end.get(), in_time(), "the child"), large);
 }
 
-TEST(AgentPipe, ThrowsUnavailableWhenTheWriterEndsInTheMiddleOfAValue) {
+TEST(AgentPipe, ThrowsUnavailableIfTheWriterEndsDuringAValue) {
   Pipe pipe = open_pipe();
   const std::uint64_t size = 100;
   write_all(pipe.write_end.get(), &size, sizeof size);
@@ -66,7 +66,7 @@ TEST(AgentPipe, ThrowsForAPipeWithoutReader) {
   signal(SIGPIPE, before);
 }
 
-TEST(AgentPipe, IsClosedInAProgramThatIsExecuted) {
+TEST(AgentPipe, IsClosedOnExec) {
   const Pipe pipe = open_pipe();
   for (const int end : {pipe.read_end.get(), pipe.write_end.get()}) {
     EXPECT_NE(fcntl(end, F_GETFD) & FD_CLOEXEC, 0);

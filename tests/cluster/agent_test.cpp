@@ -1,4 +1,4 @@
-// agent_test.cpp -- the agent of a rank: what it hands to its child, when it starts that again, how it ends.
+// agent_test.cpp -- the agent of a rank: its data for its child, restarts, and exit codes.
 #include "cluster/supervisor/agent.hpp"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// What the processes of a rank tell the test, on a page that they share.
+/// Observations of a rank's processes, in memory that they share with the test.
 struct Board {
   std::atomic<int> starts{0};
   std::atomic<int> rank_of_restart{-1};
@@ -36,7 +36,7 @@ struct Board {
   std::atomic<pid_t> child{0};
 };
 
-/// The code of a child that has found something wrong.
+/// Exit code of a child whose check failed.
 constexpr int kWrong = 99;
 
 void block(int number) {
@@ -45,7 +45,7 @@ void block(int number) {
   sigaddset(&set, number);
   sigprocmask(SIG_BLOCK, &set, nullptr);
 }
-/// REQUIRES: this process has blocked it.
+/// REQUIRES: this process has blocked the signal.
 bool receives(int number) {
   sigset_t set;
   sigemptyset(&set);
@@ -53,7 +53,7 @@ bool receives(int number) {
   const timespec timeout{20, 0};
   return sigtimedwait(&set, nullptr, &timeout) == number;
 }
-/// Of a child: its agent forwards the signal that it sends to it.
+/// Called by a child: sends a signal to its agent, which forwards it to the child.
 bool hears_back_from_agent(int number) {
   block(number);
   kill(getppid(), number);
@@ -76,7 +76,7 @@ class AgentTest : public testing::Test {
     munmap(board_, sizeof(Board));
   }
 
-  /// Of this rank, which is alone but for the coordinator: its exchange.
+  /// The start process of this rank: exchanges a table of the coordinator and this rank.
   static Table table_of(const Hello& hello, Role role, int restarts) {
     Table table;
     table.rank = role == Role::coordinator ? 0 : 1;
@@ -105,7 +105,7 @@ class AgentTest : public testing::Test {
     return link.exchange(hello, std::chrono::seconds(20));
   }
 
-  /// Starts a rank, of which this process is the launcher; returns its agent's pid.
+  /// Starts a rank as a launcher does; returns the pid of its agent.
   pid_t start(const AgentOptions& options, const Program& program) {
     const pid_t agent = fork();
     if (agent != 0) return agent;
@@ -120,7 +120,7 @@ class AgentTest : public testing::Test {
     _exit(kWrong);
   }
 
-  /// The agent's exit code; 1000 + the signal that killed it; -1 when it does not end in time.
+  /// Returns the agent's exit code; 1000 + signal if a signal killed it; -1 if it does not end in time.
   static int end_of(pid_t agent) {
     int status = 0;
     const bool ended = poll_until([&] { return waitpid(agent, &status, WNOHANG) == agent; });
@@ -136,7 +136,7 @@ class AgentTest : public testing::Test {
   Board* board_ = nullptr;
 };
 
-TEST_F(AgentTest, HandsTheTableOfTheExchangeToTheChild) {
+TEST_F(AgentTest, PassesTheTableOfTheExchangeToTheChild) {
   EXPECT_EQ(run(options(Role::worker),
                 [](AgentLink& link) {
                   const Table table = exchange(link);
@@ -149,7 +149,7 @@ TEST_F(AgentTest, HandsTheTableOfTheExchangeToTheChild) {
   EXPECT_TRUE(board_->finalized);
 }
 
-TEST_F(AgentTest, HandsTheErrorOfTheExchangeToTheChild) {
+TEST_F(AgentTest, PassesTheErrorOfTheExchangeToTheChild) {
   AgentOptions fails = options(Role::worker);
   fails.exchange = [](const HelloSource&) -> Table { throw Error(Code::failed_precondition, "no such job"); };
   EXPECT_EQ(run(fails,
@@ -164,7 +164,7 @@ TEST_F(AgentTest, HandsTheErrorOfTheExchangeToTheChild) {
                   return kWrong;
                 }),
             17)
-      << "the code of the child";
+      << "the exit code of the child";
   EXPECT_FALSE(board_->finalized);
 }
 
@@ -179,7 +179,7 @@ TEST_F(AgentTest, SurvivesACrashAfterTheExchange) {
             0);
 }
 
-TEST_F(AgentTest, ReturnsTheCodeOfTheCoordinator) {
+TEST_F(AgentTest, ReturnsTheExitCodeOfTheCoordinator) {
   const auto ends_with_5 = [](AgentLink& link) {
     (void)exchange(link);
     return 5;
@@ -187,7 +187,7 @@ TEST_F(AgentTest, ReturnsTheCodeOfTheCoordinator) {
   EXPECT_EQ(run(options(Role::coordinator), ends_with_5), 5);
 }
 
-TEST_F(AgentTest, ReturnsTheSignalOfACoordinatorThatIsKilled) {
+TEST_F(AgentTest, ReturnsTheSignalOfAKilledCoordinator) {
   EXPECT_EQ(run(options(Role::coordinator),
                 [](AgentLink& link) {
                   (void)exchange(link);
@@ -196,11 +196,11 @@ TEST_F(AgentTest, ReturnsTheSignalOfACoordinatorThatIsKilled) {
             128 + SIGKILL);
 }
 
-TEST_F(AgentTest, ReturnsLostRankForAChildThatIsKilledBeforeTheExchange) {
+TEST_F(AgentTest, ReturnsLostRankForAChildKilledBeforeTheExchange) {
   EXPECT_EQ(run(options(Role::worker), [](AgentLink&) { return ::raise(SIGKILL); }), kExitLostRank);
 }
 
-TEST_F(AgentTest, ReturnsTheCodeOfAChildThatEndsBeforeTheExchange) {
+TEST_F(AgentTest, ReturnsTheExitCodeOfAChildThatEndsBeforeTheExchange) {
   EXPECT_EQ(run(options(Role::worker), [](AgentLink&) { return 6; }), 6);
 }
 
@@ -218,7 +218,7 @@ TEST_F(AgentTest, RestartsAWorkerWithTheTableAndANewRank) {
   EXPECT_EQ(board_->rank_of_restart, 2) << "the first rank beyond the members";
 }
 
-TEST_F(AgentTest, RestartsAWorkerUpToTheLimitAndLetsTheJobGoOn) {
+TEST_F(AgentTest, RestartsAWorkerUpToTheLimitWithoutEndingTheJob) {
   EXPECT_EQ(run(options(Role::worker, 2),
                 [](AgentLink& link) {
                   (void)exchange(link);
@@ -228,7 +228,7 @@ TEST_F(AgentTest, RestartsAWorkerUpToTheLimitAndLetsTheJobGoOn) {
   EXPECT_EQ(board_->starts, 3);
 }
 
-TEST_F(AgentTest, RestartsNoWorkerThatSaysItIsTheLast) {
+TEST_F(AgentTest, DoesNotRestartAWorkerThatForbidsIt) {
   EXPECT_EQ(run(options(Role::worker, 2),
                 [](AgentLink& link) {
                   (void)exchange(link);
@@ -239,7 +239,7 @@ TEST_F(AgentTest, RestartsNoWorkerThatSaysItIsTheLast) {
   EXPECT_EQ(board_->starts, 1);
 }
 
-TEST_F(AgentTest, RestartsNoWorkerThatHasLostTheCoordinator) {
+TEST_F(AgentTest, DoesNotRestartAWorkerThatLostTheCoordinator) {
   EXPECT_EQ(run(options(Role::worker, 2),
                 [](AgentLink& link) {
                   (void)exchange(link);
@@ -280,13 +280,13 @@ TEST_F(AgentTest, RestartsAWorkerWhoseHeartbeatStops) {
   EXPECT_EQ(board_->starts, 2);
 }
 
-TEST_F(AgentTest, KillsNoChildWhoseHeartbeatRests) {
+TEST_F(AgentTest, DoesNotKillAChildWhoseHeartbeatIsSuspended) {
   EXPECT_EQ(run(options(Role::coordinator),
                 [](AgentLink& link) {
                   (void)exchange(link);
                   Heartbeat::beat(milliseconds(1));
                   Heartbeat::rest();
-                  // It looks at the heartbeat before it waits for the second signal.
+                  // The agent checks the heartbeat before it waits for the second signal.
                   for (int i = 0; i < 2; ++i) {
                     if (!hears_back_from_agent(SIGUSR2)) return kWrong;
                   }
@@ -310,7 +310,7 @@ TEST_F(AgentTest, ForwardsSignalsToItsChild) {
   }
 }
 
-TEST_F(AgentTest, RestartsNoWorkerAfterASignalToEnd) {
+TEST_F(AgentTest, DoesNotRestartAWorkerAfterATerminationSignal) {
   const pid_t agent = start(options(Role::worker, 2), [this](AgentLink& link) {
     (void)exchange(link);
     board_->ready = true;
@@ -323,7 +323,7 @@ TEST_F(AgentTest, RestartsNoWorkerAfterASignalToEnd) {
   EXPECT_EQ(board_->starts, 1);
 }
 
-TEST_F(AgentTest, TakesItsChildAlongWhenItIsKilled) {
+TEST_F(AgentTest, ChildDiesWithAKilledAgent) {
   Pipe pipe = open_pipe();
   const pid_t agent = start(options(Role::worker, 2), [&](AgentLink& link) {
     (void)exchange(link);
@@ -331,12 +331,12 @@ TEST_F(AgentTest, TakesItsChildAlongWhenItIsKilled) {
     while (true) pause();
     return kWrong;
   });
-  pipe.write_end.reset();  // the processes of the rank have it open until they end
+  pipe.write_end.reset();  // open in all processes of the rank until they end
   ASSERT_TRUE(poll_until([&] { return board_->ready.load(); }));
   kill(agent, SIGKILL);
   EXPECT_EQ(end_of(agent), 1000 + SIGKILL);
   pollfd all_ended{pipe.read_end.get(), POLLIN, 0};
-  EXPECT_EQ(::poll(&all_ended, 1, 20'000), 1) << "the child lives on";
+  EXPECT_EQ(::poll(&all_ended, 1, 20'000), 1) << "the child still runs";
   EXPECT_NE(all_ended.revents & POLLHUP, 0);
   EXPECT_EQ(board_->starts, 1);
 }

@@ -1,4 +1,4 @@
-// binding_test.cpp -- ranks on machines that are not here: two sockets, two adapters, four GPUs.
+// binding_test.cpp -- ranks on simulated machines with two sockets, two adapters and four GPUs.
 // Tests: src/base/available_resources.cpp
 #include "cluster/roles/binding.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using topology::AvailableResources;
 
-/// Two NUMA nodes of eight cores, an adapter at each, two GPUs at each.
+/// Two NUMA nodes, each with eight cores, an adapter and two GPUs.
 AvailableResources two_sockets() {
   return {.cpus = "0-15",
           .cpu_count = 16,
@@ -26,7 +26,7 @@ AvailableResources one_core(int core) {
       .cpus = std::to_string(core), .cpu_count = 1, .core_count = 1, .nodes = {{0, std::to_string(core)}}};
 }
 
-/// One letter a rank, all with the same seat.
+/// One letter for each rank; all ranks may use the same resources.
 std::vector<Member> members(const std::string& letters, const AvailableResources& resources) {
   std::vector<Member> out;
   std::array<int, 5> next{};
@@ -38,23 +38,23 @@ std::vector<Member> members(const std::string& letters, const AvailableResources
   return out;
 }
 
-TEST(Binding, PsTakeTurnsAmongTheAdaptersAndRunAtTheirNodes) {
+TEST(Binding, DistributesPsOverAdaptersAndTheirNodes) {
   const auto bindings = plan_binding(members("CWPPP", two_sockets()));
   EXPECT_EQ(bindings[2], (Binding{"0-7", 0, "mlx5_0", "", true}));
   EXPECT_EQ(bindings[3], (Binding{"8-15", 1, "mlx5_1", "", true}));
   EXPECT_EQ(bindings[4], (Binding{"0-7", 0, "mlx5_0", "", true}));
-  EXPECT_EQ(bindings[0], (Binding{"0-15", -1, "", "", false})) << "the coordinator is left alone";
+  EXPECT_EQ(bindings[0], (Binding{"0-15", -1, "", "", false})) << "the coordinator is not bound";
 }
 
-TEST(Binding, WorkersTakeTurnsAmongTheGpus) {
+TEST(Binding, DistributesWorkersOverGpus) {
   const auto bindings = plan_binding(members("CWWWWWP", two_sockets()));
   EXPECT_EQ(bindings[1], (Binding{"0-7", 0, "mlx5_0", "g0", true}));
   EXPECT_EQ(bindings[2], (Binding{"0-7", 0, "mlx5_1", "g1", true}));
   EXPECT_EQ(bindings[3], (Binding{"8-15", 1, "mlx5_0", "g2", true}));
-  EXPECT_EQ(bindings[5].gpu, "g0") << "a fifth shares one";
+  EXPECT_EQ(bindings[5].gpu, "g0") << "a fifth worker shares a GPU";
 }
 
-TEST(Binding, WithoutAdaptersPsTakeTurnsAmongTheNodesAndWorkersStay) {
+TEST(Binding, WithoutAdaptersDistributesPsOverNodes) {
   AvailableResources resources = two_sockets();
   resources.adapters.clear();
   resources.gpus.clear();
@@ -64,27 +64,27 @@ TEST(Binding, WithoutAdaptersPsTakeTurnsAmongTheNodesAndWorkersStay) {
   EXPECT_EQ(bindings[3], (Binding{"8-15", 1, "", "", true}));
 }
 
-TEST(Binding, NobodyLeavesWhatTheLauncherAllowed) {
+TEST(Binding, KeepsRanksWithinTheCpusOfTheLauncher) {
   AvailableResources resources = two_sockets();  // bound to the second socket
   resources.cpus = "8-15";
   resources.nodes = {{1, "8-15"}};
   const auto bindings = plan_binding(members("CWPP", resources));
   EXPECT_EQ(bindings[1], (Binding{"8-15", 1, "mlx5_1", "g2", false}));
   EXPECT_EQ(bindings[2], (Binding{"8-15", 1, "mlx5_1", "", false}));
-  EXPECT_EQ(bindings[3], (Binding{"8-15", 1, "mlx5_1", "", false})) << "the adapter at its node";
+  EXPECT_EQ(bindings[3], (Binding{"8-15", 1, "mlx5_1", "", false})) << "the adapter of its node";
 }
 
-TEST(Binding, HostsHaveTurnsOfTheirOwnAndUnknownSeatsAreLeftAlone) {
+TEST(Binding, TreatsHostsIndependentlyAndSkipsUnknownResources) {
   auto all = members("CPP", two_sockets());
   all[2].host = "n2";
   EXPECT_EQ(plan_binding(all)[2].node, 0);
   EXPECT_EQ(plan_binding(members("CP", AvailableResources{}))[1], Binding{});
   AvailableResources nowhere = two_sockets();
-  for (auto& adapter : nowhere.adapters) adapter.node = -1;  // the system does not say
+  for (auto& adapter : nowhere.adapters) adapter.node = -1;  // resources unknown
   EXPECT_EQ(plan_binding(members("CPP", nowhere))[2], (Binding{"8-15", 1, "mlx5_1", "", true}));
 }
 
-TEST(Binding, TheTableHasALineARank) {
+TEST(Binding, TableHasOneLineForEachRank) {
   AvailableResources resources = two_sockets();
   resources.network = {"rc_mlx5", "tcp"};
   const auto all = members("CWP", resources);
@@ -100,7 +100,7 @@ TEST(Binding, TheTableHasALineARank) {
               ElementsAre("coordinator 0 (rank 0 on n1): hwloc cannot tell its cpus"));
 }
 
-TEST(Binding, WhatWillBeSlowIsSaid) {
+TEST(Binding, WarnsOfSlowBindings) {
   const auto warnings = [](const std::vector<Member>& all) {
     return binding_warnings(all, plan_binding(all));
   };
@@ -123,7 +123,7 @@ TEST(Binding, WhatWillBeSlowIsSaid) {
       "none, or fewer ranks a host");
 }
 
-TEST(Binding, WarnsOfMoreRanksThanCpus) {
+TEST(Binding, WarnsIfThereAreMoreRanksThanCpus) {
   const AvailableResources two_cores{.cpus = "0-1", .cpu_count = 2, .core_count = 2, .nodes = {{0, "0-1"}}};
   const auto warnings = [](const std::vector<Member>& all) {
     return binding_warnings(all, plan_binding(all));
@@ -131,7 +131,7 @@ TEST(Binding, WarnsOfMoreRanksThanCpus) {
   const auto warning = [](const std::string& ranks) {
     return ElementsAre("n1 has " + ranks + " on 2 cpus, on which they take turns: start fewer there");
   };
-  // On one host workers and ps count separately, and the coordinator never does.
+  // On one host, workers and ps are counted separately, and the coordinator is not counted.
   for (const char* const fits : {"CWP", "CWWP", "CWWPP", "CPP"}) {
     EXPECT_THAT(warnings(members(fits, two_cores)), ElementsAre()) << fits;
   }
@@ -142,7 +142,7 @@ TEST(Binding, WarnsOfMoreRanksThanCpus) {
   coordinator_elsewhere.front().host = "n0";
   EXPECT_THAT(warnings(coordinator_elsewhere), ElementsAre());
 
-  // With a worker elsewhere, which the ps serve, they count together.
+  // If a worker is on another host, which the ps serve, too, all are counted together.
   const auto with_another_host = [&](const std::string& letters) {
     auto all = members(letters + "W", two_cores);
     all.back().host = "n2";
@@ -154,7 +154,7 @@ TEST(Binding, WarnsOfMoreRanksThanCpus) {
   EXPECT_THAT(warnings(with_another_host("CPPP")), warning("3 ps and 0 workers"));
 }
 
-TEST(AvailableResources, OfThisProcessHasItsCores) {
+TEST(AvailableResources, ContainsTheCoresOfThisProcess) {
   const AvailableResources resources = topology::available_resources();
   EXPECT_FALSE(resources.cpus.empty());
   EXPECT_GE(resources.cpu_count, resources.core_count);

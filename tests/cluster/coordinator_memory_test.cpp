@@ -1,4 +1,4 @@
-// coordinator_memory_test.cpp -- what a process writes is found whole by the one after it.
+// coordinator_memory_test.cpp -- records of a process are complete when the next process reads them.
 #include "cluster/membership/coordinator_memory.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace capstan::cluster {
 namespace {
 
-TEST(PersistentRecord, IsWholeWheneverItsWriterIsKilled) {
+TEST(PersistentRecord, IsCompleteWheneverItsWriterIsKilled) {
   const auto memory = transport::PersistentMemory::create();
   EXPECT_TRUE(PersistentRecord(memory).read().empty());
   std::uint64_t last = 0;
@@ -32,14 +32,14 @@ TEST(PersistentRecord, IsWholeWheneverItsWriterIsKilled) {
     const PersistentRecord record(memory);
     std::vector<std::byte> bytes;
     do {
-      usleep(2000);           // the writer is killed in the middle of its work
-      bytes = record.read();  // perhaps in the middle of being written, while the writer lives
+      usleep(2000);           // kills the writer at a random moment
+      bytes = record.read();  // possibly while the writer writes
     } while (bytes.empty());
     kill(writer, SIGKILL);
     waitpid(writer, nullptr, 0);
     const auto numbers = from_bytes<std::vector<std::uint64_t>>(record.read());
     ASSERT_FALSE(numbers.empty());
-    EXPECT_GE(numbers[0], last);  // the same where a writer was killed before its first
+    EXPECT_GE(numbers[0], last);  // unchanged if the writer was killed before its first write
     last = numbers[0];
     EXPECT_EQ(numbers, std::vector<std::uint64_t>(1 + last % 5000, last));
   }
@@ -53,7 +53,7 @@ TEST(PersistentRecord, IsBounded) {
   EXPECT_EQ(record.read().size(), PersistentRecord::kMostBytes);
 }
 
-TEST(CoordinatorMemory, TheNextProcessFindsWhatTheLastOneNoted) {
+TEST(CoordinatorMemory, NextProcessReadsTheRecord) {
   const auto memory = transport::PersistentMemory::create();
   CoordinatorMemory first;
   first.keep_in(memory);
@@ -77,12 +77,12 @@ TEST(CoordinatorMemory, TheNextProcessFindsWhatTheLastOneNoted) {
   EXPECT_EQ(found.workers[0].name(), "worker 1 (rank 9 on n1)");
 }
 
-TEST(CoordinatorMemory, TheNextProcessKnowsWhichSparesWait) {
+TEST(CoordinatorMemory, NextProcessKnowsWaitingSpares) {
   using State = SpareRecord::State;
   const auto memory = transport::PersistentMemory::create();
   CoordinatorMemory first;
   first.keep_in(memory);
-  EXPECT_TRUE(first.read().waits(3)) << "none has been told anything yet";
+  EXPECT_TRUE(first.read().waits(3)) << "no spare has a task yet";
   first.change([](CoordinatorRecord& record) {
     record.spares = {
         {3, State::waits}, {4, State::takes, 6, 1, 1}, {5, State::stands, 7, 2, 2}, {8, State::dead}};
@@ -96,7 +96,7 @@ TEST(CoordinatorMemory, TheNextProcessKnowsWhichSparesWait) {
   EXPECT_EQ(found.spares[2].incarnation, 2U);
 }
 
-TEST(CoordinatorMemory, WithoutMemoryItIsThisProcessesAlone) {
+TEST(CoordinatorMemory, WithoutSharedMemoryIsPrivateToTheProcess) {
   CoordinatorMemory memory;
   memory.change([](CoordinatorRecord& record) { record.step = 3; });
   EXPECT_EQ(memory.read().step, 3);

@@ -1,4 +1,4 @@
-// coordinator_watch_test.cpp -- which of a coordinator's processes a rank obeys.
+// coordinator_watch_test.cpp -- selects the coordinator process whose messages a rank accepts.
 #include "cluster/membership/coordinator_watch.hpp"
 
 #include <gtest/gtest.h>
@@ -35,14 +35,14 @@ class CoordinatorWatchTest : public testing::Test {
   std::vector<std::shared_ptr<Runtime>> runtimes_;
 };
 
-TEST_F(CoordinatorWatchTest, AGreetingSaysWhichProcessThatIs) {
+TEST_F(CoordinatorWatchTest, GreetingIdentifiesTheProcess) {
   CoordinatorWatch watch(worker());
   EXPECT_EQ(watch.incarnation(), 0);
   greet(watch, 2);
   EXPECT_EQ(watch.incarnation(), 2);
 }
 
-TEST_F(CoordinatorWatchTest, AGreetingOfAnEarlierProcessThatComesLateChangesNothing) {
+TEST_F(CoordinatorWatchTest, IgnoresALateGreetingOfAnEarlierProcess) {
   CoordinatorWatch watch(worker());
   return_as(watch, 2);
   ASSERT_TRUE(watch.news());

@@ -1,4 +1,4 @@
-// failure_detector_test.cpp -- every transition of a watched rank, with a clock that the test moves.
+// failure_detector_test.cpp -- every transition of a watched rank, with a simulated clock.
 #include "cluster/membership/failure_detector.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@ using std::chrono::seconds;
 class FailureDetectorTest : public testing::Test {
  protected:
   using Ranks = std::vector<int>;
-  /// Looks as often as it should for `time` while the given ranks send heartbeats; returns the new suspects.
+  /// Checks for `time` at the required interval while the given ranks send heartbeats; returns the new
+  /// suspects.
   Ranks pass(milliseconds time, const Ranks& alive = {}) {
     Ranks suspected;
     for (const auto end = now_ + time; now_ < end;) {
@@ -24,7 +25,7 @@ class FailureDetectorTest : public testing::Test {
     }
     return suspected;
   }
-  /// Before the first look no time counts.
+  // Time before the first check does not count.
   void begin(const FailureDetector& detector) {
     detector_ = detector;
     (void)detector_.look(now_);
@@ -48,7 +49,7 @@ TEST_F(FailureDetectorTest, SuspectsASilentRankOnceWithinTheTimeout) {
   EXPECT_TRUE(detector_.watches(2));
 }
 
-TEST_F(FailureDetectorTest, ASuspectedRankThatIsHeardIsAliveAndMayBeSuspectedAgain) {
+TEST_F(FailureDetectorTest, HeartbeatClearsASuspicionUntilTheNextSilence) {
   hear({1});
   EXPECT_EQ(pass(seconds(1)), Ranks{1});
   EXPECT_TRUE(detector_.heard(1, now_));
@@ -57,19 +58,19 @@ TEST_F(FailureDetectorTest, ASuspectedRankThatIsHeardIsAliveAndMayBeSuspectedAga
   EXPECT_EQ(pass(seconds(1)), Ranks{1});
 }
 
-TEST_F(FailureDetectorTest, ABusyRankIsNotSuspectedUntilItsNextHeartbeat) {
+TEST_F(FailureDetectorTest, DoesNotSuspectABusyRankUntilItsNextHeartbeat) {
   detector_.heard(1, now_, /*busy=*/true);
   EXPECT_EQ(pass(seconds(100)), Ranks{});
   hear({1});
   EXPECT_EQ(pass(seconds(1)), Ranks{1});
 }
 
-TEST_F(FailureDetectorTest, ARankWithoutAHeartbeatIsUnknown) {
+TEST_F(FailureDetectorTest, RankWithoutAHeartbeatIsUnknown) {
   EXPECT_EQ(pass(seconds(5)), Ranks{});
   EXPECT_FALSE(detector_.watches(1));
 }
 
-TEST_F(FailureDetectorTest, AForgottenRankIsWatchedAgainFromItsNextHeartbeat) {
+TEST_F(FailureDetectorTest, WatchesAForgottenRankAgainFromItsNextHeartbeat) {
   hear({1, 2});
   EXPECT_EQ(pass(seconds(1), {1}), Ranks{2});
   detector_.forget(1);
@@ -82,7 +83,7 @@ TEST_F(FailureDetectorTest, AForgottenRankIsWatchedAgainFromItsNextHeartbeat) {
   EXPECT_EQ(pass(seconds(1)), Ranks{1});
 }
 
-TEST_F(FailureDetectorTest, TimeWithoutALookIsNoSilence) {
+TEST_F(FailureDetectorTest, TimeWithoutAPollIsNotSilence) {
   hear({1, 2});
   EXPECT_EQ(pass(seconds(1), {1, 2}), Ranks{});
   now_ += seconds(30);  // this process was stopped
@@ -90,7 +91,7 @@ TEST_F(FailureDetectorTest, TimeWithoutALookIsNoSilence) {
   EXPECT_EQ(pass(milliseconds(800), {1}), Ranks{2});
 }
 
-TEST_F(FailureDetectorTest, LooksOnceAPeriod) {
+TEST_F(FailureDetectorTest, PollsOncePerPeriod) {
   hear({1});
   EXPECT_EQ(detector_.look(now_), Ranks{});
   EXPECT_EQ(detector_.until_look(now_), detector_.period());
@@ -107,7 +108,7 @@ TEST_F(FailureDetectorTest, SuspectsNoRankWithoutATimeout) {
   EXPECT_EQ(detector_.look(now_ + seconds(1000)), Ranks{});
 }
 
-TEST_F(FailureDetectorTest, OneThatAnswersHasTenPeriodsAtLeast) {
+TEST_F(FailureDetectorTest, TimeoutIsAtLeastTenPeriods) {
   begin(FailureDetector::of_one_that_answers(milliseconds(200), seconds(1)));
   hear({0});
   EXPECT_EQ(pass(milliseconds(1800)), Ranks{});

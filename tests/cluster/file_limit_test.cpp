@@ -1,4 +1,4 @@
-// file_limit_test.cpp -- the limit is raised when it must be, as far as it may be, and left alone otherwise.
+// file_limit_test.cpp -- raises the limit of open files if necessary, up to the hard limit.
 #include "cluster/supervisor/file_limit.hpp"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ class FileLimitTest : public testing::Test {
   rlimit first_{};
 };
 
-TEST_F(FileLimitTest, AFewConnectionsLeaveItAlone) {
+TEST_F(FileLimitTest, FewConnectionsDoNotChangeIt) {
   raise_file_limit_for(50);
   EXPECT_EQ(limit(), 256U);
 }
@@ -45,7 +45,7 @@ TEST_F(FileLimitTest, ManyConnectionsRaiseIt) {
   EXPECT_EQ(limit(), raised) << "it is never lowered";
 }
 
-TEST_F(FileLimitTest, MoreThanTheSystemAllowsIsSaidAndAsMuchAsMayBeIsTaken) {
+TEST_F(FileLimitTest, RaisesToTheHardLimitAndWarnsIfItIsTooLow) {
   testing::internal::CaptureStderr();
   raise_file_limit_for(first_.rlim_max);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("raise it (ulimit -n)"));

@@ -1,4 +1,4 @@
-// gpu_assignment_test.cpp -- ranks of a host share its GPUs in turn.
+// gpu_assignment_test.cpp -- round-robin assignment of a host's GPUs to its ranks.
 #include "cluster/roles/gpu_assignment.hpp"
 
 #include <gtest/gtest.h>
@@ -13,18 +13,18 @@ namespace {
 
 using Numbers = std::vector<int>;
 
-TEST(GpusInTurn, GiveEachRankTheNextOnes) {
+TEST(GpusInTurn, AssignTheNextGpusToEachRank) {
   EXPECT_EQ(gpus_in_turn(0, 1, 4), Numbers{0});
   EXPECT_EQ(gpus_in_turn(3, 1, 4), Numbers{3});
   EXPECT_EQ(gpus_in_turn(5, 1, 4), Numbers{1});
   EXPECT_EQ(gpus_in_turn(1, 2, 4), (Numbers{2, 3}));
   EXPECT_EQ(gpus_in_turn(2, 2, 4), (Numbers{0, 1}));
   EXPECT_EQ(gpus_in_turn(1, 2, 3), (Numbers{2, 0}));
-  EXPECT_EQ(gpus_in_turn(7, 2, 2), (Numbers{0, 1})) << "a launcher that shows each rank its own";
+  EXPECT_EQ(gpus_in_turn(7, 2, 2), (Numbers{0, 1})) << "the launcher shows each rank only its own GPUs";
   EXPECT_THROW((void)gpus_in_turn(0, 3, 2), Error);
 }
 
-TEST(OwnGpus, AreStandInsWhereTheyAreAskedFor) {
+TEST(AssignedGpus, AreStandInsOnRequest) {
   Settings settings;
   settings.set_from_flag("ps", "2");
   settings.set_from_flag("gpu-stand-ins", "2");
@@ -38,7 +38,7 @@ TEST(OwnGpus, AreStandInsWhereTheyAreAskedFor) {
     EXPECT_EQ(own_gpus(*rank, 1), Numbers{rank->self().index}) << rank->self().name();
     try {
       (void)own_gpus(*rank, 3);
-      ADD_FAILURE() << "there are two";
+      ADD_FAILURE() << "there are only two";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::failed_precondition);
       EXPECT_NE(std::string(error.what()).find(rank->self().name()), std::string::npos) << error.what();

@@ -1,4 +1,4 @@
-// heartbeat_test.cpp -- what a child tells its agent through memory that they share.
+// heartbeat_test.cpp -- state of a child that its agent reads from shared memory.
 #include "cluster/supervisor/heartbeat.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Runs it in a process of its own, since a process has one heartbeat, for good.
+/// Runs it in a child process, since a process can share its heartbeat only once.
 bool in_a_process(const std::function<bool()>& holds) {
   const pid_t child = fork();
   if (child == 0) _exit(holds() ? 0 : 1);
@@ -20,7 +20,7 @@ bool in_a_process(const std::function<bool()>& holds) {
   return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-TEST(Heartbeat, IsSeenByTheProcessThatSharedIt) {
+TEST(Heartbeat, IsVisibleToTheProcessThatSharedIt) {
   EXPECT_TRUE(in_a_process([] {
     Heartbeat::share();
     const auto before = Heartbeat::Clock::now();
@@ -34,7 +34,7 @@ TEST(Heartbeat, IsSeenByTheProcessThatSharedIt) {
   }));
 }
 
-TEST(Heartbeat, IsNotExpectedBeforeTheFirstBeatNorAtRest) {
+TEST(Heartbeat, IsNotExpectedBeforeTheFirstBeatOrWhileSuspended) {
   EXPECT_TRUE(in_a_process([] {
     Heartbeat::share();
     if (Heartbeat::last()) return false;
@@ -45,7 +45,7 @@ TEST(Heartbeat, IsNotExpectedBeforeTheFirstBeatNorAtRest) {
   }));
 }
 
-TEST(Heartbeat, OfNoSilenceAtAllRests) {
+TEST(Heartbeat, WithoutATimeoutIsSuspended) {
   EXPECT_TRUE(in_a_process([] {
     Heartbeat::share();
     Heartbeat::beat(milliseconds(10));
@@ -54,7 +54,7 @@ TEST(Heartbeat, OfNoSilenceAtAllRests) {
   }));
 }
 
-TEST(Heartbeat, TellsTheAgentThatNoProcessIsToFollow) {
+TEST(Heartbeat, TellsTheAgentNotToRestart) {
   EXPECT_TRUE(in_a_process([] {
     Heartbeat::share();
     const bool told = in_a_process([] {

@@ -1,4 +1,4 @@
-// join_listener_test.cpp -- the handshake, refused connections, and the file with the listener's address.
+// join_listener_test.cpp -- the handshake, rejected connections, and the file with the listener's address.
 // Tests: src/cluster/bootstrap/socket.cpp
 #include "cluster/bootstrap/join_listener.hpp"
 
@@ -40,7 +40,7 @@ std::vector<std::byte> join_request(const Token& token, std::size_t body) {
   return bytes;
 }
 
-/// The state after all of it, in pieces of so many bytes.
+/// Returns the state after all bytes, which arrive in pieces of `piece` bytes.
 State state_after(JoinHandshake& visit, std::span<const std::byte> bytes, std::size_t piece) {
   while (!bytes.empty() && (visit.state() == State::greeting || visit.state() == State::talking)) {
     visit.take(bytes.first(std::min(piece, bytes.size())));
@@ -49,7 +49,7 @@ State state_after(JoinHandshake& visit, std::span<const std::byte> bytes, std::s
   return visit.state();
 }
 
-TEST(JoinHandshake, ARequestIsWholeInPiecesOfAnySize) {
+TEST(JoinHandshake, AcceptsARequestInPiecesOfAnySize) {
   const Token token = token_of(1);
   const auto bytes = join_request(token, 100);
   for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
@@ -61,7 +61,7 @@ TEST(JoinHandshake, ARequestIsWholeInPiecesOfAnySize) {
   }
 }
 
-TEST(JoinHandshake, AnotherTokenIsRefusedWhicheverOfItsBytesDiffers) {
+TEST(JoinHandshake, RejectsATokenThatDiffersInAnyByte) {
   const Token token = token_of(1);
   for (std::size_t i = 0; i < kTokenBytes; ++i) {
     Token other = token;
@@ -76,7 +76,7 @@ TEST(JoinHandshake, AnotherTokenIsRefusedWhicheverOfItsBytesDiffers) {
   EXPECT_TRUE(same(token, token_of(1)));
 }
 
-TEST(JoinHandshake, NothingIsWaitedForThatIsWrongAlready) {
+TEST(JoinHandshake, RejectsAnInvalidRequestWithoutWaitingForTheRest) {
   const Token token = token_of(1);
   for (const std::string text : {"G", "GET / HTTP/1.1", "\xff\xff\xff\xff"}) {
     JoinHandshake visit(token);
@@ -86,7 +86,7 @@ TEST(JoinHandshake, NothingIsWaitedForThatIsWrongAlready) {
   EXPECT_EQ(unknown.take(greeting_bytes(static_cast<JoinRequest>(9), token)), State::refused);
 }
 
-TEST(JoinHandshake, ABodyHasALimit) {
+TEST(JoinHandshake, RejectsABodyThatIsTooLong) {
   const Token token = token_of(1);
   JoinHandshake fits(token);
   EXPECT_EQ(state_after(fits, join_request(token, kMostBodyBytes), 4096), State::asked);
@@ -98,23 +98,23 @@ TEST(JoinHandshake, ABodyHasALimit) {
   EXPECT_EQ(trailing.take(more), State::refused);
 }
 
-/// A connection that says what the test says.
+/// A connection that sends the bytes that the test chooses.
 class Caller {
  public:
   explicit Caller(const std::string& address) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
     const sockaddr_in to = address_in(address);
     EXPECT_EQ(connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
   }
-  void say(std::span<const std::byte> bytes) {
+  void send_bytes(std::span<const std::byte> bytes) {
     (void)send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  /// How many bytes come in one piece, at most; 0: the listener has closed this connection.
+  /// Returns the bytes of one read of at most `most` bytes; 0 once the listener has closed the connection.
   std::size_t take(std::size_t most) {
     std::vector<std::byte> piece(most);
     return static_cast<std::size_t>(std::max<ssize_t>(0, recv(socket_.get(), piece.data(), most, 0)));
   }
-  /// The listener closes this connection within the time, without a word.
-  bool turned_away(milliseconds within) {
+  /// Returns whether the listener closes this connection within the time without sending anything.
+  bool closed_silently(milliseconds within) {
     pollfd one{socket_.get(), POLLIN, 0};
     if (poll(&one, 1, static_cast<int>(within.count())) != 1) return false;
     std::byte word;
@@ -137,7 +137,7 @@ JoinAnswer ask(const JoinListener& listener, const Token& token, JoinRequest req
                            std::chrono::steady_clock::now() + std::chrono::seconds(20));
 }
 
-TEST(JoinListener, AnswersWhoHasTheToken) {
+TEST(JoinListener, AnswersAConnectionWithTheToken) {
   const JoinListener listener("127.0.0.1", token_of(1), echo);
   EXPECT_EQ(ask(listener, token_of(1)).message, "all is well");
   const std::vector<std::byte> body(kMostBodyBytes, std::byte{3});
@@ -147,9 +147,9 @@ TEST(JoinListener, AnswersWhoHasTheToken) {
   EXPECT_EQ(refused.message, "an empty body");
 }
 
-TEST(JoinListener, TellsWhoHasNotNothing) {
+TEST(JoinListener, ClosesAConnectionWithAWrongToken) {
   const JoinListener listener("127.0.0.1", token_of(1), echo);
-  // With a body that the listener does not read: how the connection ends is the network's choice.
+  // If the listener does not read the body, the network decides how the connection ends.
   const std::vector<std::byte> body(kMostBodyBytes, std::byte{3});
   for (const std::size_t size : {std::size_t{0}, std::size_t{100}, body.size()}) {
     try {
@@ -162,20 +162,20 @@ TEST(JoinListener, TellsWhoHasNotNothing) {
     }
   }
   Caller garbage(listener.address());
-  garbage.say(std::vector<std::byte>(1000, std::byte{0xaa}));
-  EXPECT_TRUE(garbage.turned_away(milliseconds(20000)));
+  garbage.send_bytes(std::vector<std::byte>(1000, std::byte{0xaa}));
+  EXPECT_TRUE(garbage.closed_silently(milliseconds(20000)));
 }
 
-TEST(JoinListener, SendsWhoIsSilentAwayInTime) {
+TEST(JoinListener, ClosesASilentConnectionAfterTheTimeout) {
   const JoinListener listener("127.0.0.1", token_of(1), echo, [] {}, {milliseconds(100), 64, 64});
   Caller silent(listener.address());
   Caller slow(listener.address());
-  slow.say(greeting_bytes(JoinRequest::join, token_of(1)));
-  EXPECT_TRUE(silent.turned_away(milliseconds(20000)));
-  EXPECT_TRUE(slow.turned_away(milliseconds(20000))) << "the token buys no more time";
+  slow.send_bytes(greeting_bytes(JoinRequest::join, token_of(1)));
+  EXPECT_TRUE(silent.closed_silently(milliseconds(20000)));
+  EXPECT_TRUE(slow.closed_silently(milliseconds(20000))) << "the timeout is the same with the token";
 }
 
-/// More than fits into the buffers of two sockets.
+/// Exceeds the buffers of two sockets.
 constexpr std::size_t kLong = 64 << 20;
 
 JoinAnswer at_length(JoinRequest, std::span<const std::byte>) {
@@ -184,16 +184,16 @@ JoinAnswer at_length(JoinRequest, std::span<const std::byte>) {
   return {Code::ok, {}, std::move(bytes)};
 }
 
-TEST(JoinListener, ALongAnswerArrivesWhole) {
+TEST(JoinListener, LongReplyArrivesCompletely) {
   const JoinListener listener("127.0.0.1", token_of(1), at_length);
   EXPECT_EQ(ask(listener, token_of(1)).bytes, at_length(JoinRequest::status, {}).bytes);
 }
 
-TEST(JoinListener, WhoTakesALongAnswerMayTakeLongerThanItsPatience) {
+TEST(JoinListener, SlowReaderOfALongReplyMayExceedTheTimeout) {
   constexpr milliseconds kTimeout{2000};
   const JoinListener listener("127.0.0.1", token_of(1), at_length, [] {}, {kTimeout, 64, 64});
   Caller slow(listener.address());
-  slow.say(greeting_bytes(JoinRequest::status, token_of(1)));
+  slow.send_bytes(greeting_bytes(JoinRequest::status, token_of(1)));
   const auto begin = std::chrono::steady_clock::now();
   std::size_t taken = 0;
   while (true) {
@@ -201,35 +201,36 @@ TEST(JoinListener, WhoTakesALongAnswerMayTakeLongerThanItsPatience) {
     if (got == 0) break;
     taken += got;
     if (std::chrono::steady_clock::now() > begin + kTimeout * 5 / 4) continue;
-    ASSERT_LT(taken, kLong) << "taken too soon to see anything";
-    std::this_thread::sleep_for(kTimeout / 40);  // the slow reader that the test is about
+    ASSERT_LT(taken, kLong) << "the reader was too fast for this test";
+    std::this_thread::sleep_for(kTimeout / 40);  // the slow reader
   }
   EXPECT_GE(taken, kLong);
 }
 
-TEST(JoinListener, TheStrangerThatCameFirstMakesRoom) {
+TEST(JoinListener, EvictsTheOldestUnauthenticatedConnection) {
   const JoinListener listener("127.0.0.1", token_of(1), echo, [] {}, {std::chrono::minutes(10), 2, 64});
   Caller first(listener.address());
   Caller second(listener.address());
-  EXPECT_FALSE(first.turned_away(milliseconds(50)));
+  EXPECT_FALSE(first.closed_silently(milliseconds(50)));
   Caller third(listener.address());
-  EXPECT_TRUE(first.turned_away(milliseconds(20000)));
-  EXPECT_FALSE(second.turned_away(milliseconds(50)));
-  EXPECT_EQ(ask(listener, token_of(1)).message, "all is well") << "strangers keep nobody out";
+  EXPECT_TRUE(first.closed_silently(milliseconds(20000)));
+  EXPECT_FALSE(second.closed_silently(milliseconds(50)));
+  EXPECT_EQ(ask(listener, token_of(1)).message, "all is well")
+      << "unauthenticated connections do not block others";
 }
 
-TEST(JoinListener, ClosesAllAtItsEnd) {
+TEST(JoinListener, DestructorClosesAllConnections) {
   auto listener = std::make_unique<JoinListener>("127.0.0.1", token_of(1), echo);
   Caller silent(listener->address());
   const std::string address = listener->address();
   listener.reset();
-  EXPECT_TRUE(silent.turned_away(milliseconds(20000)));
+  EXPECT_TRUE(silent.closed_silently(milliseconds(20000)));
   EXPECT_THROW((void)ask_join_listener(address, token_of(1), JoinRequest::status, {},
                                        std::chrono::steady_clock::now() + std::chrono::seconds(20)),
                Error);
 }
 
-TEST(JoinListener, AnAddressThatIsNoneIsRefused) {
+TEST(JoinListener, RejectsAnInvalidAddress) {
   EXPECT_THROW(JoinListener("127.0.0.1:port", token_of(1), echo), Error);
   EXPECT_THROW(JoinListener("no such host", token_of(1), echo), Error);
 }
@@ -237,27 +238,27 @@ TEST(JoinListener, AnAddressThatIsNoneIsRefused) {
 class RunDirectory : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / ("run-" + std::to_string(getpid()));
+    directory_ = std::filesystem::path(testing::TempDir()) / ("run-" + std::to_string(getpid()));
     file_ = run_file_of_this_process();
     file_.address = "127.0.0.1:4711";
-    write_run_file(folder_, file_);
+    write_run_file(directory_, file_);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
   Code refusal() const {
     try {
-      (void)read_run_file(folder_);
+      (void)read_run_file(directory_);
       return Code::ok;
     } catch (const Error& error) {
       return error.code();
     }
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
   RunFile file_;
 };
 
-TEST_F(RunDirectory, SaysHowThisProcessWasStarted) {
-  const RunFile read = read_run_file(folder_);
+TEST_F(RunDirectory, RecordsHowThisProcessWasStarted) {
+  const RunFile read = read_run_file(directory_);
   EXPECT_EQ(read.address, "127.0.0.1:4711");
   EXPECT_EQ(read.pid, getpid());
   EXPECT_TRUE(same(read.token, file_.token));
@@ -268,29 +269,29 @@ TEST_F(RunDirectory, SaysHowThisProcessWasStarted) {
   EXPECT_FALSE(same(random_token(), random_token()));
 }
 
-TEST_F(RunDirectory, IsForItsOwnerAlone) {
+TEST_F(RunDirectory, IsReadableByItsOwnerOnly) {
   struct stat status {};
-  ASSERT_EQ(stat((folder_ / "cluster.json").c_str(), &status), 0);
+  ASSERT_EQ(stat((directory_ / "cluster.json").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
-  ASSERT_EQ(chmod((folder_ / "cluster.json").c_str(), 0640), 0);
+  ASSERT_EQ(chmod((directory_ / "cluster.json").c_str(), 0640), 0);
   EXPECT_EQ(refusal(), Code::permission_denied);
 }
 
-TEST_F(RunDirectory, IsRemovedByWhoWroteIt) {
-  remove_run_file(folder_, file_.host, file_.pid + 1);
+TEST_F(RunDirectory, IsRemovedByTheProcessThatWroteIt) {
+  remove_run_file(directory_, file_.host, file_.pid + 1);
   EXPECT_EQ(refusal(), Code::ok);
-  remove_run_file(folder_, file_.host, file_.pid);
+  remove_run_file(directory_, file_.host, file_.pid);
   EXPECT_EQ(refusal(), Code::not_found);
 }
 
-TEST_F(RunDirectory, ADamagedFileIsNamed) {
-  std::string deep;  // valid but for its depth
-  std::getline(std::ifstream(folder_ / "cluster.json"), deep, '\0');
+TEST_F(RunDirectory, NamesADamagedFile) {
+  std::string deep;  // valid except for its depth
+  std::getline(std::ifstream(directory_ / "cluster.json"), deep, '\0');
   deep.insert(deep.find('{') + 1, "\"more\": " + std::string(200'000, '[') + std::string(200'000, ']') + ",");
   for (const std::string& text :
        {std::string(), std::string("{}"), std::string("[1"), std::string(R"({"version": 2})"),
         std::string(R"({"version": 1, "host": 3})"), deep}) {
-    std::ofstream(folder_ / "cluster.json", std::ios::trunc) << text;
+    std::ofstream(directory_ / "cluster.json", std::ios::trunc) << text;
     EXPECT_EQ(refusal(), Code::data_loss) << text;
   }
 }

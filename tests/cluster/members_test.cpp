@@ -1,4 +1,4 @@
-// members_test.cpp -- ranks that do not fit together are refused by name.
+// members_test.cpp -- ranks that do not fit together are rejected with their number and host.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ void expect_refused(const std::vector<Hello>& all, Code code, const std::string&
   }
 }
 
-TEST(Members, KeepWhatTheirRanksSaidOfThemselves) {
+TEST(Members, ContainTheHellosOfTheirRanks) {
   const auto members = make_members(hellos(4));
   ASSERT_EQ(members.size(), 4U);
   const std::vector<Role> roles{Role::coordinator, Role::ps, Role::worker, Role::worker};
@@ -48,7 +48,7 @@ TEST(Members, KeepWhatTheirRanksSaidOfThemselves) {
   EXPECT_EQ(members[3].name(), "worker 1 (rank 3 on node1)");
 }
 
-TEST(Members, GetTheRolesThatWereAskedFor) {
+TEST(Members, GetTheRequestedRoles) {
   const auto members = make_members(hellos(6, {.ps = 2, .workers = 2, .evaluator = true}));
   int ps = 0;
   for (const Member& member : members) ps += member.role == Role::ps;
@@ -56,7 +56,7 @@ TEST(Members, GetTheRolesThatWereAskedFor) {
   EXPECT_EQ(members[5].role, Role::evaluator);
 }
 
-TEST(Members, ARankWithAnotherBuildIsRefusedByNumberAndHost) {
+TEST(Members, RejectsARankWithAnotherBuild) {
   auto all = hellos(5);
   all[3].build = 1;
   expect_refused(all, Code::failed_precondition,
@@ -64,7 +64,7 @@ TEST(Members, ARankWithAnotherBuildIsRefusedByNumberAndHost) {
                  "binary (is an old copy first in PATH there?)");
 }
 
-TEST(Members, ARankWithOtherReplicasIsRefusedByNumberAndHost) {
+TEST(Members, RejectsARankWithOtherReplicas) {
   auto all = hellos(5);
   all[3].replicas = 2;
   expect_refused(
@@ -73,7 +73,7 @@ TEST(Members, ARankWithOtherReplicasIsRefusedByNumberAndHost) {
       "every rank the same --replicas");
 }
 
-TEST(Members, ARankWithOtherRestartsIsRefusedByNumberAndHost) {
+TEST(Members, RejectsARankWithAnotherLimitOfRestarts) {
   auto all = hellos(5);
   all[3].restarts = 2;
   expect_refused(all, Code::failed_precondition,
@@ -87,7 +87,7 @@ TEST(Members, ARankWithOtherRestartsIsRefusedByNumberAndHost) {
       "same --coordinator-wait");
 }
 
-TEST(Members, EveryJobHasASecretThatTravelsWithItsTable) {
+TEST(Members, EveryJobHasASecretInItsTable) {
   const Table table = make_table(hellos(4));
   EXPECT_EQ(table.members.size(), 4U);
   EXPECT_FALSE(table.secret == transport::JobSecret());
@@ -95,7 +95,7 @@ TEST(Members, EveryJobHasASecretThatTravelsWithItsTable) {
   EXPECT_TRUE(from_bytes<Table>(to_bytes(table)).secret == table.secret);
 }
 
-TEST(Members, EveryRestartOfEveryWorkerHasARankOfItsOwn) {
+TEST(Members, EveryRestartOfEveryWorkerHasItsOwnRank) {
   Table table;
   table.restarts = 3;
   table.members = make_members(hellos(6));
@@ -113,7 +113,7 @@ TEST(Members, EveryRestartOfEveryWorkerHasARankOfItsOwn) {
   EXPECT_EQ(table.times_restarted(5), 0);
 }
 
-TEST(Members, WhoComesLateHasARankAndAnIndexThatNobodyHad) {
+TEST(Members, LateWorkersHaveNewRanksAndIndices) {
   for (const int restarts : {0, 3}) {
     Table table;
     table.restarts = restarts;
@@ -128,7 +128,7 @@ TEST(Members, WhoComesLateHasARankAndAnIndexThatNobodyHad) {
       EXPECT_EQ(rank, first + time - 1);
       EXPECT_TRUE(table.is_late(rank));
       EXPECT_EQ(table.index_of(rank), workers + time - 1);
-      EXPECT_EQ(table.times_restarted(rank), restarts) << "no more to come";
+      EXPECT_EQ(table.times_restarted(rank), restarts) << "no further restarts";
     }
     if (restarts > 0) {
       EXPECT_EQ(table.index_of(table.rank_of_restart(1, 2)), 1);
@@ -136,7 +136,7 @@ TEST(Members, WhoComesLateHasARankAndAnIndexThatNobodyHad) {
   }
 }
 
-TEST(Members, RanksWithRoomForOtherNumbersOfLateWorkersAreRefused) {
+TEST(Members, RejectsARankWithAnotherLimitOfLateWorkers) {
   auto all = hellos(5);
   all[3].late = 16;
   expect_refused(all, Code::failed_precondition,
@@ -144,7 +144,7 @@ TEST(Members, RanksWithRoomForOtherNumbersOfLateWorkersAreRefused) {
                  "--run-dir and --late-workers");
 }
 
-TEST(Members, ARankThatWasToldOtherRolesIsRefusedByNumberAndHost) {
+TEST(Members, RejectsARankWithOtherRoles) {
   auto all = hellos(5);
   all[4].roles.ps = 2;
   expect_refused(all, Code::failed_precondition,
@@ -152,14 +152,14 @@ TEST(Members, ARankThatWasToldOtherRolesIsRefusedByNumberAndHost) {
                  "evaluator=0: give every rank the same settings");
 }
 
-/// Four ranks that were given these roles.
+/// Four ranks, each with its own role.
 std::vector<Hello> given(const std::vector<std::string>& roles) {
   auto all = hellos(roles.size());
   for (std::size_t rank = 0; rank < roles.size(); ++rank) all[rank].own_role = roles[rank];
   return all;
 }
 
-TEST(Members, HaveTheRolesThatTheyWereGivenOneByOne) {
+TEST(Members, AcceptAnExplicitRoleForEachRank) {
   const auto members = make_members(given({"chief", "worker", "ps", "worker", "ps", "evaluator", "spare"}));
   std::string names;
   for (const Member& member : members)
@@ -167,7 +167,7 @@ TEST(Members, HaveTheRolesThatTheyWereGivenOneByOne) {
   EXPECT_EQ(names, "coordinator0 worker0 ps0 worker1 ps1 evaluator0 spare0 ");
 }
 
-TEST(Members, RolesOneByOneThatMakeNoClusterAreRefused) {
+TEST(Members, RejectsExplicitRolesThatFormNoCluster) {
   expect_refused(
       given({"coordinator", "", "ps", "worker"}), Code::invalid_argument,
       "rank 1 on node0 was given no --role, rank 0 --role coordinator: give a --role to every rank "
@@ -201,7 +201,7 @@ TEST(Members, RolesOneByOneThatMakeNoClusterAreRefused) {
       "--role or TF_CONFIG: --replicas-of-ps 2 takes ranks by a rule of its own; leave one of the two out");
 }
 
-TEST(Members, RolesThatDoNotFitTheRanksAreRefused) {
+TEST(Members, RejectsRolesThatDoNotFitTheRanks) {
   EXPECT_THROW((void)make_members(hellos(2)), Error);
   EXPECT_THROW((void)make_members(hellos(4, {.ps = 3})), Error);
 }

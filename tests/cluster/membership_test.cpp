@@ -1,4 +1,4 @@
-// membership_test.cpp -- every change of a member's state, and where members are found.
+// membership_test.cpp -- state transitions of members, and their locations.
 #include "cluster/membership/membership.hpp"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ Table table() {
 
 class MembershipTest : public testing::Test {
  protected:
-  /// Brings the rank into that state from its first one.
+  /// Brings the rank from its initial state to this state.
   static void bring(Membership& members, int rank, MemberState state) {
     static const std::map<MemberState, std::vector<MemberState>> ways{
         {MemberState::absent, {}},
@@ -52,7 +52,7 @@ const std::vector<MemberState> kStates{MemberState::absent,    MemberState::join
                                        MemberState::suspected, MemberState::dead,    MemberState::fenced,
                                        MemberState::left};
 
-/// What may follow each state of a worker, written out once more.
+/// The successors of each state of a worker, independent of the implementation.
 const std::map<MemberState, std::set<MemberState>> kOfAWorker{
     {MemberState::absent, {MemberState::joining, MemberState::alive, MemberState::dead, MemberState::fenced}},
     {MemberState::joining, {MemberState::alive, MemberState::dead, MemberState::fenced}},
@@ -62,7 +62,7 @@ const std::map<MemberState, std::set<MemberState>> kOfAWorker{
     {MemberState::fenced, {}},
     {MemberState::left, {}}};
 
-TEST_F(MembershipTest, AWorkerHasTheChangesOfTheDiagramAndNoOthers) {
+TEST_F(MembershipTest, AllowsOnlyTheTransitionsOfTheDiagram) {
   for (const MemberState before : kStates) {
     for (const MemberState now : kStates) {
       Membership members(table());
@@ -74,7 +74,7 @@ TEST_F(MembershipTest, AWorkerHasTheChangesOfTheDiagramAndNoOthers) {
         EXPECT_EQ(change.rank, worker.rank);
         EXPECT_EQ(change.before, before);
         EXPECT_EQ(change.now, now);
-        EXPECT_EQ(members.state(change.rank), now) << "the change is made before it is told";
+        EXPECT_EQ(members.state(change.rank), now) << "the state changes before the notification";
       });
       const bool allowed = kOfAWorker.at(before).contains(now);
       EXPECT_EQ(members.set(worker.rank, now, "why"), allowed)
@@ -89,8 +89,7 @@ TEST_F(MembershipTest, AWorkerHasTheChangesOfTheDiagramAndNoOthers) {
 TEST_F(MembershipTest, APsReturnsAfterItsDeath) {
   EXPECT_TRUE(members_.all_alive(Role::ps));
   EXPECT_TRUE(members_.set(kPs, MemberState::dead, "its process has ended"));
-  EXPECT_FALSE(members_.set(kPs, MemberState::dead, "once more"))
-      << "the news of a death may come more than once";
+  EXPECT_FALSE(members_.set(kPs, MemberState::dead, "once more")) << "a death may be reported more than once";
   EXPECT_EQ(members_.status(kPs).cause, "its process has ended");
   EXPECT_FALSE(members_.all_alive(Role::ps));
   EXPECT_FALSE(members_.set(kPs, MemberState::suspected));
@@ -98,7 +97,7 @@ TEST_F(MembershipTest, APsReturnsAfterItsDeath) {
   EXPECT_TRUE(members_.all_alive(Role::ps));
 }
 
-TEST_F(MembershipTest, APsThatIsReplacedStaysFencedWhenItsProcessEnds) {
+TEST_F(MembershipTest, ReplacedPsStaysFencedWhenItsProcessEnds) {
   for (const MemberState before : {MemberState::alive, MemberState::suspected, MemberState::dead}) {
     Membership members(table());
     bring(members, kPs, MemberState::alive);
@@ -106,18 +105,18 @@ TEST_F(MembershipTest, APsThatIsReplacedStaysFencedWhenItsProcessEnds) {
     ASSERT_EQ(members.state(kPs), before);
     EXPECT_TRUE(members.set(kPs, MemberState::fenced));
     EXPECT_FALSE(members.set(kPs, MemberState::dead));
-    EXPECT_TRUE(members.set(kPs, MemberState::alive)) << "a spare has its place";
+    EXPECT_TRUE(members.set(kPs, MemberState::alive)) << "a spare has replaced it";
   }
 }
 
-TEST_F(MembershipTest, ASpareAndACoordinatorMayReturnAsAPsMay) {
+TEST_F(MembershipTest, SpareAndCoordinatorMayReturn) {
   for (const int rank : {0, kSpare}) {
     EXPECT_TRUE(members_.set(rank, MemberState::dead));
     EXPECT_TRUE(members_.set(rank, MemberState::alive));
   }
 }
 
-TEST_F(MembershipTest, MembersOfTheStartAreAliveAndOtherRanksAbsent) {
+TEST_F(MembershipTest, InitialMembersAreAliveAndOtherRanksAbsent) {
   for (int rank = 0; rank < 6; ++rank) EXPECT_TRUE(members_.is_alive(rank)) << rank;
   for (int rank = 6; rank < 12; ++rank) EXPECT_EQ(members_.state(rank), MemberState::absent) << rank;
   for (const int impossible : {-1, 12, 1 << 30}) {
@@ -130,7 +129,7 @@ TEST_F(MembershipTest, MembersOfTheStartAreAliveAndOtherRanksAbsent) {
   EXPECT_EQ(members_.count(Role::spare), 1);
 }
 
-TEST_F(MembershipTest, KnowsSinceWhenAndWhy) {
+TEST_F(MembershipTest, RecordsTimeAndReasonOfAState) {
   const auto before = Membership::Clock::now();
   members_.set(kPs, MemberState::suspected, "no heartbeat");
   const Membership::Status status = members_.status(kPs);
@@ -141,7 +140,7 @@ TEST_F(MembershipTest, KnowsSinceWhenAndWhy) {
   EXPECT_LE(members_.status(kWorker).since, before);
 }
 
-TEST_F(MembershipTest, ARestartedWorkerHasTheIndexOfTheLostOne) {
+TEST_F(MembershipTest, RestartedWorkerHasTheIndexOfTheDeadOne) {
   EXPECT_TRUE(members_.worker_is_alive(0));
   EXPECT_FALSE(members_.has_lost_worker(0));
   members_.set(kWorker, MemberState::dead);
@@ -151,27 +150,27 @@ TEST_F(MembershipTest, ARestartedWorkerHasTheIndexOfTheLostOne) {
   const Member worker = joining_worker(members_.table(), 0);
   members_.add(worker, MemberState::joining);
   EXPECT_THAT(members_.worker_ranks(), ElementsAre(worker.rank, 4));
-  EXPECT_FALSE(members_.worker_is_alive(0)) << "some ps does not know it yet";
+  EXPECT_FALSE(members_.worker_is_alive(0)) << "a ps does not know it yet";
   members_.set(worker.rank, MemberState::alive);
   EXPECT_TRUE(members_.worker_is_alive(0));
   EXPECT_EQ(members_.alive(Role::worker), 2);
-  EXPECT_TRUE(members_.has_lost_worker(0)) << "for good";
+  EXPECT_TRUE(members_.has_lost_worker(0)) << "permanently";
   EXPECT_FALSE(members_.has_lost_worker(1));
   EXPECT_EQ(members_.name_of(worker.rank), "worker 0 (rank 6 on node6)");
 }
 
-TEST_F(MembershipTest, ALateWorkerHasAnIndexOfItsOwn) {
+TEST_F(MembershipTest, LateWorkerHasItsOwnIndex) {
   EXPECT_FALSE(members_.worker_is_alive(2));
   const Member second = joining_worker(members_.table(), -1, 2);
   members_.add(second, MemberState::alive);
-  EXPECT_THAT(members_.worker_ranks(), ElementsAre(3, 4, 11)) << "the first late one is not known here";
+  EXPECT_THAT(members_.worker_ranks(), ElementsAre(3, 4, 11)) << "the first late worker is unknown here";
   EXPECT_FALSE(members_.worker_is_alive(2));
   EXPECT_TRUE(members_.worker_is_alive(3));
   EXPECT_EQ(members_.alive(Role::worker), 3);
-  EXPECT_FALSE(members_.has_lost_worker(3)) << "it has not been lost so far";
+  EXPECT_FALSE(members_.has_lost_worker(3)) << "it is not dead";
 }
 
-TEST_F(MembershipTest, ARankThatWasLostBeforeItWasKnownStaysLost) {
+TEST_F(MembershipTest, RankThatDiedBeforeItWasKnownStaysDead) {
   const Member worker = joining_worker(members_.table(), 1);
   EXPECT_TRUE(members_.set(worker.rank, MemberState::dead));
   EXPECT_EQ(members_.name_of(worker.rank), "rank 8");
@@ -180,7 +179,7 @@ TEST_F(MembershipTest, ARankThatWasLostBeforeItWasKnownStaysLost) {
   EXPECT_EQ(members_.alive(Role::worker), 2);
 }
 
-TEST_F(MembershipTest, APsIsFoundWhereItsLastProcessIs) {
+TEST_F(MembershipTest, PsHasTheLocationOfItsLastProcess) {
   const Member& first = members_.member(kPs);
   Member now = first;
   now.host = "elsewhere";
@@ -216,7 +215,7 @@ TEST_F(MembershipTest, KeepsTheLatestProcessOfAPsIfOneThreadIsBehind) {
   EXPECT_EQ(members_.table_now().members[kPs].pid, 74);
 }
 
-TEST_F(MembershipTest, BeginsAgainWithTheMembersOfTheStart) {
+TEST_F(MembershipTest, ResetsToTheInitialMembers) {
   members_.set(kWorker, MemberState::dead);
   members_.add(joining_worker(members_.table(), 0), MemberState::alive);
   members_.set(kPs, MemberState::dead);
@@ -228,7 +227,7 @@ TEST_F(MembershipTest, BeginsAgainWithTheMembersOfTheStart) {
   EXPECT_FALSE(members_.knows(6));
 }
 
-TEST_F(MembershipTest, IsReadWhileAnotherThreadChangesIt) {
+TEST_F(MembershipTest, AllowsReadsDuringAChange) {
   const std::jthread changing([this] {
     for (int i = 0; i < 500; ++i) {
       members_.set(kPs, MemberState::suspected, "no heartbeat");

@@ -1,4 +1,4 @@
-// mpi_bootstrap_test.cpp -- the roll-call over MPI: real ranks, of which some do not come.
+// mpi_bootstrap_test.cpp -- the roll call over MPI on real ranks, some of which are missing.
 #include "cluster/bootstrap/mpi_bootstrap.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST_F(MpiBootstrapTest, EveryRankGetsTheSameTable) {
   }
 }
 
-TEST_F(MpiBootstrapTest, NoMessageIsLeftForWhoeverHasTheCommunicatorNext) {
+TEST_F(MpiBootstrapTest, LeavesNoMessageInTheCommunicator) {
   std::vector<std::byte> go(1);
   for (int round = 0; round < 100; ++round) {
     (void)exchange(
@@ -48,12 +48,12 @@ TEST_F(MpiBootstrapTest, NoMessageIsLeftForWhoeverHasTheCommunicatorNext) {
     if (rank_ == 0) {
       for (const int tag : {17249, 17250, 17251}) EXPECT_FALSE(world_.take(tag).has_value()) << tag;
     }
-    world_.broadcast(go);  // a rank that is ahead waits here
+    world_.broadcast(go);  // ranks that are ahead wait here
   }
 }
 
-TEST_F(MpiBootstrapTest, WhoDoesNotComeIsNamedOnEveryRank) {
-  MPI_Barrier(MPI_COMM_WORLD);  // all others speak soon
+TEST_F(MpiBootstrapTest, NamesMissingRanksOnEveryRank) {
+  MPI_Barrier(MPI_COMM_WORLD);  // all other ranks report soon
   const auto source = [&]() -> std::optional<Hello> {
     return rank_ == 2 ? std::nullopt : std::optional(hello());
   };
@@ -63,7 +63,7 @@ TEST_F(MpiBootstrapTest, WhoDoesNotComeIsNamedOnEveryRank) {
                [&] { (void)exchange(world_, source, std::chrono::seconds(3)); });
 }
 
-TEST_F(MpiBootstrapTest, WhatRankZeroFindsWrongIsToldToAll) {
+TEST_F(MpiBootstrapTest, AllRanksThrowTheErrorOfRankZero) {
   const auto odd = [&] {
     Hello out = hello();
     if (rank_ == 3) out.build = 1;

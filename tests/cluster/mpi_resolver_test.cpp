@@ -1,4 +1,4 @@
-// mpi_resolver_test.cpp -- the members of a cluster, in TensorFlow's words.
+// mpi_resolver_test.cpp -- the members of a cluster as TensorFlow's tasks.
 // Tests: src/cluster/resolvers/cluster_resolver.cpp
 #include <gmock/gmock.h>
 
@@ -45,7 +45,7 @@ TEST(MpiResolver, TheCoordinatorIsTheChief) {
                        {"chief", 0}, {"evaluator", 0}, {"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}}));
 }
 
-TEST(MpiResolver, ASpareRankHasNoTask) {
+TEST(MpiResolver, SpareHasNoTask) {
   transport::LoopHub hub;
   const Ranks ranks = start("coordinator:1,ps:1,worker:1,spare:1", 4, hub);
   int spares = 0;
@@ -60,7 +60,7 @@ TEST(MpiResolver, ASpareRankHasNoTask) {
   EXPECT_EQ(spares, 1);
 }
 
-TEST(MpiResolver, WorkersThatCameLateStandInTheirPlace) {
+TEST(MpiResolver, LateWorkersAreListedByIndex) {
   Table table;
   table.late = 2;
   for (const Role role : {Role::coordinator, Role::ps, Role::worker}) {
@@ -99,7 +99,7 @@ TEST(MpiResolver, OneProcessHasAllRoles) {
       HasSubstr("only ps 0 itself"));
 }
 
-TEST(MpiResolver, SettersAndTheRpcLayerHoldHereToo) {
+TEST(MpiResolver, SupportsSettersAndRpcLayer) {
   transport::LoopHub hub;
   const Ranks ranks = start("coordinator:1,ps:1,worker:1", 3, hub);
   MpiClusterResolver resolver = resolver_of(ranks[0]);

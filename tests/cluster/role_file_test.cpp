@@ -1,4 +1,4 @@
-// role_file_test.cpp -- WHERE ROLE, line by line.
+// role_file_test.cpp -- parses role files of lines WHERE ROLE.
 #include "cluster/roles/role_file.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 const std::vector<std::string> kHosts{"n1", "n1", "n1", "n2", "n2", "n3"};
 
-/// One letter a rank.
+/// One letter for each rank.
 std::string roles(const std::string& text) {
   std::string letters;
   for (const Role role : parse_role_file("roles", text, kHosts))
@@ -32,15 +32,15 @@ void expect_refused(const std::string& text, const std::string& message) {
   }
 }
 
-TEST(RoleFile, SaysRanksHostsAndTheRest) {
+TEST(RoleFile, AcceptsRanksHostsAndDefault) {
   EXPECT_EQ(roles("0 coordinator\n1-2,4 worker\n3 ps\n5 evaluator\n"), "CWWPWE");
   EXPECT_EQ(roles("0 chief\nhost=n[2-3] ps\n* worker"), "CWWPPP");
   EXPECT_EQ(roles("* worker\nhost=n2 ps\n4 spare\n0 chief\n"), "CWWPSW")
-      << "a rank beats its host, both the rest";
+      << "ranks override hosts, and both override the default";
   EXPECT_EQ(roles("# what follows\n\n  0 coordinator # the first\n* worker"), "CWWWWW");
 }
 
-TEST(RoleFile, IsRefusedByLine) {
+TEST(RoleFile, ErrorsNameTheLine) {
   expect_refused("0 coordinator\n",
                  "roles: no line says what rank 1 on n1 is; \"* worker\" would make all others workers");
   expect_refused("0 coordinator\n1\n", "roles:2: expected WHERE ROLE, such as \"1-4 worker\"");
@@ -58,10 +58,9 @@ TEST(RoleFile, IsRefusedByLine) {
   expect_refused("* ps\n* worker", "roles:2: \"*\" stands twice");
 }
 
-TEST(RoleFile, ThatIsNotThereIsNamed) {
-  expect_error(Code::not_found,
-               "--role-file /nowhere/roles: No such file or directory; rank 0 reads it, on n1",
-               [] { (void)read_role_file("/nowhere/roles", kHosts); });
+TEST(RoleFile, NamesAMissingFile) {
+  expect_error_naming(Code::not_found, {"--role-file /nowhere/roles", "rank 0", "n1"},
+                      [] { (void)read_role_file("/nowhere/roles", kHosts); });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// role_map_test.cpp -- which rank becomes what: tables worked out by hand.
+// role_map_test.cpp -- roles of ranks, compared with tables computed by hand.
 #include "cluster/roles/role_map.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::vector<std::string> hosts_of(const std::string& letters) {
   return hosts;
 }
 
-/// Roles by rank, one letter each. Indices must count up with the ranks.
+/// Roles by rank, one letter each. Checks that indices count up with the ranks.
 std::string roles_of(const std::vector<Place>& places) {
   std::string letters;
   std::array<int, 5> next{};
@@ -46,7 +46,7 @@ void expect_refused(const std::string& hosts, const RoleRequest& request, const 
   }
 }
 
-TEST(RoleMap, ByDefaultThereIsOnePsAHostAndAtMostAQuarterOfTheRanks) {
+TEST(RoleMap, DefaultsToOnePsPerHostAndAtMostAQuarterOfTheRanks) {
   EXPECT_EQ(map("aaa"), "CWP");
   EXPECT_EQ(map("aaaa"), "CWWP");
   EXPECT_EQ(map("aaaaaaaaaaaa"), "CWWWWWWWWWWP");
@@ -58,17 +58,17 @@ TEST(RoleMap, ByDefaultThereIsOnePsAHostAndAtMostAQuarterOfTheRanks) {
   EXPECT_EQ(map("aaaaaabbbcccddd"), "CWWWWPWWPWWPWWW");
 }
 
-TEST(RoleMap, RanksDealtOutHostByHostAreSpreadToo) {
+TEST(RoleMap, SpreadsPsIfRanksAreCyclic) {
   EXPECT_EQ(map("abababab"), "CWWWWWPP");
   EXPECT_EQ(map("abcdabcdabcd"), "CWWWWWWWPPPW");
 }
 
-TEST(RoleMap, AHostThatHasOnlyTheCoordinatorGetsNoPs) {
+TEST(RoleMap, HostWithOnlyTheCoordinatorHasNoPs) {
   EXPECT_EQ(map("abc"), "CPW");
   EXPECT_EQ(map("abbb", {.ps = 2}), "CWPP");
 }
 
-TEST(RoleMap, ANumberOfPsThatIsAskedForIsSpreadOverTheHosts) {
+TEST(RoleMap, SpreadsARequestedNumberOfPs) {
   EXPECT_EQ(map("aaaa", {.ps = 2}), "CWPP");
   EXPECT_EQ(map("aaabbb", {.ps = 2}), "CWPWWP");
   EXPECT_EQ(map("aaabbb", {.ps = 3}), "CPPWWP");
@@ -76,14 +76,14 @@ TEST(RoleMap, ANumberOfPsThatIsAskedForIsSpreadOverTheHosts) {
   EXPECT_EQ(map("aaaaaabbb", {.ps = 5}), "CWWPPPWPP");
 }
 
-TEST(RoleMap, PackedPsLieOnTheLastHosts) {
+TEST(RoleMap, PacksPsOnTheLastHosts) {
   EXPECT_EQ(map("aaabbb", {.ps = 2, .placement = PsPlacement::pack}), "CWWWPP");
   EXPECT_EQ(map("aaabbbccc", {.ps = 4, .placement = PsPlacement::pack}), "CWWWWPPPP");
   EXPECT_EQ(map("aaabbb", {.ps = 2, .evaluator = true, .placement = PsPlacement::pack}), "CWWPPE");
   EXPECT_EQ(map("ababab", {.ps = 3, .placement = PsPlacement::pack}), "CPWPWP");
 }
 
-TEST(RoleMap, PsPerNodeAreAsManyOnEachHost) {
+TEST(RoleMap, PlacesPsPerNodeOnEachHost) {
   EXPECT_EQ(map("aaabbb", {.placement = PsPlacement::per_node}), "CWPWWP");
   EXPECT_EQ(map("aaaabbbb", {.ps = 2, .placement = PsPlacement::per_node}), "CWPPWWPP");
   EXPECT_EQ(map("aaabbbccc", {.evaluator = true, .placement = PsPlacement::per_node}), "CWPWWPWPE");
@@ -93,7 +93,7 @@ TEST(RoleMap, PsPerNodeAreAsManyOnEachHost) {
       "which counts for each host");
 }
 
-TEST(RoleMap, DedicatedPsTakeWholeHosts) {
+TEST(RoleMap, DedicatedPsTakeCompleteHosts) {
   EXPECT_EQ(map("aaabbb", {.placement = PsPlacement::dedicated}), "CWWPPP");
   EXPECT_EQ(map("aabbccdd", {.ps = 4, .placement = PsPlacement::dedicated}), "CWWWPPPP");
   EXPECT_EQ(map("abcdefghi", {.placement = PsPlacement::dedicated}), "CWWWWWWPP") << "a quarter of the hosts";
@@ -113,25 +113,27 @@ TEST(RoleMap, DedicatedPsTakeWholeHosts) {
       "and another that has workers; start ranks on more hosts");
 }
 
-TEST(RoleMap, LocalPsLieBesideWorkers) {
+TEST(RoleMap, PlacesLocalPsNextToWorkers) {
   EXPECT_EQ(map("aaabbb", {.placement = PsPlacement::local}), "CWPWWP");
-  EXPECT_EQ(map("aabbb", {.placement = PsPlacement::local}), "CWWWP") << "no ps where one worker is";
+  EXPECT_EQ(map("aabbb", {.placement = PsPlacement::local}), "CWWWP")
+      << "no ps on a host with a single worker";
   EXPECT_EQ(map("aabbbbbbbb", {.placement = PsPlacement::local}), "CWWWWWWWPP") << "a quarter";
   EXPECT_EQ(map("aaaabbbb", {.ps = 2, .placement = PsPlacement::local}), "CWPPWWPP");
-  EXPECT_EQ(map("aaaabb", {.ps = 2, .placement = PsPlacement::local}), "CWPPWP") << "a worker has to be left";
+  EXPECT_EQ(map("aaaabb", {.ps = 2, .placement = PsPlacement::local}), "CWPPWP") << "a worker must remain";
   expect_refused("abc", {.placement = PsPlacement::local},
                  "--role-map local: no host has ranks for a worker and a ps; start more ranks on each");
 }
 
-TEST(RoleMap, SparesAreSpreadAndStandFirstWhereTheFewestPsAre) {
+TEST(RoleMap, SpreadsSparesOverHostsWithTheFewestPs) {
   EXPECT_EQ(map("aaaaa", {.ps = 2, .spares = 1}), "CWSPP");
   EXPECT_EQ(map("aaabbb", {.ps = 1, .spares = 1}), "CWPWWS");
-  EXPECT_EQ(map("aaabbb", {.ps = 2, .spares = 1}), "CSPWWP");  // the first host's loss ends the job anyway
+  EXPECT_EQ(map("aaabbb", {.ps = 2, .spares = 1}),
+            "CSPWWP");  // the loss of the first host ends the job anyway
   EXPECT_EQ(map("aaabbbccc", {.ps = 2, .spares = 2}), "CSPWWPWWS");
   EXPECT_EQ(map("aaaabbbb", {.ps = 2, .evaluator = true, .spares = 2}), "CWSPWSPE");
 }
 
-TEST(RoleMap, EachPsHasItsReplicaOnAnotherHostWhereThereIsOne) {
+TEST(RoleMap, PlacesReplicasOnAnotherHostIfPossible) {
   // The rank of each replica, by the index of its ps.
   const auto replicas = [](const std::string& hosts, int ps) {
     std::map<int, int> ranks;
@@ -143,33 +145,33 @@ TEST(RoleMap, EachPsHasItsReplicaOnAnotherHostWhereThereIsOne) {
   };
   EXPECT_EQ(replicas("aaaa", 1), (std::map<int, int>{{0, 2}}));              // CWSP
   EXPECT_EQ(replicas("aaabbb", 2), (std::map<int, int>{{0, 4}, {1, 1}}));    // CSPWSP
-  EXPECT_EQ(replicas("aaaabbbb", 0), (std::map<int, int>{{0, 6}, {1, 2}}));  // CWSPWWSP, ps by the rule
+  EXPECT_EQ(replicas("aaaabbbb", 0), (std::map<int, int>{{0, 6}, {1, 2}}));  // CWSPWWSP, default number of ps
   EXPECT_EQ(replicas("aaabbbccc", 3), (std::map<int, int>{{0, 7}, {1, 1}, {2, 4}}));  // CSPWSPWSP
   expect_refused("aaa", {.replicas = true},
                  "3 ranks cannot hold 1 coordinator, 1 ps and as many replicas, 1 workers: that makes 4. "
                  "Start 4 ranks, or change --ps and --workers (each at least 1)");
 }
 
-TEST(RoleMap, WorkersThatAreAskedForLeaveTheRestToThePs) {
+TEST(RoleMap, RequestedWorkersLeaveTheRestToThePs) {
   EXPECT_EQ(map("aaaaaa", {.workers = 2}), "CWWPPP");
   EXPECT_EQ(map("aaa", {.workers = 1}), "CWP");
   EXPECT_EQ(map("aaaaa", {.ps = 2, .workers = 2}), "CWWPP");
 }
 
-TEST(RoleMap, TheEvaluatorIsTheLastRank) {
+TEST(RoleMap, EvaluatorIsTheLastRank) {
   EXPECT_EQ(map("aaaa", {.evaluator = true}), "CWPE");
   EXPECT_EQ(map("aabb", {.ps = 1, .evaluator = true}), "CPWE");
   EXPECT_EQ(map("aaabbb", {.ps = 2, .workers = 2, .evaluator = true}), "CWPWPE");
   EXPECT_EQ(map("aaaaab", {.ps = 2, .evaluator = true}), "CWWPPE");
 }
 
-TEST(RoleMap, TwoRanksAreRefusedWithWhatToDo) {
+TEST(RoleMap, RejectsTwoRanksAndNamesTheMinimum) {
   expect_refused("aa", {},
                  "two ranks are too few: a cluster has a coordinator, a ps and a worker. Start three or more "
                  "(mpirun -np 4), or one for all roles in one process");
 }
 
-TEST(RoleMap, RolesThatDoNotFitAreRefusedWithHowManyRanksWould) {
+TEST(RoleMap, RejectsRolesThatDoNotFitAndNamesTheNeededRanks) {
   expect_refused("aaaa", {.ps = 4},
                  "4 ranks cannot hold 1 coordinator, 4 ps, 1 workers: that makes 6. Start 6 ranks, or change "
                  "--ps and --workers (each at least 1)");
@@ -187,13 +189,13 @@ TEST(RoleMap, RolesThatDoNotFitAreRefusedWithHowManyRanksWould) {
                  "ranks, or change --ps and --workers (each at least 1)");
 }
 
-TEST(RoleMap, SparesThatDoNotFitAreRefused) {
+TEST(RoleMap, RejectsTooManySpares) {
   expect_refused("aaa", {.spares = 1},
                  "3 ranks cannot hold 1 coordinator, 1 ps, 1 workers, 1 spares: that makes 4. Start 4 ranks, "
                  "or change --ps, --spares and --workers (each at least 1)");
 }
 
-TEST(RoleMap, EveryShapeOfJobHasEveryRoleItNeeds) {
+TEST(RoleMap, EveryJobHasTheRolesItNeeds) {
   for (int ranks = 3; ranks <= 12; ++ranks) {
     for (int hosts = 1; hosts <= 4; ++hosts) {
       for (const bool in_blocks : {true, false}) {
@@ -211,7 +213,7 @@ TEST(RoleMap, EveryShapeOfJobHasEveryRoleItNeeds) {
           const int there = static_cast<int>(std::set<char>(letters.begin(), letters.end()).size());
           EXPECT_EQ(count('P'), ps > 0 ? ps : std::max(1, std::min(there, ranks / 4))) << letters;
           EXPECT_EQ(count('W'), ranks - 1 - count('P'));
-          // Spread: as long as no host is full, no two hosts differ by more than one.
+          // Spread: unless a host is full, the numbers of two hosts differ by at most one.
           std::map<char, int> ps_on;
           std::map<char, int> free_on;
           for (std::size_t rank = 1; rank < roles.size(); ++rank) {

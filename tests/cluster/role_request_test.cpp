@@ -1,4 +1,4 @@
-// role_request_test.cpp -- what was asked for, from --ps, --workers, --evaluator and --roles.
+// role_request_test.cpp -- roles requested by --ps, --workers, --evaluator and --roles.
 #include <gtest/gtest.h>
 
 #include "base/settings.hpp"
@@ -14,7 +14,7 @@ std::string request(const std::vector<std::pair<std::string, std::string>>& flag
   return RoleRequest::from(settings).text();
 }
 
-TEST(RoleRequest, NothingAskedForLeavesAllToTheRule) { EXPECT_EQ(request({}), "ps=0 workers=0 evaluator=0"); }
+TEST(RoleRequest, IsEmptyByDefault) { EXPECT_EQ(request({}), "ps=0 workers=0 evaluator=0"); }
 
 TEST(RoleRequest, EachFlagSetsItsRole) {
   EXPECT_EQ(request({{"ps", "3"}}), "ps=3 workers=0 evaluator=0");
@@ -22,14 +22,14 @@ TEST(RoleRequest, EachFlagSetsItsRole) {
   EXPECT_EQ(request({{"workers", "5"}, {"evaluator", "true"}}), "ps=0 workers=5 evaluator=1");
 }
 
-TEST(RoleRequest, ReplicasAreSparesOfTheirOwn) {
+TEST(RoleRequest, ReplicasAreAdditionalSpares) {
   EXPECT_EQ(request({{"replicas-of-ps", "2"}}), "ps=0 workers=0 evaluator=0 replicas-of-ps=2");
   EXPECT_EQ(request({{"roles", "ps:2"}, {"replicas-of-ps", "2"}}),
             "ps=2 workers=0 evaluator=0 replicas-of-ps=2");
   EXPECT_THROW(request({{"spares", "1"}, {"replicas-of-ps", "2"}}), Error);
 }
 
-TEST(RoleRequest, OneLineSetsAllRolesAndBeatsTheOtherFlags) {
+TEST(RoleRequest, RolesFlagOverridesTheOtherFlags) {
   EXPECT_EQ(request({{"roles", "coordinator:1,ps:4,worker:*"}}), "ps=4 workers=0 evaluator=0");
   EXPECT_EQ(request({{"roles", "chief:1,ps:2,worker:3,evaluator:1"}}), "ps=2 workers=3 evaluator=1");
   EXPECT_EQ(request({{"roles", "ps:2,spare:1"}}), "ps=2 workers=0 evaluator=0 spares=1");
@@ -38,7 +38,7 @@ TEST(RoleRequest, OneLineSetsAllRolesAndBeatsTheOtherFlags) {
             "ps=1 workers=0 evaluator=0");
 }
 
-TEST(RoleRequest, ACountByArgumentReplacesALineThatTheProgramSets) {
+TEST(RoleRequest, CountOnTheCommandLineReplacesTheProgramsRoles) {
   Settings settings;
   settings.set_from_program("roles", "ps:4,worker:2");
   EXPECT_EQ(RoleRequest::from(settings).text(), "ps=4 workers=2 evaluator=0");
@@ -48,7 +48,7 @@ TEST(RoleRequest, ACountByArgumentReplacesALineThatTheProgramSets) {
   EXPECT_EQ(RoleRequest::from(settings).text(), "ps=1 workers=0 evaluator=0");
 }
 
-TEST(RoleRequest, SaysWhereThePsAreToLie) {
+TEST(RoleRequest, ParsesThePlacementOfPs) {
   EXPECT_EQ(request({{"role-map", "pack"}}), "ps=0 workers=0 evaluator=0 role-map=pack");
   EXPECT_EQ(request({{"roles", "ps:local,worker:*"}}), "ps=0 workers=0 evaluator=0 role-map=local");
   EXPECT_EQ(request({{"roles", "ps:2"}, {"role-map", "dedicated"}}),
@@ -56,7 +56,7 @@ TEST(RoleRequest, SaysWhereThePsAreToLie) {
   EXPECT_EQ(request({{"role-file", "roles.txt"}}), "ps=0 workers=0 evaluator=0 role-file=roles.txt");
 }
 
-TEST(RoleRequest, RolesHaveTheirNames) {
+TEST(RoleRequest, ParsesNamesOfRoles) {
   EXPECT_EQ(role_named("chief"), Role::coordinator);
   EXPECT_EQ(role_named("coordinator"), Role::coordinator);
   EXPECT_EQ(role_named("spare"), Role::spare);
@@ -64,7 +64,7 @@ TEST(RoleRequest, RolesHaveTheirNames) {
   EXPECT_EQ(role_named("Worker"), std::nullopt);
 }
 
-TEST(RoleRequest, ALineThatIsWrongIsRefusedWithTheReason) {
+TEST(RoleRequest, RejectsMalformedRolesWithAReason) {
   const std::pair<const char*, const char*> bad[] = {
       {"ps", "\"ps\" has no count"},
       {"ps:2,", "\"\" has no count"},

@@ -1,4 +1,4 @@
-// roll_call_test.cpp -- what is said while ranks are missing.
+// roll_call_test.cpp -- messages about missing ranks.
 #include "cluster/bootstrap/roll_call.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(RollCall, NamesWhoIsMissingAndWhatIsKnownOfThem) {
+TEST(RollCall, NamesMissingRanksAndTheirState) {
   RollCall call({"rank 0", "rank 1", "rank 2"}, {});
   EXPECT_EQ(call.missing(), "3 of 3: rank 0 (no contact), rank 1 (no contact), rank 2 (no contact)");
   call.arrive(0);
@@ -16,12 +16,12 @@ TEST(RollCall, NamesWhoIsMissingAndWhatIsKnownOfThem) {
   EXPECT_EQ(call.missing(), "2 of 3: rank 1 (no contact), rank 2 on n4 (its program has not come yet)");
   call.arrive(1);
   call.arrive(1);
-  EXPECT_FALSE(call.complete()) << "one who comes twice is one";
+  EXPECT_FALSE(call.complete()) << "a rank that arrives twice counts once";
   call.arrive(2);
   EXPECT_TRUE(call.complete());
 }
 
-TEST(RollCall, SpeaksOnceAPeriodUntilAllAreThere) {
+TEST(RollCall, ReportsOncePerPeriodUntilComplete) {
   RollCall call({"rank 0", "rank 1"}, RollCall::Clock::time_point(seconds(100)), seconds(10));
   const auto at = [](int second) { return RollCall::Clock::time_point(seconds(second)); };
   EXPECT_EQ(call.due(at(109)), std::nullopt);
@@ -33,7 +33,7 @@ TEST(RollCall, SpeaksOnceAPeriodUntilAllAreThere) {
   EXPECT_EQ(call.due(at(200)), std::nullopt);
 }
 
-TEST(RollCall, ALongListIsCutShort) {
+TEST(RollCall, TruncatesALongList) {
   std::vector<std::string> names;
   for (int rank = 0; rank < 100; ++rank) names.push_back("rank " + std::to_string(rank));
   RollCall call(names, {});

@@ -1,4 +1,4 @@
-// runtime_test.cpp -- ranks as threads, and all roles in one process.
+// runtime_test.cpp -- runtimes of ranks as threads, and of all roles in one process.
 #include "cluster/runtime.hpp"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ TEST(Runtime, RanksAsThreadsHaveTheRolesOfTheMap) {
     EXPECT_TRUE(runtime->membership().single_host());
     EXPECT_FALSE(runtime->in_process());
     EXPECT_TRUE(runtime->embedded().empty());
-    // A ps has one fabric, the others one for control and one for data.
+    // A ps has one fabric; other ranks have one for control and one for data.
     EXPECT_EQ(&runtime->control() == &runtime->data(), runtime->self().role == Role::ps);
   }
   EXPECT_EQ(runtimes[0]->member(Role::ps, 1).rank, 4);
@@ -45,7 +45,7 @@ TEST(Runtime, RanksAsThreadsHaveTheRolesOfTheMap) {
   EXPECT_EQ(runtimes[2]->log_tag(), "worker 1@" + host_name());
 }
 
-TEST(Runtime, APsIsWhereTheSpareIsThatHasTakenItsPlace) {
+TEST(Runtime, PsHasTheAddressOfTheSpareThatReplacedIt) {
   transport::LoopHub hub;
   const auto runtimes = Runtime::as_threads(with({{"ps", "1"}, {"spares", "1"}}), 4, hub);
   Runtime& spare = *runtimes[2];
@@ -60,7 +60,7 @@ TEST(Runtime, APsIsWhereTheSpareIsThatHasTakenItsPlace) {
   spare.become(ps);
   EXPECT_EQ(spare.self().name(), "ps 0 (rank 3 on elsewhere)");
   EXPECT_EQ(spare.log_tag(), "ps 0@elsewhere");
-  // Others learn it where they talk to it.
+  // Other ranks learn the location when they communicate with the ps.
   Runtime& worker = *runtimes[1];
   worker.ps_returned_to_data(ps);
   EXPECT_EQ(worker.member(Role::ps, 0).host, "elsewhere");
@@ -72,17 +72,17 @@ TEST(Runtime, APsIsWhereTheSpareIsThatHasTakenItsPlace) {
   EXPECT_NE(worker.members()[3].host, "elsewhere");
 }
 
-TEST(Runtime, OneProcessHasNoUseForASpare) {
+TEST(Runtime, RejectsASpareInOneProcess) {
   try {
     (void)Runtime::embedded_cluster(with({{"spares", "2"}}));
-    ADD_FAILURE() << "it was made";
+    ADD_FAILURE() << "the runtime was created";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::invalid_argument);
     EXPECT_NE(std::string(error.what()).find("--spares 2"), std::string::npos) << error.what();
   }
 }
 
-TEST(Runtime, AWorkerThatWasStartedAgainIsKnownByItsNewRank) {
+TEST(Runtime, RestartedWorkerIsKnownByItsNewRank) {
   transport::LoopHub hub;
   auto old = Runtime::as_threads(with({{"ps", "1"}}), 4, hub);
   Table table = old[0]->table();
@@ -111,7 +111,7 @@ TEST(Runtime, AWorkerThatWasStartedAgainIsKnownByItsNewRank) {
   EXPECT_EQ(itself.log_tag(), "worker 1@" + host_name());
 }
 
-TEST(Runtime, APeerIsConnectedOnceForEachFabric) {
+TEST(Runtime, ConnectsAPeerOncePerFabric) {
   transport::LoopHub hub;
   const auto runtimes = Runtime::as_threads(Settings(), 3, hub);
   Runtime& worker = *runtimes[1];
@@ -152,7 +152,7 @@ TEST(Runtime, DropsMessagesFromOutsideOfTheJob) {
   EXPECT_EQ(own.rejected(), 1U);
 }
 
-TEST(Runtime, EveryRankReachesEveryOtherThroughEitherFabric) {
+TEST(Runtime, EveryRankReachesEveryOtherOverBothFabrics) {
   transport::LoopHub hub;
   const auto runtimes = Runtime::as_threads(with({{"ps", "2"}}), 4, hub);
   std::multiset<std::pair<int, int>> heard;  // (to, from)
@@ -180,13 +180,13 @@ TEST(Runtime, EveryRankReachesEveryOtherThroughEitherFabric) {
   }
 }
 
-TEST(Runtime, RolesThatDoNotFitAreRefused) {
+TEST(Runtime, RejectsRolesThatDoNotFit) {
   transport::LoopHub hub;
   EXPECT_THROW((void)Runtime::as_threads(Settings(), 2, hub), Error);
   EXPECT_THROW((void)Runtime::as_threads(with({{"ps", "3"}}), 4, hub), Error);
 }
 
-TEST(Runtime, AnEmbeddedClusterHasEveryRoleInThisProcess) {
+TEST(Runtime, EmbeddedClusterHasEveryRole) {
   const auto coordinator = Runtime::embedded_cluster(Settings());
   EXPECT_EQ(coordinator->self().role, Role::coordinator);
   EXPECT_TRUE(coordinator->in_process());
@@ -206,7 +206,7 @@ TEST(Runtime, AnEmbeddedClusterHasEveryRoleInThisProcess) {
   EXPECT_EQ(cluster.name(), "coordinator 0 (rank 0 on " + host_name() + ")");
 }
 
-TEST(Runtime, AnEmbeddedClusterHasAsManyRanksAsWereAskedFor) {
+TEST(Runtime, EmbeddedClusterHasTheRequestedRanks) {
   const auto by_flags = Runtime::embedded_cluster(with({{"ps", "3"}, {"workers", "4"}}));
   EXPECT_EQ(by_flags->count(Role::ps), 3);
   EXPECT_EQ(by_flags->count(Role::worker), 4);
@@ -215,7 +215,7 @@ TEST(Runtime, AnEmbeddedClusterHasAsManyRanksAsWereAskedFor) {
   EXPECT_EQ(by_roles->count(Role::worker), 3);
 }
 
-TEST(Runtime, AloneItHasNoneOfTheSparesThatTheProgramSets) {
+TEST(Runtime, EmbeddedClusterIgnoresSparesOfTheProgram) {
   Settings settings;
   settings.set_from_program("spares", "1");
   settings.set_from_program("replicas-of-ps", "2");
@@ -224,7 +224,7 @@ TEST(Runtime, AloneItHasNoneOfTheSparesThatTheProgramSets) {
   EXPECT_EQ(coordinator->count(Role::ps), 1);
 }
 
-TEST(Runtime, WaitTimeoutIsTheSetting) {
+TEST(Runtime, WaitTimeoutComesFromTheSetting) {
   EXPECT_EQ(Runtime::embedded_cluster(with({{"wait-timeout", "3s"}}))->wait_timeout(),
             std::chrono::seconds(3));
 }

@@ -1,4 +1,4 @@
-// slurm_lists_test.cpp -- lists as Slurm writes them, and lists that it would not write.
+// slurm_lists_test.cpp -- parses Slurm's compressed lists, and rejects malformed ones.
 #include "cluster/resolvers/slurm_lists.hpp"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 std::vector<std::string> hosts(const std::string& text) { return expand_hosts("LIST", text); }
 std::vector<int> counts(const std::string& text) { return expand_counts("COUNTS", text); }
 
-TEST(SlurmLists, HostsAreExpandedInOrder) {
+TEST(SlurmLists, ExpandsHostsInOrder) {
   EXPECT_THAT(hosts("n1"), ElementsAre("n1"));
   EXPECT_THAT(hosts("n[1-2],m5,o[3-4,6,7-9]"),
               ElementsAre("n1", "n2", "m5", "o3", "o4", "o6", "o7", "o8", "o9"));
@@ -23,7 +23,7 @@ TEST(SlurmLists, HostsAreExpandedInOrder) {
   EXPECT_THAT(hosts("login-1.site_a"), ElementsAre("login-1.site_a"));
 }
 
-TEST(SlurmLists, ZerosInFrontAreKept) {
+TEST(SlurmLists, KeepsLeadingZeros) {
   EXPECT_THAT(hosts("n[08-10]"), ElementsAre("n08", "n09", "n10"));
   EXPECT_THAT(hosts("n[001,003-004]"), ElementsAre("n001", "n003", "n004"));
   EXPECT_THAT(hosts("n[9-10]"), ElementsAre("n9", "n10"));
@@ -33,19 +33,19 @@ TEST(SlurmLists, ZerosInFrontAreKept) {
   EXPECT_THAT(hosts("n[099-100]"), ElementsAre("n099", "n100"));
 }
 
-TEST(SlurmLists, SeveralBracketsGiveEachWithEach) {
+TEST(SlurmLists, ExpandsSeveralBracketsToAllCombinations) {
   EXPECT_THAT(hosts("r[0-1]n[1-2]"), ElementsAre("r0n1", "r0n2", "r1n1", "r1n2"));
   EXPECT_THAT(hosts("r[1][2-3]-ib,x"), ElementsAre("r12-ib", "r13-ib", "x"));
 }
 
-TEST(SlurmLists, TasksByHost) {
+TEST(SlurmLists, ExpandsTasksPerHost) {
   EXPECT_THAT(counts("1"), ElementsAre(1));
   EXPECT_THAT(counts("3(x2),2,1"), ElementsAre(3, 3, 2, 1));
   EXPECT_THAT(counts("2,1(x1)"), ElementsAre(2, 1));
   EXPECT_EQ(counts("128(x4096)").size(), 4096U);
 }
 
-TEST(SlurmLists, NumbersAreCounted) {
+TEST(SlurmLists, CountsNumbers) {
   EXPECT_EQ(count_numbers("GPUS", "0"), 1);
   EXPECT_EQ(count_numbers("GPUS", "0,2,4-7"), 6);
 }
@@ -56,7 +56,7 @@ struct Malformed {
   const char* expected;
 };
 
-TEST(SlurmLists, MalformedHostsAreRefusedWithTheirPlace) {
+TEST(SlurmLists, RejectsMalformedHostsWithTheirPosition) {
   const Malformed all[] = {{"", 1, "a host's name"},
                            {",a", 1, "a host's name"},
                            {"a,", 3, "a host's name"},
@@ -95,7 +95,7 @@ TEST(SlurmLists, MalformedHostsAreRefusedWithTheirPlace) {
             "LIST=\"n[x]\": at character 3 'x'; expected a number");
 }
 
-TEST(SlurmLists, MalformedCountsAreRefusedWithTheirPlace) {
+TEST(SlurmLists, RejectsMalformedCountsWithTheirPosition) {
   const Malformed all[] = {{"", 1, "a number of tasks"},
                            {"x2", 1, "a number of tasks"},
                            {"-1", 1, "a number of tasks"},
@@ -123,7 +123,7 @@ TEST(SlurmLists, MalformedCountsAreRefusedWithTheirPlace) {
               HasSubstr("GPUS=\"0;1\": at character 2 ';'; expected"));
 }
 
-TEST(SlurmLists, OnlyTheBeginningOfALongListIsShown) {
+TEST(SlurmLists, ErrorsTruncateALongList) {
   const std::string text = error_of(Code::invalid_argument, [] { hosts(std::string(5000, 'n') + "["); });
   EXPECT_LT(text.size(), 200U);
   EXPECT_THAT(text, HasSubstr("nnn...\": at character 5002 it ends"));

@@ -1,5 +1,4 @@
-// slurm_resolver_test.cpp -- the variables that Slurm 22.05 has set in steps on nodes n1, n2 and n10, and
-// what else may stand in them.
+// slurm_resolver_test.cpp -- valid and invalid variables of Slurm 22.05 on nodes n1, n2 and n10.
 // Tests: src/cluster/resolvers/slurm_layout.cpp
 #include <gmock/gmock.h>
 
@@ -27,7 +26,7 @@ Variables with(Variables variables, const Variables& more) {
   return variables;
 }
 
-/// A rank's own variables.
+/// The variables of one rank.
 Variables rank(int procid, int nodeid, int localid) {
   return {{"SLURM_PROCID", std::to_string(procid)},
           {"SLURM_NODEID", std::to_string(nodeid)},
@@ -52,7 +51,7 @@ const Variables kStep{{"SLURM_STEP_NODELIST", "n[1-2,10]"},
                       {"SLURM_TASKS_PER_NODE", "3,1(x2)"}};
 const int kPlaces[5][3] = {{0, 0, 0}, {1, 0, 1}, {2, 0, 2}, {3, 1, 0}, {4, 2, 0}};
 
-TEST(SlurmResolver, EveryRankOfAStepFindsItself) {
+TEST(SlurmResolver, FindsTheTaskOfEveryRankOfAStep) {
   for (const auto& place : kPlaces) {
     SlurmOptions options = in(with(kStep, rank(place[0], place[1], place[2])));
     options.jobs = {{"worker", 3}, {"chief", 1}, {"ps", 1}};
@@ -67,8 +66,8 @@ TEST(SlurmResolver, EveryRankOfAStepFindsItself) {
   }
 }
 
-// srun -n2 -N1 in a job of two nodes and three tasks: the step's variables are the ones that count.
-TEST(SlurmResolver, TheStepBeatsTheJob) {
+// srun -n2 -N1 in a job of two nodes and three tasks: the step's variables take precedence.
+TEST(SlurmResolver, StepTakesPrecedenceOverTheJob) {
   const SlurmOptions options = in(with(rank(1, 0, 1), {{"SLURM_STEP_NODELIST", "n1"},
                                                        {"SLURM_STEP_NUM_TASKS", "2"},
                                                        {"SLURM_STEP_TASKS_PER_NODE", "2"},
@@ -78,17 +77,17 @@ TEST(SlurmResolver, TheStepBeatsTheJob) {
   EXPECT_EQ(workers(options), (Strings{"n1:8888", "n1:8889"}));
 }
 
-// What a batch script has: no step.
-TEST(SlurmResolver, ABatchScriptSeesTheWholeJob) {
+// Variables of a batch script, which is not in a step.
+TEST(SlurmResolver, BatchScriptDescribesTheCompleteJob) {
   const Variables batch =
       with(rank(0, 0, 0), {{"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "2,1"}});
   EXPECT_EQ(workers(in(with(batch, {{"SLURM_NTASKS", "3"}}))), (Strings{"n1:8888", "n1:8889", "n2:8888"}));
   EXPECT_EQ(workers(in(batch)), (Strings{"n1:8888", "n1:8889", "n2:8888"}));
 }
 
-// srun -N2 -n4 --distribution=cyclic on nodes with 3 and 1 free cores: SLURM_NODEID and SLURM_LOCALID are
-// its.
-TEST(SlurmResolver, RanksThatAreDealtOutInTurn) {
+// srun -N2 -n4 --distribution=cyclic on nodes with 3 and 1 free cores, which sets SLURM_NODEID and
+// SLURM_LOCALID accordingly.
+TEST(SlurmResolver, SupportsCyclicDistribution) {
   const Variables step{{"SLURM_STEP_NODELIST", "n[1-2]"}, {"SLURM_STEP_TASKS_PER_NODE", "3,1"}};
   const int places[4][3] = {{0, 0, 0}, {1, 1, 0}, {2, 0, 1}, {3, 0, 2}};
   for (const auto& place : places) {
@@ -112,13 +111,13 @@ TEST(SlurmResolver, RanksThatAreDealtOutInTurn) {
               HasSubstr("--distribution=block"));
 }
 
-TEST(SlurmResolver, APlaceThatIsNotSlurmsIsRefused) {
+TEST(SlurmResolver, RejectsInconsistentNodeIds) {
   const std::string text = refused(Code::failed_precondition, in(with(kStep, rank(1, 1, 0))));
   EXPECT_THAT(text, HasSubstr("rank 1 should be task 1 of node 0 (n1) by SLURM_STEP_TASKS_PER_NODE=3,1(x2)"));
   EXPECT_THAT(text, HasSubstr("SLURM_LOCALID=0 SLURM_NODEID=1"));
 }
 
-// A step of both components: n10 with one task, then n1 and n2 with three. Slurm sorts the step's list.
+// A step of both components: n10 with one task, then n1 and n2 with three. Slurm sorts the list of the step.
 const Variables kHeterogeneous{{"SLURM_HET_SIZE", "2"},
                                {"SLURM_STEP_NODELIST", "n[1-2,10]"},
                                {"SLURM_STEP_NUM_TASKS", "4"},
@@ -128,7 +127,7 @@ const Variables kHeterogeneous{{"SLURM_HET_SIZE", "2"},
                                {"SLURM_TASKS_PER_NODE_HET_GROUP_0", "1"},
                                {"SLURM_TASKS_PER_NODE_HET_GROUP_1", "2,1"}};
 
-TEST(SlurmResolver, RanksOfAHeterogeneousStepGoByComponent) {
+TEST(SlurmResolver, OrdersRanksOfAHeterogeneousStepByComponent) {
   const int places[4][3] = {{0, 0, 0}, {1, 1, 0}, {2, 1, 1}, {3, 2, 0}};
   for (const auto& place : places) {
     SlurmOptions options = in(with(kHeterogeneous, rank(place[0], place[1], place[2])));
@@ -139,20 +138,20 @@ TEST(SlurmResolver, RanksOfAHeterogeneousStepGoByComponent) {
   }
 }
 
-TEST(SlurmResolver, AStepOfOneComponentIsThatComponent) {
+TEST(SlurmResolver, DescribesAStepOfOneComponent) {
   const Variables one = with(kHeterogeneous, {{"SLURM_STEP_NODELIST", "n[1-2]"},
                                               {"SLURM_STEP_NUM_TASKS", "3"},
                                               {"SLURM_STEP_TASKS_PER_NODE", "2,1"}});
   EXPECT_EQ(workers(in(with(one, rank(2, 1, 0)))), (Strings{"n1:8888", "n1:8889", "n2:8888"}));
 }
 
-TEST(SlurmResolver, ABatchScriptSeesAllComponents) {
+TEST(SlurmResolver, BatchScriptDescribesAllComponents) {
   Variables batch = with(kHeterogeneous, rank(0, 0, 0));
   for (const char* const name :
        {"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}) {
     batch.erase(name);
   }
-  batch["SLURM_JOB_NODELIST"] = "n10";  // of component 0 alone, as are the next two
+  batch["SLURM_JOB_NODELIST"] = "n10";  // describes component 0 only, as do the next two
   batch["SLURM_TASKS_PER_NODE"] = "1";
   SlurmOptions options = in(batch);
   options.jobs = {{"worker", 4}};
@@ -164,7 +163,7 @@ TEST(SlurmResolver, ABatchScriptSeesAllComponents) {
               HasSubstr("SLURM_TASKS_PER_NODE_HET_GROUP_1 not found"));
 }
 
-TEST(SlurmResolver, ComponentsThatDoNotFitTheStepAreRefused) {
+TEST(SlurmResolver, RejectsComponentsThatDoNotFitTheStep) {
   const Variables own = with(kHeterogeneous, rank(0, 0, 0));
   EXPECT_THAT(refused(Code::failed_precondition, in(with(own, {{"SLURM_JOB_NODELIST_HET_GROUP_1", "n1"}}))),
               HasSubstr("n2 of SLURM_STEP_NODELIST is in none of SLURM_JOB_NODELIST_HET_GROUP_0 to 1"));
@@ -177,8 +176,8 @@ TEST(SlurmResolver, ComponentsThatDoNotFitTheStepAreRefused) {
               HasSubstr("SLURM_JOB_NODELIST_HET_GROUP_1 not found in environment"));
 }
 
-// mpirun in a job of two nodes: its daemons are tasks of a step, and its ranks have their variables.
-TEST(SlurmResolver, UnderMpirunItSaysSo) {
+// mpirun in a job of two nodes: its daemons are tasks of a step, and ranks inherit their variables.
+TEST(SlurmResolver, DetectsMpirun) {
   const Variables daemon = with(rank(1, 1, 0), {{"SLURM_STEP_NODELIST", "n[1-2]"},
                                                 {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
                                                 {"OMPI_COMM_WORLD_SIZE", "8"},
@@ -194,7 +193,7 @@ TEST(SlurmResolver, UnderMpirunItSaysSo) {
   EXPECT_EQ(workers(in(pmi)).size(), 5U);
 }
 
-TEST(SlurmResolver, ListsThatDoNotFitEachOtherAreRefused) {
+TEST(SlurmResolver, RejectsInconsistentLists) {
   const Variables own = with(kStep, rank(0, 0, 0));
   EXPECT_THAT(
       refused(Code::failed_precondition, in(with(own, {{"SLURM_STEP_TASKS_PER_NODE", "3,1"}}))),
@@ -220,7 +219,7 @@ TEST(SlurmResolver, ListsThatDoNotFitEachOtherAreRefused) {
       HasSubstr("expected at most 4000000"));
 }
 
-TEST(SlurmResolver, ArgumentsTakeThePlaceOfVariables) {
+TEST(SlurmResolver, ArgumentsOverrideVariables) {
   SlurmOptions hosts = in({});
   hosts.hosts = {{"b", 2}, {"a", 1}};
   hosts.rank = 1;
@@ -234,7 +233,7 @@ TEST(SlurmResolver, ArgumentsTakeThePlaceOfVariables) {
   EXPECT_EQ(workers(per_node), (Strings{"n1:8888", "n1:8889", "n2:8888", "n2:8889"}));
 }
 
-TEST(SlurmResolver, BadArgumentsAreRefused) {
+TEST(SlurmResolver, RejectsInvalidArguments) {
   SlurmOptions good = in({});
   good.hosts = {{"a", 2}};
   good.rank = 0;
@@ -270,7 +269,7 @@ SlurmClusterResolver second_of_two(const Variables& variables, int gpus = 0) {
          gpus));
 }
 
-TEST(SlurmResolver, GpusOfANode) {
+TEST(SlurmResolver, CountsGpusOfANode) {
   EXPECT_EQ(second_of_two({}, 3).gpus_per_node(), 3);
   EXPECT_EQ(second_of_two({{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}}, 3).gpus_per_node(), 4);
   EXPECT_EQ(second_of_two({{"SLURM_STEP_GPUS", "2-6"}, {"CUDA_VISIBLE_DEVICES", "0,1,2,3"}}).gpus_per_node(),
@@ -292,12 +291,12 @@ TEST(SlurmResolver, GpusOfANode) {
               HasSubstr("SLURM_STEP_GPUS=\"0-\": at character 3"));
 }
 
-TEST(SlurmResolver, ATasksGpusAreTakenFromThoseThatItSees) {
+TEST(SlurmResolver, SelectsATasksGpusFromTheVisibleOnes) {
   EXPECT_EQ(second_of_two({}, 4).visible_gpus(), "2,3");
   EXPECT_EQ(second_of_two({}, 0).visible_gpus(), "");
   EXPECT_EQ(second_of_two({{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}}).visible_gpus(), "6,7");
   EXPECT_EQ(second_of_two({{"CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b"}}).visible_gpus(), "GPU-b");
-  // Slurm has bound the task to its own already.
+  // Slurm has already bound the task to its GPUs.
   EXPECT_EQ(second_of_two({{"SLURM_GPUS_ON_NODE", "4"}, {"CUDA_VISIBLE_DEVICES", "0,1"}}).visible_gpus(),
             "0,1");
   const SlurmClusterResolver few =
@@ -306,8 +305,8 @@ TEST(SlurmResolver, ATasksGpusAreTakenFromThoseThatItSees) {
               HasSubstr("takes GPUs 4 to 7 of its 8, but CUDA_VISIBLE_DEVICES has 3: 0,1,2"));
 }
 
-TEST(SlurmResolver, SetsTheVariableWhenItIsToldTo) {
-  ASSERT_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);  // no thread reads it
+TEST(SlurmResolver, SetsTheVariableOnRequest) {
+  ASSERT_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);  // no other thread reads it
   const SlurmClusterResolver resolver = second_of_two({}, 4);
   EXPECT_EQ(std::getenv("CUDA_VISIBLE_DEVICES"), nullptr);
   resolver.set_visible_gpus();

@@ -1,4 +1,4 @@
-// tf_config_test.cpp -- what may stand in TF_CONFIG, and what is said of the rest.
+// tf_config_test.cpp -- valid and invalid contents of TF_CONFIG.
 #include "cluster/resolvers/tf_config.hpp"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ TFConfigOptions options_with(std::map<std::string, std::string> variables, int g
   return options;
 }
 
-TEST(TFConfigText, AllPartsAreRead) {
+TEST(TFConfigText, ReadsAllParts) {
   const TFConfig config = parse_tf_config(
       R"({"cluster": {"chief": ["c:1"], "ps": ["p0:1", "p1:1"]}, "task": {"type": "ps", "index": 1},
           "rpc_layer": "grpc", "session_master": "m:1", "environment": "cloud"})");
@@ -33,7 +33,7 @@ TEST(TFConfigText, AllPartsAreRead) {
   EXPECT_EQ(config.session_master, "m:1");
 }
 
-TEST(TFConfigText, NullIsTheSameAsNothing) {
+TEST(TFConfigText, NullEqualsAbsence) {
   const TFConfig config = parse_tf_config(
       R"({"cluster": null, "task": {"type": null, "index": null}, "rpc_layer": null, "session_master": null})");
   EXPECT_TRUE(config.cluster.empty());
@@ -44,7 +44,7 @@ TEST(TFConfigText, NullIsTheSameAsNothing) {
   EXPECT_EQ(parse_tf_config(R"({"task": null})").task_type, std::nullopt);
 }
 
-TEST(TFConfigText, BadJsonIsRefusedWithItsPlace) {
+TEST(TFConfigText, RejectsInvalidJsonWithItsPosition) {
   for (const char* const text : {"{", "{cluster: {}}", R"({"cluster": {"ps": ["a:1",]}})", "[1, 2", "worker",
                                  R"({"task": {"index": 1e999}})", "\"\xff\"", "{} {}"}) {
     EXPECT_THAT(refused(text), StartsWith("TF_CONFIG is not JSON: ")) << text;
@@ -53,7 +53,7 @@ TEST(TFConfigText, BadJsonIsRefusedWithItsPlace) {
   EXPECT_THAT(refused("{\n  cluster: {}}"), HasSubstr("line 2, column 3"));
 }
 
-TEST(TFConfigText, WrongTypesAreRefusedByTheirPlace) {
+TEST(TFConfigText, RejectsWrongTypesWithTheirPath) {
   const std::pair<const char*, const char*> all[] = {
       {"[]", "TF_CONFIG is []; expected an object"},
       {"3", "TF_CONFIG is 3; expected an object"},
@@ -81,14 +81,14 @@ TEST(TFConfigText, WrongTypesAreRefusedByTheirPlace) {
   EXPECT_LT(refused(R"({"task": ")" + std::string(10'000, 'x') + R"("})").size(), 200U);
 }
 
-TEST(TFConfigText, DeepNestingIsRefused) {
+TEST(TFConfigText, RejectsDeepNesting) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   EXPECT_THAT(refused(deep), StartsWith("TF_CONFIG"));
   EXPECT_THAT(refused(deep), HasSubstr("200000"));
   EXPECT_THAT(refused("{\"cluster\": " + deep + "}"), HasSubstr("200001"));
 }
 
-TEST(TFConfigResolver, RefusesWhenItIsMade) {
+TEST(TFConfigResolver, ConstructorRejectsInvalidText) {
   EXPECT_THAT(error_of(Code::invalid_argument,
                        [] {
                          TFConfigClusterResolver resolver(options_with({{"TF_CONFIG", "{"}}));
@@ -96,7 +96,7 @@ TEST(TFConfigResolver, RefusesWhenItIsMade) {
               HasSubstr("TF_CONFIG is not JSON"));
 }
 
-TEST(TFConfigResolver, AskedForATaskThatThereIsNotItSaysWhatThereIs) {
+TEST(TFConfigResolver, RejectsAMissingTaskAndListsExistingOnes) {
   const char* const text = R"({"cluster": {"worker": ["a:1", "b:1"], "ps": ["c:1"]}})";
   const TFConfigClusterResolver resolver(options_with({{"TF_CONFIG", text}}));
   const auto refused_master = [&](const std::optional<std::string>& type, std::optional<int> id) {
@@ -109,7 +109,7 @@ TEST(TFConfigResolver, AskedForATaskThatThereIsNotItSaysWhatThereIs) {
   EXPECT_EQ(refused_master("worker", -1), "No task with index -1 in job 'worker', which has 2");
 }
 
-TEST(TFConfigResolver, WithoutAListOfDevicesItCountsItsOwnGpus) {
+TEST(TFConfigResolver, CountsLocalGpusWithoutAListOfDevices) {
   const char* const text =
       R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}})";
   using Counts = std::map<std::string, int>;
@@ -132,7 +132,7 @@ TEST(TFConfigResolver, WithoutAListOfDevicesItCountsItsOwnGpus) {
       HasSubstr("only worker 0 itself knows its accelerators"));
 }
 
-TEST(DefaultResolver, IsTFConfigsWhereThatIsSet) {
+TEST(DefaultResolver, UsesTFConfigIfSet) {
   EXPECT_EQ(default_cluster_resolver(Environment::of({})), nullptr);
   EXPECT_EQ(default_cluster_resolver(Environment::of({{"TF_CONFIG", " \n"}})), nullptr);
   const auto resolver =
@@ -141,7 +141,7 @@ TEST(DefaultResolver, IsTFConfigsWhereThatIsSet) {
   EXPECT_EQ(resolver->cluster_spec().task_count("ps"), 2);
 }
 
-TEST(DefaultResolver, ReadsTheProcessWhereNothingElseIsSaid) {
+TEST(DefaultResolver, DescribesTheProcessByDefault) {
   const Environment process = Environment::of_process();
   EXPECT_FALSE(process.variable("PATH").value_or("").empty());
   EXPECT_EQ(process.variable("CAPSTAN_NO_SUCH_VARIABLE"), std::nullopt);

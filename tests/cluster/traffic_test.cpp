@@ -1,4 +1,4 @@
-// traffic_test.cpp -- buckets of times, quantiles, and what one thread counts while another reads.
+// traffic_test.cpp -- histograms of times, quantiles, and counters that another thread reads.
 #include "cluster/traffic.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace capstan::cluster {
 namespace {
 
-TEST(Times, EachTimeIsInABucketThatEndsAboveIt) {
+TEST(Times, EachTimeIsBelowTheUpperBoundOfItsBucket) {
   std::size_t last = 0;
   for (std::uint64_t ns = 1; ns < 1'000'000; ns += 1 + ns / 50) {
     const std::size_t bucket = Times::bucket_of(ns);
@@ -30,7 +30,7 @@ TEST(Times, EachTimeIsInABucketThatEndsAboveIt) {
   EXPECT_EQ(Times::bucket_of(~std::uint64_t{0}), Times::kBuckets - 1);
 }
 
-TEST(Times, QuantilesAreThoseOfSortedTimes) {
+TEST(Times, QuantilesMatchSortedTimes) {
   std::mt19937_64 random(7);
   std::lognormal_distribution<double> microseconds(3, 1.5);
   Times times;
@@ -49,7 +49,7 @@ TEST(Times, QuantilesAreThoseOfSortedTimes) {
   EXPECT_EQ(Times{}.quantile(0.5), 0);
 }
 
-TEST(Times, OfAPeriodAreWhatHasBeenAdded) {
+TEST(Times, DifferenceContainsThePeriod) {
   Times before;
   before.counts[10] = 5;
   Times now = before;
@@ -81,11 +81,11 @@ TEST(Traffic, ReaderSeesWhatTheWriterCounted) {
   const CallMetrics all = traffic.pull.metrics();
   EXPECT_EQ(all.rows, 3 * kCalls);
   EXPECT_EQ(all.bytes, 12 * kCalls);
-  EXPECT_EQ(all.times.count(), 1 + (kCalls - 2) / 127) << "the second call, and one in 127 from there";
+  EXPECT_EQ(all.times.count(), 1 + (kCalls - 2) / 127) << "samples the second call and every 127th after it";
   EXPECT_EQ(traffic.metrics().push.calls, 0U);
 }
 
-TEST(Traffic, TravelsWithoutItsZeros) {
+TEST(Traffic, SerializesNonzeroCountersOnly) {
   CallMetrics figures{5, 10, 40};
   figures.times.counts[7] = 4;
   figures.times.counts[127] = 1;

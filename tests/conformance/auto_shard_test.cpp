@@ -1,11 +1,11 @@
-// auto_shard_test.cpp -- pipelines whose data workers share: by file, by element, by a hint.
+// auto_shard_test.cpp -- pipelines whose data workers share: by file, by element, or by a hint.
 #include <gmock/gmock.h>
 
 #include <set>
 
 #include "capstan/input.hpp"
 #include "capstan/readers.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 #include "support/log_text.hpp"
 #include "support/read_all.hpp"
@@ -28,7 +28,7 @@ class Sharding : public ::testing::Test {
     for (int file = 0; file < files; ++file) {
       std::string text;
       for (int record = 0; record < records; ++record) text += line(record, file) + "\n";
-      names_.push_back(folder_.write("file" + std::to_string(file), text));
+      names_.push_back(directory_.write("file" + std::to_string(file), text));
     }
   }
   void SetUp() override { make_files(10, 10); }
@@ -51,7 +51,7 @@ class Sharding : public ::testing::Test {
   }
   static Dataset<std::string> open(const std::filesystem::path& file) { return text_lines({file}); }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory directory_;
   data::Paths names_;
 };
 
@@ -85,14 +85,14 @@ TEST_F(Sharding, ByFileKeepsEveryNthFile) {
 }
 
 // B242: same.
-TEST_F(Sharding, OfAReaderThatInterleavesRepeatsAndBatches) {
+TEST_F(Sharding, ByFileThroughInterleaveRepeatAndBatch) {
   struct Case {
     int epochs, index, batch, parallel;
   };
   for (const Case& c : {Case{1, 0, 10, 10}, Case{2, 1, 20, 5}, Case{10, 1, 1, 10}}) {
     const auto dataset =
         list_files(names_).interleave(open, c.parallel).repeat(c.epochs).batch(c.batch, true).prefetch(2);
-    Texts expected;  // five files, all open at once: a record of each in turn
+    Texts expected;  // five files, all open at once, one record of each in turn
     for (int epoch = 0; epoch < c.epochs; ++epoch) {
       for (int record = 0; record < 10; ++record) {
         for (int file = c.index; file < 10; file += 2) expected.push_back(line(record, file));
@@ -109,7 +109,7 @@ TEST_F(Sharding, ByDataKeepsEveryNthElement) {
   for (const AutoShardPolicy policy : {AutoShardPolicy::data, AutoShardPolicy::automatic}) {
     const auto dataset = auto_shard(Data::range(4).prefetch(2), policy, 2, 0);
     EXPECT_THAT(all(dataset), ElementsAre(0, 2));
-    EXPECT_EQ(dataset.node()->kind(), data::Kind::prefetch);  // what is prefetched is this worker's own
+    EXPECT_EQ(dataset.node()->kind(), data::Kind::prefetch);  // only this worker's elements are prefetched
     const Numbers evens = all(auto_shard(Data::range(1024), policy, 2, 0));
     ASSERT_EQ(evens.size(), 512u);
     for (std::size_t i = 0; i < evens.size(); ++i) EXPECT_EQ(evens[i], static_cast<std::int64_t>(2 * i));
@@ -134,7 +134,7 @@ TEST_F(Sharding, SharesAreDisjointAndComplete) {
 TEST_F(Sharding, ByDataEveryWorkerReadsAllFiles) {
   const Texts expected = lines({0, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
   EXPECT_EQ(all(auto_shard(text_lines(names_), AutoShardPolicy::data, 5, 0)), expected);
-  // Nobody can see through a transform, so the elements behind it are sharded.
+  // A transform is opaque, so the elements behind it are sharded.
   const auto unique = text_lines(names_).transform<std::string>([](data::Next<std::string> next) {
     return [next, seen = std::set<std::string>()]() mutable -> std::optional<std::string> {
       auto text = next();
@@ -160,11 +160,11 @@ TEST_F(Sharding, ByFileNeedsAReaderOfFiles) {
   refused(Data::range(10).batch(2), "range");
   refused(Data::from_vector({1, 2}), "from_vector");
   refused(text_lines(names_).concatenate(Dataset<std::string>::from_vector({"x"})), "from_vector");
-  refused(list_files(names_), "file_names");  // names that nobody opens are data
+  refused(list_files(names_), "file_names");  // names of files that are not opened are data
 }
 
 // B248: same.
-// A4.11: better: an error of too few files is raised before anything is read, and says what to do.
+// A4.11: better: an error about too few files is thrown before anything is read, and names the remedy.
 TEST_F(Sharding, ByFileNeedsAFileForEveryWorker) {
   EXPECT_THAT(all(auto_shard(text_lines(names_).batch(5), AutoShardPolicy::automatic, 500, 499)), IsEmpty());
   EXPECT_THAT(
@@ -178,13 +178,13 @@ TEST_F(Sharding, ByDataNeedsAnElementForEveryWorker) {
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { few.next(); }),
               testing::AllOf(testing::HasSubstr("5 elements"), testing::HasSubstr("10 shards")));
   auto none = auto_shard(Data::range(0), AutoShardPolicy::automatic, 10, 0).make_iterator();
-  expect_error(Code::out_of_range, "end of the dataset", [&] { none.next(); });
-  expect_error(Code::invalid_argument, "auto_shard: the index is 2; with 2 pipelines it must be 0 to 1",
-               [] { auto_shard(Data::range(4), AutoShardPolicy::automatic, 2, 2); });
+  expect_error_naming(Code::out_of_range, {}, [&] { none.next(); });
+  expect_error_naming(Code::invalid_argument, {"auto_shard", "2", "1"},
+                      [] { auto_shard(Data::range(4), AutoShardPolicy::automatic, 2, 2); });
 }
 
 // S22: same.
-TEST_F(Sharding, AutomaticWarnsWhereItFallsBackToData) {
+TEST_F(Sharding, AutomaticWarnsIfItFallsBackToData) {
   const auto warnings = [](const auto& shard) {
     const LogText log;
     (void)shard();
@@ -198,7 +198,7 @@ TEST_F(Sharding, AutomaticWarnsWhereItFallsBackToData) {
 }
 
 // A4.11, B254: same.
-TEST_F(Sharding, AHintSaysWhere) {
+TEST_F(Sharding, ShardsAtAHint) {
   const auto hinted = Data::range(100).shard(kShardHint, kShardHint).map([](std::int64_t x) { return x; });
   EXPECT_THAT(all(auto_shard(hinted, AutoShardPolicy::hint, 10, 0)),
               ElementsAre(0, 10, 20, 30, 40, 50, 60, 70, 80, 90));
@@ -209,7 +209,7 @@ TEST_F(Sharding, AHintSaysWhere) {
 }
 
 // B255: same.
-TEST_F(Sharding, GoesTogetherWithRebatching) {
+TEST_F(Sharding, CombinesWithRebatching) {
   make_files(3, 5);
   const auto batches = list_files(names_).flat_map(open).batch(5).rebatch({2, 1, 2});
   EXPECT_EQ(all(auto_shard(batches, AutoShardPolicy::automatic, 3, 1)),

@@ -1,5 +1,5 @@
 // checkpoint_test.cpp -- variables that are saved in some shards and restored in others, before and after
-// they are made.
+// they are created.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "capstan/checkpoint.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -17,7 +17,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// One variable "v", with two columns or none, cut into some shards.
+/// One variable "v" with or without two columns, in a number of shards.
 class Job {
  public:
   Job(int ps, std::int64_t shards)
@@ -28,8 +28,8 @@ class Job {
     const auto scope = strategy_.scope();
     return Variable<float>("v", shape, initializers::constant(value), {.optimizer = optimizer});
   }
-  CheckpointManager manager(const io::TemporaryFolder& folder) {
-    return CheckpointManager(strategy_, {.directory = folder.path()});
+  CheckpointManager manager(const io::TemporaryDirectory& directory) {
+    return CheckpointManager(strategy_, {.directory = directory.path()});
   }
 
  private:
@@ -39,10 +39,10 @@ class Job {
 
 class Checkpoints : public testing::TestWithParam<bool> {
  protected:
-  /// What a variable of `shards` shards on so many ps holds after it has been restored.
+  /// Returns the values of a variable of `shards` shards on `ps` ps after it has been restored.
   Floats restored(int ps, std::int64_t shards, const Shape& shape) const {
     Job job(ps, shards);
-    CheckpointManager manager = job.manager(folder_);
+    CheckpointManager manager = job.manager(directory_);
     std::optional<Variable<float>> v;
     const bool delayed = GetParam();
     if (!delayed) v.emplace(job.make(shape, -1));
@@ -55,14 +55,14 @@ class Checkpoints : public testing::TestWithParam<bool> {
     Job job(ps, shards);
     auto v = job.make(shape, 0);
     v.assign(values);
-    job.manager(folder_).save(1);
+    job.manager(directory_).save(1);
   }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory directory_;
 };
 
-// A3.10: better: any number of shards and of ps, also before the variable is made, slots and steps included;
-// each shard is a part of one array, which other programs read whole, and what is damaged is refused by name.
+// A3.10: better: any number of shards and of ps, also before the variable is created, with slots and steps;
+// the shards form one array, which other programs read completely, and damage is rejected by name.
 // B101-B104: same.
 TEST_P(Checkpoints, OfTwoShardsRestoresIntoTwoAndFour) {
   save(2, 2, {4}, {1, 2, 3, 4});
@@ -74,17 +74,17 @@ TEST_P(Checkpoints, OfTwoShardsRestoresIntoTwoAndFour) {
 // S85: better: a checkpoint names the shards that it was written by.
 TEST_P(Checkpoints, NameTheirShards) {
   save(2, 2, {4}, {1, 2, 3, 4});
-  std::ifstream manifest(folder_.path() / "checkpoint-00000001" / "manifest.json");
+  std::ifstream manifest(directory_.path() / "checkpoint-00000001" / "manifest.json");
   const std::string text{std::istreambuf_iterator<char>(manifest), {}};
   EXPECT_THAT(text, testing::HasSubstr("\"v/part_0\""));
   EXPECT_THAT(text, testing::HasSubstr("\"v/part_1\""));
 }
 
 // B135-B139: same.
-TEST_P(Checkpoints, WhatWasChangedAfterItWasSavedIsAsItWas) {
+TEST_P(Checkpoints, RestoreUndoesLaterChanges) {
   Job job(2, 4);
   auto v = job.make({4, 2}, 0);
-  CheckpointManager manager = job.manager(folder_);
+  CheckpointManager manager = job.manager(directory_);
   manager.save(1);
   v.assign(Floats(8, 4));
   EXPECT_EQ(manager.restore_latest(), 1);
@@ -94,7 +94,7 @@ TEST_P(Checkpoints, WhatWasChangedAfterItWasSavedIsAsItWas) {
 }
 
 // B181: same.
-TEST_P(Checkpoints, SixValuesGoFromAnyShardsToAnyOthers) {
+TEST_P(Checkpoints, RestoreFromAnyShardsToAnyOthers) {
   const Floats values{1, 2, 3, 4, 5, 6};
   for (const auto& [from, to] : {std::pair{2, 2}, {2, 3}, {3, 2}, {2, 1}, {1, 1}, {1, 6}, {6, 5}}) {
     save(2, from, {6}, values);
@@ -102,9 +102,8 @@ TEST_P(Checkpoints, SixValuesGoFromAnyShardsToAnyOthers) {
   }
 }
 
-// A2.19: better: slots lie where their variable's shards lie, and restore into any other number of shards and
-// ps.
-TEST_P(Checkpoints, SlotsAreCutAsTheirVariableIs) {
+// A2.19: better: slots have the shards of their variable, and restore to any other number of shards and ps.
+TEST_P(Checkpoints, SlotsHaveTheShardsOfTheirVariable) {
   const Optimizer adam = optimizers::Adam{.learning_rate = 0.5};
   const auto push = [](const Variable<float>& v, float by) {
     v.push_dense(Floats{by, -by, 2 * by, 0, 1, by, by});
@@ -116,14 +115,14 @@ TEST_P(Checkpoints, SlotsAreCutAsTheirVariableIs) {
     auto v = job.make({7}, 1, adam);
     push(v, 1);
     push(v, -3);
-    job.manager(folder_).save(1);
+    job.manager(directory_).save(1);
     push(v, 2);
     expected = v.pull();
   }
   for (const int ps : {1, 2, 3, 5}) {
     for (const int shards : {1, 2, 5, 7}) {
       Job job(ps, shards);
-      CheckpointManager manager = job.manager(folder_);
+      CheckpointManager manager = job.manager(directory_);
       const auto restore_if = [&](bool now) { EXPECT_EQ(now ? manager.restore_latest() : 1, 1); };
       restore_if(GetParam());
       auto v = job.make({7}, 0, adam);

@@ -18,7 +18,7 @@ using Ids = std::vector<std::int64_t>;
 class ClusterFixture : public testing::TestWithParam<int> {
  protected:
   int ps() const { return GetParam(); }
-  /// Starts the ranks; ends those that were there.
+  /// Ends the previous ranks, if any, and starts new ones.
   void start(StrategyOptions options = {}) {
     stop();
     ranks_ = std::make_unique<RankThreads>(
@@ -32,13 +32,13 @@ class ClusterFixture : public testing::TestWithParam<int> {
   void TearDown() override { stop(); }
 
   ParameterServerStrategy& strategy() { return *strategy_; }
-  /// The ps of each shard.
+  /// Index of the ps of each shard.
   static std::vector<int> places(const AnyVariable& variable) {
     std::vector<int> places;
     for (const ShardInfo& shard : variable.shards()) places.push_back(shard.ps);
     return places;
   }
-  /// Rows of each shard.
+  /// Number of rows of each shard.
   static std::vector<std::uint64_t> sizes(const AnyVariable& variable) {
     std::vector<std::uint64_t> sizes;
     for (const ShardInfo& shard : variable.shards()) sizes.push_back(shard.rows);

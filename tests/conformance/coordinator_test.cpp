@@ -1,5 +1,4 @@
-// coordinator_test.cpp -- the coordinator as TensorFlow's ClusterCoordinator, whose ranks are threads:
-// arguments that are not there yet, options, errors, lost workers, statistics, exact evaluation.
+// coordinator_test.cpp -- the coordinator as TensorFlow's ClusterCoordinator, with ranks as threads.
 // Tests: src/base/stacks.cpp
 // Tests: src/coordinator/scheduling/task_states.cpp
 #include "capstan/coordinator.hpp"
@@ -34,10 +33,10 @@ using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 using Numbers = std::vector<std::int64_t>;
 
-// Workers are threads of this process, so functions and tests meet in these.
+// Workers are threads of this process, so functions and tests share these variables.
 std::atomic<bool> gate{false};
 std::atomic<bool> other_gate{false};
-std::atomic<bool> ask{false};  // who waits at the gate whether its worker has heard all that was sent to it
+std::atomic<bool> ask{false};  // whether a worker at the gate has received all earlier messages
 std::atomic<int> answered{0};
 std::atomic<int> arrived{0};
 std::atomic<int> begun{0};
@@ -122,7 +121,7 @@ std::int64_t add_nexts(PerWorker<Iterator<std::int64_t>> a, PerWorker<Iterator<s
   return a->next() + b->next();
 }
 
-/// Ends a rank as the end of the job would, so that its fabrics close under the hands of the others.
+/// Ends a rank as the end of a job does, so its fabrics close while other ranks use them.
 void end_rank(const cluster::Member& member) {
   auto& fabric = strategy::Context::current().client().runtime().data();
   fabric.connect(member.rank, member.name(), member.control_address).send(transport::kShutdown, {});
@@ -133,7 +132,7 @@ void end_this_worker_and_ps(int index) {
   end_ps(index);
   ending::end_this_worker();
 }
-/// Ends the worker that runs it as long as `to_end` are left.
+/// Ends the worker that runs it while `to_end` workers remain to be ended.
 void perhaps_end() {
   if (to_end.fetch_sub(1) > 0) ending::end_this_worker();
 }
@@ -150,7 +149,7 @@ void count_next(PerWorker<Iterator<std::int64_t>> numbers, const Counter& counte
   counter.fetch_add(1);
 }
 
-/// What is written to standard error as long as it lives. By one thread.
+/// Captures standard error during its lifetime. For one thread.
 class StderrText {
  public:
   StderrText() : file_(std::tmpfile()), before_(dup(STDERR_FILENO)) {
@@ -217,7 +216,7 @@ class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions:
     const auto scope = strategy_->scope();
     return Counter(name);
   }
-  /// One function a worker that is there until the gate opens.
+  /// Schedules one function for each worker that blocks until the gate opens.
   std::vector<RemoteValue<int>> block(int workers = kWorkers) {
     std::vector<RemoteValue<int>> out;
     const int before = arrived;
@@ -228,8 +227,8 @@ class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions:
     return out;
   }
 
-  /// Schedules a function with so much time, and waits until that is over. On a machine that is so busy that
-  /// no worker had it by then it gets more.
+  /// Schedules a function with a deadline and waits until it has passed. Repeats with more time if no worker
+  /// had started it, as on a busy machine.
   template <class Schedule>
   RemoteValue<int> not_ended_at_its_deadline(const Schedule& schedule) {
     for (milliseconds time(40);; time *= 4) {
@@ -249,7 +248,7 @@ class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions:
 };
 
 // A5.1, B14: same.
-TEST_P(CoordinatorConformance, SeveralOfAStrategyAreOne) {
+TEST_P(CoordinatorConformance, CoordinatorsOfOneStrategyAreTheSame) {
   auto second = std::make_unique<ClusterCoordinator>(*strategy_);
   const auto v = variable();
   for (int i = 0; i < 5; ++i) second->schedule<&add_to>(v, 1);
@@ -261,7 +260,7 @@ TEST_P(CoordinatorConformance, SeveralOfAStrategyAreOne) {
 }
 
 // A5.7: same.
-TEST_P(CoordinatorConformance, ANestIsFetchedAsItIs) {
+TEST_P(CoordinatorConformance, FetchesANestedStructure) {
   auto& c = *coordinator_;
   const auto one = c.schedule<&plus_one>(0);
   const auto two = c.schedule<&plus_one>(1);
@@ -273,7 +272,7 @@ TEST_P(CoordinatorConformance, ANestIsFetchedAsItIs) {
 }
 
 // A5.8, B17: same.
-TEST_P(CoordinatorConformance, AFunctionReadsItsInputAndUpdatesAVariable) {
+TEST_P(CoordinatorConformance, FunctionReadsItsInputAndUpdatesAVariable) {
   const auto numbers = coordinator_->create_per_worker_dataset<&from_one>();
   const auto v = variable();
   EXPECT_EQ(coordinator_->schedule<&next_and_add>(numbers, v).fetch(), 1);
@@ -282,7 +281,7 @@ TEST_P(CoordinatorConformance, AFunctionReadsItsInputAndUpdatesAVariable) {
 }
 
 // B19: same.
-TEST_P(CoordinatorConformance, AMappedDatasetIsRead) {
+TEST_P(CoordinatorConformance, ReadsAMappedDataset) {
   const auto twos = coordinator_->create_per_worker_dataset<&doubled_ones>();
   const auto v = variable();
   for (int i = 0; i < 5; ++i) coordinator_->schedule<&add_next>(twos, v);
@@ -292,7 +291,7 @@ TEST_P(CoordinatorConformance, AMappedDatasetIsRead) {
 }
 
 // B20: same.
-TEST_P(CoordinatorConformance, ADatasetsFunctionCreatesNoVariables) {
+TEST_P(CoordinatorConformance, RejectsVariablesInADatasetFunction) {
   const auto numbers = coordinator_->create_per_worker_dataset<&with_variable>();
   coordinator_->schedule<&first_of>(numbers);
   try {
@@ -303,10 +302,11 @@ TEST_P(CoordinatorConformance, ADatasetsFunctionCreatesNoVariables) {
   }
 }
 
-// A5.2, B23: better: results are arguments before they are there, in any nest, converted as others are.
-TEST_P(CoordinatorConformance, ResultsAreArguments) {
+// A5.2, B23: better: pending results are valid arguments, in any nested structure, with the usual
+// conversions.
+TEST_P(CoordinatorConformance, AcceptsPendingResultsAsArguments) {
   auto& c = *coordinator_;
-  // What waits counts as queued: with a short queue schedule waits with it.
+  // A closure that waits for arguments counts as queued, so schedule blocks if the queue is short.
   const bool short_queue = !GetParam().empty() && GetParam().front().first == "queue-limit";
   gate = short_queue;
   const auto blocked = c.schedule<&wait_at_the_gate>(1);
@@ -316,7 +316,7 @@ TEST_P(CoordinatorConformance, ResultsAreArguments) {
   const auto text = c.schedule<&repeat>(std::string("ab"), two);
   const auto all =
       c.schedule<&join_names>(std::pair{text, 5}, std::map<int, RemoteValue<std::string>>{{9, text}});
-  EXPECT_EQ(c.schedule<&plus_one>(10).fetch(), 11) << "nobody stands in the way";
+  EXPECT_EQ(c.schedule<&plus_one>(10).fetch(), 11) << "other functions are not delayed";
   if (!short_queue) {
     EXPECT_FALSE(two.ready());
   }
@@ -327,8 +327,8 @@ TEST_P(CoordinatorConformance, ResultsAreArguments) {
   c.join();
 }
 
-// A5.2, B23: better: a function runs where its argument was made, when that worker is as free as others.
-TEST_P(CoordinatorConformance, AFunctionFollowsItsArgument) {
+// A5.2, B23: better: a function runs where its argument was computed if that worker is as idle as others.
+TEST_P(CoordinatorConformance, FunctionPrefersTheWorkerOfItsArgument) {
   for (int worker = 0; worker < kWorkers; ++worker) {
     const auto value = coordinator_->schedule_on<&my_index>(worker);
     EXPECT_EQ(value.fetch(), worker);
@@ -336,8 +336,8 @@ TEST_P(CoordinatorConformance, AFunctionFollowsItsArgument) {
   }
 }
 
-// A5.12, B37: better: what a failed argument was for fails with its error, and so on.
-TEST_P(CoordinatorConformance, AnErrorGoesAlongWithArguments) {
+// A5.12, B37: better: dependents of a failed argument fail with its error, transitively.
+TEST_P(CoordinatorConformance, ErrorPropagatesToDependents) {
   const auto failed = coordinator_->schedule<&refuse>(5);
   std::optional<RemoteValue<int>> next;
   try {
@@ -355,18 +355,18 @@ TEST_P(CoordinatorConformance, AnErrorGoesAlongWithArguments) {
   EXPECT_NO_THROW(coordinator_->join());
 }
 
-// A5.2: better: a closure may have a priority, a worker that it prefers, and a deadline.
-TEST_P(CoordinatorConformance, OptionsSayWhichGoesFirstAndWhere) {
-  coordinator_->run_on_every_worker<&my_index>();  // all have started
+// A5.2: better: a closure may have a priority, a preferred worker, and a deadline.
+TEST_P(CoordinatorConformance, OptionsSetPriorityAndWorker) {
+  coordinator_->run_on_every_worker<&my_index>();  // all functions have started
   for (int i = 0; i < 2 * kWorkers; ++i) {
     const int worker = i % kWorkers;
     EXPECT_EQ(coordinator_->schedule_with<&my_index>({.affinity = worker}).fetch(), worker);
   }
-  expect_error(Code::out_of_range, "there are workers 0 to 2, not 3",
-               [&] { coordinator_->schedule_with<&my_index>({.affinity = 3}); });
-  expect_error(Code::out_of_range, "there are workers 0 to 2, not -1",
-               [&] { coordinator_->schedule_with<&my_index>({.affinity = -1}); });
-  // When all are stuck but one, that one does what is another's.
+  expect_error_naming(Code::out_of_range, {"0 to 2", "3"},
+                      [&] { coordinator_->schedule_with<&my_index>({.affinity = 3}); });
+  expect_error_naming(Code::out_of_range, {"0 to 2", "-1"},
+                      [&] { coordinator_->schedule_with<&my_index>({.affinity = -1}); });
+  // When only one worker is free, it runs functions that prefer others.
   const auto blocked = block(2);
   std::vector<RemoteValue<int>> moved;
   for (int i = 0; i < 2; ++i) moved.push_back(coordinator_->schedule_with<&my_index>({.affinity = 0}));
@@ -374,8 +374,8 @@ TEST_P(CoordinatorConformance, OptionsSayWhichGoesFirstAndWhere) {
   gate = true;
 }
 
-// A5.2: better: what has not ended at its deadline is an error, and its worker stays usable.
-TEST_P(CoordinatorConformance, ADeadlineIsAnErrorAndTheWorkerGoesOn) {
+// A5.2: better: a function that exceeds its deadline fails, and its worker stays usable.
+TEST_P(CoordinatorConformance, ExceededDeadlineIsAnErrorAndTheWorkerContinues) {
   const auto begin = Clock::now();
   const auto stuck = not_ended_at_its_deadline([this](milliseconds time) {
     return coordinator_->schedule_with<&wait_at_the_gate>({.deadline = time}, 1);
@@ -383,7 +383,7 @@ TEST_P(CoordinatorConformance, ADeadlineIsAnErrorAndTheWorkerGoesOn) {
   EXPECT_GE(Clock::now() - begin, milliseconds(39));
   EXPECT_FALSE(gate);
   EXPECT_EQ(error_of(Code::deadline_exceeded, [&] { (void)stuck.fetch(); }), kNotEnded);
-  EXPECT_EQ(coordinator_->schedule<&plus_one>(1).fetch(), 2) << "others work";
+  EXPECT_EQ(coordinator_->schedule<&plus_one>(1).fetch(), 2) << "other workers run functions";
   gate = true;
   for (int worker = 0; worker < kWorkers; ++worker) {
     EXPECT_EQ(coordinator_->schedule_on<&my_index>(worker).fetch(), worker);
@@ -395,14 +395,14 @@ TEST_P(CoordinatorConformance, ADeadlineIsAnErrorAndTheWorkerGoesOn) {
       coordinator_->schedule_with<&plus_one>({.priority = 1, .affinity = 0, .deadline = 60s}, 1).fetch(), 2);
 }
 
-// A5.5: better: join takes a time-out.
-TEST_P(CoordinatorConformance, TimesBeyondTheRangeOfTheClockNeverCome) {
+// A5.5: better: join takes a timeout.
+TEST_P(CoordinatorConformance, DeadlinesBeyondTheRangeOfTheClockNeverExpire) {
   for (const milliseconds time : {milliseconds::max(), milliseconds::max() - milliseconds(1)}) {
     EXPECT_EQ(coordinator_->schedule_with<&plus_one>({.deadline = time}, 1).fetch(), 2);
     coordinator_->schedule<&plus_one>(1);
     EXPECT_TRUE(coordinator_->join(time));
   }
-  // One that is over when it is scheduled.
+  // A deadline that has passed when the function is scheduled.
   const auto late = coordinator_->schedule_with<&plus_one>({.deadline = milliseconds::min()}, 1);
   (void)error_of(Code::deadline_exceeded, [&] { (void)late.fetch(); });
   (void)error_of(Code::deadline_exceeded, [&] { coordinator_->join(); });
@@ -412,30 +412,30 @@ TEST_P(CoordinatorConformance, TimesBeyondTheRangeOfTheClockNeverCome) {
   EXPECT_EQ(blocked.fetch(), 1);
 }
 
-// A5.2: better: what runs at its deadline is cancelled.
-TEST_P(CoordinatorConformance, AFunctionSeesThatItsDeadlineHasPassed) {
+// A5.2: better: a function that runs at its deadline is cancelled.
+TEST_P(CoordinatorConformance, FunctionSeesItsCancellationAtTheDeadline) {
   cancellations = 0;
   not_ended_at_its_deadline([this](milliseconds time) {
     return coordinator_->schedule_with<&wait_for_cancellation>({.deadline = time});
   });
   EXPECT_TRUE(poll_until([] { return cancellations > 0; }));
-  // What it throws is no error of the job, whose functions run on the same worker.
+  // Its exception is not an error of the job, whose functions run on the same worker.
   for (int i = 0; i < 4 * kWorkers; ++i) EXPECT_EQ(coordinator_->schedule<&plus_one>(i).fetch(), i + 1);
   EXPECT_NO_THROW(coordinator_->join());
 }
 
-// A5.2: better: what has not begun at its deadline never begins, wherever it is.
-TEST_P(CoordinatorConformance, NothingBeginsAfterItsDeadline) {
+// A5.2: better: a function never starts after its deadline, in any queue.
+TEST_P(CoordinatorConformance, NoFunctionStartsAfterItsDeadline) {
   const auto blocked = block();
   milliseconds time{};
   not_ended_at_its_deadline([&](milliseconds this_time) {
     time = this_time;
     return coordinator_->schedule_with<&count_begun>({.deadline = time}, 1);
   });
-  // A worker holds it, whose clock begins when it hears of it.
+  // A worker holds the function, and measures its deadline from the arrival of the message.
   ask = true;
   ASSERT_TRUE(poll_until([] { return answered == kWorkers; }));
-  std::this_thread::sleep_for(time);  // until its deadline has passed there, too
+  std::this_thread::sleep_for(time);  // until its deadline has passed on the worker, too
   gate = true;
   EXPECT_EQ(coordinator_->schedule<&plus_one>(1).fetch(), 2);
   for (const auto& value : blocked) (void)value.fetch();
@@ -443,12 +443,12 @@ TEST_P(CoordinatorConformance, NothingBeginsAfterItsDeadline) {
   EXPECT_EQ(begun, 0);
 }
 
-// A5.2: better: of what is queued the higher priority goes first.
-TEST_P(CoordinatorConformance, TheHigherPriorityGoesFirst) {
+// A5.2: better: queued functions run in the order of their priority.
+TEST_P(CoordinatorConformance, HigherPriorityRunsFirst) {
   start({{"max-inflight-per-worker", "1"}});
   const auto order = counter("order");
   const auto blocked = block(kWorkers - 1);
-  coordinator_->schedule_on<&wait_at_the_other_gate>(kWorkers - 1);  // the one that will do it all
+  coordinator_->schedule_on<&wait_at_the_other_gate>(kWorkers - 1);  // the worker that will run all functions
   ASSERT_TRUE(poll_until([] { return arrived == kWorkers; }));
   std::vector<RemoteValue<int>> low, high;
   for (int i = 0; i < 3; ++i) {
@@ -464,7 +464,7 @@ TEST_P(CoordinatorConformance, TheHigherPriorityGoesFirst) {
 }
 
 // A5.18, B31: same.
-TEST_P(CoordinatorConformance, WorkersStartOneAfterTheOther) {
+TEST_P(CoordinatorConformance, WorkersStartSuccessively) {
   start({{"schedule-start-delay", "60ms"}, {"schedule-start-delay-max", "100ms"}});
   std::vector<RemoteValue<int>> first;
   for (int worker = 0; worker < kWorkers; ++worker)
@@ -477,31 +477,31 @@ TEST_P(CoordinatorConformance, WorkersStartOneAfterTheOther) {
 }
 
 // B28: same.
-TEST_P(CoordinatorConformance, IteratorsAreMadeAgainAndAgain) {
+TEST_P(CoordinatorConformance, IteratorsAreCreatedRepeatedly) {
   for (int i = 0; i < 10; ++i) {
     const auto a = coordinator_->create_per_worker_dataset<&counted_from_one>();
     const auto b = coordinator_->create_per_worker_dataset<&counted_from_one>();
     EXPECT_GE(coordinator_->schedule<&add_nexts>(a, b).fetch(), 2);
   }
   EXPECT_TRUE(poll_until([] { return living_iterators == 0; }))
-      << living_iterators;  // the old ones are freed
+      << living_iterators;  // earlier iterators are freed
 }
 
-// A5.19, B81: better: every rank writes its stacks, and the coordinator says which worker is at what.
-TEST_P(CoordinatorConformance, AWatchdogSaysWhereItHangs) {
+// A5.19, B81: better: every rank logs its stacks, and the coordinator logs the function of each worker.
+TEST_P(CoordinatorConformance, WatchdogLogsStacksOfAllRanks) {
 #ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer holds back the signal that asks a waiting thread for its stack";
+  GTEST_SKIP() << "ThreadSanitizer delays the signal that requests the stack of a waiting thread";
 #endif
   start({{"watchdog-timeout", "150ms"}});
   const StderrText said;
-  std::this_thread::sleep_for(milliseconds(200));  // longer than the time-out, while nothing is in flight
+  std::this_thread::sleep_for(milliseconds(200));  // longer than the timeout, while nothing is in flight
   EXPECT_EQ(count_of("no function has ended", said.text()), 0);
   const auto stuck = coordinator_->schedule_with<&wait_at_the_gate>({.affinity = 1}, 1);
   const auto all_have_said = [&said] {
     const std::string text = said.text();
     for (const std::string rank : {"coordinator", "ps 0", "ps 1", "worker 0", "worker 1", "worker 2"})
       if (count_of("==== End of stacks of " + rank, text) == 0) return false;
-    return count_of("no function has ended", text) >= 2;  // it watches on
+    return count_of("no function has ended", text) >= 2;  // the watchdog continues
   };
   EXPECT_TRUE(poll_until(all_have_said)) << said.text();
   gate = true;
@@ -510,12 +510,13 @@ TEST_P(CoordinatorConformance, AWatchdogSaysWhereItHangs) {
   EXPECT_THAT(said.text(), HasSubstr("worker 1 has 1 of them"));
   EXPECT_THAT(said.text(), HasSubstr("wait_at_the_gate"));
   const int before = count_of("no function has ended", said.text());
-  std::this_thread::sleep_for(milliseconds(600));  // in which it would report four times more
-  EXPECT_LE(count_of("no function has ended", said.text()), before + 1) << "one may have been on its way";
+  std::this_thread::sleep_for(milliseconds(600));  // long enough for four further reports
+  EXPECT_LE(count_of("no function has ended", said.text()), before + 1)
+      << "one report may have been in progress";
 }
 
 // A5.20, B82: same.
-TEST_P(CoordinatorConformance, WhatIsDoneIsCounted) {
+TEST_P(CoordinatorConformance, CountsFunctionsAndTimes) {
   const auto a = coordinator_->schedule<&plus_one>(1);
   coordinator_->join();
   const auto b = coordinator_->schedule<&plus_one>(1);
@@ -530,7 +531,7 @@ TEST_P(CoordinatorConformance, WhatIsDoneIsCounted) {
 }
 
 // B55: same.
-TEST_P(CoordinatorConformance, FiveThousandFunctionsAllReturn) {
+TEST_P(CoordinatorConformance, FiveThousandFunctionsReturn) {
   const auto v = variable(1);
   std::vector<RemoteValue<float>> values;
   for (int i = 0; i < 5000; ++i) values.push_back(coordinator_->schedule<&three_more>(v));
@@ -539,7 +540,7 @@ TEST_P(CoordinatorConformance, FiveThousandFunctionsAllReturn) {
 }
 
 // B60-B64: same.
-TEST_P(CoordinatorConformance, ResultsAndVariablesOutliveTheirWorker) {
+TEST_P(CoordinatorConformance, ResultsAndVariablesSurviveTheirWorker) {
   const auto v = variable(2);
   const auto value = coordinator_->schedule_on<&three_more>(1, v);
   EXPECT_EQ(value.fetch(), 5);
@@ -547,12 +548,13 @@ TEST_P(CoordinatorConformance, ResultsAndVariablesOutliveTheirWorker) {
   ASSERT_TRUE(poll_until([this] { return coordinator_->workers() == kWorkers - 1; }));
   for (int i = 0; i < 2; ++i) EXPECT_EQ(value.fetch(), 5);
   EXPECT_EQ(v.pull()[0], 2);
-  EXPECT_EQ(coordinator_->schedule<&halve>(value).fetch(), 2.5) << "nobody misses its maker";
-  EXPECT_EQ(coordinator_->schedule_with<&plus_one>({.affinity = 1}, 1).fetch(), 2) << "nor who was preferred";
+  EXPECT_EQ(coordinator_->schedule<&halve>(value).fetch(), 2.5) << "its value does not depend on its worker";
+  EXPECT_EQ(coordinator_->schedule_with<&plus_one>({.affinity = 1}, 1).fetch(), 2)
+      << "the preferred worker is dead";
 }
 
 // B66-B67: same.
-TEST_P(CoordinatorConformance, AWorkerMayDieWhileItMakesItsDataset) {
+TEST_P(CoordinatorConformance, WorkerMayDieWhileItCreatesItsDataset) {
   const auto done = counter("done");
   to_end = 1;
   const auto numbers = coordinator_->create_per_worker_dataset<&numbers_or_end>();
@@ -573,7 +575,7 @@ TEST_P(CoordinatorConformance, TwoWorkersMayDie) {
 }
 
 // A5.17, B80: same.
-TEST_P(CoordinatorConformance, TheStateOfEachTask) {
+TEST_P(CoordinatorConformance, ReportsTheStateOfEachTask) {
   using Names = std::vector<std::string>;
   const auto lost = [this] {
     Names names;
@@ -590,20 +592,20 @@ TEST_P(CoordinatorConformance, TheStateOfEachTask) {
   EXPECT_TRUE(lost().empty());
   coordinator_->schedule_on<&ending::end_this_worker>(1);
   EXPECT_TRUE(poll_until([&] { return lost() == Names{"worker1"}; }));
-  // No function has to do with what is lost.
+  // No function depends on the dead ranks.
   coordinator_->schedule_on<&end_ps>(0, 1);
   EXPECT_TRUE(poll_until([&] { return lost() == Names{"worker1", "ps1"}; }));
 }
 
 // B73: same.
-TEST_P(CoordinatorConformance, APsMayDieWhileAWorkerIsBeingReplaced) {
+TEST_P(CoordinatorConformance, PsMayDieWhileAWorkerIsReplaced) {
   coordinator_->schedule<&end_this_worker_and_ps>(1);
   EXPECT_THAT(error_of(Code::unavailable, [this] { coordinator_->join(); }), HasSubstr("ps 1"));
   EXPECT_THAT(error_of(Code::unavailable, [this] { coordinator_->schedule<&my_index>(); }),
               HasSubstr("ps 1"));
 }
 
-// Examples are numbers, and the model is right about those that are less than their split's number.
+// Examples are numbers; the model is right about those below the number of their split.
 struct Score {
   std::int64_t right = 0;
   std::int64_t examples = 0;
@@ -619,7 +621,7 @@ Score evaluate(const Split& split, std::int64_t examples) {
 }
 
 // A6.3: same.
-TEST_P(CoordinatorConformance, EvaluationIsExactThoughWorkersDie) {
+TEST_P(CoordinatorConformance, EvaluationIsExactIfWorkersDie) {
   to_end = 2;
   Score all;
   for (const Score& score : coordinator_->fetch(coordinator_->schedule_each<&evaluate>(splits(32), 2048))) {
@@ -627,10 +629,9 @@ TEST_P(CoordinatorConformance, EvaluationIsExactThoughWorkersDie) {
     all.examples += score.examples;
   }
   EXPECT_EQ(all.examples, 2048);
-  EXPECT_EQ(all.right, 31 * 32 / 2);  // of split i the first i of its 64
+  EXPECT_EQ(all.right, 31 * 32 / 2);  // the first i of the 64 examples of split i
   EXPECT_EQ(coordinator_->workers(), kWorkers - 2);
-  expect_error(Code::invalid_argument, "splits: the count is -1; it must be at least 0",
-               [] { (void)splits(-1); });
+  expect_error_naming(Code::invalid_argument, {"splits", "-1"}, [] { (void)splits(-1); });
 }
 
 void evaluate_some(PerWorker<Iterator<std::int64_t>> numbers, const Variable<float>& threshold,
@@ -660,7 +661,7 @@ TEST_P(CoordinatorConformance, OneClosureForEachSplit) {
   EXPECT_THAT(c.fetch(c.schedule_each<&plus_one>(std::vector{1, 5, 9})), ElementsAre(2, 6, 10));
   const auto names = Dataset<std::string>::from_vector({"a", "b"});
   EXPECT_THAT(c.fetch(c.schedule_each<&repeat>(names, 3)), ElementsAre("aaa", "bbb"));
-  // And one that sums them, without a round trip to the program.
+  // Another function sums them without a round trip to the program.
   EXPECT_EQ(c.schedule<&sum>(c.schedule_each<&plus_one>(std::vector{1, 2, 3}), 100).fetch(), 109);
   EXPECT_TRUE(c.schedule_each<&plus_one>(std::vector<int>{}).empty());
 }
@@ -671,7 +672,7 @@ std::string name_of(const testing::TestParamInfo<RankThreadsOptions::Flags>& inf
   return name;
 }
 
-// The cases are TensorFlow's once more with a queue of two, and with a delayed start.
+// TensorFlow's cases again, with a queue of two and with a delayed start.
 INSTANTIATE_TEST_SUITE_P(Settings, CoordinatorConformance,
                          testing::Values(RankThreadsOptions::Flags{},
                                          RankThreadsOptions::Flags{{"queue-limit", "2"}},

@@ -1,4 +1,4 @@
-// data_cases_test.cpp -- sharing out and cutting up at the edges.
+// data_cases_test.cpp -- edge cases of sharding and rebatching.
 #include <gmock/gmock.h>
 
 #include "capstan/input.hpp"
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // A4.11: same.
-TEST(DataCases, TheOnlyPipelineReadsAllByEveryPolicy) {
+TEST(DataCases, SinglePipelineReadsAllDataWithEveryPolicy) {
   for (const AutoShardPolicy policy : {AutoShardPolicy::off, AutoShardPolicy::automatic,
                                        AutoShardPolicy::file, AutoShardPolicy::data, AutoShardPolicy::hint}) {
     EXPECT_THAT(all(auto_shard(Data::range(4), policy, 1, 0)), ElementsAre(0, 1, 2, 3));
@@ -26,7 +26,7 @@ TEST(DataCases, TheOnlyPipelineReadsAllByEveryPolicy) {
 }
 
 // A4.11: same.
-TEST(DataCases, AShardMayBeginAnywhereInThePipeline) {
+TEST(DataCases, ShardMayStartAnywhereInThePipeline) {
   for (std::int64_t index = 0; index < 3; ++index) {
     const auto shard = [&](const auto& dataset) {
       return all(auto_shard(dataset, AutoShardPolicy::data, 3, index));
@@ -40,10 +40,10 @@ TEST(DataCases, AShardMayBeginAnywhereInThePipeline) {
     EXPECT_EQ(shard(Data::range(-4, 11).skip(4).shuffle(1)), mine);
   }
   EXPECT_THAT(all(auto_shard(Data::range(3), AutoShardPolicy::data, 3, 2)), ElementsAre(2));  // just enough
-  expect_error(Code::invalid_argument, "auto_shard: the index is -1; with 3 pipelines it must be 0 to 2",
-               [] { auto_shard(Data::range(3), AutoShardPolicy::off, 3, -1); });
-  expect_error(Code::invalid_argument, "auto_shard: the number of pipelines is 0; it must be 1 or more",
-               [] { auto_shard(Data::range(3), AutoShardPolicy::off, 0, 0); });
+  expect_error_naming(Code::invalid_argument, {"auto_shard", "-1", "3", "2"},
+                      [] { auto_shard(Data::range(3), AutoShardPolicy::off, 3, -1); });
+  expect_error_naming(Code::invalid_argument, {"auto_shard", "0"},
+                      [] { auto_shard(Data::range(3), AutoShardPolicy::off, 0, 0); });
   EXPECT_THAT(error_of(Code::invalid_argument,
                        [] { auto_shard(Data::range(3), static_cast<AutoShardPolicy>(7), 3, 0); }),
               HasSubstr("policy is 7"));

@@ -1,4 +1,4 @@
-// embedding_test.cpp -- embedding lookups on sharded variables, case by case as TensorFlow has them.
+// embedding_test.cpp -- TensorFlow's cases of embedding lookups on sharded variables.
 #include "capstan/embedding.hpp"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 #include "capstan/checkpoint.hpp"
 #include "capstan/coordinator.hpp"
 #include "capstan/strategy.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "strategy/strategy.hpp"
 #include "support/counted_table.hpp"
 #include "support/expect_error.hpp"
@@ -53,7 +53,7 @@ std::string embedding_ps(const testing::TestParamInfo<int>& info) {
 INSTANTIATE_TEST_SUITE_P(Ps, Embedding, testing::Values(1, 2, 3), embedding_ps);
 
 // A3.8, B150: same.
-TEST_P(Embedding, LookupsComeInTheOrderOfTheIds) {
+TEST_P(Embedding, LookupReturnsRowsInTheOrderOfIds) {
   ASSERT_EQ(job_.strategy.implementation().variables().back()->descriptor.shards.size(), 3U);
   EXPECT_EQ(embedding_lookup(table_, Ids{0, 3, 4}), Array<float>({3, 2}, {1, 2, 7, 8, 9, 10}));
   EXPECT_EQ(embedding_lookup(table_, Array<std::int64_t>({2, 2}, {4, 0, 0, 4})),
@@ -61,9 +61,9 @@ TEST_P(Embedding, LookupsComeInTheOrderOfTheIds) {
   EXPECT_EQ(embedding_lookup(table_, Ids{1}, 2.5), Array<float>({1, 2}, {1.5, 2}));
 }
 
-// A3.8, B88, B150: better: one read of the different rows, never the table; ids that are not there are
-// refused before anything is sent.
-TEST_P(Embedding, OnlyTheRowsThatAreNamedTravelAndOnce) {
+// A3.8, B88, B150: better: one read of the distinct rows, never of the table; invalid ids are rejected before
+// anything is sent.
+TEST_P(Embedding, ReadsEachNamedRowOnce) {
   const Counted<Variable<float>> counted{table_};
   (void)embedding_lookup(counted, Ids{3, 0, 3, 3, 0});
   EXPECT_EQ(counted.rows_read(), (Ids{3, 0}));
@@ -81,7 +81,7 @@ TEST_P(Embedding, OnlyTheRowsThatAreNamedTravelAndOnce) {
 }
 
 // A3.9, B150: same.
-TEST_P(Embedding, SparseLookupsTakeTheMean) {
+TEST_P(Embedding, SparseLookupComputesTheMean) {
   const auto rows = RaggedIds::from_pairs(Ids{0, 0, 1, 2}, Ids{0, 3, 4, 1}, 3);
   EXPECT_EQ(embedding_lookup_sparse(table_, rows), Array<float>({3, 2}, {4, 5, 9, 10, 3, 4}));
   EXPECT_EQ(embedding_lookup_sparse(table_, rows, Combiner::sum), Array<float>({3, 2}, {8, 10, 9, 10, 3, 4}));
@@ -96,7 +96,7 @@ TEST_P(Embedding, SparseLookupsTakeTheMean) {
 }
 
 // A3.9, B150: same.
-TEST_P(Embedding, SafeSparseLookupsDropWhatIsNotValid) {
+TEST_P(Embedding, SafeSparseLookupDropsInvalidIds) {
   const auto rows = RaggedIds::from_rows({{0, -1}, {}, {1, 2}}, {{1, 1}, {}, {1, -1}});
   EXPECT_EQ(safe_embedding_lookup_sparse(table_, rows), Array<float>({3, 2}, {1, 2, 0, 0, 3, 4}));
   EXPECT_EQ(safe_embedding_lookup_sparse(table_, rows, Combiner::mean, 4),
@@ -104,7 +104,7 @@ TEST_P(Embedding, SafeSparseLookupsDropWhatIsNotValid) {
 }
 
 // A3.8: same.
-TEST_P(Embedding, AListOfTablesIsOneTable) {
+TEST_P(Embedding, AcceptsAListOfTables) {
   // Table t holds ids t, t + 5, t + 10; row of id i is (i, i + 0.5).
   std::vector<Variable<float>> tables;
   for (std::int64_t t = 0; t < 5; ++t) {
@@ -124,20 +124,19 @@ TEST_P(Embedding, AListOfTablesIsOneTable) {
   EXPECT_EQ(embedding_lookup_sparse(mod, rows), Array<float>({3, 2}, {6, 6.5, 0, 0, 8, 8.5}));
   EXPECT_EQ(embedding_lookup(TableList(tables, PartitionStrategy::div), Ids{0, 1, 2, 3, 9, 11, 12}),
             Array<float>({7, 2}, {0, 0.5, 5, 5.5, 10, 10.5, 1, 1.5, 3, 3.5, 4, 4.5, 9, 9.5}));
-  expect_error(
-      Code::out_of_range,
-      "id 13 is not in the tables mod0, mod1, mod2, mod3, mod4: it would be row 2 of \"mod3\", which has "
-      "rows 0 to 1",
-      [&] { (void)embedding_lookup(mod, Ids{13}); });
-  // A gradient finds its tables.
+  expect_error_naming(Code::out_of_range,
+                      {"id 13", "mod0, mod1, mod2, mod3, mod4", "row 2 of \"mod3\"", "0 to 1"},
+                      [&] { (void)embedding_lookup(mod, Ids{13}); });
+  // A gradient is pushed to the tables of its rows.
   mod.push(embedding_lookup_sparse_gradient(mod, rows, Array<float>({3, 2}, {2, 4, 9, 9, 1, 1})));
   tables.front().flush();
   EXPECT_EQ(embedding_lookup(mod, Ids{1, 11, 8, 3}),
             Array<float>({4, 2}, {0, -0.5, 10, 9.5, 7, 7.5, 3, 3.5}));
 }
 
-// A3.12: better: gradients are taken of the container; one push updates the rows on the ps that own them.
-TEST_P(Embedding, GradientsAreOfTheWholeVariable) {
+// A3.12: better: gradients are computed for the complete variable; one push updates the rows on the ps that
+// own them.
+TEST_P(Embedding, GradientsApplyToTheCompleteVariable) {
   const auto rows = RaggedIds::from_rows({{0, 3}, {}, {3, 3}}, {{1, 3}, {}, {1, 1}});
   const Array<float> change({3, 2}, {4, 8, 100, 100, 1, 2});
   const IndexedSlices<float> slices = embedding_lookup_sparse_gradient(table_, rows, change);
@@ -153,15 +152,15 @@ TEST_P(Embedding, GradientsAreOfTheWholeVariable) {
 }
 
 // B140: same.
-TEST_P(Embedding, LooksTheSameUpBeforeAndAfterACheckpoint) {
-  const io::TemporaryFolder folder;
+TEST_P(Embedding, LookupIsUnchangedByACheckpoint) {
+  const io::TemporaryDirectory directory;
   const Array<float> wanted({2, 2}, {7, 8, 5, 6});
   EXPECT_EQ(embedding_lookup(table_, Ids{3, 2}), wanted);
-  CheckpointManager(job_.strategy, {.directory = folder.path()}).save(1);
+  CheckpointManager(job_.strategy, {.directory = directory.path()}).save(1);
   EXPECT_EQ(embedding_lookup(table_, Ids{3, 2}), wanted);
   EmbeddingJob other(4 - GetParam(), 2);
   other.table.assign(std::vector<float>(10));
-  EXPECT_EQ(CheckpointManager(other.strategy, {.directory = folder.path()}).restore_latest(), 1);
+  EXPECT_EQ(CheckpointManager(other.strategy, {.directory = directory.path()}).restore_latest(), 1);
   EXPECT_EQ(embedding_lookup(other.table, Ids{3, 2}), wanted);
 }
 

@@ -1,5 +1,5 @@
-// indexing_test.cpp -- partitioners, whole reads, sparse reads and Python-style indexing of sharded
-// variables, case by case as TensorFlow has them.
+// indexing_test.cpp -- TensorFlow's cases of partitioners, full reads, sparse reads and Python-style indexing
+// of sharded variables.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ std::int64_t shards(const P& partitioner, const Shape& shape, DType dtype = DTyp
 TEST(Partitioners, FixedShards) {
   EXPECT_EQ(shards(FixedShardsPartitioner{2}, {10, 3}), 2);
   EXPECT_EQ(shards(FixedShardsPartitioner{7}, {3, 2}), 3);
-  EXPECT_EQ(shards(FixedShardsPartitioner{2}, {0, 3}), 0);  // which a strategy refuses
+  EXPECT_EQ(shards(FixedShardsPartitioner{2}, {0, 3}), 0);  // a strategy rejects this
   EXPECT_EQ(shards(FixedShardsPartitioner{5}, {}), 1);
 }
 
@@ -44,7 +44,8 @@ TEST(Partitioners, MinSize) {
     EXPECT_EQ(shards(MinSizePartitioner{256 << 10, most}, {1024, 1024}), 16);
   }
   EXPECT_EQ(shards(MinSizePartitioner{}, {1 << 20, 1024}), 1);  // the default of max_shards
-  EXPECT_EQ(shards(MinSizePartitioner{40, 100}, {15}), 2);      // 1.5 times the least size: two of 0.75
+  EXPECT_EQ(shards(MinSizePartitioner{40, 100}, {15}),
+            2);  // 1.5 times the minimum size would be two shards of 0.75
   EXPECT_EQ(shards(MinSizePartitioner{40, 100}, {15}, DType::int64), 3);
   EXPECT_EQ(shards(MinSizePartitioner{1, 8}, {0, 4}), 1);
   EXPECT_EQ(shards(MinSizePartitioner{1, 8}, {}), 1);
@@ -57,8 +58,8 @@ TEST(Partitioners, MaxSize) {
   EXPECT_EQ(shards(MaxSizePartitioner{1024}, {6, 1}), 1);
   EXPECT_EQ(shards(MaxSizePartitioner{8}, {7}), 4);
   EXPECT_EQ(shards(MaxSizePartitioner{11}, {7}), 4);         // two rows fit, not two and three quarters
-  EXPECT_EQ(shards(MaxSizePartitioner{8}, {5, 100}), 5);     // a row is larger than a shard may be
-  EXPECT_EQ(shards(MaxSizePartitioner{8, 3}, {5, 100}), 3);  // and max_shards wins
+  EXPECT_EQ(shards(MaxSizePartitioner{8}, {5, 100}), 5);     // a row exceeds the size of a shard
+  EXPECT_EQ(shards(MaxSizePartitioner{8, 3}, {5, 100}), 3);  // max_shards takes precedence
   EXPECT_EQ(shards(MaxSizePartitioner{8}, {5}, DType::float64), 5);
   // TensorFlow divides by zero here.
   EXPECT_EQ(shards(MaxSizePartitioner{8}, {0, 4}), 1);
@@ -71,7 +72,7 @@ TEST(Partitioners, MaxSize) {
 }
 
 // A2.9-A2.11: same.
-TEST(Partitioners, ArgumentsBelowOneAreRefusedByName) {
+TEST(Partitioners, RejectsArgumentsBelowOneByName) {
   const auto expect = [](const std::string& text, const auto& partitioner) {
     expect_error(Code::invalid_argument, text + "; it must be positive",
                  [&] { (void)shards(partitioner, {4}); });
@@ -112,7 +113,7 @@ class Indexing : public testing::TestWithParam<int> {
 std::string ps_of(const testing::TestParamInfo<int>& info) { return "ps" + std::to_string(info.param); }
 INSTANTIATE_TEST_SUITE_P(Ps, Indexing, testing::Values(1, 2, 3), ps_of);
 
-/// Rows 2 k + 1, 2 k + 2 of the cases' variable.
+/// Rows 2 k + 1, 2 k + 2 of the test cases' variable.
 Array<float> rows(const Ids& ids) {
   std::vector<float> values;
   for (const std::int64_t id : ids) {
@@ -123,7 +124,7 @@ Array<float> rows(const Ids& ids) {
 }
 
 // A2.8, B117-B118: same.
-TEST_P(Indexing, RowsAreDividedInOrder) {
+TEST_P(Indexing, DividesRowsInOrder) {
   const auto counts = [this](const Shape& shape, const Partitioner& partitioner) {
     partitioner_ = partitioner;
     const auto scope = strategy_.scope();
@@ -146,7 +147,7 @@ TEST_P(Indexing, RowsAreDividedInOrder) {
 }
 
 // A3.3, B134, B180: same.
-TEST_P(Indexing, AWholeReadIsTheShardsOneAfterTheOther) {
+TEST_P(Indexing, FullReadConcatenatesTheShards) {
   const auto v = variable<double>({4, 2}, 0);
   ASSERT_EQ(strategy_.implementation().variables().back()->descriptor.shards.size(), 3U);
   v.assign(std::vector<double>{0, 0, 1, 1, 2, 2, 3, 3});
@@ -156,11 +157,11 @@ TEST_P(Indexing, AWholeReadIsTheShardsOneAfterTheOther) {
 }
 
 // A3.3, B178: same.
-TEST_P(Indexing, WhatIsReadIsAnArrayToComputeWith) {
+TEST_P(Indexing, ReadReturnsAnArrayWithArithmetic) {
   const auto v = variable<float>({2});
   const Array<float> read = read_slice(v);
   EXPECT_EQ(equal(read, Array<float>::vector({1, 2})), Array<bool>::vector({1, 1}));
-  EXPECT_TRUE(read == Array<float>::vector({1, 2}));  // as a whole
+  EXPECT_TRUE(read == Array<float>::vector({1, 2}));  // the complete array
   EXPECT_EQ(read + read, Array<float>::vector({2, 4}));
   EXPECT_EQ(read - read * 3 / 2, Array<float>::vector({-0.5, -1}));
   EXPECT_EQ(read * Array<float>::vector({5, 7}), Array<float>::vector({5, 14}));
@@ -173,8 +174,8 @@ TEST_P(Indexing, WhatIsReadIsAnArrayToComputeWith) {
               testing::HasSubstr("(2) and (3)"));
 }
 
-// A3.6, B132: better: rows come in the order of the ids, whatever it is.
-TEST_P(Indexing, SparseReadsComeInTheOrderOfTheIds) {
+// A3.6, B132: better: rows have the order of the ids.
+TEST_P(Indexing, SparseReadReturnsRowsInTheOrderOfIds) {
   const auto v = variable<float>({30}, 0);
   EXPECT_EQ(sparse_read(v, Ids{0, 10, 12, 21, 22}), Array<float>::vector({0, 10, 12, 21, 22}));
   EXPECT_EQ(sparse_read(v, Ids{22, 0, 12, 22, 10, 21}), Array<float>::vector({22, 0, 12, 22, 10, 21}));
@@ -258,7 +259,7 @@ TEST_P(Indexing, NegativeStepsEmptySlicesAndOtherAxes) {
 }
 
 // A3.7: same.
-TEST_P(Indexing, WhatIsNotAnIndexIsRefused) {
+TEST_P(Indexing, RejectsInvalidIndices) {
   const auto v = variable<float>({8, 2});
   const auto expect = [&](Code code, const std::string& text, const std::vector<Index>& indices) {
     expect_error(code, "variable \"v0\": " + text, [&] { (void)read_slice(v, indices); });
@@ -273,16 +274,15 @@ TEST_P(Indexing, WhatIsNotAnIndexIsRefused) {
          {Array<bool>(Shape{2})});
 }
 
-// A3.7, B176: better: an array of integers as an index does not compile, and sparse_read and gather_nd take
-// it.
+// A3.7, B176: better: an array of integers as an index does not compile; sparse_read and gather_nd accept it.
 static_assert(!std::is_constructible_v<Index, Array<std::int64_t>> &&
               !std::is_constructible_v<Index, Array<float>>);
-TEST_P(Indexing, ArraysOfIntegersHaveFunctionsOfTheirOwn) {
+TEST_P(Indexing, ArraysOfIntegersAreNotIndices) {
   EXPECT_EQ(sparse_read(variable<float>({8, 2}), Array<std::int64_t>::vector({4, 2})), rows({4, 2}));
 }
 
-// A3.7: better: of a mask, too, only the rows that it names are read, not the table.
-TEST_P(Indexing, OnlyTheShardsThatAreNeededAreRead) {
+// A3.7: better: only the rows that a mask selects are read, not the table.
+TEST_P(Indexing, ReadsOnlyTheNeededShards) {
   Counted<Variable<float>> v{variable<float>({8, 2})};  // shards of rows 0-2, 3-5, 6-7
   const auto expect = [&](const Ids& wanted, int pulls, const std::vector<Index>& indices) {
     v.forget();
@@ -303,7 +303,7 @@ TEST_P(Indexing, OnlyTheShardsThatAreNeededAreRead) {
 }
 
 // A3.6-A3.8: same.
-TEST_P(Indexing, EveryDtypeAndRankIsRead) {
+TEST_P(Indexing, ReadsEveryDtypeAndRank) {
   const auto check = [](const auto& v) {
     using T = typename std::remove_cvref_t<decltype(v)>::value_type;
     EXPECT_EQ(read_slice(v, Slice{.start = 6, .stop = 1, .step = -2}), Array<T>::vector({7, 5, 3}));

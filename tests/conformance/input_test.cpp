@@ -1,4 +1,5 @@
-// input_test.cpp -- datasets of workers and replicas: rebatching, sharding, iterators of every generation.
+// input_test.cpp -- datasets of workers and replicas: rebatching, sharding, and iterators of every
+// generation.
 #include "capstan/input.hpp"
 
 #include <gmock/gmock.h>
@@ -22,7 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // A4.12: same.
-TEST(Rebatch, SizesOfAllWorkersFitTogether) {
+TEST(Rebatch, BatchSizesOfAllWorkersAddUp) {
   EXPECT_EQ(batch_sizes_for_worker(7, {.workers = 2, .worker = 0, .replicas = 2}), (Numbers{2, 2, 2, 1}));
   EXPECT_EQ(batch_sizes_for_worker(7, {.workers = 2, .worker = 1, .replicas = 2}), (Numbers{2, 1, 2, 2}));
   for (const std::int64_t global : {1, 2, 5, 8, 23, 64}) {
@@ -43,15 +44,14 @@ TEST(Rebatch, SizesOfAllWorkersFitTogether) {
       }
     }
   }
-  expect_error(Code::invalid_argument, "the global batch size is 0; it must be 1 or more",
-               [] { batch_sizes_for_worker(0, {}); });
-  expect_error(Code::invalid_argument, "InputPlacement::worker is 3; with 3 workers it must be 0 to 2", [] {
+  expect_error_naming(Code::invalid_argument, {"batch size", "0"}, [] { batch_sizes_for_worker(0, {}); });
+  expect_error_naming(Code::invalid_argument, {"InputPlacement::worker", "3", "0 to 2"}, [] {
     batch_sizes_for_worker(1, {3, 3, 1});
   });
 }
 
 // A4.12: same.
-TEST(Rebatch, BatchesOfUnknownSizeAreCutRoundedUp) {
+TEST(Rebatch, RoundsUpBatchesOfUnknownSize) {
   const auto mapped = Data::range(8).batch(4).map([](Numbers batch) { return batch; });
   EXPECT_EQ(all(distribute_dataset(mapped, {.replicas = 3})),
             (std::vector<Steps>{{{0, 1}, {2, 3}, {}}, {{4, 5}, {6, 7}, {}}}));
@@ -61,7 +61,7 @@ TEST(Rebatch, BatchesOfUnknownSizeAreCutRoundedUp) {
 }
 
 // A4.7, B48, B266, B267: same.
-TEST(Distribute, GlobalBatchesAreSplitInOrder) {
+TEST(Distribute, SplitsGlobalBatchesInOrder) {
   const auto dataset = Data::range(1, 5).batch(4);
   EXPECT_EQ(all(distribute_dataset(dataset, {.replicas = 1})), (std::vector<Steps>{{{1, 2, 3, 4}}}));
   EXPECT_EQ(all(distribute_dataset(dataset, {.replicas = 2})), (std::vector<Steps>{{{1, 2}, {3, 4}}}));
@@ -72,7 +72,7 @@ TEST(Distribute, GlobalBatchesAreSplitInOrder) {
 }
 
 // A4.13, B268: same.
-TEST(Distribute, TheLastReplicaMayGetAnEmptyBatch) {
+TEST(Distribute, LastReplicaMayGetAnEmptyBatch) {
   EXPECT_EQ(all(deal_out(Data::range(9).batch(2), 2)),
             (std::vector<Steps>{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8}, {}}}));
   EXPECT_EQ(all(deal_out(Data::range(9).batch(2, true), 2)),
@@ -87,7 +87,8 @@ TEST(Distribute, TheLastReplicaMayGetAnEmptyBatch) {
   EXPECT_EQ(all(distribute_dataset(Data::range(3).batch(1), {.replicas = 2})),
             (std::vector<Steps>{{{0}, {}}, {{1}, {}}, {{2}, {}}}));
   EXPECT_THAT(all(distribute_dataset(Data::range(0).batch(4), {.replicas = 2})), IsEmpty());
-  EXPECT_EQ(all(deal_out(Data::range(5), 2)), (Steps{{0, 1}, {2, 3}}));  // no batches: none can be empty
+  EXPECT_EQ(all(deal_out(Data::range(5), 2)),
+            (Steps{{0, 1}, {2, 3}}));  // there are no batches, so none can be empty
 }
 
 // A4.11, B269: same.
@@ -100,11 +101,11 @@ TEST(Distribute, TwoWorkersOfTwoReplicasShareTheData) {
 }
 
 // A4.12: same.
-TEST(Distribute, WorkersThatShareHaveTheirPartOfEveryGlobalBatch) {
+TEST(Distribute, WorkersReadTheirPartOfEveryGlobalBatch) {
   const auto steps = [](std::int64_t worker) {
     return all(distribute_dataset(Data::range(8).batch(4), {.workers = 2, .worker = worker, .replicas = 2}));
   };
-  // By data each batch is cut in as many pieces as there are replicas, which go around the workers.
+  // With sharding by data, each batch is divided into one piece for each replica; workers take them in turn.
   EXPECT_EQ(steps(0), (std::vector<Steps>{{{0}, {2}}, {{4}, {6}}}));
   EXPECT_EQ(steps(1), (std::vector<Steps>{{{1}, {3}}, {{5}, {7}}}));
   const InputOptions off{.auto_shard_policy = AutoShardPolicy::off};
@@ -117,7 +118,7 @@ TEST(Distribute, WorkersThatShareHaveTheirPartOfEveryGlobalBatch) {
 }
 
 // B272: same.
-TEST(Distribute, BatchesOfRowsOfAnyLengthAreSplit) {
+TEST(Distribute, SplitsBatchesOfRaggedRows) {
   using Rows = std::vector<Numbers>;
   const auto rows =
       Data::range(20).map([](std::int64_t i) { return Numbers(static_cast<std::size_t>(i % 4), i); });
@@ -139,7 +140,7 @@ TEST(Distribute, BatchesOfRowsOfAnyLengthAreSplit) {
 }
 
 // A4.7, B273: same.
-TEST(Distribute, WorkersOfAParameterServerStrategyEachSeeAllTheData) {
+TEST(Distribute, WorkersOfAParameterServerStrategyReadAllData) {
   for (int worker = 0; worker < 3; ++worker) {
     EXPECT_EQ(all(distribute_dataset(Data::range(5).batch(2), {.replicas = 1})),
               (std::vector<Steps>{{{0, 1}}, {{2, 3}}, {{4}}}));
@@ -147,7 +148,7 @@ TEST(Distribute, WorkersOfAParameterServerStrategyEachSeeAllTheData) {
 }
 
 // A4.7, B87: same.
-TEST(Distribute, IsNotReadDirectly) {
+TEST(Distribute, RejectsDirectReads) {
   const auto distributed = distribute_dataset(Data::range(4).batch(2), {});
   const auto from_function =
       distribute_datasets_from_function([](const InputContext&) { return Data::range(4).batch(2); }, {});
@@ -163,7 +164,7 @@ TEST(Distribute, IsNotReadDirectly) {
 }
 
 // A4.8, B49, B195, B196: same.
-TEST(Distribute, AFunctionIsToldWhereItIsRead) {
+TEST(Distribute, FunctionReceivesItsInputContext) {
   InputContext seen{};
   const auto make = [&seen](const InputContext& context) {
     seen = context;
@@ -174,7 +175,7 @@ TEST(Distribute, AFunctionIsToldWhereItIsRead) {
   EXPECT_EQ(seen.num_input_pipelines, 1);
   EXPECT_EQ(seen.input_pipeline_id, 0);
   EXPECT_EQ(seen.num_replicas_in_sync, 2);
-  // Between-graph: one pipeline a worker, the chief among them, and its number.
+  // Between-graph replication: one pipeline for each worker, including the chief.
   EXPECT_EQ(all(make_input_fn_iterator(
                 [&seen](const InputContext& context) {
                   seen = context;
@@ -188,10 +189,10 @@ TEST(Distribute, AFunctionIsToldWhereItIsRead) {
             (Steps{{0}, {1}}));
 }
 
-// A4.8, A4.14: better: PER_REPLICA makes a pipeline for each replica, which TensorFlow has for
+// A4.8, A4.14: better: PER_REPLICA creates a pipeline for each replica, which TensorFlow supports for
 // MirroredStrategy only.
 TEST(Distribute, PipelinesAndReplicasInSyncAreIndependent) {
-  // 2 workers with 2 replicas each in one synchronous job, seen from the second.
+  // 2 workers with 2 replicas each in one synchronous job, seen from the second worker.
   const InputContext context{.num_input_pipelines = 2, .input_pipeline_id = 1, .num_replicas_in_sync = 4};
   std::vector<InputContext> seen;
   const auto make = [&seen](const InputContext& own) {
@@ -218,13 +219,13 @@ TEST(Distribute, PipelinesAndReplicasInSyncAreIndependent) {
 // A4.9: same.
 TEST(InputContext, DividesTheGlobalBatch) {
   EXPECT_EQ((InputContext{.num_replicas_in_sync = 4}.get_per_replica_batch_size(12)), 3);
-  expect_error(Code::invalid_argument, "the global batch size 10 is not divisible by num_replicas_in_sync 4",
-               [] { (void)InputContext{.num_replicas_in_sync = 4}.get_per_replica_batch_size(10); });
+  expect_error_naming(Code::invalid_argument, {"10", "num_replicas_in_sync", "4"},
+                      [] { (void)InputContext{.num_replicas_in_sync = 4}.get_per_replica_batch_size(10); });
 }
 
-// A4.10, B202: better: PER_REPLICA makes a pipeline for each replica, which TensorFlow has for
+// A4.10, B202: better: PER_REPLICA creates a pipeline for each replica, which TensorFlow supports for
 // MirroredStrategy only.
-TEST(InputOptions, SayWhereBatchesAreMade) {
+TEST(InputOptions, SelectTheLocationOfBatches) {
   std::vector<InputContext> contexts;
   const auto make = [&contexts](const InputContext& context) {
     contexts.push_back(context);
@@ -243,8 +244,8 @@ TEST(InputOptions, SayWhereBatchesAreMade) {
   EXPECT_THROW(distribute_dataset(dataset, {}, {.fetch_to_device = false, .place_dataset_on_device = true}),
                Error);
   EXPECT_THROW(distribute_dataset(dataset, {}, {.place_dataset_on_device = true}), Error);
-  expect_error(Code::invalid_argument, "InputOptions::per_replica_buffer_size is -1; it must be 0 or more",
-               [&] { distribute_dataset(dataset, {}, {.per_replica_buffer_size = -1}); });
+  expect_error_naming(Code::invalid_argument, {"InputOptions::per_replica_buffer_size", "-1"},
+                      [&] { distribute_dataset(dataset, {}, {.per_replica_buffer_size = -1}); });
   for (const std::int64_t buffer : {0, 1, 3}) {
     const InputOptions options{.fetch_to_device = false, .per_replica_buffer_size = buffer};
     EXPECT_EQ(all(distribute_dataset(dataset, {.replicas = 2}, options)),
@@ -253,7 +254,7 @@ TEST(InputOptions, SayWhereBatchesAreMade) {
 }
 
 // A4.14, B210: same.
-TEST(ArrayDataset, GivesRows) {
+TEST(ArrayDataset, YieldsRows) {
   float sum = 0;
   for (const auto& row : make_array_dataset(Array<float>::vector({1, 2, 3, 4}))) {
     EXPECT_EQ(row.rank(), 0u);
@@ -287,7 +288,7 @@ TEST(ArrayDataset, GivesRows) {
 
 std::atomic<int> arrived{0};
 
-/// Keeps a worker until `workers` closures run at once, so that each worker has one.
+/// Blocks a worker until `workers` closures run concurrently, so that each worker has one.
 void wait_for_all(int workers) {
   ++arrived;
   if (!poll_until([&] { return arrived >= workers; }))
@@ -376,7 +377,7 @@ class WorkerInput : public ::testing::TestWithParam<Size> {
 };
 
 // A5.10, B13: same.
-TEST_P(WorkerInput, IsMadeKnowingTheWorker) {
+TEST_P(WorkerInput, IsCreatedForItsWorker) {
   const auto numbers = coordinator_.create_per_worker_dataset<&shard_of_this_worker>(10, workers());
   std::vector<RemoteValue<std::int64_t>> sums;
   for (int i = 0; i < workers(); ++i) sums.push_back(coordinator_.schedule<&sum_of_all>(numbers, workers()));
@@ -399,7 +400,7 @@ TEST_P(WorkerInput, IsShuffledDifferentlyOnEachWorker) {
   EXPECT_EQ(different.size(), static_cast<std::size_t>(workers()));
 }
 
-// A5.8: better: a dataset that was made on the coordinator is sent to the workers as a description.
+// A5.8: better: a dataset that was created on the coordinator is sent to the workers as a description.
 // B26: same.
 TEST_P(WorkerInput, MayBeADatasetObject) {
   const Dataset<Numbers> one_to_ten_by_four = Data::range(1, 11).batch(4);
@@ -408,8 +409,9 @@ TEST_P(WorkerInput, MayBeADatasetObject) {
   EXPECT_THAT(coordinator_.schedule<&next_batch>(batches).fetch(), ElementsAre(1, 2, 3, 4));
 }
 
-// B25: better: a part of a dataset may be made on the coordinator, and the rest by a function on each worker.
-TEST_P(WorkerInput, MayBeMadeOfADatasetObject) {
+// B25: better: a part of a dataset may be created on the coordinator, and the rest by a function on each
+// worker.
+TEST_P(WorkerInput, MayExtendADatasetObject) {
   const auto hundreds = coordinator_.create_per_worker_dataset<&hundred_times>(
       Data::range(1, 11).filter([](const auto& x) { return x % 2 == 0; }));
   EXPECT_EQ(coordinator_.schedule<&add_nexts>(hundreds, hundreds).fetch(), 600);
@@ -454,7 +456,7 @@ TEST_P(WorkerInput, IsReadByManyClosures) {
 }
 
 // A4.7, A4.8, A4.14: same.
-TEST_P(WorkerInput, IsMadeForTheStrategysReplicas) {
+TEST_P(WorkerInput, IsCreatedForTheReplicasOfTheStrategy) {
   const auto numbers = Data::range(8);
   EXPECT_EQ(all(strategy_.distribute_dataset(numbers.batch(4))),
             all(distribute_dataset(numbers.batch(4), {.replicas = replicas()})));
@@ -474,7 +476,7 @@ TEST_P(WorkerInput, IsMadeForTheStrategysReplicas) {
   EXPECT_EQ(all(strategy_.distribute_datasets_from_function(
                     make, {.replication_mode = InputReplicationMode::per_replica}))
                 .size(),
-            4u);  // each replica has a pipeline of its own, which gives everything
+            4u);  // each replica has its own pipeline with all elements
   error_of(Code::unimplemented, [&] {
     strategy_.distribute_dataset(numbers.batch(4),
                                  InputOptions{.replication_mode = InputReplicationMode::per_replica});
@@ -483,8 +485,8 @@ TEST_P(WorkerInput, IsMadeForTheStrategysReplicas) {
            [&] { strategy_.run([&] { strategy_.distribute_dataset(numbers.batch(4)); }); });
 }
 
-// A5.8: better: an iterator says where it stands, and another goes on from there.
-TEST_P(WorkerInput, GoesOnWhereAnotherIteratorStood) {
+// A5.8: better: an iterator saves its position, and another one continues from it.
+TEST_P(WorkerInput, ContinuesFromThePositionOfAnotherIterator) {
   const auto numbers = coordinator_.create_per_worker_dataset<&shuffled_numbers>(100);
   const auto [position, next] = coordinator_.schedule<&read_some>(numbers).fetch();
   const auto again = coordinator_.create_per_worker_dataset<&shuffled_numbers>(100);

@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A1.13: better: local mode has ps, workers and replicas as well, as threads of the one process.
+// A1.13: better: local mode also has ps, workers and replicas, as threads of one process.
 TEST(LocalMode, OneProcessHasEveryRole) {
   Settings settings;
   for (const auto& [name, value] : {std::pair{"replicas", "2"}, {"heap-slab-bytes", "1MiB"}}) {
@@ -71,7 +71,7 @@ TEST(ContribConstructor, NeedsATaskAndPs) {
 }
 
 // A1.11: same.
-TEST(ClusterSpec, SaysWhoIsWho) {
+TEST(ClusterSpec, ListsTasksAndAddresses) {
   EXPECT_EQ(id_in_cluster(kSpec, "chief", 0), 0);
   EXPECT_EQ(id_in_cluster(kSpec, "worker", 1), 2);
   EXPECT_EQ(id_in_cluster(kWithoutChief, "worker", 1), 1);
@@ -89,7 +89,7 @@ TEST(ClusterSpec, SaysWhoIsWho) {
 }
 
 // A1.11: same.
-TEST(ClusterSpec, RefusesTasksThatItDoesNotHave) {
+TEST(ClusterSpec, RejectsMissingTasks) {
   const auto refused = [](const ClusterSpec& spec, const char* type, int id) {
     return error_of(Code::invalid_argument, [&] { static_cast<void>(id_in_cluster(spec, type, id)); });
   };

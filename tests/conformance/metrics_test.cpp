@@ -1,4 +1,4 @@
-// metrics_test.cpp -- metric objects against Keras's documented values and against plain computations.
+// metrics_test.cpp -- metric objects compared with Keras's documented values and with plain computations.
 // Tests: src/strategy/metrics_auc.cpp
 #include "capstan/metrics.hpp"
 
@@ -13,7 +13,7 @@
 
 #include "capstan/checkpoint.hpp"
 #include "capstan/coordinator.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
 
@@ -36,7 +36,7 @@ class Metrics : public testing::TestWithParam<int> {
   ClusterCoordinator coordinator_{strategy_};
 };
 
-/// What tf.keras.metrics.AUC computes, written down as its formulas.
+/// The formulas of tf.keras.metrics.AUC.
 struct PlainAuc {
   Doubles tp, fp, tn, fn;
 
@@ -71,7 +71,7 @@ struct PlainAuc {
 };
 
 // S75: same.
-TEST_P(Metrics, GiveTheValuesOfKerasDocumentation) {
+TEST_P(Metrics, EqualTheValuesInKerasDocumentation) {
   const metrics::Mean mean("mean");
   EXPECT_EQ(mean.result(), 0);
   mean.update_state({1, 3, 5, 7});
@@ -121,8 +121,8 @@ void update_auc(const Doubles& labels, const Doubles& predictions, metrics::AUC 
   pr.update_state(labels, predictions);
 }
 
-// S75: better: an update counts exactly once, though its function runs again after its worker has died.
-TEST_P(Metrics, AucOfAllWorkersIsWhatOneProcessComputes) {
+// S75: better: an update counts exactly once, even if its function runs again after its worker has died.
+TEST_P(Metrics, AucOfAllWorkersEqualsOneProcess) {
   const metrics::AUC roc("roc"), pr("pr", {.curve = metrics::Curve::pr});
   ASSERT_EQ(roc.thresholds().size(), 200U);
   std::mt19937 random(7);
@@ -189,7 +189,7 @@ TEST_P(Metrics, EvaluationOverShardsIsExact) {
 void update_on_each_replica(metrics::Mean mean) {
   get_replicas().run([&](ReplicaContext& replica) {
     mean.update_state(replica.replica_id_in_sync_group());
-    if (replica.replica_id_in_sync_group() == 0) mean.update_state(5);  // replicas need not be in step
+    if (replica.replica_id_in_sync_group() == 0) mean.update_state(5);  // replicas need not be synchronized
   });
 }
 
@@ -201,10 +201,10 @@ TEST_P(Metrics, UpdatesOfEachReplicaCount) {
   EXPECT_EQ(mean.result(), (0 + 1 + 5) / 3.0);
 }
 
-// S75: better: a metric is saved and restored as a variable of its name, on any number of ps.
+// S75: better: a metric is saved and restored like a variable of its name, with any number of ps.
 TEST_P(Metrics, AreSavedInCheckpoints) {
-  const io::TemporaryFolder folder;
-  CheckpointManager manager(strategy_, {.directory = folder.path()});
+  const io::TemporaryDirectory directory;
+  CheckpointManager manager(strategy_, {.directory = directory.path()});
   const metrics::Mean mean("loss");
   const metrics::AUC auc("auc", {.num_thresholds = 3});
   mean.update_state({1, 2});
@@ -219,8 +219,8 @@ TEST_P(Metrics, AreSavedInCheckpoints) {
   EXPECT_THAT(strategy_.variables(/*trainable_only=*/true), testing::IsEmpty());
 }
 
-// S75: better: what does not fit is refused, by the metric's name, before anything is added.
-TEST_P(Metrics, RefuseValuesThatDoNotFit) {
+// S75: better: values that do not fit are rejected by the metric's name, before anything is added.
+TEST_P(Metrics, RejectValuesThatDoNotFit) {
   const metrics::Mean mean("loss");
   const metrics::Accuracy accuracy("accuracy");
   const metrics::AUC auc("auc");

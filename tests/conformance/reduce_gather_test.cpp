@@ -1,4 +1,4 @@
-// reduce_gather_test.cpp -- the values of all replicas as one: reduce, gather, all_reduce, all_gather.
+// reduce_gather_test.cpp -- combined values of all replicas: reduce, gather, all_reduce, all_gather.
 // Tests: src/strategy/gather.cpp
 // Tests: src/strategy/reduce_op.cpp
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ TEST_P(ReduceConformance, ReduceAlongAnAxis) {
 }
 
 // A4.2: same.
-TEST_P(ReduceConformance, AMeanOverUnequalPartsIsExact) {
+TEST_P(ReduceConformance, MeanOverUnequalPartsIsExact) {
   const PerReplica<Array<std::int64_t>> parts{
       {Array<std::int64_t>::vector({0, 1, 2, 3}), Array<std::int64_t>::vector({4, 5})}};
   EXPECT_EQ(strategy_.reduce(ReduceOp::MEAN, parts, 0), Array<double>::scalar(2.5));
@@ -63,7 +63,7 @@ TEST_P(ReduceConformance, AMeanOverUnequalPartsIsExact) {
 }
 
 // A4.2: same.
-TEST_P(ReduceConformance, AxesAreOneOrSeveralFromEitherEnd) {
+TEST_P(ReduceConformance, AcceptsSeveralAndNegativeAxes) {
   const auto array = counted({2, 3, 4});
   const auto values = everywhere(array);
   const auto sum_of = [&](const Axes& axes) { return strategy_.reduce(ReduceOp::SUM, values, axes); };
@@ -96,7 +96,7 @@ TEST_P(ReduceConformance, AxesAreOneOrSeveralFromEitherEnd) {
 }
 
 // A4.2: same.
-TEST_P(ReduceConformance, AxesThatAreNotThereAreRefused) {
+TEST_P(ReduceConformance, RejectsInvalidAxes) {
   const auto values = everywhere(counted({2, 3}));
   const auto refuse = [&](auto op, const Axes& axes) {
     return error_of(Code::invalid_argument, [&] { static_cast<void>(strategy_.reduce(op, values, axes)); });
@@ -110,15 +110,15 @@ TEST_P(ReduceConformance, AxesThatAreNotThereAreRefused) {
             "`axis` = 0 out of range for `value` with rank 0");
 }
 
-// A4.2: better: an axis that is no integer does not compile.
-TEST_P(ReduceConformance, AnAxisIsAnInteger) {
+// A4.2: better: an axis that is not an integer does not compile.
+TEST_P(ReduceConformance, AxisIsAnInteger) {
   static_assert(!std::is_convertible_v<double, Axes> && !std::is_convertible_v<bool, Axes>);
   static_assert(!std::is_convertible_v<std::string, Axes>);
   static_assert(std::is_convertible_v<int, Axes> && std::is_convertible_v<std::tuple<int, long>, Axes>);
 }
 
 // A4.2, B210: same.
-TEST_P(ReduceConformance, TheOperationIsAWordInAnyCase) {
+TEST_P(ReduceConformance, OperationIsCaseInsensitive) {
   for (const char* word : {"sum", "SUM", "Sum"})
     EXPECT_EQ(strategy_.reduce(word, everywhere(2.0)), 2.0 * n_) << word;
   for (const std::string word : {"mean", "MEAN", "mEaN"}) {
@@ -134,7 +134,7 @@ TEST_P(ReduceConformance, TheOperationIsAWordInAnyCase) {
 }
 
 // A4.2: same.
-TEST_P(ReduceConformance, PlainValuesAreTheSameEverywhere) {
+TEST_P(ReduceConformance, AcceptsPlainValues) {
   EXPECT_EQ(strategy_.reduce(ReduceOp::MEAN, 3.0), 3.0);
   EXPECT_EQ(strategy_.reduce(ReduceOp::SUM, 0), 0);
   if (n_ == 1) {
@@ -162,20 +162,20 @@ TEST_P(ReduceConformance, ShapesOfReplicasMustFit) {
 }
 
 // A4.2: same.
-TEST_P(ReduceConformance, IntegersWrapAndSixteenBitsRoundOnce) {
+TEST_P(ReduceConformance, IntegersWrapAndHalfTypesRoundOnce) {
   const PerReplica<std::int32_t> large{{2147483647, 1}};
   EXPECT_EQ(strategy_.reduce(ReduceOp::SUM, large), -2147483648);
   const PerReplica<std::int64_t> exact{{std::int64_t{1} << 60, 1}};
   EXPECT_EQ(strategy_.reduce(ReduceOp::SUM, exact), (std::int64_t{1} << 60) + 1);
   const PerReplica<float16> halves{{float16(2048), float16(1), float16(1)}};
   EXPECT_EQ(static_cast<float>(strategy_.reduce(ReduceOp::SUM, halves)),
-            2050.F);  // 2048 + 1 alone would stay
+            2050.F);  // 2048 + 1 alone would stay 2048
   const PerReplica<std::vector<bfloat16>> brains{{{bfloat16(1), bfloat16(2)}, {bfloat16(3), bfloat16(4)}}};
   EXPECT_EQ(static_cast<float>(strategy_.reduce("mean", brains)[1]), 3.F);
 }
 
 // A4.2: same.
-TEST_P(ReduceConformance, ReduceIsNotForReplicas) {
+TEST_P(ReduceConformance, RejectsReduceInReplicaContext) {
   const auto inside = [&](const auto& call) {
     return error_of(Code::failed_precondition, [&] { strategy_.run([&] { call(); }); });
   };
@@ -195,7 +195,7 @@ int reduce_to_own_worker() { return reduce_to_worker(current_worker_index()); }
 int reduce_to_the_other_worker() { return reduce_to_worker(1 - current_worker_index()); }
 
 // A2.20: same.
-TEST_P(ReduceConformance, ReduceToAnotherWorkerIsRefused) {
+TEST_P(ReduceConformance, RejectsReduceToAnotherWorker) {
   EXPECT_EQ(coordinator_.schedule<&reduce_to_own_worker>().fetch(), n_);
   coordinator_.schedule<&reduce_to_the_other_worker>();
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { coordinator_.join(); }),
@@ -229,7 +229,7 @@ TEST_P(ReduceConformance, GatherAlongAnyAxis) {
 }
 
 // A4.3, B215: same.
-TEST_P(ReduceConformance, GatherOnlyWhereShapesFit) {
+TEST_P(ReduceConformance, RejectsGatherOfShapesThatDoNotFit) {
   const PerReplica<Array<int>> uneven{{Array<int>(Shape{1, 2, 3}), Array<int>(Shape{1, 3, 3})}};
   EXPECT_EQ(strategy_.gather(uneven, 1).shape, (Shape{1, 5, 3}));
   for (const int axis : {0, 2}) {
@@ -268,7 +268,7 @@ TEST_P(ReduceConformance, GatherNeedsEqualRanksAboveZero) {
 }
 
 // A4.3, B218: same.
-TEST_P(ReduceConformance, AllGatherGivesEveryReplicaTheWhole) {
+TEST_P(ReduceConformance, AllGatherReturnsTheCompleteArrayToEveryReplica) {
   using Nest = std::map<std::string, std::pair<Array<double>, std::vector<int>>>;
   const auto results = strategy_.run([](ReplicaContext& replica) {
     const int id = replica.replica_id_in_sync_group();
@@ -323,7 +323,7 @@ struct Metrics {
 };
 
 // A4.5, B207: same.
-TEST_P(ReduceConformance, AllReduceOfWhateverIsBuiltOfNumbers) {
+TEST_P(ReduceConformance, AllReduceOfNestedStructures) {
   using Nest = std::map<std::string, std::tuple<double, std::vector<float>, std::array<int, 2>>>;
   strategy_.run([n = n_](ReplicaContext& replica) {
     const Nest mine{{"a", {1.0, {1, 2}, {3, 4}}}, {"b", {2.0, {}, {5, 6}}}};

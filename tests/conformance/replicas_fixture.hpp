@@ -1,4 +1,4 @@
-// replicas_fixture.hpp -- 1, 2 or 4 replicas a worker, on two workers and 1, 2 or 3 ps, whose ranks are
+// replicas_fixture.hpp -- 1, 2 or 4 replicas on each of two workers, and 1, 2 or 3 ps, whose ranks are
 // threads.
 #pragma once
 

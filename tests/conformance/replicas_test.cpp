@@ -1,5 +1,5 @@
-// replicas_test.cpp -- run, what replicas assign, and the replica context, as TensorFlow's
-// ParameterServerStrategy has them.
+// replicas_test.cpp -- run, assignments of replicas, and the replica context, as in TensorFlow's
+// ParameterServerStrategy.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void create_in_run() {
 INSTANTIATE_TEST_SUITE_P(Sizes, ReplicasConformance, kSizes);
 
 // A2.13, A2.14, B91, B92, B184: same.
-TEST_P(ReplicasConformance, WhatReplicasAssignIsAggregatedAndAssignedOnce) {
+TEST_P(ReplicasConformance, AggregatesAssignmentsOfReplicasAndAssignsOnce) {
   const auto scope = strategy_.scope();
   const auto make = [](const std::string& name, VariableAggregation aggregation) {
     return Variable<float>(name, Shape{8}, initializers::constant(1), {.aggregation = aggregation});
@@ -56,9 +56,9 @@ TEST_P(ReplicasConformance, WhatReplicasAssignIsAggregatedAndAssignedOnce) {
   }
 }
 
-// A2.13, A2.14, A3.5: better: TensorFlow's variables for replicas have no scatter operations; these are added
-// up as its mirrored variables add up sparse updates.
-TEST_P(ReplicasConformance, RowsThatReplicasScatterAreJoined) {
+// A2.13, A2.14, A3.5: better: TensorFlow's variables for replicas have no scatter operations; these are
+// combined like sparse updates of its mirrored variables.
+TEST_P(ReplicasConformance, CombinesScatteredRowsOfReplicas) {
   const auto scope = strategy_.scope();
   const auto make = [](const std::string& name, VariableAggregation aggregation) {
     return Variable<float>(name, Shape{5, 2}, initializers::constant(8), {.aggregation = aggregation});
@@ -71,7 +71,7 @@ TEST_P(ReplicasConformance, RowsThatReplicasScatterAreJoined) {
   strategy_.run([&](ReplicaContext& replica) {
     const std::int64_t id = replica.replica_id_in_sync_group();
     const auto f = static_cast<float>(id + 1);
-    // Replica 0 names row 4 alone, the others a row of their own as well.
+    // Replica 0 names only row 4; each other replica also names a row of its own.
     const Ids ids = id == 0 ? Ids{4} : Ids{id, 4};
     const Floats values = id == 0 ? Floats{f, 10 * f} : Floats{f, 10 * f, f, 10 * f};
     summed.scatter_add(ids, values);
@@ -102,7 +102,7 @@ TEST_P(ReplicasConformance, RowsThatReplicasScatterAreJoined) {
 }
 
 // A2.13, A2.14: same.
-TEST_P(ReplicasConformance, WhatHasNoAggregateIsRefusedOnEveryReplica) {
+TEST_P(ReplicasConformance, RejectsAssignmentsWithoutAggregationOnEveryReplica) {
   const auto scope = strategy_.scope();
   const Variable<float> none("none", Shape{4});
   const Variable<float> summed("summed", Shape{4}, {}, {.aggregation = VariableAggregation::sum});
@@ -132,9 +132,9 @@ TEST_P(ReplicasConformance, WhatHasNoAggregateIsRefusedOnEveryReplica) {
   }
 }
 
-// A2.13: better: replicas that are out of step get an error that names the variable and the replicas, and
-// nobody waits for ever.
-TEST_P(ReplicasConformance, ReplicasThatAreOutOfStepAreNamed) {
+// A2.13: better: replicas that are out of step get an error that names the variable and the replicas, and no
+// replica waits forever.
+TEST_P(ReplicasConformance, NamesReplicasThatAreOutOfStep) {
   if (n_ == 1) return;
   const auto scope = strategy_.scope();
   const Variable<float> w("w", Shape{4}, {}, {.aggregation = VariableAggregation::sum});
@@ -175,12 +175,12 @@ TEST_P(ReplicasConformance, ReplicasThatAreOutOfStepAreNamed) {
   EXPECT_THAT(run(Code::out_of_range, [&](int id) { w.scatter_add(Ids{id + 4}, Floats{1}); }),
               HasSubstr("is not in variable \"w\""));
   EXPECT_EQ(w.pull(), Floats(4, 0));
-  strategy_.run([&] { w.assign_add(Floats(4, 1)); });  // all is well afterwards
+  strategy_.run([&] { w.assign_add(Floats(4, 1)); });  // replicas work afterwards
   EXPECT_EQ(w.pull(), Floats(4, static_cast<float>(n_)));
 }
 
-// A2.13: better: a replica that does not come is named when the patience ends.
-TEST(Replicas, ThatHangAreNamed) {
+// A2.13: better: a missing replica is named after a timeout.
+TEST(Replicas, NamesReplicasThatHang) {
   const RankThreads ranks({.ranks = 3, .flags = {{"ps", "1"}, {"replicas", "2"}, {"wait-timeout", "1s"}}});
   ParameterServerStrategy strategy(ranks.cluster());
   strategy.allow_run_without_coordinator();
@@ -236,7 +236,7 @@ TEST_P(ReplicasConformance, RunIsInTheScopeOfItsStrategy) {
 }
 
 // A2.1, A4.1: same.
-TEST_P(ReplicasConformance, ReplicasThatCreateTogetherAllGetTheError) {
+TEST_P(ReplicasConformance, AllReplicasThrowTheErrorOfACreation) {
   const auto scope = strategy_.scope();
   const Variable<float> taken("taken", {1});
   std::atomic<int> refused = 0;
@@ -252,13 +252,13 @@ TEST_P(ReplicasConformance, ReplicasThatCreateTogetherAllGetTheError) {
 }
 
 // A4.1: same.
-TEST_P(ReplicasConformance, AFunctionOnAWorkerCreatesNoVariables) {
+TEST_P(ReplicasConformance, RejectsVariablesInAFunctionOnAWorker) {
   const auto value = coordinator_.schedule<&create_in_run>();
   error_of(Code::failed_precondition, [&] { coordinator_.join(); });
   error_of(Code::failed_precondition, [&] { value.fetch(); });
 }
 
-/// What a function of a variable may read, as one value; the same on every replica.
+/// Calls all read functions of a variable and combines their results; equal on every replica.
 auto reads_of(const Variable<double>& v, const StaticHashTable<std::string, std::int64_t>& table) {
   const Array<std::int64_t> ids({2, 2}, {5, 0, 6, 5});
   const RaggedIds ragged{.row_splits = {0, 2, 2, 3}, .ids = {6, 0, 3}};
@@ -278,7 +278,7 @@ bool replicas_read_the_same(const Variable<double>& v, const Table& table) {
 }
 
 // A2.16, A2.18, A3.3, A3.6-A3.9: same.
-TEST_P(ReplicasConformance, ReplicasReadWhatOneThreadWould) {
+TEST_P(ReplicasConformance, ReadsOfReplicasEqualThoseOfOneThread) {
   const auto scope = strategy_.scope();
   const Variable<double> v("v", counted({7, 2}));
   const Table table("table", {"a", "b"}, {1, 2}, -1);
@@ -288,7 +288,7 @@ TEST_P(ReplicasConformance, ReplicasReadWhatOneThreadWould) {
 }
 
 // A2.13, A3.4: same.
-TEST_P(ReplicasConformance, PushesOfReplicasAreEachItsOwn) {
+TEST_P(ReplicasConformance, PushesOfReplicasAreIndependent) {
   const auto scope = strategy_.scope();
   const auto v = summing("v", {6, 2}, 0);
   strategy_.run([&](ReplicaContext& replica) {
@@ -365,8 +365,8 @@ void fail_on_a_replica(int bad) {
   });
 }
 
-// A4.1: better: a replica's error ends the others and comes out of the closure, with its code.
-TEST_P(ReplicasConformance, ErrorsOfReplicasAreTheClosures) {
+// A4.1: better: the error of a replica ends the others and is thrown by the closure, with its code.
+TEST_P(ReplicasConformance, ClosureThrowsTheErrorOfAReplica) {
   for (int bad = 0; bad < n_; ++bad) {
     const auto result = coordinator_.schedule<&fail_on_a_replica>(bad);
     EXPECT_EQ(error_of(Code::data_loss, [&] { coordinator_.join(); }), "a bad record");
@@ -376,8 +376,8 @@ TEST_P(ReplicasConformance, ErrorsOfReplicasAreTheClosures) {
   EXPECT_EQ(workers, std::vector<int>(static_cast<std::size_t>(n_), workers[0]));
 }
 
-// A4.1, B220: better: with one replica the result is a PerReplica, too, and converts to the value.
-TEST_P(ReplicasConformance, RunGivesAPerReplica) {
+// A4.1, B220: better: with one replica, the result is also a PerReplica, and converts to the value.
+TEST_P(ReplicasConformance, RunReturnsAPerReplica) {
   const auto doubled = strategy_.run([](double x) { return x * 2; }, everywhere(3.0));
   EXPECT_EQ(doubled, everywhere(6.0));
   if (n_ == 1) {
@@ -391,7 +391,7 @@ TEST_P(ReplicasConformance, RunGivesAPerReplica) {
 // ---- the replica context ----
 
 // A4.5, B185, B220: same.
-TEST_P(ReplicasConformance, TheContextKnowsItsPlace) {
+TEST_P(ReplicasConformance, ContextHasReplicaIdAndCount) {
   EXPECT_EQ(strategy_.num_replicas_in_sync(), n_);
   const auto sums = strategy_.run([] {
     auto& replica = get_replica_context();
@@ -437,7 +437,7 @@ void increment(const Variable<double>& x, const Variable<double>& y, const Varia
 }
 
 // A2.20, B193: same.
-TEST_P(ReplicasConformance, SomeThingsAreDoneOnTheFirstReplicaOfEveryWorker) {
+TEST_P(ReplicasConformance, FirstGenerationCallsRunOnTheFirstReplicaOfEveryWorker) {
   const auto scope = strategy_.scope();
   const auto x = summing("x", {1}, 10);
   const auto y = summing("y", {1}, 20);
@@ -458,7 +458,7 @@ std::int64_t count_step(const Counter& step) {
 }
 
 // B199: same.
-TEST_P(ReplicasConformance, AGlobalStepIsCountedOnceAWorker) {
+TEST_P(ReplicasConformance, CountsAGlobalStepOncePerWorker) {
   const auto scope = strategy_.scope();
   const Counter step("global_step");
   for (int i = 0; i < 10; ++i) EXPECT_EQ(coordinator_.schedule<&count_step>(step).fetch(), i);
@@ -491,7 +491,7 @@ TEST_P(ReplicasConformance, TheErrorDecreases) {
 }
 
 // A2.20: same.
-TEST_P(ReplicasConformance, UpdatesTakeTheFirstReplicasValues) {
+TEST_P(ReplicasConformance, UpdateUsesValuesOfTheFirstReplica) {
   const auto scope = strategy_.scope();
   const auto b = summing("b", {2}, 0);
   const auto a = summing("a", {2}, 0);
@@ -519,7 +519,7 @@ TEST_P(ReplicasConformance, InMultiWorkerMode) {
 }
 
 // A4.15: same.
-TEST_P(ReplicasConformance, LogicalDevicesAreOnTpusOnly) {
+TEST_P(ReplicasConformance, RejectsLogicalDevices) {
   const Array<float> array;
   for (const auto& error :
        {error_of(Code::unimplemented, [&] { strategy_.experimental_assign_to_logical_device(array, 0); }),

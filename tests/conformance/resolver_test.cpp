@@ -1,5 +1,4 @@
-// resolver_test.cpp -- what describes a cluster, and what is refused of it. No test changes the process's
-// environment.
+// resolver_test.cpp -- valid and invalid descriptions of a cluster; no test changes the environment.
 // Tests: src/cluster/resolvers/cluster_spec.cpp
 #include <gmock/gmock.h>
 
@@ -43,7 +42,7 @@ const std::vector<std::string> kOne{"h:1"};
 const std::vector<std::string> kTwo{"h:1", "h:2"};
 
 // A1.2, B105-B109: same.
-TEST(Validation, SaysWhatIsWrong) {
+TEST(Validation, NamesTheMistake) {
   EXPECT_THAT(refusal({}), HasSubstr("Cluster spec must be non-empty"));
   const ClusterSpec other{{{"some_arbitrary_name", kOne}, {"worker", kOne}, {"ps", kOne}}};
   EXPECT_THAT(refusal(other), HasSubstr("Disallowed task type found in cluster spec"));
@@ -65,13 +64,13 @@ TEST(Validation, SaysWhatIsWrong) {
   validate_cluster(SimpleClusterResolver(kTwoJobs, task("evaluator", 7)));
 }
 
-// A1.2: better: a task_id that is missing or negative is refused by name.
-TEST(Validation, SaysThatTheTaskHasNoNumber) {
+// A1.2: better: a task_id that is missing or negative is rejected by name.
+TEST(Validation, NamesAMissingTaskId) {
   EXPECT_EQ(refusal(kTwoJobs, task("ps")), "The `task_id` of ps is missing");
   EXPECT_EQ(refusal(kTwoJobs, task("ps", -1)), "The `task_id` -1 of ps is negative");
 }
 
-// Each spec has all mistakes from its own one on.
+// Each spec has all mistakes from its own position on.
 // A1.2: same.
 TEST(Validation, NamesTheFirstMistakeInTensorFlowsOrder) {
   const ClusterSpec all{{{"boss", kOne}, {"chief", kTwo}, {"evaluator", kTwo}}};
@@ -98,7 +97,7 @@ TEST(TFConfig, IsTheClusterAndTheTask) {
 }
 
 // A1.8: same.
-TEST(TFConfig, WithoutItTheClusterIsEmpty) {
+TEST(TFConfig, ClusterIsEmptyWithoutIt) {
   TFConfigOptions options;
   options.process = Environment::of({});
   const TFConfigClusterResolver resolver(options);
@@ -109,7 +108,7 @@ TEST(TFConfig, WithoutItTheClusterIsEmpty) {
 }
 
 // A1.8, B230-B231: same.
-TEST(TFConfig, MasterIsTheTasksAddressAndAnyOther) {
+TEST(TFConfig, ReturnsTheMasterOfAnyTask) {
   const TFConfigClusterResolver resolver(tf_config(with_task(R"("ps")", "0")));
   EXPECT_EQ(resolver.master(), "ps0:2222");
   EXPECT_EQ(resolver.master("worker", 1), "worker1:2222");
@@ -118,7 +117,7 @@ TEST(TFConfig, MasterIsTheTasksAddressAndAnyOther) {
 }
 
 // A1.8, B232: same.
-TEST(TFConfig, TheSessionMasterWins) {
+TEST(TFConfig, SessionMasterTakesPrecedence) {
   const TFConfigClusterResolver resolver(tf_config(
       with_task(R"("ps")", "0", R"(, "session_master": "sessionmaster:2222", "rpc_layer": "grpc")")));
   EXPECT_EQ(resolver.master(), "sessionmaster:2222");
@@ -126,7 +125,7 @@ TEST(TFConfig, TheSessionMasterWins) {
 }
 
 // A1.8, B233: same.
-TEST(TFConfig, TheRpcLayerStandsBeforeTheAddress) {
+TEST(TFConfig, MasterStartsWithTheRpcLayer) {
   const TFConfigClusterResolver resolver(tf_config(with_task(R"("ps")", "0", R"(, "rpc_layer": "grpc")")));
   EXPECT_EQ(resolver.rpc_layer(), "grpc");
   EXPECT_EQ(resolver.master(), "grpc://ps0:2222");
@@ -134,7 +133,7 @@ TEST(TFConfig, TheRpcLayerStandsBeforeTheAddress) {
 }
 
 // A1.8, B234, B237: same.
-TEST(TFConfig, ArgumentsAndSettersBeatTheEnvironment) {
+TEST(TFConfig, ArgumentsAndSettersOverrideTheEnvironment) {
   const std::string text = with_task(R"("worker")", "0", R"(, "rpc_layer": "grpc")");
   TFConfigOptions options;
   options.task_type = "ps";
@@ -156,7 +155,7 @@ TEST(TFConfig, ArgumentsAndSettersBeatTheEnvironment) {
 }
 
 // A1.8, B235-B236: same.
-TEST(TFConfig, TypesAreCast) {
+TEST(TFConfig, ConvertsTypes) {
   const TFConfigClusterResolver resolver(tf_config(
       R"({"cluster": {"123456": ["ps0:2222", "ps1:2222"]}, "task": {"type": 123456, "index": "1"}})"));
   EXPECT_EQ(resolver.task_type(), "123456");
@@ -165,7 +164,7 @@ TEST(TFConfig, TypesAreCast) {
 }
 
 // A1.8, B238-B239: same.
-TEST(TFConfig, AloneItHasNoMaster) {
+TEST(TFConfig, SingleProcessHasNoMaster) {
   EXPECT_EQ(TFConfigClusterResolver(tf_config("{}")).master(), "");
   EXPECT_EQ(TFConfigClusterResolver(tf_config(R"({"cluster": {}})")).master(), "");
   EXPECT_EQ(
@@ -197,7 +196,7 @@ TEST(TFConfig, CountsTheAcceleratorsOfATask) {
 }
 
 // A1.7: same.
-TEST(TFConfig, AnEvaluatorMayStandInItsOwnClusterOrNone) {
+TEST(TFConfig, EvaluatorMayBeInItsOwnClusterOrNone) {
   const TFConfigClusterResolver own(
       tf_config(R"({"cluster": {"evaluator": ["e:1"]}, "task": {"type": "evaluator", "index": 0}})"));
   EXPECT_EQ(own.cluster_spec().task_count("evaluator"), 1);
@@ -209,7 +208,7 @@ TEST(TFConfig, AnEvaluatorMayStandInItsOwnClusterOrNone) {
 }
 
 // A1.9: same.
-TEST(SimpleResolver, IsWhatTheProgramSays) {
+TEST(SimpleResolver, ReturnsItsArguments) {
   SimpleOptions options = task("worker", 2);
   options.master = "session:1";
   options.environment = "cloud";
@@ -236,7 +235,7 @@ std::shared_ptr<ClusterResolver> simple(ClusterSpec spec, SimpleOptions options 
 }
 
 // A1.9: same.
-TEST(UnionResolver, MergesJobsAndIsOtherwiseTheFirst) {
+TEST(UnionResolver, MergesJobsAndOtherwiseUsesTheFirst) {
   SimpleOptions first = task("ps", 0);
   first.master = "first:1";
   first.environment = "cloud";
@@ -270,7 +269,7 @@ TEST(UnionResolver, MergesJobsAndIsOtherwiseTheFirst) {
               HasSubstr("resolver 1 is null"));
 }
 
-/// As one would be written for another kind of machine.
+/// A user-defined resolver for another kind of machine.
 class FileResolver final : public ClusterResolver {
  public:
   FileResolver() : ClusterResolver({"worker", 1, "grpc"}) {}
@@ -281,7 +280,7 @@ class FileResolver final : public ClusterResolver {
 };
 
 // A1.9: same.
-TEST(OwnResolver, IsDerivedFromTheOneForAll) {
+TEST(UserDefinedResolver, DerivesFromClusterResolver) {
   FileResolver resolver;
   validate_cluster(resolver);
   EXPECT_EQ(resolver.master(), "grpc://worker1:2222");
@@ -329,7 +328,7 @@ TEST(Slurm, JobsAndHostsAsArguments) {
 }
 
 // A1.10, B225: same.
-TEST(Slurm, MasterIsATasksAddress) {
+TEST(Slurm, MasterIsTheAddressOfATask) {
   SlurmOptions options = slurm({{"SLURM_PROCID", "0"}});
   options.jobs = {{"ps", 1}, {"worker", 2}};
   options.hosts = kThreeHosts;
@@ -344,7 +343,7 @@ TEST(Slurm, MasterIsATasksAddress) {
 }
 
 // A1.10, B226: same.
-TEST(Slurm, TasksOfANodeFromTheEnvironment) {
+TEST(Slurm, ReadsTasksPerNodeFromTheEnvironment) {
   SlurmOptions options = slurm(kThreeNodes);
   options.jobs = {{"ps", 1}, {"worker", 2}};
   options.gpus_per_node = 1;
@@ -362,7 +361,7 @@ SlurmOptions five_tasks(const std::string& rank) {
 }
 
 // A1.10: same.
-TEST(Slurm, PortsAndGpusGoByTheTasksNumberOnItsNode) {
+TEST(Slurm, AssignsPortsAndGpusByLocalTaskId) {
   SlurmOptions options = five_tasks("1");
   options.gpus_per_node = 2;
   const SlurmClusterResolver resolver(options);
@@ -385,7 +384,7 @@ TEST(Slurm, PortsAndGpusGoByTheTasksNumberOnItsNode) {
 }
 
 // A1.10: same.
-TEST(Slurm, SaysWhatDoesNotFit) {
+TEST(Slurm, NamesInconsistentArguments) {
   const auto refused = [](const SlurmOptions& options) {
     return error_of(Code::failed_precondition, [&] { SlurmClusterResolver resolver(options); });
   };
@@ -419,16 +418,16 @@ std::vector<std::string> workers(const SlurmOptions& options) {
 
 using Addresses = std::vector<std::string>;
 
-// A1.10: better: hosts stay in Slurm's order, which is that of the ranks, also n9 before n10.
+// A1.10: better: hosts keep Slurm's order, which is that of the ranks, also with n9 before n10.
 TEST(Slurm, HostsKeepTheOrderOfRanks) {
   EXPECT_EQ(workers(step("n[9-10]", "1(x2)",
                          {{"SLURM_PROCID", "1"}, {"SLURM_NODEID", "1"}, {"SLURM_LOCALID", "0"}})),
             (Addresses{"n9:8888", "n10:8888"}));
 }
 
-// A1.10: better: ranks that Slurm deals out to the nodes in turn (cyclic, plane) are where it put them, and a
-// rank that finds itself elsewhere says so.
-TEST(Slurm, RanksAreWhereSlurmPutsThem) {
+// A1.10: better: with cyclic and plane distribution, ranks are where Slurm puts them, and a rank that finds
+// itself elsewhere throws.
+TEST(Slurm, RanksHaveTheirSlurmNodes) {
   const std::map<std::string, std::string> own{
       {"SLURM_PROCID", "1"}, {"SLURM_NODEID", "1"}, {"SLURM_LOCALID", "0"}};
   auto cyclic = own;
@@ -439,7 +438,7 @@ TEST(Slurm, RanksAreWhereSlurmPutsThem) {
               HasSubstr("rank 1 should be task 1 of node 0 (n1)"));
 }
 
-// A1.10: better: heterogeneous jobs, whose ranks go component by component.
+// A1.10: better: heterogeneous jobs, whose ranks are ordered by component.
 TEST(Slurm, HeterogeneousJobs) {
   EXPECT_EQ(workers(step("n[1-2,10]", "2,1(x2)",
                          {{"SLURM_PROCID", "0"},
@@ -449,8 +448,8 @@ TEST(Slurm, HeterogeneousJobs) {
             (Addresses{"n10:8888", "n1:8888", "n1:8889", "n2:8888"}));
 }
 
-// A1.10: better: the process is changed when set_visible_gpus is called, not by making a resolver.
-TEST(Slurm, GpusAreTakenFromThoseThatTheTaskSees) {
+// A1.10: better: set_visible_gpus changes the process; creating a resolver does not.
+TEST(Slurm, SelectsGpusFromTheVisibleOnes) {
   SlurmOptions options = five_tasks("3");
   const auto process = options.process.variable;
   options.process.variable = [process](const std::string& name) {

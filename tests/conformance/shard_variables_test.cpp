@@ -39,7 +39,7 @@ TEST_P(ShardVariables, EachHasTheRowsOfOneShard) {
 }
 
 // A3.2: same.
-TEST_P(ShardVariables, ChangesOfThemAreChangesOfTheVariable) {
+TEST_P(ShardVariables, ChangeTheVariable) {
   start({.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy().scope();
   for (const Optimizer& optimizer :
@@ -57,8 +57,8 @@ TEST_P(ShardVariables, ChangesOfThemAreChangesOfTheVariable) {
   }
 }
 
-// A2.4: better: a variable of somebody else is refused by name.
-TEST_P(ShardVariables, StandWhereTheirShardIsForColocation) {
+// A2.4: better: a variable of another strategy is rejected by name.
+TEST_P(ShardVariables, ColocateWithTheirShard) {
   start({.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy().scope();
   const Variable<float> w("w", Shape{4});
@@ -81,7 +81,7 @@ TEST_P(ShardVariables, AreArgumentsOfFunctions) {
 }
 
 // A3.2: same.
-TEST_P(ShardVariables, OfAVariableWithOneShardAreItself) {
+TEST_P(ShardVariables, EqualAVariableWithOneShard) {
   start();
   const auto scope = strategy().scope();
   const Variable<float> w("w", {1, 2});
@@ -90,7 +90,7 @@ TEST_P(ShardVariables, OfAVariableWithOneShardAreItself) {
 }
 
 // own: better: get_variable of TensorFlow 1 with its `reuse`, for variables of a scope.
-TEST_P(ShardVariables, GetVariableMakesOrReuses) {
+TEST_P(ShardVariables, GetVariableCreatesOrReuses) {
   start();
   const auto scope = strategy().scope();
   const auto made = get_variable<float>("v", Shape{2}, {1, 2}, {.trainable = false});

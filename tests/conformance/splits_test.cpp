@@ -1,5 +1,4 @@
-// splits_test.cpp -- each example exactly once an epoch: splits, their order and position, exact evaluation,
-// and the evaluator beside a job.
+// splits_test.cpp -- each example exactly once an epoch: splits, exact evaluation, and the evaluator.
 // Tests: src/checkpoint/saved_checkpoint.cpp
 // Tests: src/coordinator/scheduling/split_dataset.cpp
 // Tests: src/coordinator/scheduling/split_keeper.cpp
@@ -20,7 +19,7 @@
 #include "capstan/readers.hpp"
 #include "capstan/sidecar_evaluator.hpp"
 #include "io/hdf5/manifest.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "strategy/context.hpp"
 #include "support/asleep.hpp"
 #include "support/end_worker.hpp"
@@ -39,13 +38,13 @@ using testing::HasSubstr;
 using Count = std::int64_t;
 using Numbers = std::vector<std::int64_t>;
 
-// Workers are threads of this process, so functions and tests meet in these.
+// Workers are threads of this process, so functions and tests share these variables.
 std::atomic<int> to_end{0};
 std::atomic<int> to_refuse{0};
 std::atomic<bool> gate{true};
 std::atomic<int> begun{0};
 
-/// Ends the worker that runs it as long as `to_end` are left.
+/// Ends the worker that runs it while `to_end` workers remain to be ended.
 void perhaps_end() {
   if (to_end.fetch_sub(1) > 0) ending::end_this_worker();
 }
@@ -92,7 +91,7 @@ struct Program {
     gate = true;
   }
   ~Program() { gate = true; }
-  /// How many of the examples have each count.
+  /// Number of examples with each count.
   std::map<Count, std::int64_t> examples_with() const {
     std::map<Count, std::int64_t> with;
     for (const Count count : counts.pull()) ++with[count];
@@ -107,8 +106,8 @@ struct Program {
 };
 using TimesGiven = std::map<Count, std::int64_t>;
 
-// own: better: each example of a split dataset counts exactly once an epoch, though workers die.
-TEST(Splits, EachExampleCountsOnceAnEpoch) {
+// own: better: each example of a split dataset counts exactly once an epoch, even if workers die.
+TEST(Splits, EachExampleCountsOncePerEpoch) {
   Program program;
   auto data = program.coordinator.create_split_dataset(1000, {.examples_per_split = 7, .epochs = 2});
   EXPECT_EQ(data.splits_per_epoch(), 143);
@@ -149,8 +148,8 @@ TEST(Splits, AreShuffledByASeedAndTheEpoch) {
   EXPECT_THAT(order(1, 0), ElementsAre(1, 9, 0, 7, 6, 3, 2, 4, 8, 5)) << "the same on every machine";
 }
 
-// own: better: a split that failed is handed out again.
-TEST(Splits, WhatFailedIsNotDone) {
+// own: better: a failed split is handed out again.
+TEST(Splits, FailedSplitIsNotDone) {
   Program program;
   auto data = program.coordinator.create_split_dataset(1000, {.examples_per_split = 100});
   to_refuse = 1;
@@ -169,9 +168,9 @@ TEST(Splits, WhatFailedIsNotDone) {
   EXPECT_EQ(program.examples_with(), (TimesGiven{{1, 1000}}));
 }
 
-// own: better: a line of a file is read by the split that it begins in.
-TEST(Splits, OfFilesAreFilesOrPartsOfThem) {
-  const io::TemporaryFolder folder;
+// own: better: the split that contains the start of a line reads the line.
+TEST(Splits, OfFilesAreFilesOrPartsOfFiles) {
+  const io::TemporaryDirectory directory;
   std::vector<std::string> all;
   const auto write = [&](const std::string& name, int lines, bool end) {
     std::string text;
@@ -179,7 +178,7 @@ TEST(Splits, OfFilesAreFilesOrPartsOfThem) {
       all.push_back(name + std::string(static_cast<std::size_t>(i * 7 % 11), 'x'));
       text += all.back() + (i + 1 < lines || end ? "\n" : "");
     }
-    return folder.write(name, text);
+    return directory.write(name, text);
   };
   const data::Paths files{write("a", 40, true), write("b", 1, false), write("c", 23, false),
                           write("d", 0, true)};
@@ -196,7 +195,7 @@ TEST(Splits, OfFilesAreFilesOrPartsOfThem) {
     EXPECT_EQ(data.splits_per_epoch() == 3, bytes == 0 || bytes == 1000);
     EXPECT_TRUE(data.done());
   }
-  EXPECT_THAT(error_of(Code::not_found, [&] { (void)c.create_split_dataset({folder.path() / "no"}); }),
+  EXPECT_THAT(error_of(Code::not_found, [&] { (void)c.create_split_dataset({directory.path() / "no"}); }),
               HasSubstr("no"));
   EXPECT_THAT(error_of(Code::invalid_argument, [] { (void)text_lines(DataSplit{}); }),
               HasSubstr("text_lines"));
@@ -217,8 +216,8 @@ Score evaluate(const DataSplit& split, std::int64_t examples) {
   return score;
 }
 
-// A6.3: better: in any program, by one function a split; data without an end are refused.
-TEST(Splits, EvaluationIsExactOverAnUnevenNumberOfExamples) {
+// A6.3: better: in any program, by one function for each split; endless data are rejected.
+TEST(Splits, EvaluationIsExactForAnUnevenNumberOfExamples) {
   Program program;
   auto& c = program.coordinator;
   const auto test = Dataset<std::int64_t>::range(1003);
@@ -244,8 +243,8 @@ TEST(Splits, EvaluationIsExactOverAnUnevenNumberOfExamples) {
   EXPECT_EQ(c.create_split_dataset(test.repeat().repeat(0)).splits_per_epoch(), 0);
 }
 
-// own: better: options that make no sense are named.
-TEST(Splits, WrongOptionsAreRefused) {
+// own: better: invalid options are named.
+TEST(Splits, RejectsInvalidOptions) {
   Program program;
   auto& c = program.coordinator;
   const auto refuse = [&](std::int64_t examples, const SplitOptions& options, const std::string& text) {
@@ -255,29 +254,29 @@ TEST(Splits, WrongOptionsAreRefused) {
   refuse(5, {.examples_per_split = 0}, "create_split_dataset: examples_per_split is 0; it must be 1 or more");
   refuse(5, {.epochs = -2}, "create_split_dataset: epochs is -2; it must be -1 (without an end) or more");
   auto first = c.create_split_dataset(5, {.name = "mine"});
-  expect_error(Code::already_exists, "there is a dataset of splits \"mine\" already",
-               [&] { (void)c.create_split_dataset(5, {.name = "mine"}); });
+  expect_error_naming(Code::already_exists, {"\"mine\""},
+                      [&] { (void)c.create_split_dataset(5, {.name = "mine"}); });
   auto none = c.create_split_dataset(0, {.epochs = -1});
   EXPECT_TRUE(none.done());
   EXPECT_TRUE(none.schedule_each<&count_each>(program.counts).empty());
 }
 
-/// Two epochs of which so many splits are done when a checkpoint is saved, while the others are under way.
-void half_of_it(const std::filesystem::path& folder) {
+/// Two epochs of which `done` splits are complete when a checkpoint is saved, while others are in flight.
+void half_of_it(const std::filesystem::path& directory) {
   Program program;
-  CheckpointManager checkpoints(program.strategy, {.directory = folder});
+  CheckpointManager checkpoints(program.strategy, {.directory = directory});
   auto data = program.coordinator.create_split_dataset(
       1000, {.examples_per_split = 10, .epochs = 2, .shuffle_seed = 5});
   data.schedule_each<&count_each>(program.counts);
   program.coordinator.join();
   data.schedule_some<&count_each>(20, program.counts);
   program.coordinator.join();
-  to_end = 1;  // its splits run again, and have to end before anything is saved
+  to_end = 1;  // its splits run again, and must end before the save
   gate = false;
   data.schedule_each<&count_at_the_gate>(program.counts);
-  // Otherwise a save that is early would hold all of them back.
+  // Otherwise, an early save would hold back all of them.
   ASSERT_TRUE(poll([] { return begun >= 2 ? std::optional(true) : std::nullopt; }).has_value());
-  // Once the save holds back those that have not begun, and waits for the others.
+  // Opens the gate once the save holds back unstarted splits and waits for the others.
   std::jthread opens([saving = gettid()] {
     EXPECT_TRUE(wait_until_asleep(saving));
     gate = true;
@@ -288,33 +287,33 @@ void half_of_it(const std::filesystem::path& folder) {
   EXPECT_EQ(program.examples_with(), (TimesGiven{{2, 1000}}));
 }
 
-/// Of the second epoch, in the checkpoint.
-std::int64_t splits_done_in(const std::filesystem::path& folder) {
+/// Position in the second epoch, from the checkpoint.
+std::int64_t splits_done_in(const std::filesystem::path& directory) {
   Program program;
   const auto data = program.coordinator.create_split_dataset(
       1000, {.examples_per_split = 10, .epochs = 2, .shuffle_seed = 5});
-  CheckpointManager(program.strategy, {.directory = folder}).restore_latest();
+  CheckpointManager(program.strategy, {.directory = directory}).restore_latest();
   return data.splits_done(1);
 }
 
-// A5.16: better: the program goes on with the splits that were not done, and each example still counts once.
-TEST(Splits, AnotherProgramGoesOnFromACheckpointThatWasSavedWhileSplitsRan) {
-  const io::TemporaryFolder tries;
-  std::filesystem::path folder;
-  // On a busy machine all may have run before the save begins.
-  for (int i = 0; i < 20 && (folder.empty() || splits_done_in(folder) == 100); ++i) {
-    folder = tries.path() / std::to_string(i);
-    half_of_it(folder);
+// A5.16: better: the program continues with the remaining splits, and each example still counts once.
+TEST(Splits, AnotherProgramContinuesFromACheckpointSavedWhileSplitsRan) {
+  const io::TemporaryDirectory tries;
+  std::filesystem::path directory;
+  // On a busy machine, all splits may have run before the save begins.
+  for (int i = 0; i < 20 && (directory.empty() || splits_done_in(directory) == 100); ++i) {
+    directory = tries.path() / std::to_string(i);
+    half_of_it(directory);
   }
   for (const int ps : {1, 3}) {
     Program program(ps);
     auto data = program.coordinator.create_split_dataset(
         1000, {.examples_per_split = 10, .epochs = 3, .shuffle_seed = 5});
-    CheckpointManager checkpoints(program.strategy, {.directory = folder});
+    CheckpointManager checkpoints(program.strategy, {.directory = directory});
     EXPECT_EQ(checkpoints.restore_latest(), std::optional<std::int64_t>(7));
     EXPECT_EQ(data.epoch(), 1);
     const std::int64_t done = data.splits_done(1);
-    EXPECT_TRUE(20 < done && done < 100) << done << ": those that had not begun were held back";
+    EXPECT_TRUE(20 < done && done < 100) << done << ": unstarted splits were held back";
     const std::vector<Count> counts = program.counts.pull();
     EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), Count{0}), 1000 + 10 * done);
     EXPECT_EQ(static_cast<std::int64_t>(data.schedule_each<&count_each>(program.counts).size()), 100 - done);
@@ -322,8 +321,8 @@ TEST(Splits, AnotherProgramGoesOnFromACheckpointThatWasSavedWhileSplitsRan) {
     EXPECT_EQ(program.examples_with(), (TimesGiven{{2, 1000}}));
     gate = false;
     data.schedule_each<&count_at_the_gate>(program.counts);
-    expect_error(Code::failed_precondition, "100 splits of \"splits\" are in flight: join() before restoring",
-                 [&] { data.restore(data.position()); });
+    expect_error_naming(Code::failed_precondition, {"100", "\"splits\"", "join()"},
+                        [&] { data.restore(data.position()); });
     gate = true;
     program.coordinator.join();
     EXPECT_EQ(program.examples_with(), (TimesGiven{{3, 1000}}));
@@ -331,11 +330,11 @@ TEST(Splits, AnotherProgramGoesOnFromACheckpointThatWasSavedWhileSplitsRan) {
   }
 }
 
-// own: better: a position of other data is refused before anything changes.
-TEST(Splits, APositionOfOtherDataIsRefused) {
-  const io::TemporaryFolder folder;
+// own: better: a position of other data is rejected before anything changes.
+TEST(Splits, RejectsAPositionOfOtherData) {
+  const io::TemporaryDirectory directory;
   Program program;
-  CheckpointManager checkpoints(program.strategy, {.directory = folder.path()});
+  CheckpointManager checkpoints(program.strategy, {.directory = directory.path()});
   std::string position;
   {
     auto data = program.coordinator.create_split_dataset(
@@ -391,7 +390,7 @@ TEST(Splits, APositionOfOtherDataIsRefused) {
   EXPECT_EQ(program.counts.pull(), before);
 }
 
-/// What an evaluator has seen.
+/// Observations of an evaluator.
 struct Seen {
   std::vector<std::int64_t> steps;
   std::vector<Count> sums;
@@ -402,24 +401,24 @@ struct Seen {
   };
 };
 
-// A6.4: better: every checkpoint is evaluated in turn, a damaged one is named and passed over, and the
-// evaluator ends by itself.
+// A6.4: better: every checkpoint is evaluated in order, a damaged one is named and skipped, and the evaluator
+// ends by itself.
 TEST(Evaluator, EvaluatesEachCheckpointOnce) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory directory;
   {
     Program program;
-    CheckpointManager checkpoints(program.strategy, {.directory = folder.path()});
+    CheckpointManager checkpoints(program.strategy, {.directory = directory.path()});
     for (const std::int64_t step : {1, 2, 3, 4}) {
       program.counts.scatter_add(Numbers{5}, std::vector<Count>{10});
       checkpoints.save(step, "{\"loss\":0.5}");
     }
   }
   const milliseconds soon(1);
-  const auto checkpoint = folder.path() / "checkpoint-00000002";
+  const auto checkpoint = directory.path() / "checkpoint-00000002";
   const auto part = checkpoint / io::read_manifest(checkpoint).parts.at(0).file;
   std::fstream(part, std::ios::binary | std::ios::in | std::ios::out).seekp(-1, std::ios::end).put('x');
   const SidecarEvaluatorOptions options{
-      .checkpoint_dir = folder.path(), .poll_interval = soon, .timeout = soon};
+      .checkpoint_dir = directory.path(), .poll_interval = soon, .timeout = soon};
   const LogText log;
   {
     Seen seen;
@@ -429,7 +428,7 @@ TEST(Evaluator, EvaluatesEachCheckpointOnce) {
     EXPECT_THAT(seen.sums, ElementsAre(10, 30, 40));
     EXPECT_EQ(evaluator.evaluations(), 3);
     EXPECT_THAT(log.text(), HasSubstr("checkpoint-00000002: "));
-    EXPECT_EQ(evaluator.start(seen.evaluate), 0) << "there is none that it has not seen";
+    EXPECT_EQ(evaluator.start(seen.evaluate), 0) << "there is no new checkpoint";
     EXPECT_EQ(seen.steps.size(), 3U);
   }
   const auto steps_with = [&](auto change) {
@@ -443,7 +442,7 @@ TEST(Evaluator, EvaluatesEachCheckpointOnce) {
   EXPECT_THAT(steps_with([](auto& o) { o.last_step = 3; }), ElementsAre(1, 3));
   EXPECT_THAT(steps_with([](auto& o) { o.after_step = 3; }), ElementsAre(4));
   EXPECT_THAT(steps_with([](auto& o) { o.newest_only = true; }), ElementsAre(4));
-  const SavedCheckpoint last(folder.path() / "checkpoint-00000004");
+  const SavedCheckpoint last(directory.path() / "checkpoint-00000004");
   EXPECT_EQ(last.user_state(), "{\"loss\":0.5}");
   EXPECT_THAT(last.variables(), ElementsAre("counts"));
   EXPECT_THAT(last.shape("counts"), ElementsAre(1000));
@@ -456,43 +455,43 @@ TEST(Evaluator, EvaluatesEachCheckpointOnce) {
               HasSubstr("variable \"counts\" has 1000 rows"));
 }
 
-// A6.4: better: a folder that is not there in time is an error that says what to look at.
-TEST(Evaluator, NamesTheFolderThatIsNotThere) {
-  const io::TemporaryFolder folder;
-  const auto missing = folder.path() / "later";
+// A6.4: better: a directory that is missing after a timeout is an error that names it.
+TEST(Evaluator, NamesAMissingDirectory) {
+  const io::TemporaryDirectory directory;
+  const auto missing = directory.path() / "later";
   SidecarEvaluator evaluator(
       {.checkpoint_dir = missing, .poll_interval = milliseconds(1), .directory_timeout = milliseconds(20)});
   EXPECT_THAT(error_of(Code::not_found, [&] { evaluator.start([](const SavedCheckpoint&) {}); }),
               HasSubstr(missing.string() + " within 20 ms"));
-  expect_error(Code::invalid_argument, "SidecarEvaluator: checkpoint_dir is empty",
-               [] { SidecarEvaluator nowhere({}); });
-  expect_error(Code::invalid_argument, "SidecarEvaluator: max_evaluations is -1; it must be 0 or more",
-               [&] { SidecarEvaluator wrong({.checkpoint_dir = missing, .max_evaluations = -1}); });
+  expect_error_naming(Code::invalid_argument, {"SidecarEvaluator", "checkpoint_dir"},
+                      [] { SidecarEvaluator nowhere({}); });
+  expect_error_naming(Code::invalid_argument, {"SidecarEvaluator", "max_evaluations", "-1"},
+                      [&] { SidecarEvaluator wrong({.checkpoint_dir = missing, .max_evaluations = -1}); });
 }
 
 // A6.4: better: a timeout beyond the range of the clock never passes.
 TEST(Evaluator, WaitsForTheNextCheckpointWithTheLongestTimeout) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory directory;
   Program program;
-  CheckpointManager checkpoints(program.strategy, {.directory = folder.path()});
+  CheckpointManager checkpoints(program.strategy, {.directory = directory.path()});
   checkpoints.save(1);
   std::vector<std::int64_t> evaluated;
-  SidecarEvaluator evaluator({.checkpoint_dir = folder.path(),
+  SidecarEvaluator evaluator({.checkpoint_dir = directory.path(),
                               .last_step = 2,
                               .poll_interval = milliseconds(1),
                               .timeout = milliseconds::max()});
   EXPECT_EQ(evaluator.start([&](const SavedCheckpoint& checkpoint) {
     evaluated.push_back(checkpoint.step());
-    if (checkpoint.step() == 1) checkpoints.save(2);  // which the evaluator's next look finds
+    if (checkpoint.step() == 1) checkpoints.save(2);  // found by the evaluator's next poll
   }),
             0);
   EXPECT_THAT(evaluated, ElementsAre(1, 2));
 }
 
-// A6.4: better: the wait for the folder may be of any length.
-TEST(Evaluator, WaitsForTheFolderWithTheLongestTimeout) {
-  const io::TemporaryFolder parent;
-  const auto aside = parent.path() / "aside", folder = parent.path() / "run";
+// A6.4: better: the wait for the directory may be of any length.
+TEST(Evaluator, WaitsForTheDirectoryWithTheLongestTimeout) {
+  const io::TemporaryDirectory parent;
+  const auto aside = parent.path() / "aside", directory = parent.path() / "run";
   {
     Program program;
     CheckpointManager(program.strategy, {.directory = aside}).save(1);
@@ -502,15 +501,15 @@ TEST(Evaluator, WaitsForTheFolderWithTheLongestTimeout) {
   options.worker = [&, others = options.ps](const std::shared_ptr<cluster::Runtime>& runtime) {
     const Cluster cluster(runtime);
     if (cluster.role() != Role::evaluator) return others(runtime);
-    // The first message arrives before the evaluator looks for the folder, the second one after that.
+    // The first message arrives before the evaluator looks for the directory, the second one after that.
     constexpr std::uint16_t kToItself = 99;
     transport::Peer& self = runtime->control_peer(runtime->self());
     int messages = 0;
     runtime->control().on_message(kToItself, [&](const transport::Message&) {
       if (++messages == 1) return self.send(kToItself, {});
-      std::filesystem::rename(aside, folder);
+      std::filesystem::rename(aside, directory);
     });
-    SidecarEvaluator evaluator(cluster, {.checkpoint_dir = folder,
+    SidecarEvaluator evaluator(cluster, {.checkpoint_dir = directory,
                                          .last_step = 1,
                                          .poll_interval = milliseconds(1),
                                          .directory_timeout = milliseconds::max()});
@@ -529,25 +528,25 @@ TEST(Evaluator, WaitsForTheFolderWithTheLongestTimeout) {
   EXPECT_THAT(evaluated.get_future().get(), ElementsAre(1));
 }
 
-// A6.4: better: one that is deleted while it is evaluated is named, and the next one is taken.
-TEST(Evaluator, SurvivesTheDeletionOfTheOneThatItReads) {
-  const io::TemporaryFolder folder;
+// A6.4: better: a checkpoint that is deleted while it is evaluated is named, and the next one is evaluated.
+TEST(Evaluator, SurvivesTheDeletionOfTheCheckpointThatItReads) {
+  const io::TemporaryDirectory directory;
   Program program;
-  CheckpointManager checkpoints(program.strategy, {.directory = folder.path(), .max_to_keep = 1});
+  CheckpointManager checkpoints(program.strategy, {.directory = directory.path(), .max_to_keep = 1});
   checkpoints.save(1);
-  // As a save that is under way, or was cut off, leaves it: never looked at.
-  const auto half = folder.path() / "checkpoint-00000009.tmp";
-  std::filesystem::copy(folder.path() / "checkpoint-00000001", half);
+  // A directory of a save in progress or interrupted, which must be ignored.
+  const auto half = directory.path() / "checkpoint-00000009.tmp";
+  std::filesystem::copy(directory.path() / "checkpoint-00000001", half);
   std::filesystem::remove(half / "manifest.json");
   const LogText log;
   Seen seen;
   std::vector<std::int64_t> asked;
   SidecarEvaluator evaluator(
-      {.checkpoint_dir = folder.path(), .poll_interval = milliseconds(1), .timeout = milliseconds(1)});
+      {.checkpoint_dir = directory.path(), .poll_interval = milliseconds(1), .timeout = milliseconds(1)});
   EXPECT_EQ(evaluator.start([&](const SavedCheckpoint& checkpoint) {
     asked.push_back(checkpoint.step());
     if (checkpoint.step() == 1) {
-      checkpoints.save(2);  // deletes the first one, and what was cut off
+      checkpoints.save(2);  // deletes the first checkpoint, and the interrupted one
       std::filesystem::create_directory(half);
     }
     seen.evaluate(checkpoint);
@@ -562,13 +561,13 @@ TEST(Evaluator, SurvivesTheDeletionOfTheOneThatItReads) {
 
 // A6.4: better: it ends with its job, and after the job's last checkpoint.
 TEST(Evaluator, EndsWithItsJob) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory directory;
   Seen seen;
   RankThreadsOptions options{.ranks = 4, .flags = {{"ps", "1"}, {"evaluator", "true"}}};
   options.worker = [&, others = options.ps](const std::shared_ptr<cluster::Runtime>& runtime) {
     const Cluster cluster(runtime);
     if (cluster.role() != Role::evaluator) return others(runtime);
-    return SidecarEvaluator(cluster, {.checkpoint_dir = folder.path(), .poll_interval = milliseconds(2)})
+    return SidecarEvaluator(cluster, {.checkpoint_dir = directory.path(), .poll_interval = milliseconds(2)})
         .start(seen.evaluate);
   };
   {
@@ -578,7 +577,7 @@ TEST(Evaluator, EndsWithItsJob) {
     const Variable<Count> counts("counts", Shape{1000}, {});
     ClusterCoordinator coordinator(strategy);
     auto data = coordinator.create_split_dataset(1000, {.examples_per_split = 100});
-    CheckpointManager checkpoints(strategy, {.directory = folder.path(), .max_to_keep = 0});
+    CheckpointManager checkpoints(strategy, {.directory = directory.path(), .max_to_keep = 0});
     for (std::int64_t step = 1; !data.done(); ++step) {
       data.schedule_some<&count_each>(4, counts);
       coordinator.join();
@@ -586,7 +585,7 @@ TEST(Evaluator, EndsWithItsJob) {
     }
     expect_error(Code::failed_precondition,
                  ranks.cluster().name() + " is not an evaluator: start the job with --evaluator",
-                 [&] { SidecarEvaluator here(ranks.cluster(), {.checkpoint_dir = folder.path()}); });
+                 [&] { SidecarEvaluator here(ranks.cluster(), {.checkpoint_dir = directory.path()}); });
   }
   EXPECT_THAT(seen.steps, ElementsAre(1, 2, 3));
   EXPECT_THAT(seen.sums, ElementsAre(400, 800, 1000));

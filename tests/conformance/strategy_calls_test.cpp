@@ -25,7 +25,7 @@ class StrategyCalls : public testing::Test {
   ClusterCoordinator coordinator_{strategy_};
 };
 
-/// Whether a strategy is in use and is the worker's own, in the function, its replicas and their merge_call.
+/// Whether the current strategy is the worker's own in the function, its replicas and their merge_call.
 std::vector<bool> in_use_on_a_worker() {
   std::vector<bool> seen{has_strategy(), get_strategy() == get_replicas()};
   const Replicas outside = get_strategy();
@@ -38,7 +38,7 @@ std::vector<bool> in_use_on_a_worker() {
 }
 
 // S47, S48: same.
-TEST_F(StrategyCalls, TheStrategyInUseIsThatOfTheScopeTheReplicaOrTheFunction) {
+TEST_F(StrategyCalls, GetStrategyReturnsThatOfTheScopeReplicaOrFunction) {
   EXPECT_FALSE(has_strategy());
   EXPECT_FALSE(get_strategy() == strategy_);
   {
@@ -46,7 +46,7 @@ TEST_F(StrategyCalls, TheStrategyInUseIsThatOfTheScopeTheReplicaOrTheFunction) {
     EXPECT_TRUE(has_strategy());
     EXPECT_TRUE(get_strategy() == strategy_);
     EXPECT_EQ(get_strategy().num_replicas_in_sync(), 2);
-    std::thread([&] { EXPECT_FALSE(has_strategy()); }).join();  // scopes are of their thread
+    std::thread([&] { EXPECT_FALSE(has_strategy()); }).join();  // scopes are thread-local
   }
   EXPECT_FALSE(has_strategy());
   std::atomic<int> of_strategy = 0;
@@ -57,7 +57,7 @@ TEST_F(StrategyCalls, TheStrategyInUseIsThatOfTheScopeTheReplicaOrTheFunction) {
 }
 
 // S48: same.
-TEST_F(StrategyCalls, WithoutAStrategyTheDefaultOneRunsOnTheCallingThread) {
+TEST_F(StrategyCalls, DefaultStrategyRunsOnTheCallingThread) {
   const Replicas strategy = get_strategy();
   EXPECT_EQ(strategy.num_replicas_in_sync(), 1);
   EXPECT_TRUE(strategy == get_strategy());
@@ -65,7 +65,7 @@ TEST_F(StrategyCalls, WithoutAStrategyTheDefaultOneRunsOnTheCallingThread) {
   EXPECT_EQ(strategy.run([&](int i) { return std::this_thread::get_id() == caller ? 2 * i : 0; }, 4), 8);
   EXPECT_EQ(strategy.reduce(ReduceOp::SUM, PerReplica<int>{{5}}), 5);
   EXPECT_FALSE(has_strategy());
-  // Its run leaves variables outside of scopes safe for several replicas.
+  // Its run makes variables outside of scopes safe for several replicas.
   const Variable<float> v("v outside, after the default strategy", Shape{1});
   strategy.run([&] { v.assign(std::vector<float>{1}); });
   strategy_.run([&] {
@@ -109,9 +109,8 @@ TEST_F(StrategyCalls, BatchReduceToReducesEachValue) {
   error_of(Code::invalid_argument, [&] { coordinator_.schedule_on<&reduce_two>(1, 0).fetch(); });
 }
 
-// S1, S99: better: a cluster that was joined without a resolver is described as well, by the hosts of its
-// ranks.
-TEST_F(StrategyCalls, TheResolverDescribesTheCluster) {
+// S1, S99: better: a cluster that was joined without a resolver is also described, by the hosts of its ranks.
+TEST_F(StrategyCalls, ResolverDescribesTheCluster) {
   const auto resolver = strategy_.cluster_resolver();
   EXPECT_EQ(resolver->task_type(), "chief");
   EXPECT_EQ(resolver->task_id(), 0);

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""table.py [--check] [ROOT] -- makes docs/conformance.md from the lines above the tests of this folder.
+"""table.py [--check] [ROOT] -- generates docs/conformance.md from the markers above the tests of this directory.
 
-Above each TEST stands one marker or more, as comments that may go on for several lines:
+Each TEST has one or more markers above it, in comments that may span several lines:
   // A3.7, B151-B160: same.
-  // A3.6: better: rows come in the order of the ids.
-  // own: better: what has no number, because TensorFlow has nothing like it.
-Tests of OTHERS may have such a line as well, and count then; so may, after a #, those of scripts that kill ranks (SCRIPTS).
-not_applicable.txt has a line `A4.15: why.` for what cannot be here, or only in part, and `A3.10: with checkpoints.` for
-what another part of the work will bring; rows.txt names all numbers.
+  // A3.6: better: rows have the order of the ids.
+  // own: better: a feature without a number, because TensorFlow lacks it.
+Markers of tests in OTHERS are optional. So are markers, after a #, of scripts that kill ranks (SCRIPTS).
+not_applicable.txt has a line `A4.15: reason.` for numbers that do not apply, or only in part, and `A3.10: with checkpoints.`
+for numbers that are planned; rows.txt lists all numbers.
 
---check writes nothing and fails when the page is not what the markers make. Both fail on a test without a marker, a
-marker without a test, one of another form, and a number that rows.txt does not have.
+--check writes nothing, and fails if the page is out of date. Both modes fail for a test without a marker, a
+marker without a test, a malformed marker, and a number that is not in rows.txt.
 """
 import collections
 import pathlib
@@ -26,24 +26,29 @@ CLASS = re.compile(r"class (\w+)\((?:\w+, )*\w*Test\):")
 METHOD = re.compile(r"def (test_\w+)\(self\):")
 TEST = re.compile(r"(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 
-OTHERS = ("coordinator", "io")  # folders of tests of which some are cases of TensorFlow's
+OTHERS = ("coordinator", "io")  # directories in which some tests are cases of TensorFlow
 
-SCRIPTS = ("fault",)  # folders of tests in Python
+SCRIPTS = ("fault",)  # directories of tests in Python
 
 KINDS = ("same", "better", "not applicable", "with checkpoints", "not yet covered")
 
 PAGE = """# Conformance
 
-What TensorFlow's `ParameterServerStrategy` does, in its four generations, and what Capstan does. Made by `tests/conformance/table.py` from the lines above the tests and from `not_applicable.txt`; CTest fails when it is out of date.
+This page compares the four generations of TensorFlow's `ParameterServerStrategy` with Capstan.
+`tests/conformance/table.py` generates it from the markers above the tests and from
+`not_applicable.txt`; CTest fails if it is out of date.
 
-*A* numbers are capabilities, *B* numbers are test cases of TensorFlow's, *S* numbers are single calls, arguments and notes of its API documentation. "Same": the test expects what TensorFlow's documentation, source or tests say. "Better": the same and more, or without a limit that TensorFlow has. Most numbers of other subjects (Keras) are not in this table.
+*A* numbers are capabilities, *B* numbers are test cases of TensorFlow, and *S* numbers are calls,
+arguments and notes of its API documentation. "Same": the test expects the behavior that
+TensorFlow's documentation, source or tests describe. "Better": the same and more, or without a
+limit of TensorFlow. Most numbers of other subjects (Keras) are not in this table.
 
 {count}
 """
 
 
 class Wrong(Exception):
-    """What is wrong with a marker or a list, as 'file:line: text'."""
+    """An invalid marker or list, as 'file:line: text'."""
 
 
 def expand(numbers):
@@ -93,16 +98,16 @@ def read_not_applicable(path):
         where = f"{path.name}:{line_number}"
         listed = LISTED.fullmatch(line.strip())
         if not listed:
-            raise Wrong(f"{where}: expected `A1.2: why.`: {line}")
+            raise Wrong(f"{where}: expected `A1.2: reason.`: {line}")
         for number in expand_at(listed["numbers"], where):
             if number in reasons:
-                raise Wrong(f"{where}: {number} stands there before")
+                raise Wrong(f"{where}: {number} occurs twice")
             reasons[number] = listed["text"]
     return reasons
 
 
 def markers_of(comment):
-    """The markers of a block of comment lines, each joined to one line."""
+    """Returns the markers of a block of comment lines, each joined to one line."""
     markers = []
     for line in comment:
         in_list = markers and markers[-1].endswith(",") and ": " not in markers[-1]
@@ -114,7 +119,7 @@ def markers_of(comment):
 
 
 def lines_of(path):
-    """A script's comments and tests look as those in C++ do."""
+    """Converts a script's comments and tests to the C++ form."""
     text = path.read_text().splitlines()
     if path.suffix != ".py":
         return text
@@ -128,22 +133,22 @@ def lines_of(path):
     return lines
 
 
-def read_test_file(path, folder=""):
-    """[(numbers or ['own'], how or None, test)]. In another `folder` a test needs no marker."""
+def read_test_file(path, directory=""):
+    """[(numbers or ['own'], how or None, test)]. In another `directory`, markers are optional."""
     found, comment, line_of_comment = [], [], 0
     text = lines_of(path)
     for line_number, line in enumerate(text, 1):
         stripped = line.strip()
         rest = text[line_number:line_number + 2] if stripped.startswith(("TEST", "TYPED_TEST")) else []
-        test = TEST.match(" ".join([stripped, *rest]))  # its names may stand on lines of their own
+        test = TEST.match(" ".join([stripped, *rest]))  # its names may be on separate lines
         if stripped.startswith("//"):
             if not comment:
                 line_of_comment = line_number
             comment.append(stripped.lstrip("/").strip())
         elif test:
-            name = f"{folder}{path.stem}: {test[1].rstrip('_')}.{test[2]}"
+            name = f"{directory}{path.stem}: {test[1].rstrip('_')}.{test[2]}"
             markers = markers_of(comment)
-            if not markers and not folder:
+            if not markers and not directory:
                 raise Wrong(f"{path.name}:{line_number}: {test[1]}.{test[2]} has no marker above it")
             for marker in markers:
                 match = MARKER.fullmatch(marker)
@@ -185,7 +190,7 @@ def cell(text):
 
 
 def verdict_of(entries, reason):
-    """(what the table says, the tests) of one number."""
+    """(text of the table, tests) of one number."""
     tests = list(dict.fromkeys(test for _, test in entries))
     hows = list(dict.fromkeys(how.rstrip(".") for how, _ in entries if how))
     parts = []
@@ -207,32 +212,32 @@ def kind_of(verdict):
     return KINDS[-1]
 
 
-def read_markers(folder, known):
+def read_markers(directory, known):
     """number -> [(how or None, test)], in the order of files and tests."""
     entries = collections.defaultdict(list)
-    files = [(path, "") for path in sorted(folder.glob("*_test.cpp"))]
+    files = [(path, "") for path in sorted(directory.glob("*_test.cpp"))]
     for other in OTHERS:
-        files += [(path, f"{other}/") for path in sorted((folder.parent / other).glob("*_test.cpp"))]
+        files += [(path, f"{other}/") for path in sorted((directory.parent / other).glob("*_test.cpp"))]
     for other in SCRIPTS:
-        files += [(path, f"{other}/") for path in sorted((folder.parent / other).glob("*_test.py"))]
+        files += [(path, f"{other}/") for path in sorted((directory.parent / other).glob("*_test.py"))]
     for path, other in files:
         for numbers, how, test in read_test_file(path, other):
             for number in numbers:
                 if number not in known and number != "own":
-                    raise Wrong(f"{path.name}: {test.split(': ')[1]} names {number}, which rows.txt does not have")
+                    raise Wrong(f"{path.name}: {test.split(': ')[1]} names {number}, which is not in rows.txt")
                 entries[number].append((how, test))
     return entries
 
 
-def make_page(folder):
-    """The page, and the numbers that nothing covers."""
-    sections = read_rows(folder / "rows.txt")
+def make_page(directory):
+    """Returns the page, and the numbers without a test."""
+    sections = read_rows(directory / "rows.txt")
     known = [number for _, rows in sections for numbers, _ in rows for number in numbers]
     twice = [number for number, count in collections.Counter(known).items() if count > 1]
     if twice:
-        raise Wrong(f"rows.txt: {', '.join(twice)} stands there twice")
-    entries = read_markers(folder, set(known))
-    reasons = read_not_applicable(folder / "not_applicable.txt")
+        raise Wrong(f"rows.txt: {', '.join(twice)} occurs twice")
+    entries = read_markers(directory, set(known))
+    reasons = read_not_applicable(directory / "not_applicable.txt")
     for number in reasons:
         if number not in known:
             raise Wrong(f"not_applicable.txt: {number} is not in rows.txt")
@@ -278,7 +283,7 @@ def main(*arguments):
     if not only_check:
         page_path.write_text(page)
     elif not page_path.exists() or page_path.read_text() != page:
-        print("docs/conformance.md is not what the markers make: run tests/conformance/table.py")
+        print("docs/conformance.md is out of date; run tests/conformance/table.py")
         return 1
     return 0
 

@@ -1,4 +1,4 @@
-// values_test.cpp -- variables made of values, lists in braces as arguments, and variables as operands.
+// values_test.cpp -- variables created from values, lists in braces as arguments, and variables as operands.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -31,7 +31,7 @@ static_assert(!TakesSizesInBraces<float> && !TakesSizesInBraces<std::int64_t>);
 
 // A2.6: better: values in braces, a vector, a span or a number; a list of integers is never taken for a
 // shape.
-TEST_P(Values_, BracesAreValuesAndAShapeIsSpelledOut) {
+TEST_P(Values_, BracesAreValuesAndShapesAreExplicit) {
   start();
   const auto scope = strategy().scope();
   EXPECT_EQ(Variable<float>("f", {1, 2, 3}).read(), Array<float>::vector({1, 2, 3}));
@@ -73,7 +73,7 @@ TEST_P(Values_, VectorsSpansAndNumbersAreValues) {
 
 // A2.6: better: values in braces, a vector, a span or a number; a list of integers is never taken for a
 // shape.
-TEST_P(Values_, ValuesFillAnyShapeOfAsManyElements) {
+TEST_P(Values_, ValuesFillAnyShapeOfEqualSize) {
   start();
   const auto scope = strategy().scope();
   EXPECT_EQ(Variable<float>("braces", Shape{2, 2}, {1, 2, 3, 4}).read(), Array<float>({2, 2}, {1, 2, 3, 4}));
@@ -89,7 +89,7 @@ TEST_P(Values_, ValuesFillAnyShapeOfAsManyElements) {
 
 // A2.6: better: values in braces, a vector, a span or a number; a list of integers is never taken for a
 // shape.
-TEST_P(Values_, TheTypeOfTheValuesIsTheVariables) {
+TEST_P(Values_, InfersTheDtypeFromTheValues) {
   start();
   const auto scope = strategy().scope();
   const Variable number("number", 1.0F);
@@ -108,7 +108,7 @@ TEST_P(Values_, TheTypeOfTheValuesIsTheVariables) {
 
 // A3.4: same.
 // A3.5: same.
-TEST_P(Values_, ChangesAndReadsTakeBraces) {
+TEST_P(Values_, ChangesAndReadsAcceptBraces) {
   start({.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy().scope();
   const Variable<float> v("v", Shape{4}, {}, {.optimizer = optimizers::SGD{1}});
@@ -128,7 +128,7 @@ TEST_P(Values_, ChangesAndReadsTakeBraces) {
 }
 
 // A3.3: same.
-TEST_P(Values_, AShardedVariableIsAnOperand) {
+TEST_P(Values_, ShardedVariableIsAnOperand) {
   start({.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy().scope();
   const Variable<float> w("w", {1, 2, 3});
@@ -141,13 +141,13 @@ TEST_P(Values_, AShardedVariableIsAnOperand) {
   EXPECT_EQ(6 / w, Array<float>::vector({6, 3, 2}));
   EXPECT_EQ(w >= 2, Array<bool>::vector({0, 1, 1}));
   const auto sum = [](const Array<float>& array) { return array.values[0] + array.values[2]; };
-  EXPECT_EQ(sum(w), 4);  // where an array is expected
+  EXPECT_EQ(sum(w), 4);  // as an array argument
 }
 
 INSTANTIATE_TEST_SUITE_P(, Values_, testing::Values(1, 2, 3), ps_name);
 
 // A3.3: same.
-TEST(Comparisons, TakeArraysAndNumbersInAnyOrder) {
+TEST(Comparisons, AcceptArraysAndNumbersInAnyOrder) {
   const auto a = Array<int>::vector({9, 10, 11});
   EXPECT_EQ(greater(a, 10), Array<bool>::vector({0, 0, 1}));
   EXPECT_EQ(less(10, a), Array<bool>::vector({0, 0, 1}));
@@ -157,13 +157,13 @@ TEST(Comparisons, TakeArraysAndNumbersInAnyOrder) {
   EXPECT_EQ(a > Array<int>::vector({10, 10, 10}), Array<bool>::vector({0, 0, 1}));
   EXPECT_EQ(equal(a, 10), Array<bool>::vector({0, 1, 0}));
   EXPECT_EQ(not_equal(a, 10), !equal(a, 10));
-  static_assert(!ArrayOperands<Array<int>, double>);  // a fraction would be cut off
+  static_assert(!ArrayOperands<Array<int>, double>);  // a fraction would be truncated
   static_assert(!ArrayOperands<Array<int>, Array<float>>);
   error_of(Code::invalid_argument, [&] { return a >= Array<int>::vector({1}); });
 }
 
 // A2.7: same.
-TEST(StrategyArguments, APartitionerStandsAlone) {
+TEST(StrategyArguments, AcceptOnlyAPartitioner) {
   const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}}});
   ParameterServerStrategy strategy(ranks.cluster(), FixedShardsPartitioner{2});
   const auto scope = strategy.scope();
@@ -171,7 +171,7 @@ TEST(StrategyArguments, APartitionerStandsAlone) {
 }
 
 // A1.12: same.
-TEST(StrategyArguments, TheGpusOfAWorkerAreThoseThatItStartedWith) {
+TEST(StrategyArguments, GpusOfAWorkerAreThoseAtItsStart) {
   const RankThreads ranks({.ranks = 3, .flags = {{"ps", "1"}, {"replicas", "2"}}});
   error_of(Code::invalid_argument,
            [&] { ParameterServerStrategy strategy(ranks.cluster(), {.num_gpus_per_worker = 2}); });

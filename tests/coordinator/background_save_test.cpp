@@ -1,4 +1,4 @@
-// background_save_test.cpp -- a checkpoint is written while the program goes on, and other saves wait for it.
+// background_save_test.cpp -- a checkpoint is written in the background, and later saves wait for it.
 // Tests: src/strategy/strategy_saves.cpp
 #include <gtest/gtest.h>
 
@@ -14,15 +14,15 @@
 #include "capstan/capstan.hpp"
 #include "cluster/bootstrap/join.hpp"
 #include "io/hdf5/checkpoint_directory.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 
 namespace capstan {
 namespace {
 
 constexpr std::int64_t kRows = 1 << 16;
 
-/// Two ps that write 2 MiB each, so slowly that a save takes a quarter of a second: what a test does
-/// meanwhile is done in time, or else it saves once more.
+/// Two ps that write 2 MiB each, throttled so that a save takes a quarter of a second. A test repeats a save
+/// that ended before its check.
 Settings slow() {
   Settings settings;
   settings.set_from_flag("ps", "2");
@@ -30,13 +30,13 @@ Settings slow() {
   return settings;
 }
 
-/// Begins saves until one has lost its files before it was whole. Returns its step.
+/// Begins saves until one has lost its files before it was complete; returns its step.
 std::int64_t save_and_lose(CheckpointManager& manager, std::int64_t step, const SaveOptions& options) {
   for (;; ++step) {
     const auto saved = manager.save(step, "null", options);
     auto unfinished = saved;
     unfinished += ".tmp";
-    std::error_code in_use;  // a ps may be about to make a file there
+    std::error_code in_use;  // a ps may be creating a file there
     do {
       std::filesystem::remove_all(unfinished, in_use);
     } while (in_use);
@@ -47,24 +47,24 @@ std::int64_t save_and_lose(CheckpointManager& manager, std::int64_t step, const 
 
 class BackgroundSave : public testing::Test {
  protected:
-  std::filesystem::path path(const char* name) const { return folder_.path() / name; }
+  std::filesystem::path path(const char* name) const { return directory_.path() / name; }
   static float first_of(const std::filesystem::path& checkpoint) {
     return SavedCheckpoint(checkpoint).read_rows<float>("w", 0, 1).values[0];
   }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory directory_;
   Cluster cluster_ = cluster::join(slow());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();
   Variable<float> w_{"w", Shape{kRows, 16}, initializers::constant(1)};
 };
 
-TEST_F(BackgroundSave, HasWhatWasThereWhenItBegan) {
+TEST_F(BackgroundSave, ContainsTheValuesOfItsStart) {
   const ClusterCoordinator coordinator(strategy_);
   CheckpointManager manager(strategy_, {.directory = path("run")});
   std::filesystem::path saved;
   for (std::int64_t step = 1; saved.empty(); ++step) {
-    ASSERT_LE(step, 100) << "none was in the background";
+    ASSERT_LE(step, 100) << "no save was in the background";
     w_.assign(std::vector<float>(kRows * 16, 1));
     const auto begin = std::chrono::steady_clock::now();
     const auto path = manager.save(step, "null", {.background = true});
@@ -77,7 +77,7 @@ TEST_F(BackgroundSave, HasWhatWasThereWhenItBegan) {
   EXPECT_EQ(w_.pull()[0], 2);
 }
 
-TEST_F(BackgroundSave, OfAnotherKindWaitsForIt) {
+TEST_F(BackgroundSave, ForegroundSaveWaitsForIt) {
   const ClusterCoordinator coordinator(strategy_);
   CheckpointManager manager(strategy_, {.directory = path("run")});
   CheckpointManager another(strategy_, {.directory = path("another")});
@@ -95,7 +95,7 @@ TEST_F(BackgroundSave, OfAnotherKindWaitsForIt) {
   EXPECT_EQ(first_of(fourth), 4);
 }
 
-TEST_F(BackgroundSave, IsWholeWhenTheProgramEnds) {
+TEST_F(BackgroundSave, IsCompleteWhenTheProgramEnds) {
   std::filesystem::path saved;
   {
     CheckpointManager manager(strategy_, {.directory = path("run")});
@@ -105,13 +105,13 @@ TEST_F(BackgroundSave, IsWholeWhenTheProgramEnds) {
   EXPECT_EQ(first_of(saved), 1);
 }
 
-TEST_F(BackgroundSave, WithoutACoordinatorItWaits) {
+TEST_F(BackgroundSave, BlocksWithoutACoordinator) {
   CheckpointManager manager(strategy_, {.directory = path("run")});
   const auto saved = manager.save(1, "null", {.background = true});
   EXPECT_EQ(first_of(saved), 1);
 }
 
-TEST_F(BackgroundSave, WhatGoesWrongIsSaidByTheNext) {
+TEST_F(BackgroundSave, NextSaveThrowsItsError) {
   const ClusterCoordinator coordinator(strategy_);
   CheckpointManager manager(strategy_, {.directory = path("run")});
   const std::int64_t failed = save_and_lose(manager, 1, {.background = true});
@@ -123,30 +123,30 @@ class ThroughAFastLevel : public testing::Test {
  protected:
   Settings settings() const {
     Settings settings = slow();
-    settings.set_from_flag("checkpoint-fast-dir", (folder_.path() / "fast").string());
+    settings.set_from_flag("checkpoint-fast-dir", (directory_.path() / "fast").string());
     return settings;
   }
-  std::filesystem::path path(const char* name) const { return folder_.path() / name; }
-  /// Of the only one in the fast level; nothing when there is none.
+  std::filesystem::path path(const char* name) const { return directory_.path() / name; }
+  /// The only checkpoint in the fast level; an empty path if there is none.
   std::optional<std::int64_t> fast_step() const {
     for (const auto& entry : std::filesystem::directory_iterator(path("fast")))
       if (const auto newest = io::CheckpointDirectory(entry.path()).latest()) return newest->step;
     return std::nullopt;
   }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory directory_;
   Cluster cluster_ = cluster::join(settings());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();
   Variable<float> w_{"w", Shape{kRows, 16}, initializers::constant(1)};
 };
 
-TEST_F(ThroughAFastLevel, ACheckpointIsThereUntilItIsInItsDirectory) {
+TEST_F(ThroughAFastLevel, CheckpointStaysUntilItIsInItsDirectory) {
   const ClusterCoordinator coordinator(strategy_);
   CheckpointManager manager(strategy_, {.directory = path("run")});
   std::optional<std::int64_t> before;
   for (std::int64_t step = 1;; ++step) {
-    ASSERT_LE(step, 100) << "none was in the fast level first";
+    ASSERT_LE(step, 100) << "no checkpoint was in the fast level first";
     w_.assign(std::vector<float>(kRows * 16, 1));
     const auto saved = manager.save(step, "null", {.background = true});
     w_.assign(std::vector<float>(kRows * 16, 2));
@@ -166,7 +166,7 @@ TEST_F(ThroughAFastLevel, ACheckpointIsThereUntilItIsInItsDirectory) {
   }
 }
 
-TEST_F(ThroughAFastLevel, OneThatDidNotReachItsDirectoryIsRestored) {
+TEST_F(ThroughAFastLevel, RestoresACheckpointThatDidNotReachItsDirectory) {
   const ClusterCoordinator coordinator(strategy_);
   std::int64_t lost = 0;
   {
@@ -184,7 +184,7 @@ TEST_F(ThroughAFastLevel, OneThatDidNotReachItsDirectoryIsRestored) {
   EXPECT_TRUE(std::filesystem::is_empty(path("fast")));
 }
 
-TEST_F(ThroughAFastLevel, AnIncrementIsRestoredWithItsBase) {
+TEST_F(ThroughAFastLevel, RestoresAnIncrementWithItsBase) {
   const ClusterCoordinator coordinator(strategy_);
   std::int64_t lost = 0;
   {
@@ -203,7 +203,7 @@ TEST_F(ThroughAFastLevel, AnIncrementIsRestoredWithItsBase) {
   EXPECT_EQ(w_.pull(), expected);
 }
 
-TEST_F(ThroughAFastLevel, OneUnderANameLeavesNothingThere) {
+TEST_F(ThroughAFastLevel, NamedCheckpointLeavesNoFiles) {
   Checkpoint(strategy_).write(path("best"));
   w_.assign(std::vector<float>(kRows * 16, 2));
   Checkpoint(strategy_).write(path("best"));

@@ -43,12 +43,12 @@ TEST_F(ClosureLineTest, IsEmptyAtFirstAndAfterTheLast) {
   EXPECT_TRUE(line_.empty());
 }
 
-TEST_F(ClosureLineTest, GivesClosuresInTheOrderInWhichTheyCame) {
+TEST_F(ClosureLineTest, ReturnsClosuresInOrder) {
   for (const std::uint64_t id : {3, 1, 2}) line_.push_back(closure(id));
   EXPECT_THAT(drain(), ElementsAre(3, 1, 2));
 }
 
-TEST_F(ClosureLineTest, GivesTheHigherPriorityFirst) {
+TEST_F(ClosureLineTest, ReturnsTheHigherPriorityFirst) {
   line_.push_back(closure(1));
   line_.push_back(closure(2, -1));
   line_.push_back(closure(3, 5));
@@ -59,7 +59,7 @@ TEST_F(ClosureLineTest, GivesTheHigherPriorityFirst) {
   EXPECT_THAT(drain(), ElementsAre(3, 4, 1, 5, 2));
 }
 
-TEST_F(ClosureLineTest, PutsAReturnedClosureBeforeThoseOfItsPriority) {
+TEST_F(ClosureLineTest, PutsAReturnedClosureBeforeOthersOfItsPriority) {
   line_.push_back(closure(1));
   line_.push_back(closure(2, 5));
   line_.push_front(closure(3));
@@ -67,13 +67,13 @@ TEST_F(ClosureLineTest, PutsAReturnedClosureBeforeThoseOfItsPriority) {
   EXPECT_THAT(drain(), ElementsAre(4, 2, 3, 1));
 }
 
-TEST_F(ClosureLineTest, PutsAClosureBeforeThoseThatWereScheduledLater) {
+TEST_F(ClosureLineTest, PutsAClosureBeforeLaterOnes) {
   for (const std::uint64_t id : {1, 3, 5}) line_.push_back(closure(id));
   for (const std::uint64_t id : {4, 0, 6}) line_.push_by_id(closure(id));
   EXPECT_THAT(drain(), ElementsAre(0, 1, 3, 4, 5, 6));
 }
 
-TEST_F(ClosureLineTest, RemovesAClosureFromAnyPlace) {
+TEST_F(ClosureLineTest, RemovesAClosureFromAnyPosition) {
   for (const std::uint64_t id : {1, 2, 3}) line_.push_back(closure(id));
   line_.push_back(closure(4, 7));
   const auto second = line_.remove(2, 0);
@@ -84,7 +84,7 @@ TEST_F(ClosureLineTest, RemovesAClosureFromAnyPlace) {
   EXPECT_THAT(drain(), ElementsAre(1, 3));
 }
 
-TEST_F(ClosureLineTest, RemovesNothingThatIsNotThere) {
+TEST_F(ClosureLineTest, DoesNotRemoveAMissingClosure) {
   line_.push_back(closure(1));
   EXPECT_FALSE(line_.remove(2, 0));
   EXPECT_FALSE(line_.remove(1, 3)) << "it has another priority";

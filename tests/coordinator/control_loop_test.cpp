@@ -1,4 +1,4 @@
-// control_loop_test.cpp -- which thread drives a fabric that several threads wait for.
+// control_loop_test.cpp -- selects the thread that drives a fabric for which several threads wait.
 #include "coordinator/scheduling/control_loop.hpp"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class ControlLoopTest : public testing::Test {
   std::atomic<int> at_once_{0};
   ControlLoop loop_{*here_,
                     [this] {
-                      EXPECT_EQ(at_once_.fetch_add(1), 0) << "two threads drive";
+                      EXPECT_EQ(at_once_.fetch_add(1), 0) << "two threads drive the fabric";
                       ++rounds_;
                       const bool any = here_->progress() != 0;
                       --at_once_;
@@ -55,13 +55,13 @@ class ControlLoopTest : public testing::Test {
                     {std::chrono::microseconds(50), std::chrono::microseconds(50)}};
 };
 
-TEST_F(ControlLoopTest, WhoWaitsDrives) {
+TEST_F(ControlLoopTest, WaitingThreadDrivesTheFabric) {
   send();
   EXPECT_TRUE(wait_for(1));
   EXPECT_FALSE(wait_for(2, milliseconds(5)));
 }
 
-TEST_F(ControlLoopTest, AThreadThatSleepsIsWokenByWhatComes) {
+TEST_F(ControlLoopTest, MessageWakesASleepingThread) {
   const std::jthread sender([this] {
     while (rounds_ == 0) std::this_thread::yield();  // the waiting thread drives
     send();
@@ -69,18 +69,18 @@ TEST_F(ControlLoopTest, AThreadThatSleepsIsWokenByWhatComes) {
   EXPECT_TRUE(wait_for(1));
 }
 
-TEST_F(ControlLoopTest, TheKeeperDrivesWhileNobodyWaits) {
+TEST_F(ControlLoopTest, KeeperDrivesWhileNoThreadWaits) {
   start();
   for (int i = 1; i <= 3; ++i) {
     send();
     while (count_ < i) std::this_thread::yield();
   }
   EXPECT_TRUE(wait_for(3));
-  send();  // it drives again
+  send();  // the keeper drives again
   while (count_ < 4) std::this_thread::yield();
 }
 
-TEST_F(ControlLoopTest, ANudgeMakesARoundByTheThreadThatGivesIt) {
+TEST_F(ControlLoopTest, NudgeRunsARoundInItsThread) {
   const int before = rounds_;
   loop_.nudge();
   EXPECT_GT(rounds_, before);
@@ -88,12 +88,12 @@ TEST_F(ControlLoopTest, ANudgeMakesARoundByTheThreadThatGivesIt) {
   for (int i = 0; i < 100; ++i) {
     const int seen = rounds_;
     loop_.nudge();
-    // Or by the keeper, when it was in one.
+    // If the keeper is in a round, it runs another one.
     while (rounds_ == seen) std::this_thread::yield();
   }
 }
 
-TEST_F(ControlLoopTest, SeveralThreadsWaitForDifferentThings) {
+TEST_F(ControlLoopTest, SeveralThreadsWaitForDifferentConditions) {
   start();
   std::atomic<int> ended{0};
   std::vector<std::jthread> threads;
@@ -105,21 +105,21 @@ TEST_F(ControlLoopTest, SeveralThreadsWaitForDifferentThings) {
   }
   while (ended < 4) {
     if (count_ < 200) send();
-    std::this_thread::sleep_for(std::chrono::microseconds(200));  // some messages come while all wait
+    std::this_thread::sleep_for(std::chrono::microseconds(200));  // some messages arrive while all wait
   }
 }
 
-TEST_F(ControlLoopTest, AWaitHasItsDeadlineWhoeverDrives) {
+TEST_F(ControlLoopTest, WaitEndsAtItsDeadlineWithAnyDriver) {
   start();
   std::jthread leader([this] { EXPECT_TRUE(wait_for(1)); });
   EXPECT_FALSE(wait_for(1, milliseconds(10)));
   send();
 }
 
-TEST_F(ControlLoopTest, TheEndEndsEveryWait) {
+TEST_F(ControlLoopTest, DestructorEndsEveryWait) {
   start();
   std::array<std::atomic<bool>, 3> waits{};
-  std::vector<std::jthread> threads;  // which end before what they look at
+  std::vector<std::jthread> threads;  // destroyed before the objects that they use
   for (std::atomic<bool>& mine : waits) {
     threads.emplace_back([this, &mine] {
       const auto never = [&mine] {

@@ -1,4 +1,4 @@
-// coordinator_failure_test.cpp -- workers and ps that end while functions run, as threads.
+// coordinator_failure_test.cpp -- workers and ps, as threads, that end while functions run.
 // Tests: src/coordinator/worker/server.cpp
 // Tests: src/coordinator/recovery/failure_handling.cpp
 // Tests: src/coordinator/recovery/last_worker.cpp
@@ -26,14 +26,14 @@ using testing::HasSubstr;
 std::atomic<int> to_end{0};
 std::atomic<bool> barrier{false};
 
-/// Ends a rank as the end of the job would, so that its fabrics close under the hands of the others.
+/// Ends a rank as the end of a job does, so its fabrics close while other ranks use them.
 void end_rank(const cluster::Member& member) {
   auto& fabric = strategy::Context::current().client().runtime().data();
   fabric.connect(member.rank, member.name(), member.control_address).send(transport::kShutdown, {});
   fabric.progress();
 }
 
-/// Ends the worker that runs it, as long as `to_end` are left; then it does its work elsewhere.
+/// Ends the worker that runs it while `to_end` workers remain to be ended; then it runs elsewhere.
 std::int64_t work_or_end(const Counter& counter) {
   if (to_end.fetch_sub(1) > 0) ending::end_this_worker();
   return counter.fetch_add(1);
@@ -72,8 +72,8 @@ class CoordinatorFailureTest : public testing::Test {
   std::unique_ptr<ClusterCoordinator> coordinator_ = std::make_unique<ClusterCoordinator>(*strategy_);
 };
 
-// A5.13, B68-B69, B74: better: the other workers do not wait for one that is lost.
-TEST_F(CoordinatorFailureTest, TheFunctionsOfALostWorkerRunElsewhere) {
+// A5.13, B68-B69, B74: better: the other workers do not wait for a dead one.
+TEST_F(CoordinatorFailureTest, FunctionsOfADeadWorkerRunElsewhere) {
   const auto scope = strategy_->scope();
   const Counter counter("runs");
   to_end = 1;
@@ -81,15 +81,15 @@ TEST_F(CoordinatorFailureTest, TheFunctionsOfALostWorkerRunElsewhere) {
   for (int i = 0; i < 60; ++i) values.push_back(coordinator_->schedule<&work_or_end>(counter));
   coordinator_->join();
   for (const auto& value : values) EXPECT_GE(value.fetch(), 0);
-  EXPECT_GE(counter.value(), 61) << "one ran twice";
+  EXPECT_GE(counter.value(), 61) << "one function ran twice";
   EXPECT_EQ(coordinator_->workers(), 2);
-  // And all goes on with those that are left.
+  // The remaining workers continue.
   for (int i = 0; i < 10; ++i) EXPECT_EQ(coordinator_->schedule<&one>().fetch(), 1);
 }
 
 void add_one(PerWorkerVariable<std::int64_t> v) { v.assign_add(std::vector<std::int64_t>{1}); }
 
-TEST_F(CoordinatorFailureTest, TheCopyOfALostWorkerIsLeftOut) {
+TEST_F(CoordinatorFailureTest, SkipsTheCopyOfADeadWorker) {
   using Copy = Array<std::int64_t>;
   const auto scope = strategy_->scope();
   const PerWorkerVariable<std::int64_t> v("v", Copy::vector({10}));
@@ -99,7 +99,7 @@ TEST_F(CoordinatorFailureTest, TheCopyOfALostWorkerIsLeftOut) {
   EXPECT_EQ(v.read_all(*coordinator_),
             (std::vector<Copy>{Copy::vector({11}), Copy::vector({12}), Copy::vector({13})}));
   coordinator_->schedule_on<&ending::end_this_worker>(1);
-  // It may die before this, while it waits, or after.
+  // The worker may die while it waits, before this, or after.
   EXPECT_LE(v.read_all(*coordinator_).size(), 3U);
   ASSERT_TRUE(poll_until([&] { return coordinator_->workers() < 3; }));
   EXPECT_EQ(coordinator_->worker_indices(), (std::vector<int>{0, 2}));
@@ -114,8 +114,8 @@ TEST_F(CoordinatorFailureTest, TheCopyOfALostWorkerIsLeftOut) {
   EXPECT_NO_THROW(coordinator_->join());
 }
 
-// A5.13: better: when no worker is left every call says so at once.
-TEST_F(CoordinatorFailureTest, WithoutAnyWorkerEveryCallSaysSo) {
+// A5.13: better: when no worker is left, every call fails at once.
+TEST_F(CoordinatorFailureTest, EveryCallFailsWithoutAWorker) {
   const auto scope = strategy_->scope();
   const Counter counter("runs");
   to_end = 1000;
@@ -130,7 +130,7 @@ TEST_F(CoordinatorFailureTest, WithoutAnyWorkerEveryCallSaysSo) {
 }
 
 // A5.15, B57-B59, B70, B75-B77: same.
-TEST_F(CoordinatorFailureTest, APsThatIsGoneIsNamedByEveryCall) {
+TEST_F(CoordinatorFailureTest, EveryCallNamesADeadPs) {
   const std::string name = ranks_.runtime().member(Role::ps, 1).name() + " is gone, and its shards with it";
   const auto blocked = coordinator_->schedule<&wait_at_the_barrier>();
   coordinator_->schedule<&end_ps>(1);
@@ -143,8 +143,8 @@ TEST_F(CoordinatorFailureTest, APsThatIsGoneIsNamedByEveryCall) {
 
 std::atomic<bool> told{false};
 
-/// Worker 0 beats once, takes what it is given, and is as good as stopped until it is told that it counts as
-/// dead.
+/// Worker 0 sends one heartbeat and accepts closures; then it acts as if it were stopped until it is told
+/// that it counts as dead.
 int worker_that_falls_silent(const std::shared_ptr<cluster::Runtime>& runtime) {
   if (runtime->self().index != 0) return Server(Cluster(runtime)).join();
   transport::Fabric& control = runtime->control();
@@ -164,7 +164,7 @@ int worker_that_falls_silent(const std::shared_ptr<cluster::Runtime>& runtime) {
   return 0;
 }
 
-/// It never says that it has applied what a lost worker had pushed.
+/// A ps that never acknowledges the pushes of a dead worker.
 int ps_that_does_not_close(const std::shared_ptr<cluster::Runtime>& runtime) {
   ps::PsServer server(runtime);
   runtime->control().on_message(transport::kWorkerDead, [](const transport::Message&) {});
@@ -179,7 +179,7 @@ RankThreadsOptions silent_worker() {
   return options;
 }
 
-TEST(SilentWorkerTest, ItIsGivenUpAndToldAndItsFunctionsRunElsewhere) {
+TEST(SilentWorkerTest, IsDeclaredDeadAndItsFunctionsRunElsewhere) {
   const RankThreads ranks(silent_worker());
   ParameterServerStrategy strategy(ranks.cluster());
   ClusterCoordinator coordinator(strategy);
@@ -191,7 +191,7 @@ TEST(SilentWorkerTest, ItIsGivenUpAndToldAndItsFunctionsRunElsewhere) {
   EXPECT_TRUE(poll_until([] { return told.load(); }));
 }
 
-TEST(SilentWorkerTest, APsThatDoesNotCloseItIsNamed) {
+TEST(SilentWorkerTest, NamesAPsThatDoesNotCloseIt) {
   auto options = silent_worker();
   options.ps = ps_that_does_not_close;
   options.flags.emplace_back("wait-timeout", "3s");

@@ -1,4 +1,4 @@
-// coordinator_test.cpp -- functions scheduled on workers that are threads, and embedded in this process.
+// coordinator_test.cpp -- functions scheduled on workers that are threads, or embedded in this process.
 #include "capstan/coordinator.hpp"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Workers are threads of this process, so functions and tests meet in these.
+// Workers are threads of this process, so functions and tests share these variables.
 std::atomic<int> arrived{0};
 std::atomic<bool> gate{false};
 std::atomic<int> made{0};
@@ -73,14 +73,14 @@ int run_until_cancelled() {
   const CancellationCallback callback([] { ++called_back; });
   ++arrived;
   require_cancellation();
-  // The callback runs after cancelled() has become true; its destructor would drop it.
+  // Keep the callback: it runs after cancelled() has become true, and its destructor would drop it.
   if (!poll_until([before] { return called_back > before; })) {
     throw Error(Code::deadline_exceeded, "not called back");
   }
   throw_if_cancelled();
   return 0;
 }
-/// How many calls a cancelled function has had refused.
+/// Number of calls of a cancelled function that threw.
 std::atomic<int> refused{0};
 void call_everything(const Variable<float>& v, const Counter& counter, PerWorker<Iterator<int>> numbers) {
   const std::vector<std::int64_t> ids{0};
@@ -122,7 +122,7 @@ void wait_for_other_workers(const UpdateGroup& group) {
     throw;
   }
 }
-/// An element is there when the gate opens.
+/// A dataset whose element is available once the gate is open.
 Dataset<int> behind_the_gate() {
   return Dataset<int>::from_vector({1})
       .map([](int x) {
@@ -224,10 +224,10 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
     const auto scope = strategy_->scope();
     return Variable<float>(name, Shape{1}, {}, {optimizers::SGD{.learning_rate = -1}});
   }
-  /// Functions that wait at the gate, as many as keep every worker busy, without more than the queue takes.
+  /// Schedules functions that wait at the gate and keep every worker busy, without filling the queue.
   std::vector<RemoteValue<int>> block_all_workers() {
     std::vector<RemoteValue<int>> out;
-    // By the rule a worker takes two of a function that has not been seen.
+    // By default, a worker takes two functions of unknown duration.
     const int inflight = std::stoi(GetParam().inflight);
     const int locations = GetParam().workers * (inflight == 0 ? 2 : inflight);
     for (int i = 0; i < locations; ++i) out.push_back(coordinator_->schedule<&wait_at_the_gate>(i));
@@ -235,7 +235,7 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
     return out;
   }
   int workers() const { return GetParam().workers; }
-  /// Schedules a function that fails, while another one runs; join throws.
+  /// Schedules a function that fails while another one runs; join throws.
   void fail_beside_a_running_function() {
     ASSERT_TRUE(poll_until([] { return arrived == 1; }));
     coordinator_->schedule<&refuse>("failed");
@@ -248,7 +248,7 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
 };
 
 // A5.7: same.
-TEST_P(CoordinatorTest, AResultIsFetched) {
+TEST_P(CoordinatorTest, FetchesAResult) {
   const auto value = coordinator_->schedule<&add>(1.5F, 2L);  // converted to the parameters' types
   EXPECT_EQ(coordinator_->fetch(value), 3.5);
   EXPECT_TRUE(value.ready());
@@ -260,7 +260,7 @@ TEST_P(CoordinatorTest, AResultIsFetched) {
 
 int my_index() { return current_worker_index(); }
 
-TEST_P(CoordinatorTest, FunctionsOneAfterAnotherGoToTheWorkerThatIsAwake) {
+TEST_P(CoordinatorTest, SequentialFunctionsGoToTheWorkerThatIsAwake) {
   const int first = coordinator_->schedule<&my_index>().fetch();
   for (int i = 1; i < 2 * workers(); ++i) {
     EXPECT_EQ(coordinator_->schedule<&my_index>().fetch(), first);
@@ -269,10 +269,11 @@ TEST_P(CoordinatorTest, FunctionsOneAfterAnotherGoToTheWorkerThatIsAwake) {
 
 int mostly_short(bool wait, int x) { return wait ? wait_at_the_gate(x) : x; }
 
-// A5.3: better: a worker holds several closures, and gives back what it has not begun when another one idles.
-TEST_P(CoordinatorTest, WhatABusyWorkerHasNotBegunRunsOnAnother) {
-  if (workers() == 1) GTEST_SKIP() << "there is no other";
-  // Workers take many at a time of a function that has been short, and one of them gets stuck.
+// A5.3: better: a worker holds several closures, and returns those that it has not started when another is
+// idle.
+TEST_P(CoordinatorTest, IdleWorkerTakesClosuresFromABusyOne) {
+  if (workers() == 1) GTEST_SKIP() << "there is no other worker";
+  // A worker takes many functions of a kind that has been short; here, one of them blocks.
   for (int i = 0; i < 2000; ++i) coordinator_->schedule<&mostly_short>(false, i);
   coordinator_->join();
   const auto stuck = coordinator_->schedule<&mostly_short>(true, -1);
@@ -286,7 +287,7 @@ TEST_P(CoordinatorTest, WhatABusyWorkerHasNotBegunRunsOnAnother) {
 }
 
 // A5.4: better: schedule_on is public, and run_on_every_worker is built on it.
-TEST_P(CoordinatorTest, AFunctionForOneWorkerRunsThereAndBeforeTheOthers) {
+TEST_P(CoordinatorTest, FunctionForOneWorkerRunsThereBeforeOthers) {
   for (int round = 0; round < 3; ++round) {
     for (int worker = 0; worker < workers(); ++worker) {
       EXPECT_EQ(coordinator_->schedule_on<&my_index>(worker).fetch(), worker);
@@ -300,13 +301,13 @@ TEST_P(CoordinatorTest, AFunctionForOneWorkerRunsThereAndBeforeTheOthers) {
       Code::out_of_range,
       "there are workers 0 to " + std::to_string(workers() - 1) + ", not " + std::to_string(workers()),
       [&] { coordinator_->schedule_on<&my_index>(workers()); });
-  // Its error is no error of the job.
+  // Its error is not an error of the job.
   const auto failed = coordinator_->schedule_on<&refuse>(0, std::string("not here"));
   expect_error(Code::invalid_argument, "not here", [&] { failed.fetch(); });
   EXPECT_NO_THROW(coordinator_->join());
 }
 
-TEST_P(CoordinatorTest, WhatIsForOneWorkerWaitsForItAndJoinDoesNot) {
+TEST_P(CoordinatorTest, JoinDoesNotWaitForAFunctionForOneWorker) {
   const auto blocked = block_all_workers();
   const auto mine = coordinator_->schedule_on<&my_index>(0);
   EXPECT_FALSE(mine.ready());
@@ -328,7 +329,7 @@ TEST_P(CoordinatorTest, LargeArgumentsAndResultsTravel) {
 }
 
 // A5.5, B18, B29: same.
-TEST_P(CoordinatorTest, WhatWasScheduledIsDoneAfterJoin) {
+TEST_P(CoordinatorTest, JoinWaitsForAllFunctions) {
   const auto v = variable();
   coordinator_->join();
   EXPECT_EQ(v.pull()[0], 0);
@@ -342,7 +343,7 @@ TEST_P(CoordinatorTest, WhatWasScheduledIsDoneAfterJoin) {
 }
 
 // B55: same.
-TEST_P(CoordinatorTest, ManyFunctionsAllRunOnce) {
+TEST_P(CoordinatorTest, ManyFunctionsRunOnceEach) {
   const auto v = variable();
   std::vector<RemoteValue<double>> values;
   for (int i = 0; i < 300; ++i) {
@@ -354,7 +355,7 @@ TEST_P(CoordinatorTest, ManyFunctionsAllRunOnce) {
   for (int i = 0; i < 300; ++i) EXPECT_EQ(values[static_cast<std::size_t>(i)].fetch(), i + 0.5);
 }
 
-TEST_P(CoordinatorTest, AVariableMadeLaterIsKnownToWorkersToo) {
+TEST_P(CoordinatorTest, WorkersKnowVariablesThatAreCreatedLater) {
   const auto first = variable("first");
   coordinator_->schedule<&add_to>(first, 1);
   coordinator_->join();
@@ -367,8 +368,8 @@ TEST_P(CoordinatorTest, AVariableMadeLaterIsKnownToWorkersToo) {
 
 std::int64_t value_of(const PerWorkerVariable<std::int64_t>& variable) { return variable.read().values[0]; }
 
-// Another thread, which waits for results, hands functions out meanwhile.
-TEST_P(CoordinatorTest, ObjectsAreKnownToWorkersThoughMadeWhileFunctionsAreHandedOut) {
+// Another thread that waits for results dispatches functions meanwhile.
+TEST_P(CoordinatorTest, WorkersKnowObjectsThatAreCreatedDuringDispatch) {
   constexpr std::int64_t kObjects = 4000;
   const auto scope = strategy_->scope();
   std::vector<RemoteValue<std::int64_t>> values;
@@ -397,7 +398,7 @@ TEST_P(CoordinatorTest, ObjectsAreKnownToWorkersThoughMadeWhileFunctionsAreHande
   for (std::int64_t i = 0; i < kObjects; ++i) EXPECT_EQ(values[static_cast<std::size_t>(i)].fetch(), i);
 }
 
-/// The second conversion to a parameter's type calls it, while a batch is filled.
+/// The second conversion to a parameter's type creates an object while a batch is filled.
 std::function<void()> at_second_conversion;
 std::atomic<int> conversions{0};
 struct Converted {
@@ -410,8 +411,8 @@ struct Converted {
 Converted converted() { return {1}; }
 std::int64_t same(std::int64_t value) { return value; }
 
-TEST_P(CoordinatorTest, AnObjectIsKnownToAWorkerThoughMadeWhileItsBatchIsFilled) {
-  // Functions that have been short travel many in a message.
+TEST_P(CoordinatorTest, WorkerKnowsAnObjectThatIsCreatedWhileItsBatchIsFilled) {
+  // Short functions travel in batches.
   const auto first = [&] {
     const auto scope = strategy_->scope();
     return PerWorkerVariable<std::int64_t>("first", Shape{1}, initializers::constant(1));
@@ -428,7 +429,7 @@ TEST_P(CoordinatorTest, AnObjectIsKnownToAWorkerThoughMadeWhileItsBatchIsFilled)
     const PerWorkerVariable<std::int64_t> second("second", Shape{1}, initializers::constant(2));
     value = coordinator_->schedule<&value_of>(second);
   };
-  // Both are ready at once, when their argument is.
+  // Both become ready together with their argument.
   const auto argument = coordinator_->schedule<&converted>();
   const auto a = coordinator_->schedule<&same>(argument);
   const auto b = coordinator_->schedule<&same>(argument);
@@ -437,7 +438,7 @@ TEST_P(CoordinatorTest, AnObjectIsKnownToAWorkerThoughMadeWhileItsBatchIsFilled)
   EXPECT_NO_THROW(coordinator_->join());
 }
 
-TEST_P(CoordinatorTest, WorkersCountTogether) {
+TEST_P(CoordinatorTest, WorkersAddToOneCounter) {
   const auto scope = strategy_->scope();
   const Counter counter("steps");
   std::vector<RemoteValue<std::int64_t>> values;
@@ -448,7 +449,7 @@ TEST_P(CoordinatorTest, WorkersCountTogether) {
   EXPECT_EQ(counter.value(), 50);
 }
 
-TEST_P(CoordinatorTest, AllWorkersWorkAtOnceAndKnowTheirIndex) {
+TEST_P(CoordinatorTest, WorkersRunConcurrentlyAndKnowTheirIndex) {
   std::vector<RemoteValue<int>> values;
   for (int i = 0; i < workers(); ++i) {
     values.push_back(coordinator_->schedule<&index_when_all_are_here>(workers()));
@@ -458,14 +459,14 @@ TEST_P(CoordinatorTest, AllWorkersWorkAtOnceAndKnowTheirIndex) {
   EXPECT_EQ(static_cast<int>(indices.size()), workers());
   EXPECT_EQ(*indices.begin(), 0);
   EXPECT_EQ(*indices.rbegin(), workers() - 1);
-  expect_error(Code::failed_precondition, "current_worker_index() is for functions that run on a worker",
-               [] { (void)current_worker_index(); });
+  expect_error_naming(Code::failed_precondition, {"current_worker_index()"},
+                      [] { (void)current_worker_index(); });
 }
 
 // A5.9, B22: same.
-TEST_P(CoordinatorTest, EachWorkerHasItsOwnResourceMadeOnce) {
+TEST_P(CoordinatorTest, EachWorkerCreatesItsResourceOnce) {
   const auto tally = coordinator_->create_per_worker_resource<&make_tally>(100);
-  EXPECT_EQ(made, 0);  // made when it is first used
+  EXPECT_EQ(made, 0);  // created at the first use
   std::vector<RemoteValue<std::pair<int, int>>> values;
   for (int i = 0; i < 30; ++i) values.push_back(coordinator_->schedule<&use_tally>(tally));
   coordinator_->join();
@@ -485,7 +486,7 @@ TEST_P(CoordinatorTest, EachWorkerHasItsOwnResourceMadeOnce) {
 }
 
 // A5.10, B13: same.
-TEST_P(CoordinatorTest, ADatasetIsCutByTheWorkersIndex) {
+TEST_P(CoordinatorTest, DatasetIsShardedByTheWorkersIndex) {
   const auto numbers = coordinator_->create_per_worker_dataset<&every_nth>(10, workers());
   std::vector<RemoteValue<std::pair<int, int>>> values;
   for (int i = 0; i < workers(); ++i) {
@@ -500,7 +501,7 @@ TEST_P(CoordinatorTest, ADatasetIsCutByTheWorkersIndex) {
   }
 }
 
-TEST_P(CoordinatorTest, ADatasetEndsWithOutOfRangeAtJoin) {
+TEST_P(CoordinatorTest, EndOfADatasetIsOutOfRangeAtJoin) {
   const auto dataset = coordinator_->create_per_worker_dataset<&batches>(4);
   EXPECT_EQ(coordinator_->schedule<&next_batch>(dataset).fetch(), (std::vector<int>{1, 2, 3, 4}));
   coordinator_->join();
@@ -509,25 +510,25 @@ TEST_P(CoordinatorTest, ADatasetEndsWithOutOfRangeAtJoin) {
       coordinator_->schedule<&next_batch>(dataset);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::out_of_range);
-      return;  // schedule may be the one that tells
+      return;  // schedule may throw the error first
     }
   }
-  expect_error(Code::out_of_range, "end of the dataset", [&] { coordinator_->join(); });
+  expect_error_naming(Code::out_of_range, {}, [&] { coordinator_->join(); });
 }
 
 // B27: same.
-TEST_P(CoordinatorTest, AFunctionTakesSeveralDatasets) {
+TEST_P(CoordinatorTest, FunctionTakesSeveralDatasets) {
   const auto a = coordinator_->create_per_worker_dataset<&constant>(2);
   const auto b = coordinator_->create_per_worker_dataset<&constant>(5);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(coordinator_->schedule<&add_firsts>(a, b).fetch(), 7);
 }
 
 // A5.9, A5.12, B37, B38: same.
-TEST_P(CoordinatorTest, ADatasetThatCannotBeMadeIsAnErrorOfWhoUsesIt) {
+TEST_P(CoordinatorTest, ErrorOfADatasetFailsItsUser) {
   const auto broken = coordinator_->create_per_worker_dataset<&broken_dataset>(0);
   const auto good = coordinator_->create_per_worker_dataset<&constant>(1);
   EXPECT_EQ(coordinator_->schedule<&first_of>(good).fetch(), 1);
-  coordinator_->join();  // nobody used the broken one
+  coordinator_->join();  // no function used the invalid one
   EXPECT_EQ(made, 0);
   const auto value = coordinator_->schedule<&first_of>(broken);
   expect_error(Code::not_found, "no such file", [&] { coordinator_->join(); });
@@ -536,7 +537,7 @@ TEST_P(CoordinatorTest, ADatasetThatCannotBeMadeIsAnErrorOfWhoUsesIt) {
 }
 
 // B30, B32, B33, B35, B36: same.
-TEST_P(CoordinatorTest, AnErrorIsRaisedOnceByTheNextCall) {
+TEST_P(CoordinatorTest, NextCallThrowsAnErrorOnce) {
   const auto failed = coordinator_->schedule<&refuse>("bad numbers");
   expect_error(Code::invalid_argument, "bad numbers", [&] { coordinator_->join(); });
   coordinator_->join();
@@ -554,7 +555,7 @@ TEST_P(CoordinatorTest, AnErrorIsRaisedOnceByTheNextCall) {
 }
 
 // B34: same.
-TEST_P(CoordinatorTest, OfManyErrorsOneIsRaised) {
+TEST_P(CoordinatorTest, ThrowsOneOfManyErrors) {
   int raised = 0;
   for (int i = 0; i < 20; ++i) {
     try {
@@ -573,23 +574,23 @@ TEST_P(CoordinatorTest, OfManyErrorsOneIsRaised) {
   coordinator_->join();
 }
 
-TEST_P(CoordinatorTest, WhatIsThrownBesidesErrorsIsUnknown) {
+TEST_P(CoordinatorTest, OtherExceptionsAreUnknownErrors) {
   coordinator_->schedule<&throw_plain>();
   expect_error(Code::unknown, "plain words", [&] { coordinator_->join(); });
   coordinator_->schedule<&throw_number>();
-  expect_error(Code::unknown, "the function threw an object that is not a std::exception",
-               [&] { coordinator_->join(); });
+  expect_error_naming(Code::unknown, {"std::exception"}, [&] { coordinator_->join(); });
 }
 
 // A5.11, B39, B40: same.
-TEST_P(CoordinatorTest, AnErrorCancelsWhatIsQueuedAndAwaitsWhatRuns) {
+TEST_P(CoordinatorTest, ErrorCancelsQueuedFunctionsAndAwaitsRunningOnes) {
   const auto tally = coordinator_->create_per_worker_resource<&make_tally>(0);
   const auto before = coordinator_->schedule<&use_tally>(tally).fetch();
   coordinator_->join();
 
   const auto running = coordinator_->schedule<&wait_at_the_gate>(42);
   ASSERT_TRUE(poll_until([] { return arrived == 1; }));
-  // Beside the one at the gate, or after it where there is one worker: it fails before anything behind it.
+  // Runs next to the function at the gate, or after it if there is one worker; it fails before later
+  // functions.
   const auto failing = coordinator_->schedule<&refuse>("failed");
   if (workers() == 1) gate = true;
   ASSERT_TRUE(poll_until([&] { return failing.ready(); }));
@@ -599,10 +600,10 @@ TEST_P(CoordinatorTest, AnErrorCancelsWhatIsQueuedAndAwaitsWhatRuns) {
   });
   expect_error(Code::invalid_argument, "failed", [&] { coordinator_->join(); });
   EXPECT_EQ(running.fetch(), 42);
-  // Resources are as they were.
+  // Resources are unchanged.
   bool same_worker = false;
   for (int round = 0; round < 100 && !same_worker; ++round) {
-    // More at once than one worker takes, so that the one that was asked before gets some.
+    // More functions than one worker takes, so the worker that got the earlier request receives some, too.
     std::vector<RemoteValue<std::pair<int, int>>> uses;
     for (int i = 0; i < 4 * workers(); ++i) uses.push_back(coordinator_->schedule<&use_tally>(tally));
     int least = 0;
@@ -619,7 +620,7 @@ TEST_P(CoordinatorTest, AnErrorCancelsWhatIsQueuedAndAwaitsWhatRuns) {
 }
 
 // A5.11, B39: same.
-TEST_P(CoordinatorTest, AnErrorCancelsWhatWorkersHoldAndHaveNotBegun) {
+TEST_P(CoordinatorTest, ErrorCancelsFunctionsThatWorkersHaveNotStarted) {
   const auto failing = coordinator_->schedule<&fail_when_told>();
   ASSERT_TRUE(poll_until([] { return arrived == 1; }));
   std::vector<RemoteValue<int>> running;
@@ -634,7 +635,7 @@ TEST_P(CoordinatorTest, AnErrorCancelsWhatWorkersHoldAndHaveNotBegun) {
 
   may_fail = true;
   ASSERT_TRUE(poll_until([&] { return failing.ready(); }));
-  // What has begun is awaited, and nothing else is.
+  // Only functions that have started are awaited.
   ASSERT_TRUE(poll_until([&] { return coordinator_->statistics().running == running.size(); }));
   gate = true;
   expect_error(Code::invalid_argument, "told to fail", [&] { coordinator_->join(); });
@@ -649,8 +650,8 @@ TEST_P(CoordinatorTest, AnErrorCancelsWhatWorkersHoldAndHaveNotBegun) {
 }
 
 // A5.11, B39: same.
-TEST_P(CoordinatorTest, AFunctionSeesThatTheErrorOfAnotherCancelsIt) {
-  if (workers() == 1) GTEST_SKIP() << "functions run one after the other";
+TEST_P(CoordinatorTest, FunctionSeesItsCancellationByAnErrorOfAnother) {
+  if (workers() == 1) GTEST_SKIP() << "functions run sequentially";
   for (int round = 1; round <= 3; ++round) {
     arrived = 0;
     const auto running = coordinator_->schedule<&run_until_cancelled>();
@@ -663,8 +664,8 @@ TEST_P(CoordinatorTest, AFunctionSeesThatTheErrorOfAnotherCancelsIt) {
 }
 
 // A5.11, B39: same.
-TEST_P(CoordinatorTest, EveryCallOfACancelledFunctionThrows) {
-  if (workers() == 1) GTEST_SKIP() << "functions run one after the other";
+TEST_P(CoordinatorTest, EveryCallInACancelledFunctionThrows) {
+  if (workers() == 1) GTEST_SKIP() << "functions run sequentially";
   const auto v = variable();
   const auto counter = [&] {
     const auto scope = strategy_->scope();
@@ -675,17 +676,17 @@ TEST_P(CoordinatorTest, EveryCallOfACancelledFunctionThrows) {
   fail_beside_a_running_function();
   EXPECT_EQ(refused, 12);
   (void)error_of(Code::cancelled, [&] { running.fetch(); });
-  EXPECT_TRUE(poll_until([&] { return v.pull()[0] == 1; })) << "what it pushed before is applied";
+  EXPECT_TRUE(poll_until([&] { return v.pull()[0] == 1; })) << "earlier pushes are applied";
   EXPECT_EQ(counter.value(), 0);
-  // Its worker's rings and results are as they should be.
+  // The worker's rings and results are unaffected.
   for (int i = 0; i < 10 * workers(); ++i) coordinator_->schedule<&add_to>(v, 1);
   coordinator_->join();
   EXPECT_EQ(v.pull()[0], 1 + 10 * static_cast<float>(workers()));
   EXPECT_EQ(coordinator_->schedule<&first_of>(numbers).fetch(), 7);
 }
 
-TEST_P(CoordinatorTest, AWaitForOtherWorkersEndsWhenItsFunctionIsCancelled) {
-  if (workers() == 1) GTEST_SKIP() << "functions run one after the other";
+TEST_P(CoordinatorTest, CancellationEndsAWaitForOtherWorkers) {
+  if (workers() == 1) GTEST_SKIP() << "functions run sequentially";
   const auto group = [&] {
     const auto scope = strategy_->scope();
     return UpdateGroup("group", Synchronous{});
@@ -695,21 +696,21 @@ TEST_P(CoordinatorTest, AWaitForOtherWorkersEndsWhenItsFunctionIsCancelled) {
   (void)error_of(Code::cancelled, [&] { running.fetch(); });
 }
 
-TEST_P(CoordinatorTest, AWaitForAnElementEndsWhenItsFunctionIsCancelled) {
-  if (workers() == 1) GTEST_SKIP() << "functions run one after the other";
+TEST_P(CoordinatorTest, CancellationEndsAWaitForAnElement) {
+  if (workers() == 1) GTEST_SKIP() << "functions run sequentially";
   const auto numbers = coordinator_->create_per_worker_dataset<&behind_the_gate>();
   const auto running = coordinator_->schedule<&next_behind_the_gate>(numbers);
   fail_beside_a_running_function();
   (void)error_of(Code::cancelled, [&] { running.fetch(); });
   gate = true;
-  // The element was not taken.
+  // The element was not consumed.
   for (int worker = 0; worker < workers(); ++worker) {
     EXPECT_EQ(coordinator_->schedule_on<&next_behind_the_gate>(worker, numbers).fetch(), 1);
   }
 }
 
 // A5.4: same.
-TEST_P(CoordinatorTest, AnErrorLeavesWhatIsForOneWorkerAlone) {
+TEST_P(CoordinatorTest, ErrorDoesNotAffectFunctionsForOneWorker) {
   const auto failing = coordinator_->schedule<&fail_when_told>();
   ASSERT_TRUE(poll_until([] { return arrived == 1; }));
   std::vector<RemoteValue<void>> alone;
@@ -722,8 +723,8 @@ TEST_P(CoordinatorTest, AnErrorLeavesWhatIsForOneWorkerAlone) {
   EXPECT_EQ(ran, workers());
 }
 
-// A5.5: better: join takes a time-out.
-TEST_P(CoordinatorTest, JoinGivesUpAfterItsTime) {
+// A5.5: better: join takes a timeout.
+TEST_P(CoordinatorTest, JoinThrowsAtItsTimeout) {
   const auto running = coordinator_->schedule<&wait_at_the_gate>(1);
   EXPECT_FALSE(coordinator_->join(milliseconds(20)));
   EXPECT_FALSE(coordinator_->done());
@@ -735,7 +736,7 @@ TEST_P(CoordinatorTest, JoinGivesUpAfterItsTime) {
 }
 
 // A5.3: same.
-TEST_P(CoordinatorTest, SchedulingBlocksWhileTheQueueIsFull) {
+TEST_P(CoordinatorTest, ScheduleBlocksWhileTheQueueIsFull) {
   if (std::stoi(GetParam().queue_limit) > 10) GTEST_SKIP() << "the queue of this run is too large to fill";
   const auto blocked = block_all_workers();
   std::atomic<bool> through{false};
@@ -751,7 +752,7 @@ TEST_P(CoordinatorTest, SchedulingBlocksWhileTheQueueIsFull) {
 }
 
 // B78: same.
-TEST_P(CoordinatorTest, AResultThatWillNeverComeIsCancelledWhenTheCoordinatorEnds) {
+TEST_P(CoordinatorTest, DestructorOfTheCoordinatorCancelsPendingResults) {
   const auto blocked = block_all_workers();
   const auto never = coordinator_->schedule<&add>(1, 1);
   const std::jthread opener([ending = gettid()] {
@@ -760,7 +761,7 @@ TEST_P(CoordinatorTest, AResultThatWillNeverComeIsCancelledWhenTheCoordinatorEnd
   });
   coordinator_.reset();
   try {
-    (void)never.fetch();  // it may just have been run
+    (void)never.fetch();  // it may have just run
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::cancelled);
   }

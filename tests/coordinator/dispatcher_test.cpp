@@ -1,4 +1,4 @@
-// dispatcher_test.cpp -- which worker is told to run which closure, and what becomes of those of a dead one.
+// dispatcher_test.cpp -- assigns closures to workers, and reassigns those of dead workers.
 #include "coordinator/scheduling/dispatcher.hpp"
 
 #include <gmock/gmock.h>
@@ -31,20 +31,21 @@ using testing::SizeIs;
 
 constexpr std::uint32_t kFunction = 3;
 
-/// Nothing here waits.
+/// In these tests, no call may wait.
 class NoWaiter final : public Waiter {
  public:
   bool wait(const std::function<bool()>& done, std::optional<Deadline>) override {
-    EXPECT_TRUE(done()) << "it would wait";
+    EXPECT_TRUE(done()) << "the call would wait";
     return true;
   }
   void nudge() override {}
 };
 
-/// Notes what it is told, and answers when the test wants it to.
-class ToldWorker {
+/// Records its messages, and replies when the test requests it.
+class RecordingWorker {
  public:
-  ToldWorker(transport::LoopHub& hub, int rank, const transport::Fabric& coordinator) : fabric_(hub.open()) {
+  RecordingWorker(transport::LoopHub& hub, int rank, const transport::Fabric& coordinator)
+      : fabric_(hub.open()) {
     fabric_->set_rank(rank);
     coordinator_ = &fabric_->connect(0, "the coordinator", coordinator.address());
     fabric_->on_message(transport::kRunClosures, [this](const transport::Message& message) {
@@ -104,7 +105,7 @@ class DispatcherTest : public testing::Test {
     return table;
   }
   transport::Peer& connect_worker(int rank) {
-    auto& worker = workers_.emplace_back(std::make_unique<ToldWorker>(hub_, rank, *here_));
+    auto& worker = workers_.emplace_back(std::make_unique<RecordingWorker>(hub_, rank, *here_));
     return *peers_.emplace_back(
         &here_->connect(worker->rank(), "a worker of the test", worker->fabric().address()));
   }
@@ -124,7 +125,7 @@ class DispatcherTest : public testing::Test {
     members_.set(peer(number).rank(), cluster::MemberState::dead);
     return dispatcher_.take_from(peer(number), std::move(ps), deadline);
   }
-  ToldWorker& worker(std::size_t number) { return *workers_.at(number); }
+  RecordingWorker& worker(std::size_t number) { return *workers_.at(number); }
   transport::Peer& peer(std::size_t number) { return *peers_.at(number); }
 
   std::shared_ptr<Result> put(int count = 1) {
@@ -140,7 +141,7 @@ class DispatcherTest : public testing::Test {
     here_->progress();
     dispatch();
   }
-  /// Runs one closure, so that the dispatcher knows how long they take.
+  /// Runs one closure, so that the dispatcher knows its duration.
   void learn_time(std::chrono::nanoseconds time) {
     put();
     dispatch();
@@ -159,7 +160,7 @@ class DispatcherTest : public testing::Test {
   transport::LoopHub hub_;
   std::unique_ptr<transport::Fabric> here_ = hub_.open();
   int next_rank_ = 1;
-  std::vector<std::unique_ptr<ToldWorker>> workers_;
+  std::vector<std::unique_ptr<RecordingWorker>> workers_;
   std::vector<transport::Peer*> peers_;
   cluster::Membership members_{table()};
   ClosureQueue queue_{0, std::make_shared<NoWaiter>(), members_};
@@ -262,12 +263,12 @@ TEST_F(DispatcherTest, RequeuesTheClosuresOfADeadWorkerOnceEveryPsHasClosedIt) {
   ASSERT_THAT(worker(1).told, SizeIs(2));
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(worker(1).told[i].id, before[i].id);
-    EXPECT_EQ(worker(1).told[i].again, 1) << "it may have been begun";
+    EXPECT_EQ(worker(1).told[i].again, 1) << "the closure may have started";
   }
   EXPECT_TRUE(result->pending());
 }
 
-TEST_F(DispatcherTest, RequeuesClosuresBeforeThoseThatNobodyHasBegun) {
+TEST_F(DispatcherTest, RequeuesClosuresBeforeThoseThatHaveNotStarted) {
   add_workers(1);
   put(4);
   dispatch();
@@ -279,7 +280,7 @@ TEST_F(DispatcherTest, RequeuesClosuresBeforeThoseThatNobodyHasBegun) {
   EXPECT_EQ(worker(1).told[0].id, first);
 }
 
-TEST_F(DispatcherTest, FailsTheClosuresForADeadWorkerAlone) {
+TEST_F(DispatcherTest, FailsClosuresForOneDeadWorker) {
   add_workers(2);
   const auto for_one = queue_.put_for(0, kFunction, {});
   dispatch();
@@ -288,7 +289,7 @@ TEST_F(DispatcherTest, FailsTheClosuresForADeadWorkerAlone) {
   EXPECT_EQ(for_one->code, Code::aborted);
 }
 
-TEST_F(DispatcherTest, TakesNothingFromARankThatIsNoWorker) {
+TEST_F(DispatcherTest, IgnoresMessagesOfARankThatIsNotAWorker) {
   add_workers(1);
   put();
   dispatch();
@@ -340,7 +341,7 @@ TEST_F(DispatcherTest, GivesClosuresToAWorkerThatWasRestarted) {
   EXPECT_EQ(dispatcher_.worker(1), nullptr);
 }
 
-TEST_F(DispatcherTest, GivesNothingToAnExpectedWorkerUntilItIsThere) {
+TEST_F(DispatcherTest, GivesNothingToAnExpectedWorkerUntilItJoins) {
   dispatcher_.add(connect_joining(-1));
   EXPECT_EQ(dispatcher_.workers(), 1);
   put();
@@ -351,7 +352,7 @@ TEST_F(DispatcherTest, GivesNothingToAnExpectedWorkerUntilItIsThere) {
   EXPECT_THAT(worker(0).told, SizeIs(1));
 }
 
-TEST_F(DispatcherTest, AsksAWorkerThatLeavesForAllThatItHasNotBegun) {
+TEST_F(DispatcherTest, RevokesAllUnstartedClosuresOfALeavingWorker) {
   add_workers(1);
   put(2);
   dispatch();
@@ -366,7 +367,7 @@ TEST_F(DispatcherTest, AsksAWorkerThatLeavesForAllThatItHasNotBegun) {
   add_workers(1);
   hear_and_dispatch();
   EXPECT_EQ(dispatcher_.leaver(), &peer(0));
-  EXPECT_THAT(worker(0).told, SizeIs(2)) << "it gets nothing more";
+  EXPECT_THAT(worker(0).told, SizeIs(2)) << "it gets no more closures";
   EXPECT_THAT(worker(1).told, SizeIs(1));
 }
 
@@ -381,15 +382,15 @@ TEST_F(DispatcherTest, MovesClosuresFromABusyWorkerToAnIdleOne) {
   }));
   EXPECT_EQ(worker(0).asked_back[0].most, 1U) << "half of what it holds";
   dispatch();
-  EXPECT_THAT(worker(0).asked_back, SizeIs(1)) << "it is asked once";
+  EXPECT_THAT(worker(0).asked_back, SizeIs(1)) << "one request";
   worker(0).give_back({worker(0).told[1].id});
   hear_and_dispatch();
   ASSERT_THAT(worker(1).told, SizeIs(1));
   EXPECT_EQ(worker(1).told[0].id, worker(0).told[1].id);
-  EXPECT_EQ(worker(1).told[0].again, 0) << "nobody has begun it";
+  EXPECT_EQ(worker(1).told[0].again, 0) << "the closure has not started";
 }
 
-TEST_F(DispatcherTest, RevokesWhatWasScheduledBeforeAnError) {
+TEST_F(DispatcherTest, RevokesClosuresThatWereScheduledBeforeAnError) {
   add_workers(1);
   put(2);
   dispatch();
@@ -398,10 +399,10 @@ TEST_F(DispatcherTest, RevokesWhatWasScheduledBeforeAnError) {
   ASSERT_THAT(worker(0).asked_back, SizeIs(1));
   EXPECT_GT(worker(0).asked_back[0].before, worker(0).told[1].id);
   dispatch();
-  EXPECT_THAT(worker(0).asked_back, SizeIs(1)) << "it is asked once";
+  EXPECT_THAT(worker(0).asked_back, SizeIs(1)) << "one request";
 }
 
-TEST_F(DispatcherTest, TellsAWorkerOfHowManyOfItsFailuresItKnows) {
+TEST_F(DispatcherTest, SendsAWorkerTheNumberOfItsKnownFailures) {
   add_workers(1);
   put();
   dispatch();
@@ -437,7 +438,7 @@ TEST_F(DispatcherTest, CancelsAClosureThatRunsPastItsDeadlineOnce) {
   EXPECT_EQ(overrun.deadline, deadline);
 }
 
-TEST_F(DispatcherTest, StartsEachWorkerAfterTheOneBefore) {
+TEST_F(DispatcherTest, StartsWorkersSuccessively) {
   dispatcher_.delay_start(hours(1), milliseconds(0));
   add_workers(2);
   put(4);
@@ -469,10 +470,10 @@ TEST_F(DispatcherTest, AnnouncesAVariableToEachWorkerOnce) {
   (void)lose(0);
   replace(0, connect_joining(0));
   dispatch();
-  EXPECT_GT(worker(1).batches.at(0).announcement_bytes, 0U) << "a restarted worker knows nothing";
+  EXPECT_GT(worker(1).batches.at(0).announcement_bytes, 0U) << "a restarted worker knows no variables";
 }
 
-TEST_F(DispatcherTest, ReportsWhatWorkersHold) {
+TEST_F(DispatcherTest, ReportsClosuresHeldByWorkers) {
   add_workers(2);
   (void)queue_.put_for(1, kFunction, {});
   dispatch();

@@ -1,4 +1,4 @@
-// failover_manager_test.cpp -- which spare is told to take the place of which ps, and whose word counts.
+// failover_manager_test.cpp -- selects the spare that replaces a ps, and the incarnation that counts.
 // Tests: src/protocol/failover.hpp
 #include "coordinator/recovery/failover_manager.hpp"
 
@@ -24,8 +24,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// The manager of a coordinator whose other ranks note what they are told. Two ps, and two spares unless the
-/// flags say otherwise.
+/// The manager of a coordinator whose other ranks record their messages. There are two ps and, by default,
+/// two spares.
 class FailoverManagerTest : public testing::Test {
  protected:
   using Flags = std::vector<std::pair<std::string, std::string>>;
@@ -71,7 +71,7 @@ class FailoverManagerTest : public testing::Test {
   }
   const cluster::Member& ps(int index) const { return coordinator_->member(Role::ps, index); }
   int spare(int index) const { return coordinator_->member(Role::spare, index).rank; }
-  /// Of a spare: it has not done what it was told by then.
+  /// A time at which a spare has exceeded its deadline.
   Clock::time_point too_late() const {
     return Clock::now() + coordinator_->wait_timeout() + std::chrono::hours(1);
   }
@@ -91,7 +91,7 @@ class FailoverManagerTest : public testing::Test {
   std::vector<std::pair<int, FailoverRequest>> told_;  // ranks of spares, in order
 };
 
-TEST_F(FailoverManagerTest, FencesTheOldProcessAndTellsASpareWhatItNeeds) {
+TEST_F(FailoverManagerTest, FencesTheOldProcessAndSendsASpareItsState) {
   save_checkpoint();
   EXPECT_EQ(manager_->waiting(), 2);
   ASSERT_TRUE(advance(1));
@@ -114,13 +114,13 @@ TEST_F(FailoverManagerTest, FencesTheOldProcessAndTellsASpareWhatItNeeds) {
   EXPECT_EQ(manager_->waiting(), 1);
 }
 
-TEST_F(FailoverManagerTest, TellsASpareOnceWhileItsTimeIsNotOver) {
+TEST_F(FailoverManagerTest, SendsOneRequestBeforeTheDeadline) {
   save_checkpoint();
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(advance(1));
   EXPECT_EQ(told_.size(), 1U);
 }
 
-TEST_F(FailoverManagerTest, GivesEachPsASpareOfItsOwn) {
+TEST_F(FailoverManagerTest, GivesEachPsItsOwnSpare) {
   save_checkpoint();
   EXPECT_TRUE(advance(1));
   EXPECT_TRUE(advance(0));
@@ -138,21 +138,21 @@ TEST_F(FailoverManagerTest, PrefersASpareOnAnotherHost) {
   EXPECT_EQ(told_[0].first, spare(1));
 }
 
-TEST_F(FailoverManagerTest, GivesUpThePsWithoutACheckpoint) {
+TEST_F(FailoverManagerTest, AbandonsThePsWithoutACheckpoint) {
   EXPECT_FALSE(advance(1));
   EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr("CheckpointManager"));
   EXPECT_THAT(fenced_, IsEmpty());
   EXPECT_EQ(manager_->waiting(), 2);
 }
 
-TEST_F(FailoverManagerTest, GivesUpThePsWhenNoSpareIsLeft) {
+TEST_F(FailoverManagerTest, AbandonsThePsIfNoSpareIsLeft) {
   start({{"ps", "2"}});
   save_checkpoint();
   EXPECT_FALSE(advance(1));
   EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr("--spares"));
 }
 
-TEST_F(FailoverManagerTest, TellsTheNextSpareWhenOneExceedsItsDeadline) {
+TEST_F(FailoverManagerTest, SelectsTheNextSpareWhenOneExceedsItsDeadline) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
   EXPECT_TRUE(advance(1, too_late()));
@@ -164,7 +164,7 @@ TEST_F(FailoverManagerTest, TellsTheNextSpareWhenOneExceedsItsDeadline) {
   EXPECT_FALSE(manager_->is_being_replaced(ps(1).rank));
 }
 
-TEST_F(FailoverManagerTest, TellsTheNextSpareWhenOneFails) {
+TEST_F(FailoverManagerTest, SelectsTheNextSpareWhenOneFails) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
   manager_->fail(spare(0), "no space left");
@@ -175,7 +175,7 @@ TEST_F(FailoverManagerTest, TellsTheNextSpareWhenOneFails) {
   EXPECT_EQ(told_.back().first, spare(1));
 }
 
-TEST_F(FailoverManagerTest, TellsTheNextSpareWhenOneDies) {
+TEST_F(FailoverManagerTest, SelectsTheNextSpareWhenOneDies) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
   manager_->lose(spare(0));
@@ -184,7 +184,7 @@ TEST_F(FailoverManagerTest, TellsTheNextSpareWhenOneDies) {
   EXPECT_EQ(told_.back().first, spare(1));
 }
 
-TEST_F(FailoverManagerTest, TellsNoSpareThatDiedBefore) {
+TEST_F(FailoverManagerTest, SkipsASpareThatDiedBefore) {
   save_checkpoint();
   manager_->lose(spare(0));
   manager_->lose(spare(0));
@@ -193,7 +193,7 @@ TEST_F(FailoverManagerTest, TellsNoSpareThatDiedBefore) {
   EXPECT_EQ(told_[0].first, spare(1));
 }
 
-TEST_F(FailoverManagerTest, PutsASpareInThePlaceOfThePsOnceItHasTheShards) {
+TEST_F(FailoverManagerTest, ReplacesThePsOnceTheSpareHasTheShards) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
   EXPECT_EQ(coordinator_->membership().state(ps(1).rank), cluster::MemberState::fenced);
@@ -228,7 +228,7 @@ TEST_F(FailoverManagerTest, AdmitsOnlyTheCurrentIncarnationOfAPs) {
   EXPECT_TRUE(manager_->admits(ps(0), 0));
 }
 
-TEST_F(FailoverManagerTest, ReplacesASpareThatDiesInThePlaceOfAPs) {
+TEST_F(FailoverManagerTest, ReplacesASpareThatBecameAPsAndDied) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
   manager_->welcome(ps(1).rank, 1);
@@ -240,7 +240,7 @@ TEST_F(FailoverManagerTest, ReplacesASpareThatDiesInThePlaceOfAPs) {
   EXPECT_EQ(told_.back().second.incarnation, 2U);
 }
 
-TEST_F(FailoverManagerTest, GoesOnWithTheStatesThatAnEarlierCoordinatorNoted) {
+TEST_F(FailoverManagerTest, ContinuesWithTheStateOfAnEarlierCoordinator) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
   manager_->welcome(ps(1).rank, 1);
@@ -252,17 +252,17 @@ TEST_F(FailoverManagerTest, GoesOnWithTheStatesThatAnEarlierCoordinatorNoted) {
   EXPECT_EQ(restarted.now_of(spare(1)), "now ps 0") << "every ps has answered the new process";
 }
 
-TEST_F(FailoverManagerTest, LetsAReplicaTakeThePlaceOfItsPsAlone) {
+TEST_F(FailoverManagerTest, ReplacesAPsOnlyWithItsOwnReplica) {
   start({{"ps", "2"}, {"replicas-of-ps", "2"}});
   ASSERT_TRUE(advance(1));
   ASSERT_EQ(told_.size(), 1U);
   EXPECT_EQ(told_[0].first, spare(1));
   EXPECT_EQ(told_[0].second.source, FailoverRequest::Source::replica);
   manager_->lose(spare(1));
-  EXPECT_FALSE(advance(1)) << "the other replica is of the other ps";
+  EXPECT_FALSE(advance(1)) << "the other replica belongs to the other ps";
 }
 
-TEST_F(FailoverManagerTest, GivesUpAPsWhoseReplicaWasDropped) {
+TEST_F(FailoverManagerTest, AbandonsAPsWhoseReplicaWasDropped) {
   start({{"ps", "2"}, {"replicas-of-ps", "2"}});
   EXPECT_TRUE(manager_->drop_replica(ps(1)));
   EXPECT_TRUE(manager_->drop_replica(ps(1)));
@@ -270,7 +270,7 @@ TEST_F(FailoverManagerTest, GivesUpAPsWhoseReplicaWasDropped) {
   EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr("replica"));
 }
 
-TEST_F(FailoverManagerTest, DropsNoReplicaThatTakesThePlaceOfItsPs) {
+TEST_F(FailoverManagerTest, DoesNotDropAReplicaDuringFailover) {
   start({{"ps", "2"}, {"replicas-of-ps", "2"}});
   ASSERT_TRUE(advance(1));
   EXPECT_FALSE(manager_->drop_replica(ps(1)));
@@ -278,7 +278,9 @@ TEST_F(FailoverManagerTest, DropsNoReplicaThatTakesThePlaceOfItsPs) {
   EXPECT_FALSE(manager_->drop_replica(ps(1)));
 }
 
-TEST_F(FailoverManagerTest, DropsNoSpareThatIsNoReplica) { EXPECT_FALSE(manager_->drop_replica(ps(1))); }
+TEST_F(FailoverManagerTest, DoesNotDropASpareThatIsNotAReplica) {
+  EXPECT_FALSE(manager_->drop_replica(ps(1)));
+}
 
 }  // namespace
 }  // namespace capstan::coordinator

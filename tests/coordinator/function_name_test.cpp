@@ -1,4 +1,4 @@
-// function_name_test.cpp -- the name of a function, cut out of what the compiler calls it.
+// function_name_test.cpp -- extracts the name of a function from the compiler's text.
 #include "coordinator/scheduling/function_name.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ TEST(ShortName, IsTheFunctionOfATemplateArgument) {
   EXPECT_EQ(short_name("auto name() [fn = app::train_step]"), "app::train_step");
 }
 
-TEST(ShortName, IsThatWhichHasNoSuchArgument) { EXPECT_EQ(short_name("train_step"), "train_step"); }
+TEST(ShortName, IsUnchangedWithoutSuchAnArgument) { EXPECT_EQ(short_name("train_step"), "train_step"); }
 
 }  // namespace
 }  // namespace capstan::coordinator

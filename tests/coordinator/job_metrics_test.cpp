@@ -1,4 +1,4 @@
-// job_metrics_test.cpp -- the figures of a whole job, against what its functions are known to have done.
+// job_metrics_test.cpp -- the metrics of a job, compared with the known work of its functions.
 // Tests: src/coordinator/metrics.cpp
 #include <gmock/gmock.h>
 
@@ -24,7 +24,7 @@ constexpr std::int64_t kRows = 100;
 constexpr std::int64_t kWidth = 8;
 constexpr int kFunctions = 300;
 
-/// Looks 5 rows up, pushes 3, and reads them all once.
+/// Looks up 5 rows, pushes 3 rows, and pulls all rows once.
 void move(const Variable<float>& table) {
   (void)table.lookup(std::vector<std::int64_t>{1, 20, 30, 40, 99});
   table.push(std::vector<std::int64_t>{0, 50, 51}, std::vector<float>(3 * kWidth, 1.0F));
@@ -36,13 +36,13 @@ class MetricsOfAJob : public testing::TestWithParam<Network> {
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "capstan-metrics-XXXXXX").string();
     ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    directory_ = name;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   RankThreadsOptions options(const std::string& every) const {
     return {.ranks = 5,
-            .flags = {{"ps", "2"}, {"run-dir", folder_.string()}, {"metrics-every", every}},
+            .flags = {{"ps", "2"}, {"run-dir", directory_.string()}, {"metrics-every", every}},
             .network = GetParam()};
   }
   void run(const std::string& every) const {
@@ -58,21 +58,21 @@ class MetricsOfAJob : public testing::TestWithParam<Network> {
     coordinator.join();
   }
   std::vector<json> records() const {
-    std::ifstream in(folder_ / "metrics.jsonl");
+    std::ifstream in(directory_ / "metrics.jsonl");
     std::vector<json> all;
-    // A line without its end is being written.
+    // A line without its newline is still being written.
     for (std::string line; std::getline(in, line) && !in.eof();) all.push_back(json::parse(line));
     return all;
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
 };
 
-TEST_P(MetricsOfAJob, TheLastRecordHasAllThatWasDone) {
+TEST_P(MetricsOfAJob, LastRecordContainsAllWork) {
   const LogText log;
   run("1h");
   const auto all = records();
-  ASSERT_EQ(all.size(), 1U) << "a job that is over before its first record has the last one";
+  ASSERT_EQ(all.size(), 1U) << "a job that ends before its first record writes the last one";
   const json& last = all.back();
   EXPECT_EQ(last["functions"]["scheduled"], kFunctions);
   EXPECT_EQ(last["functions"]["ended"], kFunctions);
@@ -95,11 +95,11 @@ TEST_P(MetricsOfAJob, TheLastRecordHasAllThatWasDone) {
   EXPECT_EQ(last["scalars"]["step"], kFunctions - 1);
   EXPECT_EQ(last["lost"], (json{{"workers", 0}, {"ps", 0}}));
   EXPECT_THAT(log.text(), HasSubstr("functions       "));
-  std::ifstream summary(folder_ / "summary.txt");
+  std::ifstream summary(directory_ / "summary.txt");
   EXPECT_THAT(std::string(std::istreambuf_iterator<char>(summary), {}), HasSubstr("300 ended (0 failed)"));
 }
 
-TEST_P(MetricsOfAJob, RecordsFollowEachOther) {
+TEST_P(MetricsOfAJob, RecordsAreContinuous) {
   {
     RankThreads ranks(options("20ms"));
     ParameterServerStrategy strategy(ranks.cluster());
@@ -122,14 +122,14 @@ TEST_P(MetricsOfAJob, RecordsFollowEachOther) {
   }
 }
 
-TEST_P(MetricsOfAJob, AreNotMadeWhereNobodyWantsThem) {
+TEST_P(MetricsOfAJob, AreNotWrittenUnlessRequested) {
   run("0s");
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "metrics.jsonl"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "summary.txt"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "metrics.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "summary.txt"));
 }
 
-TEST_P(MetricsOfAJob, FilesThatCannotBeWrittenAreAWarningEach) {
-  std::filesystem::create_directories(folder_ / "metrics.jsonl" / "in the way");
+TEST_P(MetricsOfAJob, WarnsOnceForEachUnwritableFile) {
+  std::filesystem::create_directories(directory_ / "metrics.jsonl" / "in the way");
   const LogText log;
   run("1ms");
   EXPECT_EQ(count_of("metrics.jsonl: Is a directory", log.text()), 1);

@@ -1,4 +1,4 @@
-// malformed_headers_test.cpp -- every handler ignores a header of the wrong size, and the cluster goes on.
+// malformed_headers_test.cpp -- every handler ignores a header of the wrong size, and the cluster continues.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -76,7 +76,7 @@ constexpr std::array kHandled{
 
 std::vector<std::size_t> wrong_sizes(std::size_t right) { return {0, 1, right - 1, right + 1, 120}; }
 
-/// Sends every rank but this worker's own headers of all wrong sizes. Returns the number of messages.
+/// Sends headers of all wrong sizes to every rank except this worker; returns the number of messages.
 std::int64_t send_malformed() {
   auto& runtime = strategy::Context::current().client().runtime();
   transport::Fabric& fabric = runtime.data();
@@ -103,7 +103,7 @@ std::int64_t send_malformed() {
 
 std::int64_t count_one_function(const Counter& counter) { return counter.fetch_add(1); }
 
-TEST(MalformedHeaders, AreIgnoredByEveryHandlerAndTheClusterGoesOn) {
+TEST(MalformedHeaders, AreIgnoredByEveryHandler) {
   const RankThreads ranks({.ranks = 4, .flags = {{"ps", "1"}}});
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();

@@ -1,4 +1,4 @@
-// task_queue_test.cpp -- revoking, cancelling and answering the closures of a worker.
+// task_queue_test.cpp -- the closures of a worker are revoked, cancelled and answered.
 #include "coordinator/worker/task_queue.hpp"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capstan/serialize.hpp"
+#include "protocol/push_format.hpp"
 #include "transport/message_types.hpp"
 
 namespace capstan::coordinator {
@@ -68,7 +69,7 @@ TEST_F(TaskQueueTest, ReturnsClosuresInOrder) {
   EXPECT_FALSE(queue_.has_work());
 }
 
-TEST_F(TaskQueueTest, SendsAnswersBeforeItIsEmptyOnlyWhenOneHasWaited) {
+TEST_F(TaskQueueTest, SendsRepliesEarlyOnlyIfOneHasWaited) {
   add({1, 2, 3});
   EXPECT_FALSE(finish(*queue_.next()));
   EXPECT_TRUE(finish(*queue_.next(), Code::ok, std::chrono::seconds(1)));
@@ -78,11 +79,11 @@ TEST_F(TaskQueueTest, SendsAnswersBeforeItIsEmptyOnlyWhenOneHasWaited) {
   EXPECT_TRUE(answers().empty());
 }
 
-TEST_F(TaskQueueTest, AFailureRevokesClosuresForAnyWorker) {
+TEST_F(TaskQueueTest, FailureRevokesClosuresForAnyWorker) {
   add({1, 2, kAlone, 3});
   EXPECT_TRUE(finish(*queue_.next(), Code::internal)) << "the error is sent at once";
   EXPECT_EQ(queue_.take_revoked(), (Ids{3, 2}));
-  add({4, kAlone + 1}, 0);  // sent before the coordinator knew
+  add({4, kAlone + 1}, 0);  // sent before the coordinator knew of the failure
   EXPECT_EQ(queue_.take_revoked(), (Ids{4}));
   add({5}, 1);
   EXPECT_EQ(next_id(), kAlone);
@@ -90,14 +91,14 @@ TEST_F(TaskQueueTest, AFailureRevokesClosuresForAnyWorker) {
   EXPECT_EQ(next_id(), 5U);
 }
 
-TEST_F(TaskQueueTest, AFailureOfAClosureForThisWorkerRevokesNone) {
+TEST_F(TaskQueueTest, FailureOfAClosureForThisWorkerRevokesNone) {
   add({kAlone, 1});
   (void)finish(*queue_.next(), Code::internal);
   EXPECT_TRUE(queue_.take_revoked().empty());
   EXPECT_EQ(next_id(), 1U);
 }
 
-TEST_F(TaskQueueTest, RevokesTheLastOnesAndThoseBelowANumber) {
+TEST_F(TaskQueueTest, RevokesTheLastClosuresAndThoseBelowANumber) {
   add({1, 2, 3, 4, 5});
   EXPECT_EQ(queue_.revoke({.most = 2}), nullptr);
   EXPECT_EQ(queue_.take_revoked(), (Ids{5, 4}));
@@ -118,7 +119,7 @@ TEST_F(TaskQueueTest, CancelsTheRunningClosureIfItIsNamed) {
   EXPECT_FALSE(queue_.next()->cancellation->requested()) << "the request was for the previous closure";
 }
 
-TEST_F(TaskQueueTest, AClosureWhoseDeadlineHasPassedIsMarkedExpired) {
+TEST_F(TaskQueueTest, MarksAClosureAfterItsDeadlineAsExpired) {
   add({1, kAlone});
   (void)queue_.revoke({.cancel = kAlone});
   (void)queue_.next();
@@ -127,7 +128,7 @@ TEST_F(TaskQueueTest, AClosureWhoseDeadlineHasPassedIsMarkedExpired) {
   EXPECT_EQ(*task->begin_by, TaskQueue::Clock::time_point::min());
 }
 
-TEST_F(TaskQueueTest, DropsWhatAPreviousCoordinatorSent) {
+TEST_F(TaskQueueTest, DropsClosuresOfAPreviousCoordinator) {
   const protocol::Announcement announcement{{}, {{.id = 4, .arguments = {}}}};
   add({1, 2}, 0, &announcement);
   queue_.free_objects(Ids{9});
@@ -157,7 +158,7 @@ TEST_F(TaskQueueTest, KeepsAnnouncementsAndFreedObjectsOfRevokedClosures) {
   ASSERT_EQ(announced.size(), 1U);
   EXPECT_EQ(announced[0].resources.at(0).id, 4U);
   EXPECT_EQ(queue_.take_freed(), (Ids{4, 5}));
-  EXPECT_TRUE(queue_.take_revoked().empty()) << "the coordinator that is to get them back is dead";
+  EXPECT_TRUE(queue_.take_revoked().empty()) << "their coordinator is dead";
 }
 
 }  // namespace

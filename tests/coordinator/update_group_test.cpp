@@ -1,7 +1,4 @@
-// update_group_test.cpp -- how far workers run apart, and that synchronous training is training by one
-// process.
-//
-// The seed system is asynchronous only.
+// update_group_test.cpp -- bounded staleness, and synchronous training that equals one process.
 // Tests: src/client/step_clock.cpp
 #include <algorithm>
 #include <array>
@@ -19,7 +16,7 @@ using std::chrono::milliseconds;
 constexpr int kSteps = 12;
 constexpr std::int64_t kGroupRows = 7, kGroupWidth = 3;
 
-/// What worker `worker` pushes in a step, given the values that it has read: not linear, full of rounding.
+/// Gradient of a worker in a step for the values that it has read; nonlinear, and subject to rounding.
 std::vector<double> gradient_of(int worker, int step, const std::vector<double>& w) {
   std::vector<double> gradient(w.size());
   for (std::size_t i = 0; i < w.size(); ++i) {
@@ -36,7 +33,7 @@ void train_dense(const UpdateGroup& group, const Variable<double>& w) {
   group.leave();
 }
 
-/// The same by one process: the mean in the order of the workers.
+/// The gradient of one process: the mean in the order of the workers.
 void train_alone(const Variable<double>& w, int workers) {
   for (int step = 0; step < kSteps; ++step) {
     const auto values = w.pull();
@@ -51,7 +48,7 @@ void train_alone(const Variable<double>& w, int workers) {
   }
 }
 
-/// A cluster of some ps and three workers.
+/// A cluster of a number of ps and three workers.
 class UpdateGroups : public testing::TestWithParam<int> {
  protected:
   static constexpr int kWorkers = 3;
@@ -62,7 +59,7 @@ class UpdateGroups : public testing::TestWithParam<int> {
   ParameterServerStrategy::Scope scope_{&strategy_.implementation()};
 };
 
-TEST_P(UpdateGroups, SynchronousTrainingIsThatOfOneProcessToTheLastBit) {
+TEST_P(UpdateGroups, SynchronousTrainingEqualsOneProcessBitwise) {
   ClusterCoordinator coordinator(strategy_);
   for (const Optimizer& optimizer : {Optimizer(optimizers::SGD{.learning_rate = 0.3}),
                                      Optimizer(optimizers::Adam{.learning_rate = 0.05})}) {
@@ -83,7 +80,8 @@ TEST_P(UpdateGroups, SynchronousTrainingIsThatOfOneProcessToTheLastBit) {
 
 std::atomic<int> held_back{0};
 
-/// Worker k pushes rows k and k + 1, and row 6 twice; what it has pushed is not to be seen before the end.
+/// Worker k pushes rows k and k + 1, and row 6 twice; its pushes must not be visible before the end of the
+/// step.
 void push_rows(const UpdateGroup& group, const Variable<float>& w) {
   const std::int64_t k = current_worker_index();
   const auto before = w.pull();
@@ -94,7 +92,7 @@ void push_rows(const UpdateGroup& group, const Variable<float>& w) {
   group.leave();
 }
 
-TEST_P(UpdateGroups, RowsAreSummedOverTheWorkersAndAppliedOnce) {
+TEST_P(UpdateGroups, SumsRowsOverWorkersAndAppliesThemOnce) {
   const UpdateGroup sum("sum", Synchronous{.average = false});
   const UpdateGroup mean("mean", Synchronous{});
   const auto minus = Optimizer(optimizers::SGD{.learning_rate = -1});
@@ -113,7 +111,7 @@ TEST_P(UpdateGroups, RowsAreSummedOverTheWorkersAndAppliedOnce) {
   run(mean, averaged);
   EXPECT_EQ(averaged.pull(), (std::vector<float>{10.F / 3, 110.F / 3, 110.F / 3, 100.F / 3, 0, 0, 2, 0}));
   sum.restart();
-  run(sum, once);  // of any sum g the first step is -g / |g|: two steps would be more
+  run(sum, once);  // for any sum g, the first step is -g / |g|; two steps would be larger
   EXPECT_EQ(once.pull(), (std::vector<float>{-1, -1, -1, -1, 0, 0, -1, 0}));
   EXPECT_EQ(held_back, 3 * kWorkers);
 }
@@ -129,8 +127,8 @@ struct Race {
 };
 Race race;
 
-/// Worker 0 is slow: it ends a step when another has got `lead` steps ahead, or to its end. Notes how far
-/// ahead of the slowest anybody begins a step.
+/// Worker 0 is slow: it ends a step when another worker is `lead` steps ahead, or has ended. Records the
+/// largest distance from the slowest worker at which a worker starts a step.
 void run_race(const UpdateGroup& group, std::int64_t steps, std::int64_t lead) {
   const auto self = static_cast<std::size_t>(current_worker_index());
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -149,7 +147,7 @@ void run_race(const UpdateGroup& group, std::int64_t steps, std::int64_t lead) {
   group.leave();
 }
 
-TEST_P(UpdateGroups, NobodyRunsFurtherAheadThanTheBound) {
+TEST_P(UpdateGroups, NoWorkerExceedsTheBound) {
   constexpr std::int64_t kRaceSteps = 25;
   ClusterCoordinator coordinator(strategy_);
   const auto run = [&](const UpdateGroup& group, std::int64_t lead) {
@@ -161,13 +159,13 @@ TEST_P(UpdateGroups, NobodyRunsFurtherAheadThanTheBound) {
   };
   for (const std::int64_t bound : {0, 1, 3}) {
     run(UpdateGroup("bound " + std::to_string(bound), StaleSynchronous{bound}), bound);
-    // Who begins step s has ended s steps, and the slowest at least s - bound: it has begun its next one, or
-    // is about to.
+    // A worker that starts step s has ended s steps, and the slowest has ended at least s - bound; it has
+    // started its next step, or is about to.
     EXPECT_LE(race.widest, bound + 1);
-    EXPECT_GE(race.widest, bound) << "the others were held back before";
+    EXPECT_GE(race.widest, bound) << "the other workers were held back too early";
   }
   run(UpdateGroup("free", Asynchronous{}), kRaceSteps);
-  EXPECT_EQ(race.widest, kRaceSteps) << "an asynchronous group waits for nobody";
+  EXPECT_EQ(race.widest, kRaceSteps) << "an asynchronous group does not wait";
 }
 
 std::atomic<bool> slow_has_begun{false};
@@ -177,8 +175,8 @@ void wait_until(const auto& happened) {
   if (!poll_until(happened)) throw Error(Code::deadline_exceeded, "another worker has not come so far");
 }
 
-/// All push 1 a step. Worker 2 ends the first one with worker 0, and its second when the others have ended
-/// all of theirs; worker 1 begins with the second.
+/// All workers push 1 in each step. Worker 2 ends its first step with worker 0, and its second after the
+/// others have ended all of theirs; worker 1 starts with the second step.
 std::int64_t run_with_a_straggler(const UpdateGroup& group, const Variable<float>& w) {
   const int self = current_worker_index();
   std::int64_t steps = 0;
@@ -193,7 +191,7 @@ std::int64_t run_with_a_straggler(const UpdateGroup& group, const Variable<float
   return steps;
 }
 
-TEST_P(UpdateGroups, ABackupWorkerIsNotWaitedForAndItsStepIsDropped) {
+TEST_P(UpdateGroups, DropsTheStepOfABackupWorkerWithoutWaiting) {
   slow_has_begun = false;
   others_done = 0;
   const UpdateGroup group("backup", Synchronous{.average = false, .backup_workers = 1});
@@ -205,14 +203,14 @@ TEST_P(UpdateGroups, ABackupWorkerIsNotWaitedForAndItsStepIsDropped) {
     steps.push_back(coordinator.schedule<&run_with_a_straggler>(group, w));
   }
   coordinator.join();
-  EXPECT_EQ(w.pull()[0], 2 * kSteps);  // two workers' in each step; the late one's is dropped
+  EXPECT_EQ(w.pull()[0], 2 * kSteps);  // pushes of two workers in each step; the late one is dropped
   for (const auto& step : steps)
-    EXPECT_EQ(step.fetch(), kSteps);  // the late one goes on from where the others are
+    EXPECT_EQ(step.fetch(), kSteps);  // the late worker continues at the step of the others
 }
 
 void end_one_step(const UpdateGroup& group) { group.end_step(); }
 
-TEST(UpdateGroup, WhoIsMissingIsNamed) {
+TEST(UpdateGroup, NamesMissingWorkers) {
   const RankThreads ranks({.ranks = 4, .flags = {{"ps", "1"}, {"wait-timeout", "3s"}}});
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
@@ -230,18 +228,16 @@ TEST(UpdateGroup, WhoIsMissingIsNamed) {
   }
 }
 
-TEST(UpdateGroup, WhatCannotBeIsRefused) {
+TEST(UpdateGroup, RejectsInvalidOptions) {
   const RankThreads ranks({.ranks = 4, .flags = {{"ps", "1"}}});
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
-  expect_error(Code::invalid_argument, "update group \"g\" has a staleness bound of -1; expected 0 or more",
-               [] { UpdateGroup("g", StaleSynchronous{-1}); });
-  expect_error(Code::invalid_argument,
-               "update group \"g\" has 2 backup workers; expected 0 to 1, fewer than the 2 workers",
-               [] { UpdateGroup("g", Synchronous{.average = true, .backup_workers = 2}); });
+  expect_error_naming(Code::invalid_argument, {"\"g\"", "-1"},
+                      [] { UpdateGroup("g", StaleSynchronous{-1}); });
+  expect_error_naming(Code::invalid_argument, {"\"g\"", "2 backup workers", "0 to 1"},
+                      [] { UpdateGroup("g", Synchronous{.average = true, .backup_workers = 2}); });
   const UpdateGroup group("g", Asynchronous{});
-  expect_error(Code::already_exists, "there is an update group \"g\" already",
-               [] { UpdateGroup("g", Asynchronous{}); });
+  expect_error_naming(Code::already_exists, {"\"g\""}, [] { UpdateGroup("g", Asynchronous{}); });
   expect_error(
       Code::failed_precondition,
       "end_step of an update group is for functions that run on a worker; this is coordinator 0 (rank 0 on " +
@@ -255,14 +251,14 @@ void push_rows_to_four(const UpdateGroup& group, const Variable<float>& w) {
   group.leave();
 }
 
-TEST_P(UpdateGroups, WhatTheCoordinatorPushesIsAppliedAtOnce) {
+TEST_P(UpdateGroups, AppliesPushesOfTheCoordinatorAtOnce) {
   const UpdateGroup group("workers", Synchronous{});
   const Variable<float> w("w", Shape{4}, {},
                           {.optimizer = optimizers::SGD{.learning_rate = -1}, .group = group});
   w.push_dense(std::vector<float>{1, 2, 3, 4});
   w.flush();
   EXPECT_EQ(w.pull(), (std::vector<float>{1, 2, 3, 4}));
-  ClusterCoordinator coordinator(strategy_);  // nobody waits for it
+  ClusterCoordinator coordinator(strategy_);  // no worker waits for it
   for (int worker = 0; worker < kWorkers; ++worker) coordinator.schedule<&push_rows_to_four>(group, w);
   coordinator.join();
   EXPECT_EQ(w.pull(), (std::vector<float>{2, 3, 4, 5}));

@@ -1,4 +1,4 @@
-// watchdog_test.cpp -- when closures count as stalled, on a clock of the test's own.
+// watchdog_test.cpp -- detects stalled closures, with a simulated clock.
 #include "coordinator/scheduling/watchdog.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class WatchdogTest : public testing::Test {
   Watchdog::Clock::time_point now_{std::chrono::hours(1)};
 };
 
-TEST_F(WatchdogTest, ReportsAStallOnceATimeout) {
+TEST_F(WatchdogTest, ReportsAStallOncePerTimeout) {
   EXPECT_FALSE(stalled_after(milliseconds(0), 0));
   EXPECT_FALSE(stalled_after(kStall - milliseconds(1), 0));
   EXPECT_TRUE(stalled_after(milliseconds(1), 0));
@@ -36,7 +36,7 @@ TEST_F(WatchdogTest, CountsFromTheLastClosureThatEnded) {
 
 TEST_F(WatchdogTest, ReportsNothingWhileNothingRuns) {
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(stalled_after(kStall, 0, false)) << i;
-  EXPECT_FALSE(stalled_after(kStall, 0)) << "it runs since now";
+  EXPECT_FALSE(stalled_after(kStall, 0)) << "it has just started";
   EXPECT_TRUE(stalled_after(kStall, 0));
 }
 
@@ -48,7 +48,7 @@ TEST_F(WatchdogTest, CountsFromTheNextClosureAfterAPauseWithoutAny) {
   EXPECT_TRUE(stalled_after(kStall / 2, 0));
 }
 
-TEST_F(WatchdogTest, LooksTenTimesATimeoutAndNotBelowAMillisecond) {
+TEST_F(WatchdogTest, PollsTenTimesPerTimeoutAtMostEveryMillisecond) {
   EXPECT_EQ(watchdog_.period(), milliseconds(100));
   EXPECT_EQ(Watchdog(milliseconds(3)).period(), milliseconds(1));
 }

@@ -1,4 +1,4 @@
-// worker_heartbeat_test.cpp -- when a worker sends heartbeats, and when it suspects the coordinator.
+// worker_heartbeat_test.cpp -- sends a worker's heartbeats, and suspects a silent coordinator.
 #include "coordinator/worker/worker_heartbeat.hpp"
 
 #include <gtest/gtest.h>
@@ -60,12 +60,12 @@ TEST_F(WorkerHeartbeatTest, SuspectsACoordinatorThatStopsAnswering) {
     while (now < end && !heartbeat.suspects(0, now)) now += period;
     return now < end;
   };
-  EXPECT_FALSE(silent_until_suspected()) << "it was never heard";
+  EXPECT_FALSE(silent_until_suspected()) << "it has never replied";
   heartbeat.heard(0, now);
   EXPECT_FALSE(heartbeat.suspects(0, now + period));
   EXPECT_TRUE(silent_until_suspected());
   heartbeat.forget(0);
-  EXPECT_FALSE(heartbeat.suspects(0, now)) << "another coordinator has not answered yet";
+  EXPECT_FALSE(heartbeat.suspects(0, now)) << "another coordinator has not replied yet";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// worker_objects_test.cpp -- how long objects that each worker makes for itself live.
+// worker_objects_test.cpp -- lifetimes of per-worker objects.
 // Tests: src/coordinator/worker/per_worker_objects.cpp
 // Tests: src/coordinator/worker/per_worker.cpp
 // Tests: src/strategy/worker_resources.cpp
@@ -39,7 +39,7 @@ std::atomic<int> living{0};
 std::atomic<int> waiting_with_object{0};
 std::atomic<bool> may_go_on{false};
 
-/// Says how many there are of it, in this process, which all workers are in.
+/// Counts its instances in this process, which contains all workers.
 struct Counted {
   explicit Counted(int what) : value(what) { ++living; }
   Counted(Counted&& other) noexcept : value(other.value) { ++living; }
@@ -65,7 +65,7 @@ int next_of_all_counted(const std::vector<PerWorker<Iterator<int>>>& all) {
   for (const auto& one : all) sum += one->next();
   return sum;
 }
-/// Holds another object, as a pipeline holds its table.
+/// Holds another object, as a data pipeline holds its table.
 struct CountedHolder {
   PerWorker<Counted> held;
 };
@@ -97,7 +97,7 @@ class WorkerObjects : public testing::TestWithParam<bool> {
     ranks_.reset();
     EXPECT_EQ(living, 0);
   }
-  /// Each worker has used its own.
+  /// Lets each worker use its object.
   template <class T>
   void use_everywhere(const PerWorker<T>& object);
 
@@ -123,9 +123,9 @@ TEST_P(WorkerObjects, AreFreedWithTheirLastHandle) {
   EXPECT_TRUE(comes_true([] { return living == 0; })) << living;
 }
 
-TEST_P(WorkerObjects, LiveAsLongAsOneHandle) {
+TEST_P(WorkerObjects, LiveAsLongAsAnyHandle) {
   std::optional first(coordinator_->create_per_worker_resource<&make_counted>(1));
-  const auto copy = *first;  // NOLINT: what the test is about
+  const auto copy = *first;  // NOLINT: the copy is under test
   use_everywhere(copy);
   first.reset();
   const auto other = coordinator_->create_per_worker_resource<&make_counted>(2);
@@ -134,7 +134,7 @@ TEST_P(WorkerObjects, LiveAsLongAsOneHandle) {
   EXPECT_THAT(coordinator_->run_on_every_worker<&counted_value_of>(copy), ElementsAre(1, 1));
 }
 
-TEST_P(WorkerObjects, ThatAreCreatedAgainReplaceTheOldOnes) {
+TEST_P(WorkerObjects, ReplaceOldOnesWhenCreatedAgain) {
   auto numbers = coordinator_->create_per_worker_dataset<&counted_numbers>(0);
   use_everywhere(numbers);
   for (int i = 1; i <= 10; ++i) {
@@ -144,7 +144,7 @@ TEST_P(WorkerObjects, ThatAreCreatedAgainReplaceTheOldOnes) {
   EXPECT_TRUE(comes_true([] { return living == kWorkersWithObjects; })) << living;
 }
 
-TEST_P(WorkerObjects, LiveWhileAClosureThatNamesThemIsQueuedOrRuns) {
+TEST_P(WorkerObjects, LiveWhileAClosureThatUsesThemIsQueuedOrRuns) {
   std::vector<RemoteValue<int>> values;
   {
     const auto object = coordinator_->create_per_worker_resource<&make_counted>(42);
@@ -157,7 +157,7 @@ TEST_P(WorkerObjects, LiveWhileAClosureThatNamesThemIsQueuedOrRuns) {
   EXPECT_TRUE(comes_true([] { return living == 0; })) << living;
 }
 
-TEST_P(WorkerObjects, LiveWhileTheyAreAPartOfAnArgument) {
+TEST_P(WorkerObjects, LiveWhileTheyArePartOfAnArgument) {
   std::optional<RemoteValue<int>> sum;
   {
     const std::vector both{coordinator_->create_per_worker_dataset<&counted_numbers>(1),
@@ -168,7 +168,7 @@ TEST_P(WorkerObjects, LiveWhileTheyAreAPartOfAnArgument) {
   EXPECT_TRUE(comes_true([] { return living == 0; })) << living;
 }
 
-TEST_P(WorkerObjects, LiveAsLongAsAnObjectThatWasMadeOfThem) {
+TEST_P(WorkerObjects, LiveAsLongAsAnObjectThatHoldsThem) {
   std::optional<PerWorker<CountedHolder>> holder;
   {
     const auto object = coordinator_->create_per_worker_resource<&make_counted>(7);
@@ -209,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WorkerObjects, testing::Bool(), [](const auto& 
   return shape.param ? std::string("embedded") : std::string("ranks");
 });
 
-// Datasets that are objects, and functions that are.
+// Dataset objects, and dataset functions that are objects.
 
 using NumbersOnWorker = std::vector<std::int64_t>;
 

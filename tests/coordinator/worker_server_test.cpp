@@ -1,4 +1,4 @@
-// worker_server_test.cpp -- messages that reach a worker at unusual moments.
+// worker_server_test.cpp -- messages that arrive at a worker at unusual moments.
 #include "coordinator/worker/worker_server.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using cluster::Member;
 
-/// A coordinator that does what the test says, and a worker that comes in late.
+/// A coordinator that the test controls, and a worker that starts later.
 class LateWorkerTest : public testing::Test {
  protected:
   LateWorkerTest() {
@@ -49,7 +49,7 @@ class LateWorkerTest : public testing::Test {
     runtime_ =
         std::make_shared<cluster::Runtime>(Settings(), table, std::move(control), std::move(data), late);
   }
-  /// What was sent before is what the worker finds when it first looks.
+  /// Messages that were sent before are pending when the worker first polls.
   void start() {
     thread_ = std::jthread([runtime = std::move(runtime_)] { WorkerServer(runtime).run(); });
   }
@@ -57,9 +57,9 @@ class LateWorkerTest : public testing::Test {
     std::uint64_t id;
     std::uint32_t function;
   };
-  /// As a coordinator that was never started again does.
+  /// Acts as a coordinator that was never restarted.
   void take_in() { worker_->send(transport::kHello, transport::as_bytes(std::int32_t{0})); }
-  /// A coordinator that knows of that many failures sends functions without arguments.
+  /// Sends functions without arguments, as a coordinator that knows of `failures` failures.
   void send(const std::vector<Run>& runs, std::uint64_t failures) {
     std::vector<std::byte> batch;
     for (const Run& run : runs) {
@@ -90,13 +90,13 @@ class LateWorkerTest : public testing::Test {
   std::jthread thread_;
 };
 
-// It used to answer before it had connected to the coordinator, and died of that.
-TEST_F(LateWorkerTest, MayBeAskedForClosuresTogetherWithTheGreeting) {
+// The worker must not reply before it has connected to the coordinator.
+TEST_F(LateWorkerTest, AcceptsARequestThatArrivesWithTheGreeting) {
   take_in();
   worker_->send(transport::kGiveBack, transport::as_bytes(protocol::GiveBackHeader{2}));
   start();
   EXPECT_TRUE(wait_for([this] { return greeted_ && !given_back_.empty(); }));
-  EXPECT_EQ(given_back_, std::vector<std::vector<std::uint64_t>>(1)) << "it has none";
+  EXPECT_EQ(given_back_, std::vector<std::vector<std::uint64_t>>(1)) << "it holds no closures";
 }
 
 void succeed_on_worker() {}
@@ -114,7 +114,7 @@ constexpr auto kAwaitCancellation = [] { return detail::Registered<&await_cancel
 using Given = std::vector<std::vector<std::uint64_t>>;
 using Ended = std::vector<std::pair<std::uint64_t, Code>>;
 
-TEST_F(LateWorkerTest, GivesBackWhatItHasNotBegunWhenAFunctionFails) {
+TEST_F(LateWorkerTest, ReturnsUnstartedClosuresWhenAFunctionFails) {
   take_in();
   constexpr std::uint64_t kAlone = protocol::kForOneWorker;
   send({{1, kSucceed()}, {2, kFail()}, {3, kSucceed()}, {kAlone, kSucceed()}, {4, kSucceed()}}, 0);
@@ -122,7 +122,7 @@ TEST_F(LateWorkerTest, GivesBackWhatItHasNotBegunWhenAFunctionFails) {
   ASSERT_TRUE(wait_for([this] { return ended_.size() == 3 && !given_back_.empty(); }));
   EXPECT_EQ(ended_, (Ended{{1, Code::ok}, {2, Code::invalid_argument}, {kAlone, Code::ok}}));
   EXPECT_EQ(given_back_, (Given{{4, 3}}));
-  // Sent before the coordinator knew of the failure, and after.
+  // One batch sent before the coordinator knew of the failure, and one after.
   send({{5, kSucceed()}, {kAlone + 1, kSucceed()}, {6, kSucceed()}}, 0);
   ASSERT_TRUE(wait_for([this] { return ended_.size() == 4 && given_back_.size() == 2; }));
   EXPECT_EQ(ended_.back(), std::pair(kAlone + 1, Code::ok));
@@ -132,8 +132,8 @@ TEST_F(LateWorkerTest, GivesBackWhatItHasNotBegunWhenAFunctionFails) {
   EXPECT_EQ(ended_.back(), std::pair(std::uint64_t{7}, Code::ok));
 }
 
-// Of the error of another worker, and of the deadline of one function.
-TEST_F(LateWorkerTest, CancelsTheFunctionThatItRunsIfAskedForItsNumber) {
+// The coordinator requests this after an error of another worker, and at a function's deadline.
+TEST_F(LateWorkerTest, CancelsTheRunningFunctionByItsNumber) {
   take_in();
   start();
   std::uint64_t id = 10;
@@ -143,8 +143,8 @@ TEST_F(LateWorkerTest, CancelsTheFunctionThatItRunsIfAskedForItsNumber) {
     send({{id, kAwaitCancellation()}}, id - 10);
     ASSERT_TRUE(wait_for([] { return waiting_on_worker == 1; }));
     const std::size_t given = given_back_.size();
-    worker_->send(transport::kGiveBack,
-                  transport::as_bytes(protocol::GiveBackHeader{5, id, id - 1}));  // others
+    worker_->send(transport::kGiveBack, transport::as_bytes(protocol::GiveBackHeader{
+                                            5, id, id - 1}));  // numbers of other functions
     ASSERT_TRUE(wait_for([&] { return given_back_.size() == given + 1; }));
     EXPECT_EQ(ended_.size(), id - 10);
     worker_->send(transport::kGiveBack, transport::as_bytes(request));
@@ -152,14 +152,14 @@ TEST_F(LateWorkerTest, CancelsTheFunctionThatItRunsIfAskedForItsNumber) {
     EXPECT_EQ(ended_.back(), std::pair(id, Code::cancelled));
     ++id;
   }
-  // The next one is not.
+  // The next function is not cancelled.
   send({{id, kSucceed()}}, 2);
   ASSERT_TRUE(wait_for([&] { return ended_.size() == 3; }));
   EXPECT_EQ(ended_.back(), std::pair(id, Code::ok));
 }
 
-// The coordinator's clock decides: this worker's may be late.
-TEST_F(LateWorkerTest, DoesNotBeginAFunctionWhoseDeadlineHasPassedForTheCoordinator) {
+// The coordinator's clock decides, since the worker's may be behind.
+TEST_F(LateWorkerTest, DoesNotStartAFunctionThatHasExpiredForTheCoordinator) {
   take_in();
   start();
   constexpr std::uint64_t kAlone = protocol::kForOneWorker;
@@ -173,7 +173,7 @@ TEST_F(LateWorkerTest, DoesNotBeginAFunctionWhoseDeadlineHasPassedForTheCoordina
   EXPECT_EQ(ended_, (Ended{{1, Code::cancelled}, {kAlone, Code::deadline_exceeded}, {kAlone + 1, Code::ok}}));
 }
 
-TEST_F(LateWorkerTest, KeepsWhatIsForItAloneWhenAFunctionForItAloneFails) {
+TEST_F(LateWorkerTest, KeepsClosuresForThisWorkerWhenOneOfThemFails) {
   take_in();
   constexpr std::uint64_t kAlone = protocol::kForOneWorker;
   send({{kAlone, kFail()}, {1, kSucceed()}}, 0);

@@ -1,10 +1,9 @@
-// access_until_death.cpp -- workers that read and push without a pause until their ps is gone, and write down
-// when.
+// access_until_death.cpp -- workers that read and push continuously until their ps dies, and record the time.
 //
-//   mpirun -np 4 access_until_death FOLDER lookup flush --capstan-ps=1 --capstan-max-inflight-per-worker=1
+//   mpirun -np 4 access_until_death DIRECTORY lookup flush --capstan-ps=1 --capstan-max-inflight-per-worker=1
 //
-// One worker for each access that is named. NAME.started appears in FOLDER when an access works, NAME.report
-// when it has failed. Times are of CLOCK_MONOTONIC, which Python's time.monotonic_ns() reads too.
+// Starts one worker for each access in the arguments. The worker creates NAME.started in DIRECTORY once the
+// access works, and NAME.report after it has failed. Times are of CLOCK_MONOTONIC, as time.monotonic_ns().
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
@@ -29,9 +28,9 @@ constexpr std::int64_t kRows = 8192;
 constexpr std::int64_t kWidth = 64;
 constexpr std::size_t kIds = 512;
 constexpr std::int64_t kStarted = 50;       // accesses
-constexpr std::int64_t kMoreTries = 50;     // after the first that failed
-constexpr auto kTimeout = 100s;             // only so that nothing stays for ever
-constexpr auto kWorkersWriteReports = 60s;  // of which each needs some milliseconds
+constexpr std::int64_t kMoreTries = 50;     // accesses after the first failure
+constexpr auto kTimeout = 100s;             // ends the job if the test does not
+constexpr auto kWorkersWriteReports = 60s;  // a report takes some milliseconds
 
 std::int64_t now_ns() {
   timespec now{};
@@ -39,7 +38,7 @@ std::int64_t now_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-/// In one piece: who sees the file sees all of it.
+/// Creates the file atomically: a reader sees all of its content.
 void write_file(const std::filesystem::path& path, const std::string& text) {
   const std::filesystem::path unfinished = path.string() + "~";
   std::ofstream(unfinished) << text;
@@ -63,10 +62,10 @@ std::function<void()> access_by_name(const std::string& name, const cs::Variable
   return accesses.at(name);
 }
 
-/// Until the access throws, and then some more, to see that it goes on throwing.
-void access_until_it_fails(std::string folder, std::string name, cs::Variable<float> w) {
+/// Repeats the access until it throws, and kMoreTries times after that, to check that it keeps throwing.
+void access_until_it_fails(std::string directory, std::string name, cs::Variable<float> w) {
   const auto access = access_by_name(name, w);
-  const std::filesystem::path place = std::filesystem::path(folder) / name;
+  const std::filesystem::path place = std::filesystem::path(directory) / name;
   std::int64_t good = 0;
   std::int64_t last_good_began = 0;
   std::int64_t failed_at = 0;
@@ -91,7 +90,7 @@ void access_until_it_fails(std::string folder, std::string name, cs::Variable<fl
       access();
       ++good_afterwards;
     } catch (const cs::Error&) {
-      std::this_thread::sleep_for(1ms);  // the tries that follow the first error are spread over a while
+      std::this_thread::sleep_for(1ms);  // spreads the tries that follow the first error over time
     }
   }
   write_file(place.string() + ".report",
@@ -100,12 +99,12 @@ void access_until_it_fails(std::string folder, std::string name, cs::Variable<fl
                  "\ngood_afterwards " + std::to_string(good_afterwards) + "\nwhat " + what + "\n");
 }
 
-/// The end of the coordinator is the end of the job, so the workers get the time to see for themselves.
-void wait_for_reports(const std::filesystem::path& folder, const std::vector<std::string>& names) {
+/// Keeps the job alive until the workers have written their reports: it ends with the coordinator.
+void wait_for_reports(const std::filesystem::path& directory, const std::vector<std::string>& names) {
   cs::poll_until(
       [&] {
         return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-          return std::filesystem::exists(folder / (name + ".report"));
+          return std::filesystem::exists(directory / (name + ".report"));
         });
       },
       kWorkersWriteReports);
@@ -116,7 +115,7 @@ void wait_for_reports(const std::filesystem::path& folder, const std::vector<std
 int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  const std::string folder = argv[1];
+  const std::string directory = argv[1];
   const std::vector<std::string> names(argv + 2, argv + argc);
   if (static_cast<int>(names.size()) != cluster.count(cs::Role::worker)) return 2;
 
@@ -126,12 +125,12 @@ int main(int argc, char** argv) {
                               {cs::optimizers::SGD{0.01}});
   cs::ClusterCoordinator coordinator(strategy);
   try {
-    for (const std::string& name : names) coordinator.schedule<&access_until_it_fails>(folder, name, w);
+    for (const std::string& name : names) coordinator.schedule<&access_until_it_fails>(directory, name, w);
     coordinator.join();
   } catch (const cs::Error& error) {
     std::fprintf(stderr, "coordinator: %s\n", error.what());
-    wait_for_reports(folder, names);
+    wait_for_reports(directory, names);
     return error.code() == cs::Code::unavailable ? 4 : 1;
   }
-  return 1;  // nobody died
+  return 1;  // no ps died
 }

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Two jobs, one folder of checkpoints: the second is refused and told by whom, until the first ends or is killed."""
+"""Two jobs with one checkpoint directory: the second is rejected, with the first's process, until the first ends or is killed."""
 import pathlib
 import socket
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, JobTest, kill_and_see_it_die, main
+from job import BIN, JobTest, kill_and_await_death, main
 
 
 class CheckpointLock(JobTest):
     def command(self, what):
-        return [BIN / "checkpoint_memory", self.folder, 1, what, "--capstan-ps=1"]
+        return [BIN / "checkpoint_memory", self.directory, 1, what, "--capstan-ps=1"]
 
     def holder(self):
-        """A job that has restored, and waits; the pid of its coordinator."""
+        """Starts a job that has restored and waits; returns it and the pid of its coordinator."""
         self.run_to_end(self.command("save"), 3)
-        (self.folder / "create").touch()
+        (self.directory / "create").touch()
         job = self.start(self.command("restore"), 3)
         self.assertIsNotNone(job.wait_for_text("before restore"), job.stderr)
         return job, job.ranks()[0][1]
@@ -23,21 +23,21 @@ class CheckpointLock(JobTest):
     def refused(self, pid):
         second = self.start(self.command("save"), 3)
         self.assertNotEqual(self.exit_code(second), 0)
-        self.assertIn(f"another job writes checkpoints to {self.folder}/checkpoints: process {pid} on "
+        self.assertIn(f"another job writes checkpoints to {self.directory}/checkpoints: process {pid} on "
                       f"{socket.gethostname()} since 20", second.stderr)
 
-    def test_the_second_job_is_refused_until_the_first_ends(self):
+    def test_second_job_is_rejected_until_the_first_ends(self):
         first, pid = self.holder()
         self.refused(pid)
-        (self.folder / "restore").touch()
-        (self.folder / "end").touch()
+        (self.directory / "restore").touch()
+        (self.directory / "end").touch()
         self.assertEqual(self.exit_code(first), 0, first.stderr)
         self.run_to_end(self.command("save"), 3)
 
-    def test_the_lock_goes_with_a_coordinator_that_is_killed(self):
+    def test_killed_coordinator_releases_the_lock(self):
         first, pid = self.holder()
-        kill_and_see_it_die(pid)
-        self.run_to_end(self.command("save"), 3)  # though the rest of the first job may still be ending
+        kill_and_await_death(pid)
+        self.run_to_end(self.command("save"), 3)  # the first job's other ranks may still be running
         self.assertNotEqual(self.exit_code(first), 0)
 
 

@@ -1,10 +1,10 @@
-// closure_faults.cpp -- functions that fail as functions do, and a ps without memory or disk; after each the
-// cluster works.
+// closure_faults.cpp -- closures that fail in typical ways, and a ps without memory or disk space; the
+// cluster must work after each fault.
 //
 //   mpirun -np 5 closure_faults errors|endless --capstan-ps=2
-//   mpirun -np 5 closure_faults disk|disk-of-one|memory FOLDER --capstan-ps=2
+//   mpirun -np 5 closure_faults disk|disk-of-one|memory DIRECTORY --capstan-ps=2
 //
-// Prints "WHAT CODE: MESSAGE" for each error, and "works N" after it, where N functions have counted.
+// Prints "NAME CODE: MESSAGE" for each error, and then "works N" if N functions have counted.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 
 constexpr int kHealthy = 50;
 
-/// An exception of the program's own.
+/// An exception type of the program.
 struct Misfit : std::runtime_error {
   explicit Misfit(int shoe) : std::runtime_error("no foot fits shoe " + std::to_string(shoe)) {}
 };
@@ -37,7 +37,7 @@ struct Misfit : std::runtime_error {
 void throw_misfit() { throw Misfit(43); }
 void throw_number() { throw 7; }  // NOLINT
 
-/// Memory that a limit on the address space does not allow; the limit is lifted again.
+/// Allocates more memory than a temporary limit of the address space allows.
 void take_too_much() {
   rlimit before{};
   (void)getrlimit(RLIMIT_AS, &before);
@@ -52,9 +52,9 @@ void take_too_much() {
   std::printf("%c", much.back());
 }
 
-/// Until the disk has no room for it.
-void fill_disk(const std::string& folder) {
-  const std::string name = folder + "/filler";
+/// Writes until the disk is full.
+void fill_disk(const std::string& directory) {
+  const std::string name = directory + "/filler";
   std::FILE* file = std::fopen(name.c_str(), "wb");
   if (file == nullptr) throw std::system_error(errno, std::generic_category(), name);
   const std::vector<char> block(1 << 16, 'x');
@@ -123,7 +123,7 @@ class Faults {
     }
   }
 
-  void memory(const std::string& folder) {
+  void memory(const std::string& directory) {
     const auto loads = [this] {
       std::string text;
       for (const cs::PsLoad& load : strategy_.loads())
@@ -132,7 +132,7 @@ class Faults {
     };
     const std::string before = loads();
     for (int round = 0; round < 3; ++round) {
-      // 16 TiB, and with slots; then a table of which one half can be made.
+      // 16 TiB, the same with slots, and a table of which only one half can be created.
       expect("ps-memory", [] {
         cs::Variable<float>("huge", cs::Shape{std::int64_t{1} << 32, 1024}, {}, {});
       });
@@ -151,17 +151,17 @@ class Faults {
     const cs::Variable<float> half("half", cs::Shape{64, 4}, cs::initializers::constant(4));
     std::printf("huge %.0f half %.0f\n", huge.pull().back(), half.pull().front());
     expect_works();
-    cs::CheckpointManager(strategy_, {.directory = folder + "/checkpoints"}).save(1);
+    cs::CheckpointManager(strategy_, {.directory = directory + "/checkpoints"}).save(1);
     std::printf("saved\n");
     expect_works();
   }
 
-  void disk(const std::string& folder) {
-    // 8 MiB a ps; the folder has room for two checkpoints.
+  void disk(const std::string& directory) {
+    // 8 MiB for each ps; the directory has space for two checkpoints.
     const cs::Variable<float> weights("weights", cs::Shape{4096, 1024}, cs::initializers::constant(1));
-    cs::CheckpointManager checkpoints(strategy_, {.directory = folder + "/checkpoints", .max_to_keep = 0});
+    cs::CheckpointManager checkpoints(strategy_, {.directory = directory + "/checkpoints", .max_to_keep = 0});
     checkpoints.save(1);
-    coordinator_.schedule<&fill_disk>(folder);
+    coordinator_.schedule<&fill_disk>(directory);
     expect("closure-disk", [&] { coordinator_.join(); });
     expect_works();
     weights.assign_add(std::vector<float>(4096 * 1024, 1));
@@ -170,7 +170,7 @@ class Faults {
       expect_works();
     }
     std::printf("latest %d\n", static_cast<int>(checkpoints.latest().value_or(-1)));
-    std::filesystem::remove(folder + "/filler");
+    std::filesystem::remove(directory + "/filler");
     checkpoints.save(3);
     std::printf("latest %d\n", static_cast<int>(checkpoints.latest().value_or(-1)));
     weights.assign(std::vector<float>(4096 * 1024, 9));
@@ -178,13 +178,13 @@ class Faults {
     std::printf("weights %.0f\n", weights.pull().back());
   }
 
-  /// 8 MiB a ps; beside the first checkpoint the folder has room for the part of one of them.
-  void disk_of_one(const std::string& folder) {
+  /// 8 MiB for each ps; after the first checkpoint, there is space for one ps's part of another.
+  void disk_of_one(const std::string& directory) {
     const cs::Variable<float> weights("weights", cs::Shape{4096, 1024}, cs::initializers::constant(1));
-    cs::CheckpointManager checkpoints(strategy_, {.directory = folder + "/checkpoints", .max_to_keep = 0});
-    const auto list = [folder] {
+    cs::CheckpointManager checkpoints(strategy_, {.directory = directory + "/checkpoints", .max_to_keep = 0});
+    const auto list = [directory] {
       std::set<std::string> names;
-      for (const auto& entry : std::filesystem::directory_iterator(folder + "/checkpoints"))
+      for (const auto& entry : std::filesystem::directory_iterator(directory + "/checkpoints"))
         if (entry.is_directory()) names.insert(entry.path().filename());
       for (const std::string& name : names) std::printf("there %s\n", name.c_str());
     };
@@ -209,15 +209,15 @@ class Faults {
     weights.assign(std::vector<float>(4096 * 1024, 3));
     table_.assign(table);
     counter_.add(functions_ - counter_.value());
-    std::filesystem::remove(folder + "/filler");
-    ::sync();  // until then the filler and what was saved in vain may still count for a quota of btrfs
+    std::filesystem::remove(directory + "/filler");
+    ::sync();  // btrfs may count removed files for its quota until then
     checkpoints.save(3);
     list();
     restore();
     expect_works();
   }
 
-  /// All workers but none are left for others.
+  /// Runs an endless function on each worker but one; the remaining worker runs the others.
   void endless() {
     for (int round = 0; round < 2; ++round) {
       const int workers = coordinator_.workers();

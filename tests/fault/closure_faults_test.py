@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a function does wrong, and a ps without memory or disk, is a named error; the cluster goes on, nothing is left."""
+"""Faults of closures, and a ps without memory or disk space, give named errors; the cluster continues and leaves nothing behind."""
 import os
 import pathlib
 import re
@@ -8,17 +8,17 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, PATIENT, JobTest, main
+from job import BIN, HOST, LONG_TIMEOUTS, JobTest, main
 
 PROGRAM = BIN / "closure_faults"
 RANKS, PS = 5, 2
 
 
 class ClosureFaults(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def lines(self, *arguments):
-        """What it printed, each line as (what, the rest); every healthy step has counted."""
+        """Runs the program; returns its lines as (name, rest). Every healthy step must have counted."""
         options = [f"--capstan-ps={PS}", "--capstan-deadline-grace=500ms"]
         self.job = self.run_to_end([PROGRAM, *arguments, *options], RANKS)
         lines = [line.partition(" ")[::2] for line in self.job.stdout.splitlines()]
@@ -35,8 +35,8 @@ class ClosureFaults(JobTest):
             self.assertEqual(number[1], "unknown: the function threw an object that is not a std::exception")
             self.assertRegex(memory[1], rf"resource_exhausted: .* worker \d \(rank \d on {HOST}\): std::bad_alloc")
 
-    def test_a_ps_without_memory_for_a_variable(self):
-        lines = self.lines("memory", self.folder)
+    def test_ps_without_memory_for_a_variable(self):
+        lines = self.lines("memory", self.directory)
         self.assertEqual([what for what, _ in lines], ["ps-memory", "ps-slots", "half"] * 3 + ["huge", "saved"])
         for memory, slots, half in (lines[0:3], lines[3:6], lines[6:9]):
             rows = 2**31
@@ -46,7 +46,7 @@ class ClosureFaults(JobTest):
             self.assertIn("no foot fits shoe 12", half[1])
         self.assertEqual(lines[9][1], "3 half 4")
 
-    def test_a_function_that_never_ends(self):
+    def test_function_that_never_ends(self):
         lines = self.lines("endless")
         self.assertEqual(lines, [("endless", "deadline_exceeded: a function had not ended at its deadline")] * 2)
         given_up = re.findall(r"never_end ran 500 ms past its deadline \(--deadline-grace\) on worker \d", self.job.stderr)
@@ -74,10 +74,10 @@ class ClosureFaults(JobTest):
 
     def folder_with_quota(self, size):
         if os.geteuid() != 0:
-            self.skipTest("a folder with a quota needs root, to mount it")
+            self.skipTest("a directory with a quota needs root, to mount it")
         if shutil.which("mkfs.btrfs") is None:
-            self.skipTest("a folder with a quota needs btrfs (Debian: btrfs-progs)")
-        image, disk = self.folder / "image", self.folder / "quota"
+            self.skipTest("a directory with a quota needs btrfs (Debian: btrfs-progs)")
+        image, disk = self.directory / "image", self.directory / "quota"
         with image.open("wb") as file:
             file.truncate(256 << 20)
         disk.mkdir()
@@ -92,13 +92,13 @@ class ClosureFaults(JobTest):
         return limited
 
     def test_a_quota_with_room_for_the_part_of_one_ps(self):
-        folder = self.folder_with_quota("48M")
-        (folder / "filler").write_bytes(bytes(20 << 20))
+        directory = self.folder_with_quota("48M")
+        (directory / "filler").write_bytes(bytes(20 << 20))
         os.sync()
-        lines = self.lines("disk-of-one", folder)
+        lines = self.lines("disk-of-one", directory)
         self.assertEqual([what for what, _ in lines], ["save", "save", "restored", "there", "there", "restored"])
         for _, save in lines[:2]:
-            self.assertRegex(save, rf"^resource_exhausted: .*{folder}/checkpoints/checkpoint-00000002.tmp/part-0000\d-of-00002-[0-9a-f]{{16}}.h5: "
+            self.assertRegex(save, rf"^resource_exhausted: .*{directory}/checkpoints/checkpoint-00000002.tmp/part-0000\d-of-00002-[0-9a-f]{{16}}.h5: "
                                    "Disk quota exceeded")
         self.assertEqual([rest for _, rest in lines[2:]], ["1 1 1", "checkpoint-00000001", "checkpoint-00000003", "3 3 3"])
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Tests: src/coordinator/recovery/job_record.cpp
-"""The coordinator dies by SIGKILL and is started again: the job goes on from its last recorded step, and what closures add counts exactly once."""
+"""A killed coordinator is restarted: the job continues from its last recorded step, and what closures add counts exactly once."""
 # Tests: src/coordinator/recovery/coordinator_recovery.cpp
 # Tests: src/strategy/recovery.cpp
 import os
@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, PATIENT, SECONDS_TO_END, JobTest, child_of, main
+from job import BIN, HOST, LONG_TIMEOUTS, SECONDS_TO_END, JobTest, child_of, main
 from poll import wait_random
 
 PROGRAM = BIN / "steps_until_death"
@@ -21,11 +21,11 @@ WAIT = "--capstan-coordinator-wait=40s"
 
 
 class CoordinatorRestarted(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def start_steps(self, ranks, closures, microseconds, *words, env=None):
         """Steps without an end, until `end` makes the file."""
-        self.file = self.folder / "end"
+        self.file = self.directory / "end"
         return self.start([PROGRAM, self.file, closures, microseconds, *words], ranks, env=env)
 
     def kill_coordinator(self, job, kills, moment):
@@ -48,7 +48,7 @@ class CoordinatorRestarted(JobTest):
                          {"counter": expected, "sharded": expected, "other": expected})
 
     def goes_on(self, seed, kills, *options, closures=150, microseconds=1500, workers=3, ps=2, words=()):
-        """The job, ended, and what its sums have to be."""
+        """Kills the coordinator `kills` times; returns the ended job and the expected sums."""
         job = self.start_steps(1 + workers + ps, closures, microseconds, *words, f"--capstan-ps={ps}", WAIT,
                                f"--capstan-max-restarts={kills}", *options)
         self.kill_coordinator(job, kills, random.Random(seed))
@@ -62,9 +62,9 @@ class CoordinatorRestarted(JobTest):
         self.assertGreater(begun[-1], 0)
         return job, int(self.figures(job.stdout)["steps"]) * closures
 
-    # A5.16: better: a coordinator that is killed is started again and goes on from its last recorded step.
-    def test_sums_are_exact_and_checkpoints_go_on(self):
-        checkpoints = self.folder / "checkpoints"
+    # A5.16: better: a killed coordinator is restarted and continues from its last recorded step.
+    def test_sums_are_exact_and_checkpoints_continue(self):
+        checkpoints = self.directory / "checkpoints"
         job, sum_of_all = self.goes_on(1, 3, words=[checkpoints])
         at_the_end, after_the_restore = job.stdout.split("after the restore")
         self.check_sums(at_the_end, sum_of_all)
@@ -73,22 +73,22 @@ class CoordinatorRestarted(JobTest):
         self.assertIn('refused: variable "sharded" is on the ps from before the coordinator was killed, with shape (64, 16), '
                       "float64, sgd(learning_rate=-1), in 2 shards; the program creates one with shape (65, 16)", job.stdout)
 
-    def test_a_worker_that_is_started_again_after_it_is_given_functions(self):
+    def test_restarted_worker_gets_functions_after_the_coordinator_restarts(self):
         job = self.start_steps(5, 150, 1500, "--capstan-ps=2", WAIT)
         self.kill_coordinator(job, 1, random.Random(4))
-        self.assert_says(job, rf"(?s)({BEGINS}.*){{2}}recorded")
+        self.wait_for_stderr(job, rf"(?s)({BEGINS}.*){{2}}recorded")
         os.kill(job.ranks()[1][1], signal.SIGKILL)
-        self.assert_says(job, r"(?s)worker 0 .* is there in place of the one that was lost.*(recorded .*){2}")
+        self.wait_for_stderr(job, r"(?s)worker 0 .* is there in place of the one that was lost.*(recorded .*){2}")
         self.file.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.check_sums(job.stdout, int(self.figures(job.stdout)["steps"]) * 150)
 
-    def test_a_worker_that_is_killed_together_with_it_is_taken_in(self):
+    def test_worker_killed_with_the_coordinator_rejoins(self):
         job = self.start_steps(5, 150, 1500, "--capstan-ps=2", WAIT)
-        self.assert_says(job, rf"(?s){BEGINS}.*recorded")
+        self.wait_for_stderr(job, rf"(?s){BEGINS}.*recorded")
         for rank in (1, 0):
             os.kill(job.ranks()[rank][1], signal.SIGKILL)
-        self.assert_says(job, r"(?s)worker 0 .* is there in place of the one that was lost.*(recorded .*){2}")
+        self.wait_for_stderr(job, r"(?s)worker 0 .* is there in place of the one that was lost.*(recorded .*){2}")
         self.file.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.check_sums(job.stdout, int(self.figures(job.stdout)["steps"]) * 150)
@@ -97,11 +97,11 @@ class CoordinatorRestarted(JobTest):
         job, sum_of_all = self.goes_on(2, 1, "--capstan-window=am", "--capstan-ps-restart=off")
         self.check_sums(job.stdout, sum_of_all)
 
-    def test_answers_a_ps_whose_replica_was_killed_with_it(self):
-        # Workers end what they push when the ps acknowledges it, which it does when the coordinator has dropped the replica.
+    def test_ps_abandons_a_replica_killed_with_the_coordinator(self):
+        # A worker completes a push when the ps acknowledges it, which the ps does once the coordinator has dropped the replica.
         self.kill_with_replicas()
 
-    def test_answers_a_ps_that_is_at_a_call_when_its_replica_is_killed_with_it(self):
+    def test_ps_in_a_call_abandons_a_replica_killed_with_the_coordinator(self):
         self.kill_with_replicas(env={"CALLS": "50"})
 
     def kill_with_replicas(self, env=None):
@@ -112,23 +112,23 @@ class CoordinatorRestarted(JobTest):
         replicas = [ranks[rank][1] for rank in (4, 3)]
         for replica in replicas:
             os.kill(replica, signal.SIGSTOP)
-        time.sleep(0.2)  # workers wait for the ps, which wait for their replicas
+        time.sleep(0.2)  # until workers wait for the ps, and the ps for their replicas
         os.kill(coordinator, signal.SIGSTOP)
         for replica in replicas:
             os.kill(replica, signal.SIGKILL)
         for index in (0, 1):
-            self.assert_says(job, f"abandoning the replica spare {index} ")
+            self.wait_for_stderr(job, f"abandoning the replica spare {index} ")
         os.kill(coordinator, signal.SIGKILL)
-        self.assert_says(job, BEGINS + r"[\s\S]*" + BEGINS)
+        self.wait_for_stderr(job, BEGINS + r"[\s\S]*" + BEGINS)
         self.file.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertNotIn("has not ended the closures", job.stderr)
         self.check_sums(job.stdout, int(self.figures(job.stdout)["steps"]) * 150)
 
-    def test_all_end_when_it_does_not_come_back(self):
-        """Its agent is stopped, so that nobody starts it again, and the launcher thinks that all is well."""
+    def test_all_ranks_end_if_the_coordinator_does_not_return(self):
+        """The coordinator's agent is stopped, so it does not restart the coordinator, and the launcher sees no death."""
         job = self.start_steps(4, 100, 1000, "--capstan-ps=1", "--capstan-coordinator-wait=2s")
-        self.assert_says(job, BEGINS)
+        self.wait_for_stderr(job, BEGINS)
         agent, child = job.ranks()[0]
         os.kill(agent, signal.SIGSTOP)
         os.kill(child, signal.SIGKILL)
@@ -138,17 +138,17 @@ class CoordinatorRestarted(JobTest):
         self.assertIn(rf"coordinator 0 (rank 0 on {HOST}) is gone, and has not come back within 2000 ms "
                       "(--coordinator-wait); this worker ends", job.stderr)
 
-    def test_killed_when_it_has_ended_the_job(self):
-        """It would find nobody, however often it was started again."""
-        job = self.start([PROGRAM, 8, 100, 500, self.folder / "checkpoints", "linger", "--capstan-ps=1", WAIT, "--capstan-max-restarts=50"], 4)
-        self.assert_says(job, "lingers")
+    def test_coordinator_killed_after_the_job_ended_is_not_restarted(self):
+        """A restarted coordinator would find no ranks."""
+        job = self.start([PROGRAM, 8, 100, 500, self.directory / "checkpoints", "linger", "--capstan-ps=1", WAIT, "--capstan-max-restarts=50"], 4)
+        self.wait_for_stderr(job, "lingers")
         os.kill(child_of(job.ranks()[0][0]), signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 128 + signal.SIGKILL, job.stderr)
         self.assertRegex(job.stderr, r"coordinator 0 .*, was killed by signal 9 \(Killed\); it had ended the job, or could not go on with it")
         self.assertNotIn("started again", job.stderr)
         self.check_sums(job.stdout, 801)
 
-    def test_restarts_used_up(self):
+    def test_job_ends_when_restarts_are_used_up(self):
         job = self.start_steps(4, 100, 1000, "--capstan-ps=1", WAIT, "--capstan-max-restarts=1")
         self.kill_coordinator(job, 2, random.Random(3))
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 128 + signal.SIGKILL, job.stderr)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A ps dies by SIGKILL under workers that read and push all the time: each gets Unavailable at once, and no data.
+"""A ps is killed while workers read and push continuously: each gets Unavailable promptly, and no data.
 
-An access that began after the kernel had reported the death cannot have been served by a living ps; if it succeeds, it
-returned what the dead one left in memory. That is a matter of order, not of speed.
+An access that began after the kernel had reported the death cannot have been served by a live ps. If it succeeds, it returned
+data that the dead ps left in memory. This checks order, not speed.
 """
 import pathlib
 import random
@@ -10,49 +10,49 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, PATIENT, JobTest, kill_and_see_it_die, main
+from job import BIN, HOST, LONG_TIMEOUTS, JobTest, kill_and_await_death, main
 from poll import wait_random
 
 PROGRAM = BIN / "access_until_death"
 
 UNAVAILABLE = 14
-# Milliseconds where cores are free. Far less than every time-out (PATIENT), so that the death itself was noticed.
+# Detection takes milliseconds on idle cores. The limit is below every timeout (LONG_TIMEOUTS), so only the death can cause it.
 SECONDS_TO_NOTICE = 10.0
 READS = ("lookup", "lookup_consistent", "pull", "pull_consistent")
 PUSHES = ("push", "push_dense", "flush")
-# UCX 1.13 completes a large message twice when the TCP connection breaks in the middle of it, and aborts its sender
+# If a TCP connection breaks during a large message, UCX 1.13 may complete the message twice and abort its sender
 # (docs/failures.md). One in a hundred of these jobs on two busy cores.
 UCX_ABORTS = re.compile(r"uct_iface\.h:\d+ +Assertion `comp->count > 0' failed")
 
 
 class DeadPsAccess(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def wait_for_files(self, job, names):
-        found = job.wait_for(lambda: all((self.folder / name).exists() for name in names))
-        self.assertTrue(found, f"not all of {names} are there; the job said:\n{job.stderr}")
+        found = job.wait_for(lambda: all((self.directory / name).exists() for name in names))
+        self.assertTrue(found, f"not all of {names} exist; the job's standard error:\n{job.stderr}")
 
     def report(self, access):
-        path = self.folder / f"{access}.report"
-        self.assertTrue(path.exists(), "it has not noticed in time")
+        path = self.directory / f"{access}.report"
+        self.assertTrue(path.exists(), "it did not detect the death in time")
         lines = path.read_text().splitlines()
         return {key: value if key == "what" else int(value) for key, _, value in (line.partition(" ") for line in lines)}
 
     def kill_the_ps_under(self, *accesses, window, seed=0, never_late=()):
-        """`never_late`: accesses that can tell at once; all others that succeed after the death do so for a second."""
-        for old in self.folder.iterdir():
+        """`never_late`: accesses that detect the death at once; others may still succeed for up to a second."""
+        for old in self.directory.iterdir():
             old.unlink()
         ps = len(accesses) + 1
         options = ["--capstan-ps=1", f"--capstan-window={window}", "--capstan-max-inflight-per-worker=1",
                    "--capstan-ps-restart=off"]
-        job = self.start([PROGRAM, self.folder, *accesses, *options], ps + 1)
+        job = self.start([PROGRAM, self.directory, *accesses, *options], ps + 1)
         self.wait_for_files(job, [f"{access}.started" for access in accesses])
         wait_random(random.Random(seed), 0, 0.05)
-        died_at = kill_and_see_it_die(job.ranks()[ps][1])
+        died_at = kill_and_await_death(job.ranks()[ps][1])
         self.assertEqual(self.exit_code(job), 4, job.stderr)
         aborted = len(UCX_ABORTS.findall(job.stderr)) if window == "am" else 0
         for access in accesses:
-            if aborted and access in PUSHES and not (self.folder / f"{access}.report").exists():
+            if aborted and access in PUSHES and not (self.directory / f"{access}.report").exists():
                 aborted -= 1
                 print(f"{access} ({window}): UCX aborted its worker", file=sys.stderr)
                 continue
@@ -61,15 +61,15 @@ class DeadPsAccess(JobTest):
                 self.assertEqual(report["code"], UNAVAILABLE, report)
                 self.assertIn(f"ps 0 (rank {ps} on {HOST}) is ", report["what"])
                 seconds = (report["failed_at"] - died_at) / 1e9
-                print(f"{access} ({window}) noticed after {seconds:.3f} s", file=sys.stderr)
+                print(f"{access} ({window}) detected the death after {seconds:.3f} s", file=sys.stderr)
                 self.assertLess(seconds, SECONDS_TO_NOTICE, report)
                 self.assertEqual(report["good_afterwards"], 0, report)
                 self.assertGreater(report["good"], 0)
                 if access in never_late:
-                    self.assertLess(report["last_good_began"], died_at, "it read what a dead ps left")
+                    self.assertLess(report["last_good_began"], died_at, "it read data of a dead ps")
 
     def test_through_mapped_memory(self):
-        # Reads and pushes at the same time, so that the ps may die in the middle of an update.
+        # Reads and pushes run concurrently, so the ps may die during an update.
         for seed in range(3):
             accesses = (*READS, *PUSHES)
             self.kill_the_ps_under(*accesses, window="mapped", seed=seed, never_late=accesses)

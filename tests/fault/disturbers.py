@@ -1,8 +1,8 @@
-"""disturbers.py -- what is done to a job at random: ranks are killed and stopped, or lost for good; workers join and leave; the
-cable between two hosts is bad for a while.
+"""disturbers.py -- random faults: ranks are killed, stopped or lost permanently, workers join and leave, and the cable between two
+hosts is unreliable for a while.
 
-`disturb` does all of it until the job has ended, and writes each deed into a list. What a job cannot get through by
-docs/failures.md is not done to it.
+`disturb` injects faults until the job has ended and records each in a list. It injects no fault that, by docs/failures.md, a job
+cannot survive.
 """
 import os
 import pathlib
@@ -20,7 +20,7 @@ SECONDS_TO_FINISH = 240
 
 
 class Wrong(Exception):
-    """The job did what it must not."""
+    """The job violated its contract."""
 
 
 def send(pid, number):
@@ -31,43 +31,43 @@ def send(pid, number):
 
 
 class Victim:
-    """A rank that its agent starts again; nothing is done to one that is not there."""
+    """A rank that its agent restarts; it is disturbed only while it runs."""
 
-    SECONDS_TO_CONNECT = 0.1  # until all have connected to it: see docs/failures.md
+    SECONDS_TO_CONNECT = 0.1  # until all ranks have connected to it; see docs/failures.md
 
     def __init__(self, role, index, rank, agent):
         self.name, self.role, self.rank, self.agent = f"{role} {index}", role, rank, agent
         self.deaths = 0
-        self.wakes_up = None  # when to let it go on
-        self.given_up_before = 0
+        self.resumes_at = None  # when to resume it
+        self.declared_dead_before = 0
 
-    def returns(self, said):
+    def returns(self, output):
         back = "is back" if self.role == "ps" else "is there in place of"
-        return len(re.findall(rf"{self.name} \(rank \d+ on \S+\) {back}", said))
+        return len(re.findall(rf"{self.name} \(rank \d+ on \S+\) {back}", output))
 
-    def is_there(self, said):
-        return not self.wakes_up and self.returns(said) >= self.deaths
+    def is_running(self, output):
+        return not self.resumes_at and self.returns(output) >= self.deaths
 
-    def look(self, said):
-        if self.wakes_up and time.monotonic() >= self.wakes_up:
-            self.wake_up()
-        # Who was given up in its sleep dies when it wakes up.
-        given_up = len(re.findall(rf"{self.name} \(rank \d+ on \S+\) is silent and counts as dead", said))
-        self.deaths += given_up - self.given_up_before
-        self.given_up_before = given_up
+    def update(self, output):
+        if self.resumes_at and time.monotonic() >= self.resumes_at:
+            self.resume()
+        # A rank that was declared dead while it was stopped is killed when it resumes.
+        declared_dead = len(re.findall(rf"{self.name} \(rank \d+ on \S+\) is silent and counts as dead", output))
+        self.deaths += declared_dead - self.declared_dead_before
+        self.declared_dead_before = declared_dead
 
-    def wake_up(self):
-        self.wakes_up = None
+    def resume(self):
+        self.resumes_at = None
         send(self.child, signal.SIGCONT)
 
-    def strike(self, moment, done):
+    def disturb(self, moment, done):
         """Kills it, or stops it for a while."""
-        time.sleep(self.SECONDS_TO_CONNECT)  # nothing says when all have
+        time.sleep(self.SECONDS_TO_CONNECT)  # no output shows when they have
         self.child = jobs.child_of(self.agent)
         if self.child is None:
             return
         if self.role == "worker" and moment.random() < 0.25:
-            self.wakes_up = time.monotonic() + moment.uniform(0.1, 2.5 * HEARTBEAT_SECONDS)
+            self.resumes_at = time.monotonic() + moment.uniform(0.1, 2.5 * HEARTBEAT_SECONDS)
             send(self.child, signal.SIGSTOP)
             done.append(f"{self.name} stopped")
         else:
@@ -77,33 +77,33 @@ class Victim:
 
 
 class Coordinator(Victim):
-    """Comes back as a program that says anew that it begins."""
+    """Restarts as a program that prints again that it begins."""
 
-    SECONDS_TO_CONNECT = 1.0  # to all ranks, and they to it
+    SECONDS_TO_CONNECT = 1.0  # to all ranks, and all ranks to it
 
     def __init__(self, agent, begins):
         super().__init__("coordinator", 0, 0, agent)
         self.begins = begins
 
-    def returns(self, said):
-        return len(re.findall(self.begins, said)) - 1
+    def returns(self, output):
+        return len(re.findall(self.begins, output)) - 1
 
 
 class Loss:
-    """A rank is lost for good, its agent as well if `with_agent`, as soon as `at`."""
+    """Kills a rank permanently at the time `at`, with its agent if `with_agent`."""
 
-    def __init__(self, at, rank, with_agent=True, unless=None, victim=None, heir=None):
-        """It is not lost when the job has said `unless`. `victim` is the ps of that rank, whose place the rank `heir` takes, with
-        an agent of its own."""
+    def __init__(self, at, rank, with_agent=True, unless=None, victim=None, successor=None):
+        """Does nothing once standard error matches `unless`. `victim` is the ps of that rank; the rank `successor`, which has its own
+        agent, replaces it."""
         self.at, self.rank, self.with_agent, self.unless = at, rank, with_agent, unless
-        self.victim, self.heir = victim, heir
-        self.agent = self.heirs_agent = None
+        self.victim, self.successor = victim, successor
+        self.agent = self.successors_agent = None
         self.happened = False
 
     def find(self, job):
-        """While all children run: without one, an agent cannot be told from the shell that has started it."""
+        """Requires that all children run: without its child, an agent cannot be told from the shell that started it."""
         self.agent = jobs.agent_of(job, self.rank)
-        self.heirs_agent = jobs.agent_of(job, self.heir) if self.heir else None
+        self.successors_agent = jobs.agent_of(job, self.successor) if self.successor else None
 
     def happen(self, job, done):
         if self.rank not in job.ranks() or self.unless and re.search(self.unless, job.stderr):
@@ -113,10 +113,10 @@ class Loss:
             return
         send(pid, signal.SIGKILL)
         self.happened = True
-        done.append(f"rank {self.rank} killed for good" + (" with its agent" if self.with_agent else ""))
+        done.append(f"rank {self.rank} killed permanently" + (" with its agent" if self.with_agent else ""))
         if self.victim:
             self.victim.deaths = self.victim.returns(job.stderr) + 1
-            self.victim.agent = self.heirs_agent
+            self.victim.agent = self.successors_agent
 
 
 class Guests:
@@ -126,23 +126,23 @@ class Guests:
 
     def __init__(self, capstan, run_dir, hosts, moment, done):
         self.command, self.hosts, self.moment, self.done = [capstan, "join", run_dir], hosts, moment, done
-        self.here, self.gone = [], []  # (job, since when)
+        self.running, self.left = [], []  # (job, start time)
         self.killed = set()
 
-    def come(self):
+    def join(self):
         far = self.hosts and self.moment.random() < 0.5
         command = self.hosts.on_second(*self.command) if far else self.hosts.on_first(*self.command) if self.hosts else self.command
-        self.here.append((jobs.RankedJob(command, env=self.hosts.environment if self.hosts else None), time.monotonic()))
+        self.running.append((jobs.RankedJob(command, env=self.hosts.environment if self.hosts else None), time.monotonic()))
         self.done.append("a worker joins")
 
-    def go(self):
-        """Politely, or not. One that has just come still makes its first connections."""
-        known = [guest for guest in self.here if time.monotonic() > guest[1] + 1 and guest[0].command.poll() is None]
+    def leave(self):
+        """Terminates or kills a worker. A worker that has just joined still makes its first connections."""
+        known = [guest for guest in self.running if time.monotonic() > guest[1] + 1 and guest[0].command.poll() is None]
         if not known:
             return
         guest = self.moment.choice(known)
-        self.here.remove(guest)
-        self.gone.append(guest)
+        self.running.remove(guest)
+        self.left.append(guest)
         if self.moment.random() < 0.3:
             self.killed.add(guest)
             self.done.append("a late worker killed")
@@ -151,27 +151,27 @@ class Guests:
         send(guest[0].command.pid, signal.SIGKILL if guest in self.killed else signal.SIGTERM)
 
     def disturb(self):
-        if len(self.here) + len(self.gone) < self.MOST and self.moment.random() < 0.6:
-            self.come()
+        if len(self.running) + len(self.left) < self.MOST and self.moment.random() < 0.6:
+            self.join()
         else:
-            self.go()
+            self.leave()
 
     def end(self, at):
-        """After the job, which has ended at that time."""
-        for guest in self.here + self.gone:
+        """Checks the workers after the end of the job, at the time `at`."""
+        for guest in self.running + self.left:
             code = guest[0].wait(jobs.SECONDS_TO_END + 10)
-            # A worker that counted as dead ends as such, and one that came too late finds no job; nobody starts it again.
-            fine = guest in self.killed or code == 0 or at < guest[1] + 3 or "counts as dead" in guest[0].stderr
-            if not fine or not guest[0].wait_until_gone(jobs.SECONDS_TO_END):
-                raise Wrong(f"a late worker's exit code is {code}; it said\n{guest[0].stderr}")
+            # A worker may fail if it was declared dead, or if it came too late to find the job; no agent restarts it.
+            expected = guest in self.killed or code == 0 or at < guest[1] + 3 or "counts as dead" in guest[0].stderr
+            if not expected or not guest[0].wait_until_gone(jobs.SECONDS_TO_END):
+                raise Wrong(f"a late worker's exit code is {code}; its standard error:\n{guest[0].stderr}")
 
     def close(self):
-        for guest, _ in self.here + self.gone:
+        for guest, _ in self.running + self.left:
             guest.__exit__()
 
 
 class Cable:
-    """Between two hosts; one thing is wrong with it at a time, for a while."""
+    """The cable between two hosts, with one kind of fault at a time."""
 
     def __init__(self, hosts, moment, done):
         self.hosts, self.moment, self.done = hosts, moment, done
@@ -181,7 +181,7 @@ class Cable:
         if self.well_at is not None:
             return
         words = self.moment.choice([("cut",), ("loss", 0.02), ("delay", 50)])
-        # Shorter and longer than what makes a worker count as dead.
+        # Some cuts are shorter and some are longer than the heartbeat timeout of a worker.
         self.well_at = time.monotonic() + self.moment.uniform(0.1, 3 * HEARTBEAT_SECONDS)
         self.hosts.tell_cable(*words)
         self.done.append(f"cable: {words[0]}")
@@ -194,26 +194,26 @@ class Cable:
         self.well_at = None
 
 
-def may_be_struck(victim, victims, said):
-    """A coordinator that comes back has to find all that it looks for, so all are there or it is left alone, and while it is away
-    so are they."""
-    if not victim.is_there(said):
+def may_be_disturbed(victim, victims, output):
+    """A restarted coordinator must reach all ranks, so it is killed only while all run, and they are left alone while it is
+    down."""
+    if not victim.is_running(output):
         return False
     coordinators = [other for other in victims if isinstance(other, Coordinator)]
     needed = victims if victim in coordinators else coordinators
-    return all(other.is_there(said) for other in needed)
+    return all(other.is_running(output) for other in needed)
 
 
 def disturb(job, victims, moment, done, guests=None, cable=None, losses=()):
-    """Until the job has ended."""
+    """Injects faults until the job has ended."""
     pauses = moment.choice([(0.05, 0.3), (0.3, 1.5)])
     began = time.monotonic()
     losses = list(losses)
     while job.command.poll() is None:
         if time.monotonic() > began + SECONDS_TO_FINISH:
-            raise Wrong(f"the job has not ended within {SECONDS_TO_FINISH} s")
+            raise Wrong(f"the job did not end within {SECONDS_TO_FINISH} s")
         wait_random(moment, *pauses)
-        said = job.stderr
+        output = job.stderr
         if cable:
             cable.mend()
             if moment.random() < 0.1:
@@ -224,8 +224,8 @@ def disturb(job, victims, moment, done, guests=None, cable=None, losses=()):
             loss.happen(job, done)
             losses.remove(loss)
         for victim in victims:
-            victim.look(said)
+            victim.update(output)
         coordinators = [victim for victim in victims if isinstance(victim, Coordinator)]
-        victim = moment.choice(victims + 2 * coordinators)  # which is seldom ready
-        if may_be_struck(victim, victims, said):
-            victim.strike(moment, done)
+        victim = moment.choice(victims + 2 * coordinators)  # which can rarely be disturbed
+        if may_be_disturbed(victim, victims, output):
+            victim.disturb(moment, done)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The coordinator is killed and started again; after that it still knows its spares and replicas, and which of them is the ps of what rank."""
+"""A restarted coordinator still knows its spares and replicas, and which spare replaced which ps."""
 import os
 import pathlib
 import re
@@ -7,7 +7,7 @@ import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, PATIENT, JobTest, agent_of, child_of, main, outlived
+from job import BIN, HOST, LONG_TIMEOUTS, JobTest, agent_of, child_of, main, in_shell
 
 PROGRAM = BIN / "steps_until_death"
 BEGINS = r"begins after step (\d+)"
@@ -19,17 +19,17 @@ def name(role, index, rank):
 
 
 class FailoverAfterRestart(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def begin(self, ranks, *options, words=()):
-        self.file = self.folder / "end"
-        job = self.start(outlived([PROGRAM, self.file, CLOSURES, 1000, *words, "--capstan-ps=2", "--capstan-ps-wait=300ms",
+        self.file = self.directory / "end"
+        job = self.start(in_shell([PROGRAM, self.file, CLOSURES, 1000, *words, "--capstan-ps=2", "--capstan-ps-wait=300ms",
                                    "--capstan-coordinator-wait=40s", *options]), ranks)
         self.wait_for_steps(job)
         return job
 
     def wait_for_steps(self, job):
-        """Until two more steps are recorded by the coordinator that is there now, so that all ranks have reached each other."""
+        """Waits until the current coordinator has recorded two more steps, so all ranks have reached each other."""
         seen = len(re.findall(BEGINS, job.stderr)) or 1
         last = lambda: re.split(BEGINS, job.stderr)[2 * seen:]
         before = sum(text.count("recorded ") for text in last())
@@ -42,7 +42,7 @@ class FailoverAfterRestart(JobTest):
         self.wait_for_steps(job)
 
     def lose(self, job, rank):
-        """For good: the agent is killed, and its child with it."""
+        """Kills a rank permanently: its agent, and with it the rank."""
         os.kill(agent_of(job, rank), signal.SIGKILL)
 
     def end(self, job):
@@ -51,49 +51,49 @@ class FailoverAfterRestart(JobTest):
         return {line.split()[0]: int(line.split()[1]) for line in job.stdout.splitlines() if line.count(" ") == 1}
 
     def assert_back(self, job, ps, times):
-        self.assert_says(job, rf"({ps} is back(.*\n)+.*){{{times}}}")
+        self.wait_for_stderr(job, rf"({ps} is back(.*\n)+.*){{{times}}}")
         self.wait_for_steps(job)
 
-    def test_a_replica_takes_over_and_sums_are_exact(self):
-        # Coordinator, two workers, two replicas, two ps.
+    def test_sums_are_exact_after_failover_to_a_replica(self):
+        # Ranks: coordinator, two workers, two replicas, two ps.
         job = self.begin(7, "--capstan-replicas-of-ps=2")
         self.restart_coordinator(job)
         self.lose(job, 6)
-        self.assert_says(job, rf"{name('ps', 1, 6)} is lost; {name('spare', 1, 3)} takes its shards over with all that")
+        self.wait_for_stderr(job, rf"{name('ps', 1, 6)} is lost; {name('spare', 1, 3)} takes its shards over with all that")
         self.assert_back(job, name("ps", 1, 6), 1)
         self.restart_coordinator(job)
         figures = self.end(job)
         sums = figures["steps"] * CLOSURES
         self.assertEqual([figures[one] for one in ("counter", "sharded", "other")], [sums] * 3)
 
-    def test_the_coordinator_is_killed_while_a_replica_takes_over(self):
+    def test_coordinator_is_killed_during_failover_to_a_replica(self):
         job = self.begin(7, "--capstan-replicas-of-ps=2")
         self.lose(job, 6)
-        self.assert_says(job, rf"{name('ps', 1, 6)} is lost; {name('spare', 1, 3)} takes its shards over")
+        self.wait_for_stderr(job, rf"{name('ps', 1, 6)} is lost; {name('spare', 1, 3)} takes its shards over")
         self.restart_coordinator(job)
         figures = self.end(job)
         sums = figures["steps"] * CLOSURES
         self.assertEqual([figures[one] for one in ("counter", "sharded", "other")], [sums] * 3)
 
-    def test_a_spare_takes_over_from_the_last_checkpoint_and_is_known_as_the_ps(self):
-        # Coordinator, two workers, two spares, two ps. The spare in the place of ps 1 is killed, and its agent starts it again;
-        # when it is lost the other one takes over.
-        checkpoints = self.folder / "checkpoints"
-        # A ps that is started again needs 0.35 s on a busy machine: beyond ps-wait a spare has its place.
+    def test_spare_that_restored_the_last_checkpoint_stays_the_ps(self):
+        # Ranks: coordinator, two workers, two spares, two ps. The spare that replaced ps 1 is killed, and its agent restarts it.
+        # When it is lost permanently, the other spare replaces it.
+        checkpoints = self.directory / "checkpoints"
+        # A restarted ps needs 0.35 s on a busy machine; after ps-wait, a spare replaces it.
         job = self.begin(7, "--capstan-spares=2", "--capstan-ps-wait=3s", words=[checkpoints])
         self.assertTrue(job.wait_for(lambda: list(checkpoints.glob("checkpoint-*[0-9]/manifest.json"))), job.stderr)
         self.wait_for_steps(job)
         self.restart_coordinator(job)
         lost = name("ps", 1, 6)
         self.lose(job, 6)
-        self.assert_says(job, rf"{lost} is lost; {name('spare', 0, 3)} takes its shards over from checkpoint \S+")
+        self.wait_for_stderr(job, rf"{lost} is lost; {name('spare', 0, 3)} takes its shards over from checkpoint \S+")
         self.assert_back(job, lost, 1)
         self.restart_coordinator(job)
         os.kill(child_of(agent_of(job, 3)), signal.SIGKILL)
         self.assert_back(job, lost, 2)
         self.assertNotIn("is told to end", job.stderr)
         self.lose(job, 3)
-        self.assert_says(job, rf"{lost} is lost; {name('spare', 1, 4)} takes its shards over from checkpoint \S+")
+        self.wait_for_stderr(job, rf"{lost} is lost; {name('spare', 1, 4)} takes its shards over from checkpoint \S+")
         self.assert_back(job, lost, 3)
         self.end(job)
 

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""A worker of a synchronous group dies in the middle of a step: the others go on, and no step counts twice or half."""
+"""A worker of a synchronous group dies during a step: the others continue, and no step counts twice or partially."""
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, HOST, PATIENT, JobTest, main
+from job import BIN, HOST, LONG_TIMEOUTS, JobTest, main
 
 PROGRAM = BIN / "group_until_death"
 STEPS, FATAL_STEP, WORKERS = 60, 20, 3
 
 
 class GroupKilled(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def end_of(self, ps, *options):
-        # Started again, worker 1 would get the function again and die again.
+        # A restarted worker 1 would get the function again and die again.
         settings = [f"--capstan-ps={ps}", "--capstan-max-inflight-per-worker=1", "--capstan-max-restarts=0", *options]
         job = self.start([PROGRAM, STEPS, FATAL_STEP, *settings], 1 + ps + WORKERS)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
@@ -24,10 +24,10 @@ class GroupKilled(JobTest):
 
     def check(self, ps, *options):
         total, ended = self.end_of(ps, *options)
-        # Of the dead worker the steps count that it had ended, not the one that it was in; its function ran again.
+        # Of the dead worker, only completed steps count; its function runs again on another worker.
         self.assertEqual(total, WORKERS * STEPS + FATAL_STEP)
         self.assertEqual(len(ended), WORKERS)
-        self.assertEqual(sorted(ended)[:2], [STEPS, STEPS], "those that lived waited for nobody after the death")
+        self.assertEqual(sorted(ended)[:2], [STEPS, STEPS], "the live workers did not wait after the death")
 
     def test_through_mapped_memory(self):
         self.check(1)

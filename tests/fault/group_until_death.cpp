@@ -1,10 +1,10 @@
-// group_until_death.cpp -- workers that train in step, of which one kills itself in the middle of a step.
+// group_until_death.cpp -- workers that train synchronously; one of them kills itself during a step.
 //
 //   mpirun -np 5 group_until_death STEPS FATAL_STEP --capstan-ps=1
 //
-// Every worker pushes 1 a step, to be summed. Worker 1 pushes in FATAL_STEP and dies before it has ended it.
-// Says "begins" when each worker has ended a step. Prints the variable and the steps that each function has
-// seen.
+// Every worker pushes a gradient of 1 in each step; gradients are summed. In FATAL_STEP, worker 1 dies
+// between its push and the end of the step. Prints "begins" to standard error once each worker has ended a
+// step. Prints the variable, and the number of steps of each function.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <csignal>
@@ -22,7 +22,7 @@ std::int64_t keep_step(cs::UpdateGroup group, cs::Variable<double> w, cs::Counte
   for (std::int64_t step = 0; step < steps; ++step) {
     w.push(cs::IndexedSlices<double>{{0}, {1}});
     if (cs::current_worker_index() == 1 && step == fatal) {
-      w.flush();  // the ps has it
+      w.flush();  // the ps has received the push
       std::raise(SIGKILL);
     }
     ended = group.end_step();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The coordinator, an agent or the launcher dies, or the user ends the job: soon nothing is left of it."""
+"""The coordinator, an agent or the launcher dies, or the user ends the job: all processes end soon."""
 import os
 import pathlib
 import signal
@@ -7,7 +7,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import SECONDS_TO_END, TRAINS, JobTest, Roles, main, train
+from job import SECONDS_TO_END, TRAINING_OUTPUT, JobTest, Roles, main, train
 
 RANKS, PS = 5, 2
 ROLES = Roles(RANKS, PS)
@@ -15,10 +15,10 @@ ROLES = Roles(RANKS, PS)
 
 class JobEnded(JobTest):
     def all_gone_after(self, act, *options):
-        # So many epochs that the job does not end by itself.
+        # A job of so many epochs does not end by itself.
         command = train(self.graph(), "--ps", PS, "--eval-every", 20, *options, epochs=1_000_000)
         job = self.start(command, RANKS)
-        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        self.assertTrue(job.wait_for_text(TRAINING_OUTPUT), job.stderr)
         self.assertEqual(sorted(job.ranks()), list(range(RANKS)))
         began = time.monotonic()
         act(job)
@@ -57,7 +57,7 @@ class JobEnded(JobTest):
     def test_control_c_without_agents(self):
         self.all_gone_after(lambda job: job.press_control_c(), "--supervise", "off")
 
-    def test_a_worker_killed_without_agents(self):
+    def test_worker_killed_without_agents(self):
         self.all_gone_after(self.kill(ROLES.workers[0], agent=False), "--supervise", "off")
 
 

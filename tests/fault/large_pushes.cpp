@@ -1,10 +1,10 @@
 // large_pushes.cpp -- a closure that dies between two pushes of many entries each, and runs again on a worker
-// that reaches the ps by another path.
+// with another path to the ps.
 //
-//   mpirun -np 4 large_pushes FOLDER --capstan-ps=1
+//   mpirun -np 4 large_pushes DIRECTORY --capstan-ps=1
 //
-// A worker says of itself by PATH_NAME in its environment which path it takes. For each of "one" and "other"
-// a closure dies where that is the path. Prints what the table adds up to, and what it has to.
+// PATH_NAME in a worker's environment names its path. For each of "one" and "other", a closure kills the
+// worker with that path. Prints the sum of the table, and the expected sum.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <csignal>
@@ -26,7 +26,7 @@ namespace cs = capstan;
 constexpr std::int64_t kRows = 4000;
 constexpr std::int64_t kWidth = 128;
 
-/// Ones for every other row, then for all: by the memory of a GPU where the table lies there.
+/// Pushes ones for every other row, then for all rows, from GPU memory if the table is in GPU memory.
 void push_some(const cs::Variable<float>& table) {
   std::vector<std::int64_t> ids(kRows / 2);
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = 2 * static_cast<std::int64_t>(i);
@@ -45,9 +45,9 @@ void push_all(const cs::Variable<float>& table) {
   table.push_dense(stream, cs::to_device(stream, ones).span());
 }
 
-/// False where it has done nothing, as it is to die first, and elsewhere; it takes its time then.
-bool push_twice(cs::Variable<float> table, std::string folder, std::string dies) {
-  const std::filesystem::path died = std::filesystem::path(folder) / dies;
+/// Returns false after a delay, without a push, on a worker that must not run the closure.
+bool push_twice(cs::Variable<float> table, std::string directory, std::string dies) {
+  const std::filesystem::path died = std::filesystem::path(directory) / dies;
   const bool dies_now = !std::filesystem::exists(died);
   const char* const path = std::getenv("PATH_NAME");
   if (dies_now && (path == nullptr || dies != path)) {
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   double expected = 0;
   for (const std::string dies : {"one", "other"}) {
     for (bool pushed = false; !pushed;) {
-      // As many as there are workers, so that each has one.
+      // One closure for each worker.
       auto first = coordinator.schedule<&push_twice>(table, std::string(argv[1]), dies);
       auto second = coordinator.schedule<&push_twice>(table, std::string(argv[1]), dies);
       const int count = static_cast<int>(first.fetch()) + static_cast<int>(second.fetch());

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The join listener: strangers disturb nothing, workers join and leave, and nothing is left behind."""
+"""The join listener: invalid connections have no effect, workers join and leave, and nothing is left behind."""
 # Tests: src/coordinator/recovery/late_workers.cpp
 import json
 import os
@@ -18,14 +18,14 @@ from sums import SUMS, SumsTest
 
 MICROSECONDS = 2500
 STRANGERS = 1000
-# Of the listener, from a connection until its end.
+# Time limit of the join listener for one connection.
 PATIENCE = 5
 
 
 class LateJoin(SumsTest):
     def setUp(self):
         super().setUp()
-        self.run_dir = self.folder / "run"
+        self.run_dir = self.directory / "run"
         self.file = self.run_dir / "cluster.json"
 
     def start_with_listener(self, *options):
@@ -36,8 +36,8 @@ class LateJoin(SumsTest):
     def capstan(self, *words):
         return subprocess.run([CAPSTAN, *map(str, words)], capture_output=True, text=True, timeout=60)
 
-    def knock_a_thousand_times(self):
-        """Who says nothing, half of a knock, a knock with a wrong token, or something else altogether."""
+    def connect_a_thousand_times(self):
+        """Opens connections that send nothing, half of a request, a request with a wrong token, or other data."""
         host, port = json.loads(self.file.read_text())["address"].split(":")
         self.assertEqual(host, "127.0.0.1")
         knock = (41).to_bytes(4, "little") + b"capstan1\1" + bytes(32)
@@ -49,33 +49,33 @@ class LateJoin(SumsTest):
             try:
                 stranger.sendall(words[i % len(words)])
             except OSError:
-                pass  # it has been turned away already
+                pass  # the listener has already closed it
             strangers.append(stranger)
         return strangers
 
-    def told_nothing(self, stranger):
+    def receives_nothing(self, stranger):
         stranger.settimeout(PATIENCE + 30)
         try:
             return stranger.recv(1) == b""
         except ConnectionError:
             return True
 
-    def test_strangers_knock_and_workers_come_and_go(self):
+    def test_workers_join_and_leave_among_invalid_connections(self):
         job = self.start_with_listener()
         self.assertEqual(stat.S_IMODE(self.file.stat().st_mode), 0o600)
         coordinator = job.ranks()[0][1]
         open_files = lambda: len(os.listdir(f"/proc/{coordinator}/fd"))
         files_before = open_files()
         first_knock = time.monotonic()
-        strangers = self.knock_a_thousand_times()
-        self.assertLess(open_files(), files_before + 100, "few are held at a time")
+        strangers = self.connect_a_thousand_times()
+        self.assertLess(open_files(), files_before + 100, "the listener holds few connections at a time")
 
-        # Among them three join; two leave, one is killed, and another one comes.
+        # Meanwhile three workers join; two leave, one is killed, and another joins.
         begin = time.monotonic()
         joined = [self.start([CAPSTAN, "join", self.run_dir]) for _ in range(3)]
         for index in (1, 2, 3):
-            self.assert_says(job, rf"worker {index} \(rank \d+ on {HOST}\) has joined")
-        print(f"all three had joined after {time.monotonic() - begin:.2f} s", file=sys.stderr)
+            self.wait_for_stderr(job, rf"worker {index} \(rank \d+ on {HOST}\) has joined")
+        print(f"all three workers joined within {time.monotonic() - begin:.2f} s", file=sys.stderr)
         self.assertRegex(self.capstan("status", self.run_dir).stdout, r"1 ps, 4 workers\nfunctions: \d+ ended")
         self.wait_until_connected(job)
         for worker in joined[:2]:
@@ -83,29 +83,29 @@ class LateJoin(SumsTest):
         for worker in joined[:2]:
             self.assertEqual(self.exit_code(worker), 0, worker.stderr)
         os.kill(joined[2].command.pid, signal.SIGKILL)
-        self.assert_says(job, rf"worker \d \(rank \d+ on {HOST}\) is gone; its \d+ functions run elsewhere")
+        self.wait_for_stderr(job, rf"worker \d \(rank \d+ on {HOST}\) is gone; its \d+ functions run elsewhere")
         another = self.start([CAPSTAN, "join", self.run_dir])
-        self.assert_says(job, rf"worker 4 \(rank \d+ on {HOST}\) has joined")
+        self.wait_for_stderr(job, rf"worker 4 \(rank \d+ on {HOST}\) has joined")
 
-        self.assertTrue(all(self.told_nothing(stranger) for stranger in strangers))
+        self.assertTrue(all(self.receives_nothing(stranger) for stranger in strangers))
         self.assertEqual(self.assert_exact(job)["workers"], 2)
         seconds = job.gone_at - first_knock
-        self.assertEqual(self.exit_code(another), 0, "the job's end is its end")
+        self.assertEqual(self.exit_code(another), 0, "it ends with the job")
         left = [int(count) for count in re.findall(r"has left after (\d+) functions", job.stderr)]
         self.assertEqual(len(left), 2, job.stderr)
-        self.assertGreater(min(left), 0, "work had spread to them")
+        self.assertGreater(min(left), 0, "they executed functions")
         lines = re.findall(r"join listener: .*", job.stderr)
         print("\n".join(lines), file=sys.stderr)
         self.assertRegex(lines[0], r"the connection from 127.0.0.1:\d+ is refused: ")
-        self.assertLess(len(lines), 10 + seconds / 10, "one line stands for many")
-        self.assertFalse(self.file.exists(), "nobody is told to come any more")
+        self.assertLess(len(lines), 10 + seconds / 10, "warnings are rate-limited")
+        self.assertFalse(self.file.exists(), "the job is no longer advertised")
         self.assertEqual(self.capstan("status", self.run_dir).returncode, 2)
 
-    def test_a_worker_whose_job_ends_before_it_asks_ends_too(self):
+    def test_worker_ends_if_the_job_ends_before_it_joins(self):
         job = self.start_with_listener()
         other = json.loads(self.file.read_text())
         self.assert_exact(job)
-        # `capstan join` finds a job, whose program prints its environment here.
+        # `capstan join` starts the job's program, which prints its environment here.
         self.file.touch(mode=0o600)
         self.file.write_text(json.dumps({**other, "program": "/usr/bin/env", "arguments": ["env"]}))
         self.assertIn("CAPSTAN_JOB_RUNS=1", self.capstan("join", self.run_dir).stdout.splitlines())
@@ -114,7 +114,7 @@ class LateJoin(SumsTest):
         self.assertNotEqual(self.exit_code(ended), 0)
         self.assertIn("it has ended", ended.stderr)
 
-    def test_who_does_not_fit_is_refused(self):
+    def test_rejects_join_of_another_build_or_without_late_workers(self):
         job = self.start_with_listener("--capstan-late-workers=0")
         self.assertIn("--late-workers", self.capstan("join", self.run_dir).stderr)
         other = self.start([CAPSTAN, "train", "lr", "--data", "none", "--join", self.run_dir])
@@ -123,7 +123,7 @@ class LateJoin(SumsTest):
         second = self.start([SUMS, 10, "--capstan-ps=1", f"--capstan-run-dir={self.run_dir}"], 3)
         self.assertNotEqual(self.exit_code(second), 0)
         self.assertIn("another running job uses it", second.stderr)
-        # The coordinator dies; its agent clears the run directory.
+        # When the coordinator dies, its agent clears the run directory.
         os.kill(job.ranks()[0][1], signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job), 0)
         self.assertFalse(self.file.exists())

@@ -3,11 +3,12 @@
 //
 //   mpirun -np 3 open_functions FUNCTIONS FILE assign|count --capstan-ps=1 --capstan-coordinator-wait=20s
 //
-// The first coordinator assigns 7 to a variable or adds 7 to a counter, its only push, and records a step.
-// Every coordinator then schedules FUNCTIONS functions, each of which adds 1 in each of its replicas to
-// another variable and another counter. Says "open" when they have ended, and waits until the FILE is there.
+// The first coordinator makes one push, assigning 7 to a variable or adding 7 to a counter, and records a
+// step. Every coordinator then schedules FUNCTIONS functions, each of which adds 1 in each of its replicas to
+// another variable and another counter. Prints "open" to standard error once they have ended, and waits until
+// FILE exists.
 //
-// Prints what the four are at the end.
+// Prints the values of the two variables and the two counters at the end.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdint>
@@ -53,7 +54,7 @@ void run(const cs::Cluster& cluster, std::int64_t functions, const std::filesyst
   coordinator.join();
   std::fprintf(stderr, "open\n");
   if (!cs::poll_until([&] { return std::filesystem::exists(end); }, std::chrono::minutes(5)))
-    throw cs::Error(cs::Code::deadline_exceeded, "the test has not made " + end.string());
+    throw cs::Error(cs::Code::deadline_exceeded, "the test did not create " + end.string());
   std::printf("assigned %lld\n", static_cast<long long>(assigned.pull()[0]));
   std::printf("counted %lld\n", static_cast<long long>(counted.value()));
   std::printf("sum %lld\n", static_cast<long long>(sum.pull()[0]));

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The coordinator dies by SIGKILL, and then the ps as well, while what no recorded step covers is open: all that was committed stays, and each push counts once."""
+"""The coordinator and then the ps are killed while no recorded step covers the latest pushes: committed pushes stay, and each
+counts once."""
 import os
 import pathlib
 import re
@@ -7,15 +8,15 @@ import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, PATIENT, SECONDS_TO_FINISH, JobTest, child_of, main
+from job import BIN, LONG_TIMEOUTS, SECONDS_TO_FINISH, JobTest, child_of, main
 
 
 class OpenFunctions(JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def start_functions(self, functions, *options, push="assign"):
-        """One coordinator, one worker, one ps."""
-        self.end = self.folder / "end"
+        """Starts one coordinator, one worker and one ps."""
+        self.end = self.directory / "end"
         return self.start([BIN / "open_functions", functions, self.end, push, "--capstan-ps=1", "--capstan-coordinator-wait=40s",
                            "--capstan-max-restarts=5", *options], 3)
 
@@ -26,14 +27,14 @@ class OpenFunctions(JobTest):
         os.kill(child_of(agent), signal.SIGKILL)
 
     def kill_both(self, job, coordinators=1):
-        """Each coordinator when it has done all, then the ps."""
+        """Kills each coordinator after its last push, then the ps."""
         self.assert_open(job, 1)
         ranks = job.ranks()
         for kill in range(coordinators):
             self.kill(ranks[0][0])
             self.assert_open(job, kill + 2)
         self.kill(ranks[2][0])
-        self.assert_says(job, r"ps 0 \(rank 2 on .*\) is back")
+        self.wait_for_stderr(job, r"ps 0 \(rank 2 on .*\) is back")
 
     def assert_figures(self, job, sums=0, assigned=7, counted=0):
         self.end.touch()
@@ -41,23 +42,23 @@ class OpenFunctions(JobTest):
         figures = dict(re.findall(r"^(\w+) (-?\d+)$", job.stdout, re.MULTILINE))
         self.assertEqual(figures, {"assigned": str(assigned), "counted": str(counted), "sum": str(sums), "sum_counter": str(sums)})
 
-    def test_the_only_assignment_of_a_killed_coordinator_outlives_a_killed_ps(self):
+    def test_assignment_of_a_killed_coordinator_survives_a_killed_ps(self):
         job = self.start_functions(0)
         self.kill_both(job)
         self.assert_figures(job)
 
-    def test_the_only_count_of_a_killed_coordinator_outlives_a_killed_ps(self):
+    def test_count_of_a_killed_coordinator_survives_a_killed_ps(self):
         job = self.start_functions(0, push="count")
         self.kill_both(job)
         self.assert_figures(job, assigned=0, counted=7)
 
-    def test_the_only_assignment_by_message_outlives_a_killed_ps(self):
+    def test_assignment_by_message_survives_a_killed_ps(self):
         job = self.start_functions(0, "--capstan-window=am")
         self.kill_both(job)
         self.assert_figures(job)
 
-    def test_all_open_functions_of_two_replicas_count_once(self):
-        """More than a ledger of 65,536 counts holds."""
+    def test_open_functions_of_two_replicas_count_once(self):
+        """More functions than a ledger of 65,536 counts can hold."""
         job = self.start_functions(36_000, "--capstan-replicas=2")
         self.kill_both(job)
         self.assert_figures(job, sums=72_000)
@@ -67,8 +68,8 @@ class OpenFunctions(JobTest):
         self.kill_both(job, coordinators=2)
         self.assert_figures(job, sums=4_000)
 
-    def test_functions_count_once_when_the_coordinator_dies_again_after_the_ps(self):
-        """More than the row of the worker remembers: the table of open functions has to outlive the ps."""
+    def test_functions_count_once_if_the_coordinator_dies_again_after_the_ps(self):
+        """More functions than a worker's row remembers: the table of open functions must survive the death of the ps."""
         job = self.start_functions(2_000, "--capstan-replicas=2")
         self.kill_both(job)
         self.kill(job.ranks()[0][0])

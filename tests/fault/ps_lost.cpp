@@ -1,16 +1,16 @@
 // ps_lost.cpp -- closures that each count 1 on every ps, before and after a ps is lost with its host.
 //
-//   mpirun -np 6 ps_lost FOLDER CLOSURES MICROSECONDS LOSSES|FILE [read] --capstan-ps=2
+//   mpirun -np 6 ps_lost DIRECTORY CLOSURES MICROSECONDS LOSSES|FILE [read] --capstan-ps=2
 //       --capstan-spares=1
 //
-// CLOSURES are run and saved (but not with FOLDER "-"); as many again are run; then it says "kill" and waits
-// until a ps is lost, and runs as many once more, each for MICROSECONDS. With LOSSES of 2 it does the last
-// twice. With a FILE it waits for nobody: it runs as many again and again until the file is there, and
-// each time that all workers have reached all ps it says "reached N". With `read` the first that it does
-// after a loss is to read a counter of the last ps.
+// Runs CLOSURES closures and saves a checkpoint (unless DIRECTORY is "-"), and runs as many again. Then
+// prints "kill N" to standard error, waits until a ps is lost, and runs as many closures again, of
+// MICROSECONDS each; LOSSES is how often. With FILE, it does not wait for a loss: it runs closures until FILE
+// exists, and prints "reached N" each time all workers have reached all ps. With `read`, it reads a counter
+// of the last ps first after a loss.
 //
-// Prints how many were run, for each ps what its rows, its optimizer's slots and its counter have summed up
-// to, and who is there.
+// Prints the number of closures, the sums of rows, optimizer slots and counter of each ps, and the state of
+// all ranks.
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
@@ -46,7 +46,7 @@ void add_one(cs::Counter first, cs::Counter second, cs::Variable<double> sharded
   second.add(1);
 }
 
-/// Makes the connections of a worker, and adds nothing.
+/// Connects a worker to every ps, and adds nothing.
 bool reach_all(cs::Variable<double> sharded) {
   sharded.push(cs::IndexedSlices<double>{{0, kRows - 1}, std::vector<double>(2 * kWidth)});
   return true;
@@ -63,7 +63,7 @@ bool a_ps_is_lost(const cs::ClusterCoordinator& coordinator) {
 int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  const std::string folder = argv[1];
+  const std::string directory = argv[1];
   const std::int64_t closures = std::atoll(argv[2]);
   const std::int64_t microseconds = std::atoll(argv[3]);
   const Until losses(argv[4]);
@@ -87,8 +87,8 @@ int main(int argc, char** argv) {
     run(0);
     coordinator.join();
     std::optional<cs::CheckpointManager> checkpoints;
-    if (folder != "-") {
-      checkpoints.emplace(strategy, cs::CheckpointOptions{.directory = folder});
+    if (directory != "-") {
+      checkpoints.emplace(strategy, cs::CheckpointOptions{.directory = directory});
       checkpoints->save(1);
     }
     run(0);
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
       } else {
         std::fprintf(stderr, "kill %d\n", round);
         if (!cs::poll_until([&] { return a_ps_is_lost(coordinator); }, std::chrono::minutes(5)))
-          throw cs::Error(cs::Code::deadline_exceeded, "no ps is lost");
+          throw cs::Error(cs::Code::deadline_exceeded, "no ps was lost");
       }
       if (read_first) std::printf("read %lld\n", static_cast<long long>(second.value()));
       run(microseconds);
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
     for (const cs::TaskState& state : coordinator.task_states())
       std::printf("%s%s\n", state.name.c_str(), state.dead ? " is lost" : "");
     std::printf("%s", strategy.describe_loads().c_str());
-    if (checkpoints) checkpoints->save(2);  // by all ps that there are now
+    if (checkpoints) checkpoints->save(2);  // by all current ps
   } catch (const cs::Error& error) {
     std::fprintf(stderr, "%s: %s\n", std::string(cs::to_string(error.code())).c_str(), error.what());
     return 4;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A ps is lost with its host, agent and child: without a spare the job says so; a spare takes the shards over from the last checkpoint.
+"""A ps and its agent are killed: without a spare, the job ends with an error; a spare restores the shards from the last checkpoint.
 
-mpirun ends a job of which a process is killed, so each rank is started by a shell, which outlives it.
+mpirun ends a job if one of its child processes dies from a signal, so a shell starts each rank.
 """
 import math
 import os
@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from gpu import gpu_flags
-from job import BIN, HOST, PATIENT, SECONDS_TO_END, JobTest, agent_of, child_of, main, outlived
+from job import BIN, HOST, LONG_TIMEOUTS, SECONDS_TO_END, JobTest, agent_of, child_of, main, in_shell
 from sums import ON_GPU, Connected
 
 CLOSURES = 300
@@ -25,17 +25,17 @@ def name(role, index, rank):
 
 
 class PsLost(Connected, JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def begin(self, *options, spares=1, closures=CLOSURES, microseconds=0, losses=1, ranks=RANKS, saved=True, wait="300ms", words=(), env=None):
-        folder = self.folder / "checkpoints" if saved else "-"
+        directory = self.directory / "checkpoints" if saved else "-"
         options = ["--capstan-ps=2", f"--capstan-spares={spares}", f"--capstan-ps-wait={wait}", *options]
-        job = self.start(outlived([BIN / "ps_lost", folder, closures, microseconds, losses, *words, *options]), ranks, env=env)
-        self.assert_says(job, "kill 0")
+        job = self.start(in_shell([BIN / "ps_lost", directory, closures, microseconds, losses, *words, *options]), ranks, env=env)
+        self.wait_for_stderr(job, "kill 0")
         return job
 
     def lose(self, job, rank):
-        """The agent, and its child dies with it."""
+        """Kills the agent, and with it the ps."""
         os.kill(agent_of(job, rank), signal.SIGKILL)
 
     def sums(self, job):
@@ -43,18 +43,18 @@ class PsLost(Connected, JobTest):
         return {ps: [float(word) for word in lines[ps].split()] for ps in ("ps0", "ps1")}
 
     def assert_sums(self, ps, sums, count):
-        """Of the rows, the variable with a slot, and the counter after so many pushes of 1."""
+        """Checks the rows, the variable with a slot, and the counter after `count` pushes of 1."""
         adagrad = sum(1 / math.sqrt(0.1 + i + 1) for i in range(count))
         self.assertEqual([sums[0], sums[2]], [count, count], ps)
         self.assertAlmostEqual(sums[1], adagrad, delta=1e-3, msg=ps)
 
     def assert_unavailable(self, job, pattern):
         began = time.monotonic()
-        self.assert_says(job, f"unavailable: {pattern}")
+        self.wait_for_stderr(job, f"unavailable: {pattern}")
         self.assertLess(time.monotonic() - began, SECONDS_TO_END)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
 
-    def test_without_a_spare_the_job_says_who_is_lost(self):
+    def test_without_a_spare_the_job_ends_and_names_the_ps(self):
         job = self.begin(spares=0, ranks=5, wait="1s")
         self.lose(job, 4)
         self.assert_unavailable(job, rf"{name('ps', 1, 4)} is gone, its shards with it, and it has not come back within 1000 ms")
@@ -66,19 +66,19 @@ class PsLost(Connected, JobTest):
         lost, spare = name("ps", 1, 5), name("spare", 0, 3)
         self.assertRegex(job.stderr, rf"{lost} is lost; {spare} takes its shards over from checkpoint \S+/checkpoint-0*1 \(step 1\)")
         self.assertRegex(job.stdout, rf"{spare}, now ps 1\n")
-        # What was pushed after the checkpoint is lost on that ps, and nothing else is.
+        # Only pushes to that ps after the checkpoint are lost.
         sums = self.sums(job)
         self.assert_sums("ps0", sums["ps0"], 3 * CLOSURES)
         self.assert_sums("ps1", sums["ps1"], 2 * CLOSURES)
-        self.assertEqual(len(list((self.folder / "checkpoints").glob("checkpoint-0*2"))), 1)
+        self.assertEqual(len(list((self.directory / "checkpoints").glob("checkpoint-0*2"))), 1)
 
-    def test_a_spare_takes_over(self):
+    def test_spare_restores_the_last_checkpoint(self):
         self.takes_over()
 
-    def test_with_shards_in_the_memory_of_gpus(self):
+    def test_with_shards_in_gpu_memory(self):
         self.takes_over(*gpu_flags(prefix="--capstan-"), env=ON_GPU)
 
-    def test_a_counter_is_read_again(self):
+    def test_counter_is_read_again_after_failover(self):
         job = self.begin(words=["read"])
         self.lose(job, 5)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
@@ -88,32 +88,32 @@ class PsLost(Connected, JobTest):
     def test_by_active_messages(self):
         self.takes_over("--capstan-window=am", "--capstan-ps-restart=off")
 
-    def test_one_after_the_other_while_functions_run(self):
-        # Rank 3 and 4 are spares. The ps's own agent is too late, and the ps that it starts again is turned away. A
-        # worker dies, and finds the ps where it is now. The spare that has become ps 1 dies alone, and comes back; then
-        # with its agent.
+    def test_successive_losses_while_functions_run(self):
+        # Ranks 3 and 4 are spares. The agent of ps 1 is too late, and the ps that it restarts is rejected. A worker dies; its
+        # next process connects to the new ps 1. The spare that has become ps 1 dies and is restarted; then it is lost with
+        # its agent.
         self.one_after_the_other()
 
     def one_after_the_other(self, *options, closures=100):
-        end = self.folder / "end"
-        # One that is started again is there before it counts as lost.
+        end = self.directory / "end"
+        # Within this time, a restarted ps returns before it counts as lost.
         job = self.begin(*options, spares=2, ranks=7, closures=closures, microseconds=1000, losses=end, wait="8s")
         lost, old = name("ps", 1, 6), agent_of(job, 6)
-        self.assert_says(job, "reached 1")
+        self.wait_for_stderr(job, "reached 1")
         os.kill(old, signal.SIGSTOP)
         os.kill(child_of(old), signal.SIGKILL)
-        self.assert_says(job, rf"{lost} is lost; {name('spare', 0, 3)} takes(.*\n)+.*{lost} is back")
+        self.wait_for_stderr(job, rf"{lost} is lost; {name('spare', 0, 3)} takes(.*\n)+.*{lost} is back")
         os.kill(old, signal.SIGCONT)
-        self.assert_says(job, rf"{lost}, pid \d+, is told to end: a spare has its place")
+        self.wait_for_stderr(job, rf"{lost}, pid \d+, is told to end: a spare has its place")
         self.wait_until_connected(job)
         os.kill(child_of(agent_of(job, 1)), signal.SIGKILL)
-        self.assert_says(job, r"worker 0 .* is there in place of the one that was lost")
+        self.wait_for_stderr(job, r"worker 0 .* is there in place of the one that was lost")
         self.wait_until_connected(job)
         os.kill(child_of(agent_of(job, 3)), signal.SIGKILL)
-        self.assert_says(job, rf"({lost} is back(.*\n)+.*){{2}}")
+        self.wait_for_stderr(job, rf"({lost} is back(.*\n)+.*){{2}}")
         self.wait_until_connected(job)
         self.lose(job, 3)
-        self.assert_says(job, rf"{lost} is lost; {name('spare', 1, 4)} takes(.*\n)+.*{lost} is back")
+        self.wait_for_stderr(job, rf"{lost} is lost; {name('spare', 1, 4)} takes(.*\n)+.*{lost} is back")
         end.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertRegex(job.stdout, rf"{name('spare', 0, 3)} is lost\n{name('spare', 1, 4)}, now ps 1\n")
@@ -123,14 +123,14 @@ class PsLost(Connected, JobTest):
             self.assertGreaterEqual(sum, closures)
             self.assertLess(sum, scheduled)
 
-    def test_no_spare_is_left(self):
+    def test_job_ends_if_no_spare_is_left(self):
         job = self.begin()
         self.lose(job, 3)
-        self.assert_says(job, rf"{name('spare', 0, 3)} is gone; 0 spares are left")
+        self.wait_for_stderr(job, rf"{name('spare', 0, 3)} is gone; 0 spares are left")
         self.lose(job, 5)
         self.assert_unavailable(job, rf"{name('ps', 1, 5)} is gone, .*; no spare has taken its place: no spare is left \(--spares\)")
 
-    def test_without_a_checkpoint(self):
+    def test_job_ends_without_a_checkpoint(self):
         job = self.begin("--capstan-window=am", saved=False)
         self.lose(job, 4)
         self.assert_unavailable(job, rf"{name('ps', 0, 4)} is gone, .*: no checkpoint was saved or restored in this run")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A ps that dies is started again by its agent, and finds its heap: what closures add counts exactly once."""
+"""A dead ps is restarted by its agent and recovers its heap: what closures add counts exactly once."""
 import os
 import pathlib
 import random
@@ -17,7 +17,7 @@ from sums import ON_GPU, SumsTest
 
 class PsRestarted(SumsTest):
     def sums_stay_exact(self, seed, kills, *options, microseconds=0, workers=2, ps=2, victims=("ps",)):
-        """Ranks are killed at random moments, each only when it is there."""
+        """Kills ranks at random moments, each only while it runs."""
         moment = random.Random(seed)
         ranks = 1 + workers + ps
         job = self.start_sums(ranks, f"--capstan-ps={ps}", "--capstan-max-restarts=100", *options, microseconds=microseconds)
@@ -28,7 +28,7 @@ class PsRestarted(SumsTest):
         deaths = dict.fromkeys(candidates, 0)
         while sum(deaths.values()) < kills:
             self.assertIsNone(job.command.poll(), job.stderr)
-            # Long enough between two deaths of one that its agent does not pause longer and longer.
+            # Far enough apart that the agent's delay before a restart does not grow.
             wait_random(moment, 0.6 / len(candidates), 1.2 / len(candidates))
             who = moment.choice(candidates)
             back = r"is back" if who[0] == "ps" else r"is there in place of"
@@ -45,7 +45,7 @@ class PsRestarted(SumsTest):
     def test_through_mapped_memory(self):
         self.sums_stay_exact(1, 6, microseconds=600)
 
-    def test_under_pushes_without_a_pause(self):
+    def test_under_continuous_pushes(self):
         self.sums_stay_exact(2, 3)
 
     def test_by_active_messages(self):
@@ -57,16 +57,16 @@ class PsRestarted(SumsTest):
     def test_workers_and_ps_die(self):
         self.sums_stay_exact(5, 6, microseconds=600, victims=("ps", "worker"))
 
-    def test_one_with_an_update_group_does_not_come_back(self):
+    def test_ps_with_an_update_group_is_not_recovered(self):
         job = self.start([BIN / "group_until_death", 100_000_000, -1, "--capstan-ps=1", "--capstan-max-inflight-per-worker=1",
                           "--capstan-ps-wait=2s"], 4)
-        self.assert_says(job, "begins")
+        self.wait_for_stderr(job, "begins")
         os.kill(job.ranks()[3][1], signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)
         self.assertIn("cannot recover an update group", job.stderr)
         self.assertRegex(job.stderr, rf"ps 0 \(rank 3 on {HOST}\) is gone.* has not come back")
 
-    def test_one_with_shards_in_the_memory_of_a_gpu_does_not_come_back(self):
+    def test_ps_with_shards_in_gpu_memory_is_not_recovered(self):
         job = self.start_sums(4, "--capstan-ps=1", "--capstan-ps-wait=1s", *gpu_flags(prefix="--capstan-"), microseconds=600,
                               env=ON_GPU)
         os.kill(job.ranks()[3][1], signal.SIGKILL)
@@ -74,27 +74,27 @@ class PsRestarted(SumsTest):
         self.assertRegex(job.stderr, r'cannot recover shard .*of variable "sharded".*--spares')
         self.assertRegex(job.stderr, rf"ps 0 \(rank 3 on {HOST}\) is gone.* has not come back")
 
-    def test_one_that_returns_after_the_wait_timeout_acknowledges_a_dead_worker(self):
-        """The waits for its acknowledgment, of the coordinator and of a worker that is restarted, start again when it returns."""
+    def test_ps_that_returns_after_the_wait_timeout_acknowledges_a_dead_worker(self):
+        """When the ps returns, the coordinator and a restarted worker wait for its acknowledgment with a new timeout."""
         job = self.start_sums(5, "--capstan-ps=2", "--capstan-ps-wait=60s", "--capstan-wait-timeout=8s", microseconds=600)
         roles, pids = Roles(5, 2), job.ranks()
         agent, child = pids[roles.ps[1]]
-        os.kill(agent, signal.SIGSTOP)  # does not restart its child yet
+        os.kill(agent, signal.SIGSTOP)  # delays the restart
         os.kill(child, signal.SIGKILL)
-        self.assert_says(job, r"ps 1 \(rank \d+ on .*\) is gone")
+        self.wait_for_stderr(job, r"ps 1 \(rank \d+ on .*\) is gone")
         os.kill(pids[roles.workers[0]][1], signal.SIGKILL)
-        self.assert_says(job, r"worker 0 .* is gone; its \d+ functions run elsewhere")
+        self.wait_for_stderr(job, r"worker 0 .* is gone; its \d+ functions run elsewhere")
         time.sleep(9)  # longer than --wait-timeout
         os.kill(agent, signal.SIGCONT)
-        self.assert_says(job, r"ps 1 \(rank \d+ on .*\) is back")
-        self.assert_says(job, r"worker 0 .* is there in place of")
+        self.wait_for_stderr(job, r"ps 1 \(rank \d+ on .*\) is back")
+        self.wait_for_stderr(job, r"worker 0 .* is there in place of")
         self.assert_exact(job)
 
-    def test_restarts_are_used_up(self):
+    def test_job_ends_when_restarts_are_used_up(self):
         job = self.start_sums(4, "--capstan-ps=1", "--capstan-max-restarts=1", "--capstan-ps-wait=10s", microseconds=600)
         agent = job.ranks()[3][0]
         os.kill(child_of(agent), signal.SIGKILL)
-        self.assert_says(job, r"ps 0 \(rank 3 on .*\) is back")
+        self.wait_for_stderr(job, r"ps 0 \(rank 3 on .*\) is back")
         self.wait_until_connected(job)
         os.kill(child_of(agent), signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)

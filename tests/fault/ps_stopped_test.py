@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A ps or spare is stopped (SIGSTOP): one that resumes after its place was taken ends by itself, one that never resumes delays neither a
-save nor the end of the job."""
+"""A ps or spare is stopped (SIGSTOP). If it resumes after its failover, it exits; if it never resumes, it delays neither a save nor
+the end of the job."""
 import os
 import pathlib
 import signal
@@ -29,41 +29,41 @@ class PsStopped(SumsTest):
         return child
 
     def resume(self, job, child):
-        """The process that resumes ends, and says why."""
+        """Resumes the process; it must exit and log the reason."""
         os.kill(child, signal.SIGCONT)
         self.assertTrue(job.wait_for(lambda: has_ended(child)), job.stderr)
-        self.assert_says(job, r"ps 1@.*declared dead")
+        self.wait_for_stderr(job, r"ps 1@.*declared dead")
 
     def resumes_after_its_replica_took_over(self, *options):
         job = self.start_sums(7, "--capstan-ps=2", "--capstan-replicas-of-ps=2", HEARTBEAT, PS_WAIT, *options, microseconds=600)
         child = self.stop(job, 6)
-        self.assert_says(job, rf"ps 1 \(rank 6 on {HOST}\) is lost; spare 1 .* takes its shards over(.*\n)+.*ps 1 \(rank 6 on {HOST}\) is back")
+        self.wait_for_stderr(job, rf"ps 1 \(rank 6 on {HOST}\) is lost; spare 1 .* takes its shards over(.*\n)+.*ps 1 \(rank 6 on {HOST}\) is back")
         self.resume(job, child)
         self.wait_until_connected(job)
         self.assert_exact(job)
 
-    def test_resumed_after_its_replica_took_over_it_leaves_and_sums_are_exact(self):
+    def test_ps_that_resumes_after_failover_to_its_replica_exits(self):
         self.resumes_after_its_replica_took_over()
 
-    def test_the_same_by_messages_and_with_a_coordinator_that_may_return(self):
+    def test_ps_that_resumes_exits_with_messages_and_a_recoverable_coordinator(self):
         self.resumes_after_its_replica_took_over("--capstan-window=am", "--capstan-coordinator-wait=40s")
 
-    def test_resumed_after_a_spare_took_over_it_leaves(self):
-        end = self.folder / "end"
-        job = self.start([BIN / "ps_lost", self.folder / "checkpoints", 100, 1000, end, "--capstan-ps=2", "--capstan-spares=1", HEARTBEAT, PS_WAIT], 6)
-        self.assert_says(job, "reached 1")
+    def test_ps_that_resumes_after_failover_to_a_spare_exits(self):
+        end = self.directory / "end"
+        job = self.start([BIN / "ps_lost", self.directory / "checkpoints", 100, 1000, end, "--capstan-ps=2", "--capstan-spares=1", HEARTBEAT, PS_WAIT], 6)
+        self.wait_for_stderr(job, "reached 1")
         child = self.stop(job, 5)
-        self.assert_says(job, rf"ps 1 \(rank 5 on {HOST}\) is lost; spare 0 .* takes(.*\n)+.*ps 1 \(rank 5 on {HOST}\) is back")
+        self.wait_for_stderr(job, rf"ps 1 \(rank 5 on {HOST}\) is lost; spare 0 .* takes(.*\n)+.*ps 1 \(rank 5 on {HOST}\) is back")
         self.resume(job, child)
         self.wait_until_connected(job)
         end.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
 
     def lingers(self, ranks, *options):
-        """All functions have ended, and the coordinator ends the job once the file is there."""
-        leave = self.folder / "leave"
+        """Starts a job whose functions have all ended and whose coordinator ends it once the file exists."""
+        leave = self.directory / "leave"
         job = self.start_sums(ranks, HEARTBEAT, PS_WAIT, *options, closures=100, words=[leave])
-        self.assert_says(job, "lingers")
+        self.wait_for_stderr(job, "lingers")
         return job, leave
 
     def ends_though_it_is_stopped(self, rank, name, ranks, *options):
@@ -73,10 +73,10 @@ class PsStopped(SumsTest):
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertRegex(job.stderr, rf"{name} \(rank {rank} on {HOST}\), pid {child}, is stopped or hangs")
 
-    def test_a_ps_that_is_stopped_when_the_job_ends_is_killed(self):
+    def test_ps_that_is_stopped_at_the_end_of_the_job_is_killed(self):
         self.ends_though_it_is_stopped(3, "ps 0", 4, "--capstan-ps=1")
 
-    def test_a_spare_that_is_stopped_when_the_job_ends_is_killed(self):
+    def test_spare_that_is_stopped_at_the_end_of_the_job_is_killed(self):
         self.ends_though_it_is_stopped(2, "spare 0", 4, "--capstan-ps=1", "--capstan-spares=1")
 
 

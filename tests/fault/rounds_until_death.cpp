@@ -1,14 +1,15 @@
-// rounds_until_death.cpp -- closures that each count 1 three times on every ps, in rounds, with a checkpoint
-// after some rounds, while ranks are killed and a ps is lost with its host.
+// rounds_until_death.cpp -- rounds of closures that each count 1 three times on every ps, with checkpoints,
+// while ranks are killed and a ps is lost with its host.
 //
-//   mpirun -np 7 rounds_until_death FOLDER ROUNDS CLOSURES MICROSECONDS EVERY --capstan-ps=2
+//   mpirun -np 7 rounds_until_death DIRECTORY ROUNDS CLOSURES MICROSECONDS EVERY --capstan-ps=2
 //       --capstan-spares=1
 //
-// ROUNDS of CLOSURES, each of about MICROSECONDS; a checkpoint is saved at first, and after EVERY rounds.
+// Runs ROUNDS of CLOSURES closures, of about MICROSECONDS each. Saves a checkpoint first and after EVERY
+// rounds.
 //
-// Prints a line after each round and each checkpoint, of what was read when no spare took a place meanwhile:
-// "round" or "saved", how many spares have taken a ps's place, and for each ps what its rows, its optimizer's
-// slot and its counter have summed up to.
+// Prints a line after each round and each checkpoint: "round" or "saved", the number of failovers so far, and
+// the sums of rows, optimizer slot and counter of each ps. It reads the values again if a failover happened
+// meanwhile.
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
@@ -28,7 +29,7 @@ constexpr std::int64_t kRows = 64;
 constexpr std::int64_t kWidth = 16;
 constexpr int kPs = 2;
 
-/// What closures add to. Of each, as much is on one ps as on the other.
+/// The variables that closures add to. Each ps holds the same share of every one.
 struct Model {
   cs::Counter first{"first"};
   cs::Counter second{"second"};
@@ -81,7 +82,7 @@ void print(const char* what, const Model& model, const cs::ClusterCoordinator& c
 int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  const std::string folder = argv[1];
+  const std::string directory = argv[1];
   const std::int64_t rounds = std::atoll(argv[2]);
   const std::int64_t closures = std::atoll(argv[3]);
   const std::int64_t microseconds = std::atoll(argv[4]);
@@ -90,7 +91,7 @@ int main(int argc, char** argv) {
   const auto scope = strategy.scope();
   const Model model;
   cs::ClusterCoordinator coordinator(strategy);
-  cs::CheckpointManager checkpoints(strategy, cs::CheckpointOptions{.directory = folder});
+  cs::CheckpointManager checkpoints(strategy, cs::CheckpointOptions{.directory = directory});
   checkpoints.save(0);
   print("saved", model, coordinator);
   std::fprintf(stderr, "begins\n");

@@ -1,8 +1,8 @@
-// save_on_signal.cpp -- saves a checkpoint when SIGUSR1 says so, and goes on.
+// save_on_signal.cpp -- saves a checkpoint on SIGUSR1 and continues.
 //
-//   mpirun -np 3 save_on_signal FOLDER
+//   mpirun -np 3 save_on_signal DIRECTORY
 //
-// Says "ready", prints "saved STEP" for each, and ends after the second.
+// Prints "ready" to standard error and "saved STEP" for each checkpoint; ends after the second.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <csignal>

@@ -1,16 +1,16 @@
-// saves_while_training.cpp -- checkpoints that are saved while functions go on pushing.
+// saves_while_training.cpp -- saves checkpoints while functions push.
 //
-//   mpirun -np 5 saves_while_training FOLDER SAVES shard|global wait|background|incremental
+//   mpirun -np 5 saves_while_training DIRECTORY SAVES shard|global wait|background|incremental
 //       [MIB [STEP FILE]] --capstan-ps=2
 //
-// Each function adds 1 to every element of one row of a table of MIB MiB with a slot, waits a moment, and
-// adds 1 to an element of a second table. There are some queued when a save begins, and more after the last
-// one. Saves SAVES checkpoints, and more until functions have ended in the course of one. Before STEP it says
-// "waits", until FILE is there.
+// Each function adds 1 to every element of one row of a table of MIB MiB with a slot, waits, and adds 1 to an
+// element of a second table. Some functions are queued when a save begins, and more run after the last one.
+// Saves SAVES checkpoints, and more until functions have ended during a save. Before STEP, it prints "waits"
+// to standard error and waits until FILE exists.
 //
-// Prints how many functions there were, how many at most ended in the course of a save, how long the slowest
-// one took, and, for each checkpoint and for the end, how often rows of the first table have counted, and
-// elements of the second.
+// Prints the number of functions, the largest number that ended during a save, the duration of the slowest
+// function, and, for each checkpoint and for the end, the counts of rows of the first table and of elements
+// of the second.
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
@@ -30,11 +30,11 @@ namespace {
 namespace cs = capstan;
 
 constexpr std::int64_t kWidth = 16;
-// Rows that functions push to: some in each sixth of the table, so in each shard, and few of them all.
+// Functions push to a few rows in each sixth of the table, and therefore in each shard.
 constexpr std::int64_t kParts = 6;
 constexpr std::int64_t kRowsOfAPart = 1000;
-constexpr std::uint64_t kQueued = 8000;  // functions, when a save begins
-constexpr std::uint64_t kBetween = 100;  // of which so many end before it
+constexpr std::uint64_t kQueued = 8000;  // functions queued when a save begins
+constexpr std::uint64_t kBetween = 100;  // of these, functions that end before the save
 constexpr std::int64_t kMostSaves = 20;
 
 void add_one(cs::Variable<float> table, cs::Variable<std::int64_t> other, std::int64_t i) {
@@ -44,8 +44,8 @@ void add_one(cs::Variable<float> table, cs::Variable<std::int64_t> other, std::i
   other.scatter_add(std::vector<std::int64_t>{i % 8}, std::vector<std::int64_t>{1});
 }
 
-/// What a row of which the optimizer has seen n gradients of 1 holds: Adagrad, without an initial sum, moves
-/// it by 1 / sqrt(k) at its k-th.
+/// Number of gradients of 1 that a row with this value has received: Adagrad without an initial accumulator
+/// moves a value by 1 / sqrt(k) at the k-th gradient.
 double counted(float value) {
   double sum = 0;
   int count = 0;
@@ -55,14 +55,14 @@ double counted(float value) {
 
 void print(const std::string& name, const std::vector<float>& table, const std::vector<std::int64_t>& other) {
   double rows = 0;
-  bool whole = true;
+  bool complete = true;
   for (std::size_t row = 0; row < table.size(); row += kWidth) {
     rows += counted(table[row]);
-    for (std::size_t i = 1; i < kWidth; ++i) whole = whole && table[row + i] == table[row];
+    for (std::size_t i = 1; i < kWidth; ++i) complete = complete && table[row + i] == table[row];
   }
   std::printf("%s %.0f %lld %s\n", name.c_str(), rows,
               static_cast<long long>(std::accumulate(other.begin(), other.end(), std::int64_t{0})),
-              whole ? "whole" : "torn");
+              complete ? "complete" : "torn");
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ void print(const std::string& name, const std::vector<float>& table, const std::
 int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  const std::filesystem::path folder = argv[1];
+  const std::filesystem::path directory = argv[1];
   const std::int64_t saves = std::atoll(argv[2]);
   const cs::SaveOptions options{.consistency = std::string_view(argv[3]) == "global"
                                                    ? cs::SaveConsistency::global
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
       {.optimizer = cs::optimizers::Adagrad{.learning_rate = -1, .initial_accumulator = 0, .epsilon = 0}});
   const cs::Variable<std::int64_t> other("other", cs::Shape{8});
   cs::ClusterCoordinator coordinator(strategy);
-  cs::CheckpointManager checkpoints(strategy, {.directory = folder, .max_to_keep = 0});
+  cs::CheckpointManager checkpoints(strategy, {.directory = directory, .max_to_keep = 0});
   std::int64_t functions = 0;
   const auto fill_the_queue = [&] {
     for (std::uint64_t queued = coordinator.statistics().queued; queued < kQueued; ++queued)
@@ -98,8 +98,8 @@ int main(int argc, char** argv) {
     while (coordinator.statistics().finished < enough) coordinator.join(std::chrono::milliseconds(1));
   };
   std::vector<std::filesystem::path> saved;
-  std::uint64_t most = 0;  // that ended in the course of a save
-  double slowest = 0;      // of the saves, in seconds
+  std::uint64_t most = 0;  // functions that ended during one save
+  double slowest = 0;      // duration of a save, in seconds
   for (std::int64_t step = 1; step <= saves || (most == 0 && step <= kMostSaves); ++step) {
     fill_the_queue();
     let_some_end();

@@ -1,15 +1,14 @@
-// splits_until_death.cpp -- a table with a counter for every example, which workers count up split by split
-// while they are killed.
+// splits_until_death.cpp -- a table with a counter for every example; workers increment the counters of each
+// split while workers are killed.
 //
-//   mpirun -np 6 splits_until_death EXAMPLES EPOCHS MICROSECONDS FILE [FOLDER SECONDS] --capstan-ps=2
+//   mpirun -np 6 splits_until_death EXAMPLES EPOCHS MICROSECONDS FILE [DIRECTORY SECONDS] --capstan-ps=2
 //
-// An evaluator says of each checkpoint what the counts add up to and which splits are done.
+// An evaluator prints the sum of the counts and the completed splits of each checkpoint.
 //
-// A split has 10 examples, and takes MICROSECONDS in the middle of what it pushes. The last splits are handed
-// out when FILE is there, so that the job does not end before. It says "begins" when every worker has reached
-// every ps. With FOLDER, a checkpoint is saved there every so many SECONDS, "saved STEP, N done" said of
-// each, of the splits that were done before, and the newest one that is there is gone on from. Prints how
-// many examples have which count at the end.
+// A split has 10 examples and takes MICROSECONDS between its pushes. The last splits are handed out once FILE
+// exists, so the job does not end before. Prints "begins" to standard error when every worker has reached
+// every ps. With DIRECTORY, it restores the newest checkpoint, saves one every SECONDS, and prints "saved
+// STEP, N done", N being the number of completed splits. Prints how many examples have each count at the end.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>
@@ -38,7 +37,7 @@ void count_each(const cs::DataSplit& split, const cs::Variable<Count>& counts, s
   }
 }
 
-/// Makes the connections of a worker, and adds nothing.
+/// Connects a worker to every ps, and adds nothing.
 bool reach_all(const cs::Variable<Count>& counts) {
   counts.scatter_add(std::vector<std::int64_t>{0, counts.shape()[0] - 1}, std::vector<Count>{0, 0});
   return true;
@@ -86,7 +85,7 @@ int main(int argc, char** argv) {
   std::printf("before %lld\n", splits_done());
   coordinator.run_on_every_worker<&reach_all>(counts);
   std::fprintf(stderr, "begins\n");
-  // Two epochs may run into each other: that is no reason to wait.
+  // Epochs may overlap: there is no need to wait between them.
   const auto hand_out = [&](std::int64_t splits) {
     while (splits > 0) {
       const auto handed_out = data.schedule_some<&count_each>(splits, counts, microseconds);

@@ -1,20 +1,19 @@
-// steps_until_death.cpp -- closures that each count 1 in three places, in steps, while their coordinator is
+// steps_until_death.cpp -- steps of closures that each count 1 in three places, while the coordinator is
 // killed.
 //
 //   mpirun -np 6 steps_until_death STEPS|FILE CLOSURES MICROSECONDS [CHECKPOINTS [linger]] --capstan-ps=2
 //       --capstan-coordinator-wait=20s
 //
-// CLOSURES a step, each of about MICROSECONDS; the step is recorded when all are done, and "recorded N" said.
-// With a FILE that is not there, steps are done until it is, and their number is a multiple of four. Each
-// coordinator says "begins after step N" when every rank has been reached. With the folder
-// CHECKPOINTS a checkpoint is saved every fourth step, and the last one restored at the end. With `linger`
-// the coordinator stays for a minute when it has ended the job.
+// A step has CLOSURES closures of about MICROSECONDS each; it is recorded when all have ended, and "recorded
+// N" is printed to standard error. With FILE, steps run until FILE exists, and their number is a multiple of
+// four. Each coordinator prints "begins after step N" when every rank has been reached. With CHECKPOINTS,
+// every fourth step is saved to that directory, and the last checkpoint is restored at the end. With
+// `linger`, the coordinator sleeps for a minute after it has ended the job.
 //
-// With CALLS=N in a worker's environment each closure begins by asking a ps N times for the value of the
-// counter.
+// With CALLS=N in a worker's environment, each closure first reads the counter from its ps N times.
 //
-// Prints how many steps were done, and what the three sums are at the end: a counter, a sharded table (one
-// row of it, by turns), and a table that begins at 5.
+// Prints the number of steps, and the three sums at the end: of a counter, of a sharded table (one row after
+// the other), and of a table that starts at 5.
 #include <unistd.h>
 
 #include <capstan/capstan.hpp>
@@ -37,7 +36,7 @@ constexpr std::int64_t kRows = 64;
 constexpr std::int64_t kWidth = 16;
 constexpr std::int64_t kStart = 5;
 
-/// Of a worker: which coordinator's it is.
+/// Per-worker object that knows the coordinator process that created it.
 struct Owner {
   std::int64_t pid = 0;
 };
@@ -55,7 +54,7 @@ void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std
   counter.add(1);
 }
 
-/// Makes the connections of a worker, and adds nothing.
+/// Connects a worker to every ps, and adds nothing.
 bool reach_all(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other) {
   sharded.push(cs::IndexedSlices<double>{{0, kRows - 1}, std::vector<double>(2 * kWidth)});
   other.scatter_add(std::vector<std::int64_t>{0}, std::vector<std::int64_t>{0});
@@ -63,7 +62,7 @@ bool reach_all(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<s
   return true;
 }
 
-/// What is there is not overwritten by what does not fit.
+/// Creates a variable with another shape, which must be rejected without changing the existing one.
 void try_another_shape() {
   try {
     const cs::Variable<double> sharded("sharded", cs::Shape{kRows + 1, kWidth}, {},
@@ -102,7 +101,7 @@ void run(const cs::Cluster& cluster, int argc, char** argv) {
   coordinator.run_on_every_worker<&reach_all>(counter, sharded, other);
   std::fprintf(stderr, "begins after step %lld\n", static_cast<long long>(first));
   std::int64_t step = first;
-  // What had begun before the coordinator was killed is done again, whether the file is there or not.
+  // A step that began before the coordinator was killed is repeated, even if FILE exists.
   const auto has_to_go_on = [&] { return until.is_file() && (step == first || step % 4 != 0); };
   for (; has_to_go_on() || !until.reached(step); ++step) {
     for (std::int64_t i = 0; i < closures; ++i) {

@@ -1,46 +1,46 @@
-"""sums.py -- jobs of sums_until_death: closures that count, until a test tells them to end, while it kills ranks."""
+"""sums.py -- jobs of sums_until_death: closures that count until a test ends them, while it kills ranks."""
 import pathlib
 import re
 import tempfile
 
-from job import BIN, PATIENT, JobTest
+from job import BIN, LONG_TIMEOUTS, JobTest
 
 SUMS = BIN / "sums_until_death"
-# What every closure counts 1 in.
+# The places in which every closure counts 1.
 COUNTED = ("counter", "sharded", "other", "metric")
-# In its environment: what closures add to lies in the memory of the ps' GPUs.
+# Environment in which the variables lie in the memory of the ps' GPUs.
 ON_GPU = {"SHARD_MEMORY": "device"}
 
 
 class Connected:
-    """Of jobs that say "reached N" again and again."""
+    """For jobs that print "reached N" repeatedly."""
 
     def wait_until_connected(self, job):
-        """Until every worker that is there has reached every ps since now."""
-        # UCX 1.13 may abort a process that another one is connecting to when that dies: see docs/failures.md.
+        """Waits until every current worker has reached every ps since the call."""
+        # UCX 1.13 may abort a process to which a dying process is connecting; see docs/failures.md.
         last = int((re.findall(r"reached (\d+)", job.stderr) or [0])[-1])
-        self.assert_says(job, rf"reached {last + 2}\n")  # the next one may have begun before
+        self.wait_for_stderr(job, rf"reached {last + 2}\n")  # the next one may have begun before the call
 
 
 class SumsTest(Connected, JobTest):
-    environment = PATIENT
+    environment = LONG_TIMEOUTS
 
     def start_sums(self, ranks, *options, closures=None, microseconds=0, words=(), **start):
-        """As soon as every worker has reached every ps. Without a number of closures it goes on until it is told to end."""
-        end = pathlib.Path(tempfile.mkdtemp(dir=self.folder), "end")
+        """Returns once every worker has reached every ps. Without `closures`, the job runs until it is told to end."""
+        end = pathlib.Path(tempfile.mkdtemp(dir=self.directory), "end")
         job = self.start([SUMS, closures or end, microseconds, *words, *options], ranks, **start)
         job.end = end
-        self.assert_says(job, "begins")
+        self.wait_for_stderr(job, "begins")
         return job
 
     def assert_exact(self, job, seconds=120):
-        """Tells the job to end; what it printed, by name. All that was scheduled has counted once in each place."""
+        """Tells the job to end; returns its output by name. Each closure must have counted once in each place."""
         job.end.touch()
         self.assertEqual(self.exit_code(job, seconds), 0, job.stdout + job.stderr)
         return self.assert_sums(job)
 
     def assert_sums(self, job):
-        """Of a job that has ended."""
+        """Checks the sums of a job that has ended."""
         figures = {name: int(figure) for name, figure in re.findall(r"^(\w+) (\d+)$", job.stdout, re.MULTILINE)}
         scheduled = figures["scheduled"]
         self.assertGreater(scheduled, 0)

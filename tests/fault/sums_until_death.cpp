@@ -2,18 +2,19 @@
 //
 //   mpirun -np 7 sums_until_death CLOSURES|FILE [MICROSECONDS [endless|LEAVE]] --capstan-ps=2
 //
-// With a FILE that is not there, closures are scheduled until it is. Says "begins" when every worker has
-// reached every ps. With a FILE all workers that are there reach every ps again and again, and "reached N" is
-// said each time: what has come back before one of these lines is known to all after the next but one.
+// With FILE, closures are scheduled until FILE exists. Prints "begins" to standard error when every worker
+// has reached every ps. With FILE, all current workers reach every ps repeatedly, and "reached N" is printed
+// each time: all ranks have reached a rank that returned before one of these lines at the line after the
+// next.
 //
-// Each closure takes MICROSECONDS, of which most are between two of its pushes; without them, one in 16 takes
-// 300. With `endless` a last one, whose result is not among the sums, has a deadline and no end. With LEAVE,
-// a file that is not there, the coordinator says "lingers" when it has printed the sums, and ends the job
-// once the file is there. With VARIABLES_AFTER=FILE in the environment it says "waits" when it has a
-// strategy, and creates the variables once that file is there.
+// Each closure takes MICROSECONDS, mostly between two of its pushes; without MICROSECONDS, one in 16 takes
+// 300. With `endless`, the last closure never ends and has a deadline; its result is not part of the sums.
+// With LEAVE, a file, the coordinator prints "lingers" after the sums, and ends the job once that file
+// exists. With VARIABLES_AFTER=FILE in the environment, it prints "waits" after creating the strategy, and
+// creates the variables once that file exists.
 //
-// Prints how many closures were scheduled, and what the sums are at the end: a counter, a sharded table (one
-// row of it, by turns), a table on the last ps, and a metric.
+// Prints the number of closures, and the sums at the end: of a counter, of a sharded table (one row after the
+// other), of a table on the last ps, and of a metric.
 #include <unistd.h>
 #include <capstan/capstan.hpp>
 #include <chrono>
@@ -34,10 +35,10 @@ namespace cs = capstan;
 
 constexpr std::int64_t kRows = 64;
 constexpr std::int64_t kWidth = 16;
-constexpr std::uint64_t kAhead = 1000;  // closures that are queued at most until the file is there
+constexpr std::uint64_t kAhead = 1000;  // maximum number of queued closures until the file exists
 constexpr std::chrono::milliseconds kBetweenRounds(50);
 
-/// What closures add to.
+/// The variables that closures add to.
 struct Sums {
   cs::Counter counter{"count"};
   cs::Variable<double> sharded{
@@ -51,7 +52,7 @@ void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std
   const std::vector<double> ones(kWidth, 1);
   metric.update_state(1);
   sharded.push(cs::IndexedSlices<double>{{i % kRows}, ones});
-  // Long enough that most kills fall between two of the pushes, or on one.
+  // Long enough that most kills fall between two pushes, or during one.
   if (microseconds > 0) {
     cs::compute_for(std::chrono::microseconds(microseconds));
   } else if (i % 16 == 0) {
@@ -61,7 +62,7 @@ void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std
   counter.add(1);
 }
 
-/// Makes the connections of a worker, and adds nothing.
+/// Connects a worker to every ps, and adds nothing.
 bool reach_all(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other) {
   sharded.push(cs::IndexedSlices<double>{{0, kRows - 1}, std::vector<double>(2 * kWidth)});
   other.scatter_add(std::vector<std::int64_t>{0}, std::vector<std::int64_t>{0});
@@ -91,7 +92,7 @@ class Job {
       if (coordinator_.statistics().queued < kAhead) {
         schedule(kAhead / 10);
       } else {
-        coordinator_.join(std::chrono::milliseconds(1));  // which throws what went wrong
+        coordinator_.join(std::chrono::milliseconds(1));  // throws the first error
       }
       if (std::chrono::steady_clock::now() < next_round) continue;
       reach();

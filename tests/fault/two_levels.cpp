@@ -1,11 +1,11 @@
-// two_levels.cpp -- saves through --checkpoint-fast-dir, and what the next job finds of them.
+// two_levels.cpp -- saves through --checkpoint-fast-dir, and restores what an earlier job saved.
 //
-//   mpirun -np 4 two_levels FOLDER FIRST LAST [MIB] --capstan-ps=2 --capstan-checkpoint-fast-dir=...
+//   mpirun -np 4 two_levels DIRECTORY FIRST LAST [MIB] --capstan-ps=2 --capstan-checkpoint-fast-dir=...
 //
-// Restores, if there is anything. Then saves, for each step from FIRST to LAST, a table of MIB MiB, and as
-// much of a slot, that the step is written all over; functions add to a counter meanwhile. Prints "restored"
-// and "again", after all: the step, what the table holds ("torn" when that differs from row to row or from
-// the step), and the counter. An error that ends it is printed as "CODE: MESSAGE".
+// Restores the latest checkpoint, if any. Then, for each step from FIRST to LAST, saves a table of MIB MiB
+// with an equally large slot, whose elements all equal the step; functions add to a counter meanwhile. At the
+// end, restores again. Prints "restored" and "again" with the step, "complete" or "torn" (if an element
+// differs from the step), and the counter. An error is printed as "CODE: MESSAGE".
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <cstdio>
@@ -24,23 +24,23 @@ void count_one(cs::Counter counter) { counter.add(1); }
 
 class TwoLevels {
  public:
-  TwoLevels(const cs::Cluster& cluster, const std::filesystem::path& folder, std::int64_t mebibytes)
+  TwoLevels(const cs::Cluster& cluster, const std::filesystem::path& directory, std::int64_t mebibytes)
       : strategy_(cluster, {.variable_partitioner = cs::FixedShardsPartitioner{cluster.count(cs::Role::ps)}}),
         scope_(strategy_.scope()),
         counter_("count"),
         table_("table", cs::Shape{mebibytes * 1024 * 1024 / (4 * kWidth), kWidth}, {},
                {.optimizer = cs::optimizers::Adagrad{}}),
         coordinator_(strategy_),
-        checkpoints_(strategy_, {.directory = folder}) {}
+        checkpoints_(strategy_, {.directory = directory}) {}
 
   void restore(const char* word) {
     fill(-1);
     const auto step = checkpoints_.restore_latest();
     const std::vector<float> values = table_.pull();
     const auto wanted = static_cast<float>(step.value_or(-1));
-    const bool whole = std::all_of(values.begin(), values.end(), [=](float v) { return v == wanted; });
+    const bool complete = std::all_of(values.begin(), values.end(), [=](float v) { return v == wanted; });
     std::printf("%s %lld %s %lld\n", word, static_cast<long long>(step.value_or(-1)),
-                whole ? "whole" : "torn", static_cast<long long>(counter_.value()));
+                complete ? "complete" : "torn", static_cast<long long>(counter_.value()));
     std::fflush(stdout);
   }
 
@@ -51,7 +51,7 @@ class TwoLevels {
     std::fprintf(stderr, "saves %lld\n", static_cast<long long>(step));
     try {
       checkpoints_.save(step, "null", {.background = true});
-      fill(-2);  // not what is saved
+      fill(-2);  // must not be saved
       checkpoints_.wait();
     } catch (const cs::Error& error) {
       if (error.code() != cs::Code::unavailable) throw;

@@ -1,4 +1,4 @@
-// until.hpp -- how long a program of a test goes on: so many times, or until the test makes a file.
+// until.hpp -- how long a test program runs: a number of times, or until the test creates a file.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-/// Of one argument: a number, or the name of a file that is not there yet.
+/// Parses one argument: a number, or the name of a file that does not exist yet.
 class Until {
  public:
   explicit Until(const std::string& argument) {
@@ -19,7 +19,7 @@ class Until {
   }
 
   bool is_file() const { return !file_.empty(); }
-  /// 0 for a file.
+  /// The number; 0 for a file.
   std::int64_t count() const { return count_; }
   bool reached(std::int64_t done) const {
     return is_file() ? std::filesystem::exists(file_) : done >= count_;

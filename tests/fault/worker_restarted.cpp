@@ -1,9 +1,8 @@
-// worker_restarted.cpp -- one worker dies again and again; what it had made of its own is made anew each
-// time.
+// worker_restarted.cpp -- one worker dies repeatedly; its per-worker objects are created again each time.
 //
 //   mpirun -np 5 worker_restarted DEATHS --capstan-ps=1
 //
-// Prints for each death how long the worker was away, then whether all was as it should be.
+// Prints for each death how long the worker was down, and whether all checks passed.
 #include <unistd.h>
 
 #include <capstan/capstan.hpp>
@@ -37,7 +36,7 @@ struct Seen {
   double copy = 0;
 };
 
-/// Uses an object, a dataset, a table and a copy of this worker's own, and counts in a variable.
+/// Uses an object, a dataset, a table and a copy of this worker, and adds to a variable.
 Seen use_all(cs::PerWorker<Tally> tally, cs::PerWorker<cs::Iterator<int>> dataset,
              cs::StaticHashTable<int, int> table, cs::PerWorkerVariable<double> copy,
              cs::Variable<double> w) {
@@ -72,38 +71,37 @@ int main(int argc, char** argv) {
   const int workers = coordinator.workers();
   const auto use = [&] { return coordinator.run_on_every_worker<&use_all>(tally, dataset, table, copy, w); };
   std::vector<Seen> before = use();
-  bool right = check(static_cast<int>(before.size()) == workers, "every worker answers at first");
+  bool right = check(static_cast<int>(before.size()) == workers, "every worker answers at the start");
   for (int death = 1; death <= deaths; ++death) {
     const auto begin = std::chrono::steady_clock::now();
     const auto dead = coordinator.schedule_on<&die>(kVictim);
     try {
       dead.fetch();
     } catch (const cs::Error& error) {
-      right &= check(error.code() == cs::Code::aborted, "the function died with its worker");
+      right &= check(error.code() == cs::Code::aborted, "the function failed with its worker");
     }
     right &=
         check(cs::poll_until([&] { return coordinator.workers() == workers; }, std::chrono::seconds(100)),
-              "the coordinator has all workers again");
+              "the coordinator counts all workers again");
     std::printf("away %.3f\n",
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     const std::vector<Seen> now = use();
-    if (!check(static_cast<int>(now.size()) == workers, "every worker is there again")) return 1;
+    if (!check(static_cast<int>(now.size()) == workers, "every worker answers again")) return 1;
     for (int worker = 0; worker < workers; ++worker) {
       const auto i = static_cast<std::size_t>(worker);
       const bool new_one = worker == kVictim;
-      right &= check((now[i].pid != before[i].pid) == new_one,
-                     "the process is new where one died, and only there");
-      right &= check(now[i].tally == (new_one ? 101 : 101 + death), "the object is new where the process is");
-      right &= check(now[i].number == (new_one ? 10 : 10 + death), "so is the dataset");
-      right &= check(now[i].looked_up == 50 && now[i].copy == 2.5, "the table and the copy are whole");
+      right &= check((now[i].pid != before[i].pid) == new_one, "only the worker that died has a new process");
+      right &= check(now[i].tally == (new_one ? 101 : 101 + death), "a new process has a new object");
+      right &= check(now[i].number == (new_one ? 10 : 10 + death), "a new process has a new dataset");
+      right &=
+          check(now[i].looked_up == 50 && now[i].copy == 2.5, "the table and the copy have their values");
     }
     before = now;
   }
   const std::vector<double> sums = w.pull();
   for (int worker = 0; worker < workers; ++worker) {
-    right &=
-        check(sums[static_cast<std::size_t>(worker) * kWidth] == deaths + 1, "each use has counted once");
+    right &= check(sums[static_cast<std::size_t>(worker) * kWidth] == deaths + 1, "each use counts once");
   }
-  std::printf("%s\n", right ? "all right" : "not right");
+  std::printf("%s\n", right ? "all checks passed" : "a check failed");
   return right ? 0 : 1;
 }

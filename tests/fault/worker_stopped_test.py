@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A worker is stopped: its work moves on, nothing of it counts when it wakes up, and it begins anew."""
+"""A worker is stopped: its functions run elsewhere, its late pushes do not count, and it is restarted when it resumes."""
 import os
 import pathlib
 import signal
@@ -11,13 +11,13 @@ from job import HOST, main
 from sums import SumsTest
 
 MICROSECONDS = 2500
-# Long enough that nobody counts as dead, or is killed by its agent, because the machine is busy.
+# Long enough that no rank counts as dead or is killed by its agent because the machine is busy.
 TIMEOUT = 6.0
 
 
 class WorkerStopped(SumsTest):
     def begin(self, *options, microseconds=MICROSECONDS, **start):
-        """Two workers and a ps, that have reached each other."""
+        """Starts two workers and a ps, and waits until they have reached each other."""
         return self.start_sums(4, "--capstan-ps=1", f"--capstan-heartbeat-timeout={TIMEOUT}s", *options,
                                microseconds=microseconds, **start)
 
@@ -27,38 +27,38 @@ class WorkerStopped(SumsTest):
         os.kill(child, signal.SIGSTOP)
         return child
 
-    def given_up(self, job):
+    def declared_dead(self, job):
         return job.wait_for_text(rf"worker 0 \(rank \d+ on {HOST}\) is silent and counts as dead")
 
-    def wakes_up(self, *options):
+    def is_restarted(self, *options):
         job = self.begin(*options)
         child = self.stop(job, 1)
-        self.assertTrue(self.given_up(job), job.stderr)
+        self.assertTrue(self.declared_dead(job), job.stderr)
         os.kill(child, signal.SIGCONT)
         self.assertTrue(job.wait_for_text(rf"worker 0 \(rank \d+ on {HOST}\) is there in place of"), job.stderr)
         self.assertIn("this worker was fenced", job.stderr)
         self.assertIn(f"pid {child}, ended with exit code 1; it is started again", job.stderr)
         self.assert_exact(job)
 
-    def test_it_wakes_up(self):
-        self.wakes_up()
+    def test_resumed_worker_is_restarted(self):
+        self.is_restarted()
 
-    def test_it_wakes_up_and_pushes_by_messages(self):
-        self.wakes_up("--capstan-window=am")
+    def test_resumed_worker_is_restarted_by_messages(self):
+        self.is_restarted("--capstan-window=am")
 
-    def test_neither_who_never_wakes_up_nor_what_never_ends_keeps_the_job_from_its_end(self):
+    def test_stopped_worker_and_endless_function_do_not_delay_the_end(self):
         job = self.begin(words=["endless"])
         child = self.stop(job, 1)
-        self.assertTrue(self.given_up(job), job.stderr)
+        self.assertTrue(self.declared_dead(job), job.stderr)
         self.assert_exact(job)
         self.assertRegex(job.stderr, rf"pid {child}, is stopped or hangs: no sign of life for \S+ s; it is killed \(its threads: \S+ T\b")
         self.assertIn("endless deadline_exceeded", job.stdout)
         self.assertIn("this worker exits during a closure that does not end", job.stderr)
 
-    def test_neither_a_stopped_coordinator_nor_a_long_function_is_a_silent_worker(self):
+    def test_stopped_coordinator_and_long_function_cause_no_dead_worker(self):
         job = self.begin(closures=2, microseconds=int(3e6 * TIMEOUT))
         child = self.stop(job, 0)
-        time.sleep(2 * TIMEOUT)  # for as long as a silent worker would have been given up
+        time.sleep(2 * TIMEOUT)  # a silent worker would count as dead after this time
         os.kill(child, signal.SIGCONT)
         self.assert_exact(job)
         self.assertNotIn("counts as dead", job.stderr)

@@ -1,7 +1,7 @@
-// join_fuzz.cpp -- libFuzzer at what strangers can send to the join listener, and at the Hello of who joins.
+// join_fuzz.cpp -- libFuzzer target for the join listener's input from unauthenticated peers, and for Hello.
 //
-// The first byte of an input says how the rest comes: in pieces of so many bytes, 0 for all at once. What is
-// found then does not depend on the pieces.
+// The first byte of an input is the size of the pieces in which the other bytes arrive; 0 for one piece. The
+// result must not depend on the pieces.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@ using namespace capstan;
 using namespace capstan::cluster;
 using State = JoinHandshake::State;
 
-/// What the corpus shows.
+/// The token of the corpus.
 Token token() {
   Token bytes;
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::byte('A' + i);
@@ -30,7 +30,7 @@ void require(bool right, const char* what) {
   std::abort();
 }
 
-/// As the listener reads: until the request is whole, or is refused.
+/// Feeds the handshake as the listener does: until the request is complete or rejected.
 JoinHandshake visit(const Token& token, std::span<const std::byte> bytes, std::size_t piece) {
   JoinHandshake visit(token);
   while (!bytes.empty() && (visit.state() == State::greeting || visit.state() == State::talking)) {
@@ -41,14 +41,15 @@ JoinHandshake visit(const Token& token, std::span<const std::byte> bytes, std::s
   return visit;
 }
 
-/// Malformed is an Error; what is not is the same when it is written again.
+/// A malformed body must throw data_loss; a valid one must be unchanged by a round trip.
 template <class T>
 void decode_as(std::span<const std::byte> body) {
   try {
     const auto again = to_bytes(from_bytes<T>(body));
-    require(std::equal(again.begin(), again.end(), body.begin(), body.end()), "a body is not what it was");
+    require(std::equal(again.begin(), again.end(), body.begin(), body.end()),
+            "a body changes in a round trip");
   } catch (const Error& error) {
-    require(error.code() == Code::data_loss, "a malformed body is another error");
+    require(error.code() == Code::data_loss, "a malformed body throws another code");
   }
 }
 
@@ -67,24 +68,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto piece = std::to_integer<std::size_t>(input[0]);
   const auto bytes = input.subspan(1);
 
-  const JoinHandshake whole = visit(kToken, bytes, std::max<std::size_t>(bytes.size(), 1));
-  require(whole.body().size() <= kMostBodyBytes, "a body is too long");
-  require(whole.state() != State::greeting || bytes.size() < kGreetingBytes,
-          "a whole greeting has no answer");
-  if (whole.state() == State::talking || whole.state() == State::asked) {
-    const auto greeting = greeting_bytes(whole.request(), kToken);
+  const JoinHandshake complete = visit(kToken, bytes, std::max<std::size_t>(bytes.size(), 1));
+  require(complete.body().size() <= kMostBodyBytes, "a body is too long");
+  require(complete.state() != State::greeting || bytes.size() < kGreetingBytes,
+          "a complete greeting is not processed");
+  if (complete.state() == State::talking || complete.state() == State::asked) {
+    const auto greeting = greeting_bytes(complete.request(), kToken);
     require(std::equal(greeting.begin(), greeting.end(), bytes.begin()),
-            "somebody without the token is let in");
+            "a peer without the token is accepted");
   }
-  if (whole.state() == State::asked) {
-    const std::size_t length = has_body(whole.request()) ? kLengthBytes : 0;
-    require(bytes.size() == kGreetingBytes + length + whole.body().size(), "a request has another length");
-    decode(whole.body());
+  if (complete.state() == State::asked) {
+    const std::size_t length = has_body(complete.request()) ? kLengthBytes : 0;
+    require(bytes.size() == kGreetingBytes + length + complete.body().size(), "a request has a wrong length");
+    decode(complete.body());
   }
   if (piece == 0) return 0;
-  // A request that is followed by more is whole before that is read: the listener answers it, and closes.
+  // A request that is followed by more bytes is complete before those are read; the listener answers and
+  // closes.
   const JoinHandshake pieces = visit(kToken, bytes, piece);
-  const bool cut = pieces.state() == State::asked && whole.state() == State::refused;
-  require(cut || pieces.state() == whole.state(), "pieces make a difference");
+  const bool cut = pieces.state() == State::asked && complete.state() == State::refused;
+  require(cut || pieces.state() == complete.state(), "the result depends on the pieces");
   return 0;
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""cable.py NAME NAME -- a cable between two network interfaces, which loses frames, takes its time, or is cut.
+"""cable.py NAME NAME -- a cable between two network interfaces that can lose and delay frames, and be cut.
 
-What `tc netem` does where the kernel has it, for kernels that have not: two TAP interfaces whose frames pass through
-this process. Says "ready" when both are there; somebody else moves them to their namespaces. They end with it.
+Replaces `tc netem` for kernels without it: two TAP interfaces whose frames pass through this process. Prints "ready" when both
+exist; the caller moves them to their namespaces. They disappear when the process ends.
 
-Standard input: `delay MILLISECONDS`, each way; `loss SHARE`, of all frames, by a fixed seed; `cut`; `mend`; each is
-answered with a line. A frame that arrives while the cable is cut is lost, and so are those on their way.
+Commands on standard input: `delay MILLISECONDS` (each way), `loss SHARE` (of all frames, with a fixed seed), `cut`, `mend`. Each
+is answered with one line. While the cable is cut, all frames are lost, including those in flight.
 """
 import collections
 import fcntl
@@ -19,7 +19,7 @@ import time
 TUNSETIFF = 0x400454CA
 IFF_TAP, IFF_NO_PI = 2, 0x1000
 LONGEST_FRAME = 65536
-# What a switch would hold back at most, each way; the rest is lost.
+# Frames that are queued at most, each way; others are lost, as in a switch.
 MOST_WAITING = 20000
 
 
@@ -32,17 +32,17 @@ def interface(name):
 class Cable:
     def __init__(self, ends):
         self.other = {ends[0]: ends[1], ends[1]: ends[0]}
-        self.waiting = {end: collections.deque() for end in ends}  # by where they go: (when, frame)
+        self.waiting = {end: collections.deque() for end in ends}  # by destination: (due time, frame)
         self.delay, self.loss, self.is_cut = 0.0, 0.0, False
         self.chance = random.Random(1)
         self.carried = self.lost = 0
 
-    def take(self, end):
+    def receive(self, end):
         to, due = self.other[end], time.monotonic() + self.delay
         for _ in range(64):
             try:
                 frame = os.read(end, LONGEST_FRAME)
-            except OSError:  # no more of them, or the interface is down
+            except OSError:  # no more frames, or the interface is down
                 return
             waiting = self.waiting[to]
             if self.is_cut or len(waiting) >= MOST_WAITING or (self.loss and self.chance.random() < self.loss):
@@ -50,26 +50,26 @@ class Cable:
             elif self.delay or waiting:
                 waiting.append((due, frame))
             else:
-                self.give(to, frame)
+                self.deliver(to, frame)
 
-    def give(self, end, frame):
+    def deliver(self, end, frame):
         try:
             os.write(end, frame)
             self.carried += 1
         except OSError:
             self.lost += 1
 
-    def give_what_is_due(self):
-        """Until when to wait for more, in seconds; None when nothing waits."""
+    def deliver_due_frames(self):
+        """Delivers frames whose delay has passed; returns the seconds until the next one is due, or None if none is queued."""
         now, nexts = time.monotonic(), []
         for end, waiting in self.waiting.items():
             while waiting and waiting[0][0] <= now:
-                self.give(end, waiting.popleft()[1])
+                self.deliver(end, waiting.popleft()[1])
             if waiting:
                 nexts.append(waiting[0][0] - now)
         return min(nexts, default=None)
 
-    def obey(self, words):
+    def execute(self, words):
         if words[0] == "delay":
             self.delay = float(words[1]) / 1000
         elif words[0] == "loss":
@@ -82,7 +82,7 @@ class Cable:
         elif words[0] == "mend":
             self.is_cut = False
         else:
-            sys.exit(f"cable.py: what is {words}?")
+            sys.exit(f"cable.py: unknown command {words}; expected delay, loss, cut or mend")
         print(f"{self.carried} carried, {self.lost} lost", flush=True)
 
 
@@ -92,17 +92,17 @@ def main():
     print("ready", flush=True)
     rest = b""
     while True:
-        ready, _, _ = select.select([*ends, 0], [], [], cable.give_what_is_due())
+        ready, _, _ = select.select([*ends, 0], [], [], cable.deliver_due_frames())
         for end in ready:
             if end != 0:
-                cable.take(end)
+                cable.receive(end)
                 continue
-            said = os.read(0, 4096)
-            if not said:
+            data = os.read(0, 4096)
+            if not data:
                 return
-            *lines, rest = (rest + said).split(b"\n")
+            *lines, rest = (rest + data).split(b"\n")
             for line in lines:
-                cable.obey(line.decode().split())
+                cable.execute(line.decode().split())
 
 
 if __name__ == "__main__":

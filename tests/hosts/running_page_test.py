@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Every block of docs/running.md that can be copied is run as it stands: on one host, on two, and on Slurm.
+"""Runs the tested blocks of docs/running.md verbatim: on one host, on two, and on Slurm.
 
-A block is ```sh after a line `<!-- tested: PLACE -->`; those of a place are one script, after those for everywhere. It is run in a
-folder that looks like the source tree after launch/setup.
+A block is ```sh after a line `<!-- tested: PLACE -->`. All blocks of a place are one script, after the blocks for "everywhere". It
+runs in a directory that looks like the source tree after launch/setup.
 """
 import os
 import pathlib
@@ -32,14 +32,14 @@ def blocks(place):
 class RunningPage(JobTest):
     def setUp(self):
         super().setUp()
-        self.tree = self.folder / "tree"
+        self.tree = self.directory / "tree"
         (self.tree / "build" / "release").mkdir(parents=True)
         for name in ("launch", "tests"):
             (self.tree / name).symlink_to(ROOT / name)
         (self.tree / "build" / "release" / "bin").symlink_to(BIN.resolve())
 
     def script(self, place):
-        path = self.folder / "blocks.sh"
+        path = self.directory / "blocks.sh"
         path.write_text("set -euxo pipefail\ncd " + str(self.tree) + "\n" + "".join(blocks(place)))
         return path
 
@@ -48,7 +48,7 @@ class RunningPage(JobTest):
         self.assertEqual(self.exit_code(job, 150), 0, job.stderr)
         return job
 
-    def test_every_block_has_its_place(self):
+    def test_every_block_names_a_place(self):
         self.assertEqual(PAGE.count("```sh\n"), len(BLOCK.findall(PAGE)))
         self.assertEqual({name for name, _ in BLOCK.findall(PAGE)}, set(PLACES))
 
@@ -63,7 +63,7 @@ class RunningPage(JobTest):
         two_hosts.clean(SCRATCH)
         hosts = self.enterContext(two_hosts.TwoHosts(SCRATCH))
         subnet = f"{two_hosts.NETWORK}.0/24"
-        job = self.run_page(hosts.on_first("bash", self.script("hosts")), OMPI_MCA_plm_rsh_agent=str(hosts.folder / "agent.sh"),
+        job = self.run_page(hosts.on_first("bash", self.script("hosts")), OMPI_MCA_plm_rsh_agent=str(hosts.directory / "agent.sh"),
                             OMPI_MCA_oob_tcp_if_include=subnet, OMPI_MCA_btl_tcp_if_include=subnet, **hosts.environment)
         self.assertEqual(job.stdout.count("test, filtered"), 1, job.stdout)
         self.assertIn("@host1] [info] ps on another host", job.stderr)
@@ -78,11 +78,11 @@ class RunningPage(JobTest):
         for name, text in outputs.items():
             self.assertRegex(text, r"capstan run: the job ended after \S+ s with exit code 0: ", name)
         self.assertEqual(len(list((self.tree / "sweep").iterdir())), 2)
-        self.assertIn("test, filtered", job.stdout, "of salloc")
+        self.assertIn("test, filtered", job.stdout, "output of salloc")
 
 
 if __name__ == "__main__":
-    # A folder that every host and node sees, and that lies where the build does.
+    # A directory that every host and node sees, next to the build.
     SCRATCH.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(SCRATCH)
     main()

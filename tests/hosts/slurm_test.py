@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The batch scripts of launch/slurm on a real Slurm of two nodes: they train, requeue themselves, are cancelled, lose a node."""
+"""The batch scripts of launch/slurm on a Slurm of two nodes: jobs train, requeue themselves, are canceled, and lose a node."""
 import json
 import os
 import pathlib
@@ -10,8 +10,8 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_node_slurm
-from enough import until_enough
-from job import BIN, LEARNT, TRAINS, JobTest, main, train
+from longer_jobs import retry_with_longer_job
+from job import BIN, LEARNED_MRR, TRAINING_OUTPUT, JobTest, main, train
 from poll import poll_until
 from small_models import write_libsvm
 from two_node_slurm import NODES
@@ -22,11 +22,11 @@ SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "launch" / "slurm"
 PATH = f"{BIN.resolve()}:{os.environ['PATH']}"
 FOREVER = 1_000_000
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL"}
-# Of a training of a second; Slurm looks into its queue every two.
+# Limit of a training that takes a second; Slurm scans its queue every two seconds.
 SECONDS_TO_FINISH = 60
-# scancel: SIGTERM, KillWait (5 s), SIGKILL, and what looks for its parent every half a second.
+# scancel: SIGTERM, KillWait (5 s), SIGKILL; agents check for their parent every half a second.
 SECONDS_TO_END = 20
-SECONDS_TO_LIMIT = 75  # Slurm looks every half a minute which jobs are to get their signal
+SECONDS_TO_LIMIT = 75  # Slurm checks every 30 s which jobs must get their signal
 
 
 class Slurm(JobTest):
@@ -51,9 +51,9 @@ class Slurm(JobTest):
         self.assert_nothing_runs()
 
     def submit(self, script, *words):
-        """The id of a job; of the words those before a "--run" are sbatch's."""
+        """Submits a job; returns its id. The words before "--run" are sbatch's options."""
         split = words.index("--run")
-        done = self.slurm.run("sbatch", "--parsable", "-D", self.folder, "-o", self.folder / "job-%j.out", *words[:split],
+        done = self.slurm.run("sbatch", "--parsable", "-D", self.directory, "-o", self.directory / "job-%j.out", *words[:split],
                               SCRIPTS / script, *words[split + 1:], PATH=PATH)
         self.jobs.append(done.stdout.strip())
         return self.jobs[-1]
@@ -64,25 +64,25 @@ class Slurm(JobTest):
         return dict(re.findall(r"(\w+)=(\S*)", line))
 
     def output(self, job):
-        path = self.folder / f"job-{job}.out"
+        path = self.directory / f"job-{job}.out"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def wait_for(self, what, seconds, job):
-        found = poll_until(what, seconds, period=0.2)
+    def wait_for(self, look, seconds, job):
+        found = poll_until(look, seconds, period=0.2)
         self.assertTrue(found, f"{self.shown(job)}\n{self.output(job)}")
         return found
 
     def wait_for_text(self, job, pattern, seconds=SECONDS_TO_FINISH):
-        def said():
+        def printed():
             ended = self.shown(job)["JobState"] in ENDED
             found = re.search(pattern, self.output(job))
             self.assertFalse(ended and not found, self.output(job))
             return found
 
-        return self.wait_for(said, seconds, job)
+        return self.wait_for(printed, seconds, job)
 
     def end_of(self, job, seconds=SECONDS_TO_FINISH):
-        """Its last state."""
+        """Waits for the end of the job; returns its last state."""
         self.wait_for(lambda: self.shown(job)["JobState"] in ENDED, seconds, job)
         return self.shown(job)
 
@@ -91,7 +91,7 @@ class Slurm(JobTest):
         self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), self.output(job))
 
     def left(self):
-        """Processes and shared memory on the nodes."""
+        """Processes and shared memory that are left on the nodes."""
         found = []
         for node in set(NODES) & set(self.slurm.daemons):
             found += [(node, pid, pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()) for pid in self.slurm.processes_of(node)
@@ -105,22 +105,22 @@ class Slurm(JobTest):
         self.assertTrue(gone, f"left behind: {self.left()}")
 
     def graph_training(self, *options, epochs=60):
-        return train(self.graph(), "--summary", self.folder / "summary.json", *options, epochs=epochs)
+        return train(self.graph(), "--summary", self.directory / "summary.json", *options, epochs=epochs)
 
     def assert_learnt(self, ps, workers):
         summary = self.summary()
         self.assertEqual((summary["cluster"]["ps"], summary["cluster"]["workers"]), (ps, workers))
-        self.assertGreater(summary["test"]["mrr"], LEARNT)
+        self.assertGreater(summary["test"]["mrr"], LEARNED_MRR)
 
 
 class Trains(Slurm):
     def test_srun_reaches_the_result_of_one_host(self):
-        write_libsvm(self.folder / "train.txt", 300)
-        program = [BIN / "capstan", "train", "lr", "--data", self.folder / "train.txt", "--mode", "synchronous",
-                   "--epochs", 20, "--summary", self.folder / "summary.json"]
+        write_libsvm(self.directory / "train.txt", 300)
+        program = [BIN / "capstan", "train", "lr", "--data", self.directory / "train.txt", "--mode", "synchronous",
+                   "--epochs", 20, "--summary", self.directory / "summary.json"]
         self.run_to_end([BIN / "capstan", "run", "--ps", 2, "--workers", 3, "--", *program])
         alone = self.summary()["train"]["objective"]
-        (self.folder / "summary.json").unlink()
+        (self.directory / "summary.json").unlink()
         job = self.submit("cpu.sbatch", "--nodes=2", "--ntasks-per-node=3", "--run", "--launcher", "srun", "--ps", 2, "--", *program)
         self.assert_completed(job)
         self.assertIn(" srun --mpi=pmix ", self.output(job))
@@ -134,7 +134,7 @@ class Trains(Slurm):
         self.assert_learnt(2, 3)
 
     def test_heterogeneous(self):
-        """Both ps are in the second component, which no node can have beside the first."""
+        """Both ps are in the second component, which cannot share a node with the first."""
         job = self.submit("het.sbatch", "--nodes=1", "--ntasks=3", "--ntasks-per-node=3", ":", "--nodes=1", "--ntasks=2", "--mem=100",
                           "--run", "--ps", 2, "--", *self.graph_training())
         self.assert_completed(job)
@@ -144,16 +144,16 @@ class Trains(Slurm):
         self.assertNotIn("ps on this host", said)
         self.assert_learnt(2, 2)
 
-    def test_a_sweep(self):
-        (self.folder / "sweep.txt").write_text("--epochs 3\n--epochs 5 --dim 16\n")
+    def test_sweep(self):
+        (self.directory / "sweep.txt").write_text("--epochs 3\n--epochs 5 --dim 16\n")
         self.submit("array.sbatch", "--array=1-2", "--ntasks-per-node=3", "--run", "sweep.txt", "--ps", 1, "--",
                     *train(self.graph()))
-        results = [self.folder / "sweep" / f"{task}.json" for task in (1, 2)]
+        results = [self.directory / "sweep" / f"{task}.json" for task in (1, 2)]
         self.wait_for(lambda: all(path.exists() and path.stat().st_size for path in results), SECONDS_TO_FINISH, self.jobs[0])
         used = [json.loads(path.read_text())["used"] for path in results]
         self.assertEqual([(one["epochs"], one["dim"]) for one in used], [(3, 32), (5, 16)])
 
-    def test_too_few_tasks(self):
+    def test_rejects_too_few_tasks(self):
         job = self.submit("cpu.sbatch", "--nodes=1", "--ntasks-per-node=2", "--run", "--", *self.graph_training())
         self.assertEqual(self.end_of(job)["ExitCode"], "2:0", self.output(job))
         self.assertIn(f"Slurm job {job} has 2 slots, expected at least 3", self.output(job))
@@ -161,8 +161,8 @@ class Trains(Slurm):
 
 class Doctor(Slurm):
     def srun(self, *words):
-        """What a step of two tasks on each node says of itself, by check, and its exit code."""
-        done = self.slurm.run("srun", "--nodes=2", "--ntasks-per-node=2", "-D", self.folder, *words, check=False, PATH=PATH)
+        """Runs a step of two tasks on each node; returns its JSON, the lines by check, and its exit code."""
+        done = self.slurm.run("srun", "--nodes=2", "--ntasks-per-node=2", "-D", self.directory, *words, check=False, PATH=PATH)
         self.assertTrue(done.stdout.startswith("{"), done.stdout + done.stderr)
         found = json.loads(done.stdout)
         lines = {}
@@ -170,10 +170,10 @@ class Doctor(Slurm):
             lines.setdefault(line["check"], []).append(line)
         return found, lines, done.returncode
 
-    def test_a_step_is_one_job(self):
+    def test_doctor_treats_a_step_as_one_job(self):
         checks = "ranks,binary,dev-shm,ports,checkpoint-dir,shared-dir,time-left,transports"
         found, lines, code = self.srun("--mpi=pmix", "--time=5", "capstan", "doctor", "--json", "--only", checks,
-                                       "--checkpoint-dir", self.folder)
+                                       "--checkpoint-dir", self.directory)
         self.assertEqual(code, 0, found)
         self.assertEqual(found["hosts"], list(NODES))
         for check in ("ranks", "binary", "dev-shm", "checkpoint-dir", "shared-dir"):
@@ -183,7 +183,7 @@ class Doctor(Slurm):
         self.assertRegex(other["seen"], r"^other host: active messages over tcp")
         self.assertRegex(lines["time-left"][0]["seen"], r"job \d+ has 0 h 0[45] min left", lines["time-left"])
 
-    def test_tasks_without_a_way_to_mpi_are_told_so(self):
+    def test_doctor_reports_tasks_without_mpi(self):
         done = self.slurm.run("srun", "--mpi=none", "--nodes=2", "--ntasks-per-node=2", "capstan", "doctor", "--only", "ranks",
                               check=False, PATH=PATH)
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
@@ -192,20 +192,20 @@ class Doctor(Slurm):
 
 class Ends(Slurm):
     def saved(self):
-        manifests = sorted((self.folder / "checkpoints").glob("checkpoint-*[0-9]/manifest.json"))
+        manifests = sorted((self.directory / "checkpoints").glob("checkpoint-*[0-9]/manifest.json"))
         return json.loads(manifests[-1].read_text())["user_state"] if manifests else None
 
-    def test_the_chain_goes_on_to_its_end(self):
-        """Told by Slurm's signal; by the time that is left; then it is done."""
-        program = self.graph_training("--eval-every", 10, "--slice-batches", 1, "--checkpoint-dir", self.folder / "checkpoints",
+    def test_requeued_job_continues_to_its_end(self):
+        """The first run ends on Slurm's signal, the second by the time that is left, the third when it is done."""
+        program = self.graph_training("--eval-every", 10, "--slice-batches", 1, "--checkpoint-dir", self.directory / "checkpoints",
                                       "--checkpoint-every", FOREVER, "--resume")
 
         def let_start(number, words):
-            """The ranks of each start wait for its own last words."""
-            (self.folder / "words").write_text(words)
-            (self.folder / "words").rename(self.folder / f"words-{number}")
+            """Sets the last options of a start; its ranks wait for them."""
+            (self.directory / "words").write_text(words)
+            (self.directory / "words").rename(self.directory / f"words-{number}")
 
-        words = f"{self.folder}/words-${{SLURM_RESTART_COUNT:-0}}"
+        words = f"{self.directory}/words-${{SLURM_RESTART_COUNT:-0}}"
         command = f"until [ -e {words} ]; do sleep 0.1; done; exec {' '.join(str(word) for word in program)} $(cat {words})"
         let_start(0, f"--epochs {FOREVER} --save-before-limit 0s")
         job = self.submit("requeue.sbatch", "--nodes=2", "--ntasks-per-node=2", "--time=1", "--signal=B:USR1@55",
@@ -223,32 +223,32 @@ class Ends(Slurm):
         self.assertRegex(said, r"\d+ s of the job's time are left: saved")
         self.assertEqual(self.shown(job)["Restarts"], "2")
         self.assertEqual(self.summary()["training"]["first_epoch"], second["epoch"] + 1)
-        self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
+        self.assertGreater(self.summary()["test"]["mrr"], LEARNED_MRR)
 
-    def test_cancelled(self):
+    def test_canceled(self):
         for launcher in ("mpirun", "srun"):
             with self.subTest(launcher=launcher):
                 job = self.submit("cpu.sbatch", "--nodes=2", "--ntasks-per-node=3", "--run", "--launcher", launcher, "--ps", 2, "--",
                                   *self.graph_training("--eval-every", 10, epochs=FOREVER))
-                self.wait_for_text(job, TRAINS)
+                self.wait_for_text(job, TRAINING_OUTPUT)
                 self.assertGreater(len(self.slurm.processes_of("n2")), 3)
                 self.slurm.run("scancel", job)
                 self.assertEqual(self.end_of(job, SECONDS_TO_END)["JobState"], "CANCELLED")
                 self.assert_nothing_runs()
 
-    def test_a_node_of_workers_is_lost(self):
-        until_enough(3000, self.loses_a_node)
+    def test_job_continues_when_a_node_of_workers_is_lost(self):
+        retry_with_longer_job(3000, self.loses_a_node)
 
     def loses_a_node(self, epochs):
         job = self.submit("cpu.sbatch", "--nodes=2", "--ntasks-per-node=3", "--no-kill", "--run", "--launcher", "srun", "--ps", 1,
                           "--", *self.graph_training("--eval-every", 10, "--slice-batches", 1, epochs=epochs))
-        self.wait_for_text(job, TRAINS)
+        self.wait_for_text(job, TRAINING_OUTPUT)
         self.slurm.lose("n2")
         try:
             self.assert_completed(job)
             lost = self.summary()["training"]["workers_lost"]
             self.assertIn(lost, (0, 3), self.output(job))
-            self.assertGreater(self.summary()["test"]["mrr"], LEARNT)
+            self.assertGreater(self.summary()["test"]["mrr"], LEARNED_MRR)
             return lost == 3
         finally:
             self.slurm.start_node("n2")
@@ -256,7 +256,7 @@ class Ends(Slurm):
 
 
 if __name__ == "__main__":
-    # A folder that every node sees, and that lies where the build does.
+    # A directory that every node sees, next to the build.
     SCRATCH.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(SCRATCH)
     main()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Two hosts on one machine: a network, host name, IPC and mount namespace each, joined by a cable: a veth pair, or `cable.py`, which
-loses frames, takes its time, or is cut.
+"""Two hosts on one machine: each has its own network, host name, IPC and mount namespace. They are joined by a veth pair, or by
+`cable.py`, which can lose and delay frames, and be cut.
 
-`with TwoHosts(folder) as hosts:` makes them; `hosts.launcher(mpiexec)` is the command that runs mpirun on the first of
-them. A host lives as long as its processes do, and with it its end of the cable. Leaving the block kills whatever runs
-on the hosts; a test that is killed itself takes the holders of the hosts with it, and `two_hosts.py clean FOLDER`
-kills what is left then.
+`with TwoHosts(directory) as hosts:` creates them; `hosts.launcher(mpiexec)` is the command that runs mpirun on the first one. A
+host exists as long as its processes do, and with it its end of the cable. The end of the block kills all processes of the
+hosts. If a test is killed, the processes that hold the namespaces die with it, and `two_hosts.py clean DIRECTORY` kills all
+others.
 
-Needs root, and a kernel that lets it make namespaces; `reason_to_skip()` says what is missing.
+Needs root, and a kernel that allows it to create namespaces; `reason_to_skip()` returns the missing requirement.
 """
 import os
 import pathlib
@@ -20,6 +20,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from die_with_parent import die_with_parent
+from poll import poll_until
 
 NAMES = ("host1", "host2")
 NETWORK = "10.99.7"  # inside the namespaces only, so that it collides with nothing
@@ -28,12 +29,12 @@ NAMESPACES = ("-n", "-u", "-i", "-m")
 
 
 def reason_to_skip(mpiexec):
-    """None when hosts can be made here, and `mpiexec` can start ranks on them."""
+    """Returns None if hosts can be created here and `mpiexec` can start ranks on them."""
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
     if "Open MPI" not in version and "OpenRTE" not in version:
-        return "the way to start ranks on two such hosts is Open MPI's"
+        return "starting ranks on two such hosts needs Open MPI"
     if os.geteuid() != 0:
-        return "two hosts need root, to make namespaces"
+        return "creating namespaces needs root"
     for tool in ("ip", "unshare", "nsenter"):
         if shutil.which(tool) is None:
             return f"two hosts need the program {tool}"
@@ -46,10 +47,10 @@ def reason_to_skip(mpiexec):
 def marked_processes(mark):
     """The pids whose environment has CAPSTAN_TEST_HOSTS=`mark`."""
     wanted, found = f"{MARK}={mark}".encode(), []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+    for directory in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if wanted in (folder / "environ").read_bytes().split(b"\0") and int(folder.name) != os.getpid():
-                found.append(int(folder.name))
+            if wanted in (directory / "environ").read_bytes().split(b"\0") and int(directory.name) != os.getpid():
+                found.append(int(directory.name))
         except OSError:
             continue
     return found
@@ -65,21 +66,21 @@ def kill_marked(mark):
                 pass
         if not left:
             return
-        time.sleep(0.05)  # for the kernel to end them
+        time.sleep(0.05)  # until the kernel has ended them
 
 
 class TwoHosts:
-    def __init__(self, folder, cable=False):
-        """`cable`: `delay`, `loss`, `cut` and `mend` are there, and the network is slower."""
-        # Two runs at a time have two pids, and so folders, marks and cables of their own.
-        self.folder = pathlib.Path(folder, f"hosts-{os.getpid()}").resolve()
-        self.mark = str(self.folder)
+    def __init__(self, directory, cable=False):
+        """With `cable`, `tell_cable` accepts `delay`, `loss`, `cut` and `mend`; the network is slower then."""
+        # Concurrent runs have different pids, and therefore directories, marks and cables.
+        self.directory = pathlib.Path(directory, f"hosts-{os.getpid()}").resolve()
+        self.mark = str(self.directory)
         self.holders = []
         self.cable = None
         self.wants_cable = cable
 
     def __enter__(self):
-        self.folder.mkdir(parents=True)
+        self.directory.mkdir(parents=True)
         try:
             self.make()
         except BaseException:
@@ -92,18 +93,16 @@ class TwoHosts:
 
     def make(self):
         for name in NAMES:
-            # Private /dev/shm and IPC: what shares memory on one machine must not do so across hosts.
-            ready = self.folder / f"{name}.ready"
+            # Private /dev/shm and IPC namespace: different hosts must not share memory.
+            ready = self.directory / f"{name}.ready"
             steps = f"hostname {name} && mount -t tmpfs tmpfs /dev/shm && ip link set lo up && touch {ready}"
             command = ["unshare", *NAMESPACES, "sh", "-c", f"{steps} && exec sleep 3600"]
             environment = {**os.environ, MARK: self.mark}
             holder = subprocess.Popen(command, env=environment, preexec_fn=die_with_parent, start_new_session=True)
             self.holders.append(holder)
-            deadline = time.monotonic() + 10
-            while not ready.exists():
-                if holder.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"{name} does not start")
-                time.sleep(0.01)  # between two polls
+            poll_until(lambda: ready.exists() or holder.poll() is not None, 10)
+            if not ready.exists():
+                raise RuntimeError(f"{name} did not start")
         ends = [f"cap{os.getpid()}{end}" for end in "ab"]
         self.connect(ends)
         for number, (end, holder) in enumerate(zip(ends, self.holders), start=1):
@@ -112,11 +111,11 @@ class TwoHosts:
             self.ip("addr", "add", f"{NETWORK}.{number}/24", "dev", "eth0", within=within)
             self.ip("link", "set", "eth0", "up", within=within)
             if self.cable:
-                # Where the kernel has this: after a cut it tries again each second, not ever more seldom, and as long.
+                # If the kernel supports it, retry every second after a cut, without exponential backoff.
                 soon = "test ! -e $0/tcp_rto_max_ms || (echo 1000 > $0/tcp_rto_max_ms && echo 250 > $0/tcp_retries2)"
                 command = [*within, "sh", "-c", soon, "/proc/sys/net/ipv4"]
                 subprocess.run([str(word) for word in command], check=True)
-        agent = self.folder / "agent.sh"
+        agent = self.directory / "agent.sh"
         cases = "".join(f"  {name}) pid={holder.pid} ;;\n" for name, holder in zip(NAMES, self.holders))
         agent.write_text(
             f'#!/bin/sh\nhost=$1; shift\ncase $host in\n{cases}  *) echo "no host $host" >&2; exit 1 ;;\nesac\n'
@@ -134,7 +133,7 @@ class TwoHosts:
             raise RuntimeError("the cable is not ready")
 
     def tell_cable(self, *words):
-        """What the cable has carried and lost so far."""
+        """Sends a command; returns the numbers of frames that the cable has carried and lost."""
         self.cable.stdin.write(" ".join(map(str, words)) + "\n")
         self.cable.stdin.flush()
         return self.cable.stdout.readline().strip()
@@ -151,26 +150,26 @@ class TwoHosts:
             self.cable.stdin.close()
             self.cable.stdout.close()
             self.cable.wait()
-        # Gone with its namespace, unless making it was interrupted.
+        # Disappears with its namespace, unless its creation was interrupted.
         subprocess.run(["ip", "link", "del", f"cap{os.getpid()}a"], capture_output=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def launcher(self, mpiexec, slots):
-        """mpirun on the first host, with `slots` ranks on each."""
+        """The command of mpirun on the first host, with `slots` ranks on each host."""
         subnet = f"{NETWORK}.0/24"
         return [
             "nsenter", "-t", self.holders[0].pid, *NAMESPACES, "--", mpiexec,
-            "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", self.folder / "agent.sh",
+            "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", self.directory / "agent.sh",
             "--mca", "oob_tcp_if_include", subnet, "--mca", "btl_tcp_if_include", subnet,
             "-H", ",".join(f"{name}:{slots}" for name in NAMES),
         ]  # fmt: skip
 
     def on_first(self, *command):
-        """A command on the first host, as the process that is started."""
+        """The command that runs `command` on the first host."""
         return ["nsenter", "-t", self.holders[0].pid, *NAMESPACES, "--", *command]
 
     def on_second(self, *command):
-        """A command on the second host, as the process that is started."""
+        """The command that runs `command` on the second host."""
         return ["nsenter", "-t", self.holders[1].pid, *NAMESPACES, "--", *command]
 
     @property
@@ -178,9 +177,9 @@ class TwoHosts:
         return {MARK: self.mark}
 
 
-def clean(folder):
-    """Ends what tests that no longer run have left in `folder`."""
-    for left in pathlib.Path(folder).resolve().glob("hosts-*"):
+def clean(directory):
+    """Kills processes that earlier tests have left in `directory`."""
+    for left in pathlib.Path(directory).resolve().glob("hosts-*"):
         owner = int(left.name.partition("-")[2])
         if pathlib.Path(f"/proc/{owner}").exists():
             continue
@@ -192,5 +191,5 @@ def clean(folder):
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or sys.argv[1] != "clean":
-        sys.exit("usage: two_hosts.py clean FOLDER")
+        sys.exit("usage: two_hosts.py clean DIRECTORY")
     clean(sys.argv[2])

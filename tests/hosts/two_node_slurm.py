@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A Slurm of two nodes on one machine: its own slurmctld and two slurmd, with ports and a folder of their own.
+"""A Slurm of two nodes on one machine: a private slurmctld and two slurmd, with their own ports and directory.
 
-`with TwoNodeSlurm(BIN, SCRATCH) as slurm:` brings it up in five seconds; `slurm.environment` is what sbatch, srun and scancel need.
-A node has a host name, an IPC and a mount namespace of its own, and says that it has more cores than there are. /tmp and /dev/shm are
-private; of /tmp, the source tree and the directories that were passed stay visible on all nodes. Leaving the block kills whatever runs on the nodes; a test that is killed itself takes the daemons
-with it, and `two_node_slurm.py clean` ends what is left then.
+`with TwoNodeSlurm(BIN, SCRATCH) as slurm:` starts it in five seconds; `slurm.environment` contains the variables that sbatch,
+srun and scancel need. A node has its own host name, IPC and mount namespace, and reports more cores than the machine has. Its
+/tmp and /dev/shm are private; the source tree and the given directories stay visible in /tmp. The end of the block kills all
+processes of the nodes. If a test is killed, the daemons die with it, and `two_node_slurm.py clean` kills all other processes.
 
-Needs root, to make namespaces, and Slurm's programs (Debian: slurmctld slurmd slurm-client slurm-wlm-basic-plugins);
-`reason_to_skip()` says what is missing. There is no munge: the daemons listen on this machine alone and trust it.
+Needs root, to create namespaces, and Slurm (Debian: slurmctld slurmd slurm-client slurm-wlm-basic-plugins); `reason_to_skip()`
+returns the missing requirement. There is no munge: the daemons listen on the loopback interface only and trust it.
 """
 import contextlib
 import glob
@@ -20,17 +20,17 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from die_with_parent import die_with_parent
+from poll import poll_until
 from two_hosts import MARK, kill_marked
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODES = ("n1", "n2")
-CORES = 4  # that a node says it has
-# Short, as names of sockets lie below; not in /tmp, which nodes have of their own.
+CORES = 4  # cores that a node reports
+# A short path, since paths of sockets are limited; not in /tmp, which is private to each node.
 PARENT = pathlib.Path("/var/tmp")
 PREFIX = "capstan-slurm-"
 NAMESPACES = ("-m", "-u", "-i")
@@ -44,14 +44,14 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/none
 CredType=cred/none
-# How long a job that was put into the queue again waits, too.
+# Also delays the start of requeued jobs by this time.
 AuthInfo=cred_expire=5
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool.%n
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.%n.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.%n.log
+StateSaveLocation={directory}/state
+SlurmdSpoolDir={directory}/spool.%n
+SlurmctldPidFile={directory}/slurmctld.pid
+SlurmdPidFile={directory}/slurmd.%n.pid
+SlurmctldLogFile={directory}/slurmctld.log
+SlurmdLogFile={directory}/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
@@ -73,9 +73,9 @@ PartitionName=debug Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 
 
 def reason_to_skip():
-    """None when such a Slurm can run here."""
+    """Returns None if such a Slurm can run here."""
     if os.geteuid() != 0:
-        return "a Slurm of two nodes needs root, to make namespaces"
+        return "a Slurm of two nodes needs root, to create namespaces"
     for tool in ("slurmctld", "slurmd", "sbatch", "srun", "unshare", "nsenter"):
         if shutil.which(tool) is None:
             return f"Slurm's tests need the program {tool}; launch/setup --tests installs Slurm on Debian"
@@ -88,7 +88,7 @@ def reason_to_skip():
 
 
 def free_ports(count):
-    """Ports that nobody listens at; held together, so that they differ."""
+    """Returns unused ports, bound at the same time so that they differ."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:
@@ -100,7 +100,7 @@ def free_ports(count):
 
 
 def space_of(pid):
-    """The name space of the host name, which says on which node a process runs; None when it has ended."""
+    """The UTS namespace of a process, which identifies its node; None if the process has ended."""
     try:
         return os.readlink(f"/proc/{pid}/ns/uts")
     except OSError:
@@ -108,12 +108,12 @@ def space_of(pid):
 
 
 def processes_in(space):
-    found = [int(folder.name) for folder in pathlib.Path("/proc").glob("[0-9]*")]
+    found = [int(directory.name) for directory in pathlib.Path("/proc").glob("[0-9]*")]
     return [pid for pid in found if space and space_of(pid) == space]
 
 
 def topmost_in_tmp(paths):
-    """Those below /tmp that no other one contains."""
+    """The paths below /tmp that no other of the paths contains."""
     inside = {path for path in (pathlib.Path(one).resolve() for one in paths) if path.is_relative_to("/tmp")}
     return sorted(path for path in inside if not inside.intersection(path.parents))
 
@@ -124,7 +124,7 @@ class TwoNodeSlurm:
         self.visible = topmost_in_tmp([ROOT, *visible])
 
     def __enter__(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=PARENT))
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=PARENT))
         self.daemons, self.spaces = {}, {}
         try:
             self.start()
@@ -138,59 +138,59 @@ class TwoNodeSlurm:
 
     @property
     def environment(self):
-        return {MARK: str(self.folder), "SLURM_CONF": str(self.folder / "slurm.conf")}
+        return {MARK: str(self.directory), "SLURM_CONF": str(self.directory / "slurm.conf")}
 
     def start(self):
         for name in ("state", *(f"spool.{node}" for node in NODES)):
-            (self.folder / name).mkdir()
+            (self.directory / name).mkdir()
         configuration = CONFIGURATION.format(host=socket.gethostname().partition(".")[0], ports=free_ports(3),
-                                             folder=self.folder, cores=CORES)
-        (self.folder / "slurm.conf").write_text(configuration)
-        self.start_daemon("slurmctld", ["slurmctld", "-c", "-D", "-f", self.folder / "slurm.conf"])
+                                             directory=self.directory, cores=CORES)
+        (self.directory / "slurm.conf").write_text(configuration)
+        self.start_daemon("slurmctld", ["slurmctld", "-c", "-D", "-f", self.directory / "slurm.conf"])
         for node in NODES:
             self.start_node(node)
         self.wait_for_nodes(NODES, "idle")
 
     def start_node(self, node):
         steps = f"hostname {node} && {self.private_tmp(node)} && mount -t tmpfs tmpfs /dev/shm"
-        slurmd = f"exec slurmd -c -D -N {node} -f {self.folder}/slurm.conf"
+        slurmd = f"exec slurmd -c -D -N {node} -f {self.directory}/slurm.conf"
         self.start_daemon(node, ["unshare", *NAMESPACES, "sh", "-c", f"{steps} && {slurmd}"])
 
     def private_tmp(self, node):
-        """Commands, for a mount namespace, that replace /tmp by an empty one with the visible directories in it."""
+        """Commands that replace /tmp of a mount namespace by an empty one with the visible directories."""
         before, after = [], []
         for number, path in enumerate(self.visible):
-            held = self.folder / f"visible.{node}.{number}"
+            held = self.directory / f"visible.{node}.{number}"
             held.mkdir(exist_ok=True)
             before.append(shlex.join(["mount", "--rbind", str(path), str(held)]))
             after += [shlex.join(["mkdir", "-p", str(path)]), shlex.join(["mount", "--move", str(held), str(path)])]
         return " && ".join([*before, "mount -t tmpfs tmpfs /tmp", *after])
 
     def start_daemon(self, name, command):
-        with open(self.folder / f"{name}.out", "wb") as out:
+        with open(self.directory / f"{name}.out", "wb") as out:
             self.daemons[name] = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out,
                                                   stderr=out, env={**os.environ, **self.environment},
                                                   preexec_fn=die_with_parent, start_new_session=True)
 
     def wait_for_nodes(self, nodes, state, seconds=SECONDS_TO_START):
-        deadline = time.monotonic() + seconds
-        while True:
+        states = {}
+
+        def reached():
             shown = self.run("sinfo", "-h", "-N", "-o", "%N %T", check=False).stdout.split()
-            states = dict(zip(shown[::2], shown[1::2]))
-            if all(states.get(node) == state for node in nodes):
-                self.spaces.update({node: space_of(self.daemons[node].pid) for node in nodes})
-                return
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"Slurm's nodes are {states}, not {state}; see:\n{self.logs()}")
-            time.sleep(0.1)  # between two polls
+            states.update(zip(shown[::2], shown[1::2]))
+            return all(states.get(node) == state for node in nodes)
+
+        if not poll_until(reached, seconds, period=0.1):
+            raise RuntimeError(f"Slurm's nodes are {states}, expected {state}; logs:\n{self.logs()}")
+        self.spaces.update({node: space_of(self.daemons[node].pid) for node in nodes})
 
     def logs(self):
         texts = [f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-20:])
-                 for path in sorted(self.folder.glob("*.log")) + sorted(self.folder.glob("*.out"))]
+                 for path in sorted(self.directory.glob("*.log")) + sorted(self.directory.glob("*.out"))]
         return "\n".join(texts)
 
     def run(self, *command, check=True, **environment):
-        """A command of Slurm's."""
+        """Runs a command of Slurm."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("CAPSTAN_", "SLURM_"))}
         done = subprocess.run([str(word) for word in command], env={**clean, **self.environment, **environment},
                               capture_output=True, text=True, timeout=60)
@@ -199,17 +199,17 @@ class TwoNodeSlurm:
         return done
 
     def on_node(self, node, *command):
-        """What a command says there."""
+        """Returns the standard output of a command on the node."""
         return subprocess.run(["nsenter", "-t", str(self.daemons[node].pid), *NAMESPACES, "--", *command],
                               capture_output=True, text=True, timeout=60).stdout
 
     def processes_of(self, node):
-        """Everything that runs there, but for its slurmd. Some of Slurm's have no variable of ours."""
+        """The processes of a node, except its slurmd. Some of Slurm's processes lack the mark in their environment."""
         return [pid for pid in processes_in(self.spaces.get(node)) if pid != self.daemons[node].pid]
 
     def lose(self, node):
-        """As when its power goes: nothing there says a word more."""
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # or one would tell of the other's death
+        """Simulates a power failure of the node: its processes end without sending anything."""
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # stop all first, so none reports another's death
             for pid in [self.daemons[node].pid, *self.processes_of(node)]:
                 with contextlib.suppress(OSError):
                     os.kill(pid, number)
@@ -217,7 +217,7 @@ class TwoNodeSlurm:
 
     def remove(self):
         for daemon in self.daemons.values():
-            daemon.terminate()  # slurmctld has a child that it waits for
+            daemon.terminate()  # slurmctld waits for its child
         for daemon in self.daemons.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 daemon.wait(5)
@@ -225,14 +225,14 @@ class TwoNodeSlurm:
             for pid in processes_in(space):
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
-        kill_marked(str(self.folder))
+        kill_marked(str(self.directory))
         for daemon in self.daemons.values():
             daemon.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def clean():
-    """Ends what tests that no longer run have left."""
+    """Kills processes that earlier tests have left."""
     for left in PARENT.glob(f"{PREFIX}*"):
         owner = left.name.removeprefix(PREFIX).partition("-")[0]
         if pathlib.Path(f"/proc/{owner}").exists():

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""check_exports.py NM LIBRARY -- the library exports the public API and no internals.
+"""check_exports.py NM LIBRARY -- fails if the library exports internals, or nothing of the public API.
 
-A symbol belongs to the namespace in which it is declared; types of its parameters may be internal, as programs pass them on as
-pointers.
+A symbol belongs to the namespace that declares it; its parameters may have internal types, since programs pass pointers to them.
 """
 import re
 import subprocess
 import sys
 
-# Of capstan::. The public headers declare and use what lies in these.
+# Namespaces of capstan:: that the public headers declare.
 PUBLIC = {"data", "detail", "embedding", "initializers", "metrics", "optimizers"}
 # Symbols of internal namespaces that a public header calls.
 ALSO = {"capstan::mpi::share"}
@@ -17,7 +16,7 @@ SPECIAL = re.compile(r"^(?:typeinfo for|typeinfo name for|vtable for|VTT for|con
 
 
 def without_brackets(text, opening, closing):
-    """The text outside of these brackets."""
+    """Returns the text outside of the brackets."""
     depth, kept = 0, []
     for i, letter in enumerate(text):
         if letter == opening:
@@ -30,7 +29,7 @@ def without_brackets(text, opening, closing):
 
 
 def name_of(symbol):
-    """capstan::data::batches_of of `capstan::data::batches_of(std::vector<...> const&)`."""
+    """Returns capstan::data::batches_of for `capstan::data::batches_of(std::vector<...> const&)`."""
     text = SPECIAL.sub("", symbol).replace("(anonymous namespace)", "anonymous").replace("operator()", "operator")
     text = re.sub(r"operator(<=>|<<|>>|<=|>=|<|>|->)", "operator", text)
     text = re.sub(r"\[abi:\w+\]", "", without_brackets(text, "<", ">"))
@@ -39,10 +38,10 @@ def name_of(symbol):
 
 
 def complaint(symbol):
-    """Why the library must not export the symbol, or None."""
+    """Returns the reason why the library must not export the symbol, or None."""
     parts = name_of(symbol).split("::")
     if parts[0] != "capstan":
-        return "is no name of Capstan"
+        return "is not a name of Capstan"
     namespace = parts[1] if len(parts) > 2 and re.match(r"[a-z]", parts[1]) else None
     if namespace is None or namespace in PUBLIC or "::".join(parts) in ALSO:
         return None
@@ -55,7 +54,7 @@ def main(nm, library):
     complaints = [f"{symbol}: {why}" for symbol in symbols if (why := complaint(symbol))]
     if not symbols:
         complaints.append(f"{library} exports nothing")
-    print("\n".join(complaints) or f"{library} exports {len(symbols)} names, all of the public API")
+    print("\n".join(complaints) or f"{library} exports {len(symbols)} names, all in the public API")
     return bool(complaints)
 
 

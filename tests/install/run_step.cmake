@@ -1,25 +1,25 @@
 # One step of the install test: cmake -DSTEP=... -DKIND=shared|static ... -P run_step.cmake
-#   install       of the library of that kind, into a prefix of its own
-#   find_package  an outside project, with CMake
-#   pkg_config    an outside program, with the command of docs/running.md
-#   components    requests that find_package refuses
-#   exports       what libcapstan.so exports
+#   install       installs the library of that kind into its own prefix
+#   find_package  builds an outside project with CMake
+#   pkg_config    builds an outside program with the command of docs/running.md
+#   components    checks requests that find_package rejects
+#   exports       checks the exports of libcapstan.so
 function(run)
   list(JOIN ARGV " " words)
   message("+ ${words}")
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-# build_outside(<folder> <languages> <package> <components>): configures and builds the outside project, and runs its program.
-function(build_outside folder languages package components)
-  run(${CMAKE_COMMAND} -S ${SOURCE} -B ${folder} -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${PREFIX}
+# build_outside(<directory> <languages> <package> <components>): configures and builds the outside project, and runs its program.
+function(build_outside directory languages package components)
+  run(${CMAKE_COMMAND} -S ${SOURCE} -B ${directory} -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${PREFIX}
       -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${CXX_FLAGS} -DOUTSIDE_LANGUAGES=${languages}
       -DOUTSIDE_PACKAGE=${package} -DOUTSIDE_VERSION=${VERSION} "-DOUTSIDE_COMPONENTS=${components}")
-  run(${CMAKE_COMMAND} --build ${folder})
-  run(${folder}/outside)
+  run(${CMAKE_COMMAND} --build ${directory})
+  run(${directory}/outside)
 endfunction()
 
-# A program contains what its templates make, and nothing of the library.
+# The program may contain its template instances, but not the library.
 function(require_small program)
   run(${STRIP} -o ${program}.stripped ${program})
   file(SIZE ${program}.stripped bytes)
@@ -29,7 +29,7 @@ function(require_small program)
   endif()
 endfunction()
 
-# find_package with these components must fail, for a reason that matches the pattern.
+# find_package with these components must fail with an error that matches the pattern.
 function(require_refusal components pattern)
   execute_process(COMMAND ${CMAKE_COMMAND} -DDIRECTORY=${PREFIX}/${LIBDIR}/cmake/capstan "-DCOMPONENTS=${components}"
                           -P ${SOURCE}/components.cmake
@@ -55,7 +55,7 @@ if(STEP STREQUAL "install")
   endif()
 
 elseif(STEP STREQUAL "find_package")
-  # C++ alone, which is the harder way: MPI and HDF5 are C libraries. Each with one spelling of the name.
+  # A project with C++ only is harder, since MPI and HDF5 are C libraries. Each build uses one spelling of the name.
   if(KIND STREQUAL "shared")
     build_outside(${SCRATCH}/CXX CXX Capstan "shared;mpi")
     build_outside(${SCRATCH}/C_CXX "C CXX" capstan "")
@@ -72,10 +72,10 @@ elseif(STEP STREQUAL "pkg_config")
     set(module capstan-static)
   endif()
   run(${PKG_CONFIG} --exact-version=${VERSION} ${module})
-  # The command that docs/running.md gives, with this compiler and these files.
+  # Adapts the command in docs/running.md to this compiler and these files.
   file(STRINGS ${RUNNING_MD} command REGEX "^    c\\+\\+ program\\.cpp .*pkg-config")
   set(program ${SCRATCH}/outside_pkg_config)
-  # The static library links what find_package has compiled.
+  # With the static library, links the object that find_package has compiled.
   set(file ${SOURCE}/main.cpp)
   if(KIND STREQUAL "static")
     set(file ${SCRATCH}/static/CMakeFiles/outside.dir/main.cpp.o)

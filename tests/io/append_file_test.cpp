@@ -7,22 +7,22 @@
 #include <filesystem>
 #include <string>
 
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
 
 TEST(AppendFile, CreatesItsDirectoryAndAppendsToAnExistingFile) {
-  const TemporaryFolder folder;
-  const auto path = folder.path() / "events" / "metrics.jsonl";
+  const TemporaryDirectory scratch;
+  const auto path = scratch.path() / "events" / "metrics.jsonl";
   EXPECT_TRUE(AppendFile(path).append("one\n"));
   EXPECT_TRUE(AppendFile(path).append("two\n"));
   EXPECT_EQ(read_whole_file(path), "one\ntwo\n");
 }
 
 TEST(AppendFile, RefusesALink) {
-  const TemporaryFolder folder;
-  const auto victim = folder.write("victim", "text"), link = folder.path() / "metrics.jsonl";
+  const TemporaryDirectory scratch;
+  const auto victim = scratch.write("victim", "text"), link = scratch.path() / "metrics.jsonl";
   std::filesystem::create_symlink(victim, link);
   AppendFile file(link);
   EXPECT_FALSE(file.append("line\n"));
@@ -32,8 +32,8 @@ TEST(AppendFile, RefusesALink) {
 }
 
 TEST(ReplaceText, ReplacesALinkAndNotItsTarget) {
-  const TemporaryFolder folder;
-  const auto victim = folder.write("victim", "text"), path = folder.path() / "summary.txt";
+  const TemporaryDirectory scratch;
+  const auto victim = scratch.write("victim", "text"), path = scratch.path() / "summary.txt";
   std::filesystem::create_symlink(victim, path);
   // The name of the temporary file.
   std::filesystem::create_symlink(victim, path.string() + ".tmp-" + std::to_string(::getpid()));

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "checkpoint_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -16,11 +16,11 @@ struct Crash {};
 
 /// Names of the steps of a publish that replaces a checkpoint and deletes another.
 std::vector<std::string> steps_of_publish() {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path(), 1);
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path(), 1);
   save(directory, 1, sample_arrays(), 1);
   save(directory, 2, sample_arrays(), 1);
-  CheckpointDirectory again(folder.path(), 0);
+  CheckpointDirectory again(scratch.path(), 0);
   save(again, 1, sample_arrays(), 1);
   std::vector<std::string> steps;
   directory.on_publish_step([&](std::string_view step) { steps.emplace_back(step); });
@@ -32,9 +32,9 @@ std::vector<std::string> steps_of_publish() {
 /// new run finds.
 void crash_and_recover(const std::string& at, std::int64_t step, bool by_signal) {
   SCOPED_TRACE(at + (step == 1 ? " while replacing" : "") + (by_signal ? " by SIGKILL" : ""));
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const auto before = sample_arrays(1), after = sample_arrays(50);
-  CheckpointDirectory directory(folder.path(), 1);
+  CheckpointDirectory directory(scratch.path(), 1);
   save(directory, 1, before, 2);
   bool crashed = false;
   directory.on_publish_step([&](std::string_view next) {
@@ -59,7 +59,7 @@ void crash_and_recover(const std::string& at, std::int64_t step, bool by_signal)
     } catch (const Crash&) {
     }
   }
-  const auto found = open_latest(folder.path());
+  const auto found = open_latest(scratch.path());
   EXPECT_TRUE(found.damaged.empty());
   const std::set<std::string> too_early{"check", "master", "manifest", "sync", "rename", "rename over"};
   const bool is_new = !crashed || !too_early.contains(at);
@@ -67,13 +67,13 @@ void crash_and_recover(const std::string& at, std::int64_t step, bool by_signal)
   expect_holds(found.reader, is_new ? after : before);
 
   // A new run continues in the same directory.
-  CheckpointDirectory next_run(folder.path(), 1);
+  CheckpointDirectory next_run(scratch.path(), 1);
   save(next_run, 3, after, 2);
-  const auto later = open_latest(folder.path());
+  const auto later = open_latest(scratch.path());
   EXPECT_EQ(later.reader.step(), 3);
   EXPECT_TRUE(later.damaged.empty());
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.path()))
     names.push_back(entry.path().filename());
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("checkpoint-00000003", "latest"))
       << "stale files remain";
@@ -100,25 +100,25 @@ TEST(PublishCrash, AKilledProcessLeavesAUsableCheckpoint) {
 }
 
 TEST(PublishCrash, IgnoresAPartlyDeletedCheckpoint) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path());
   save(directory, 1, sample_arrays(), 1);
   const auto doomed = save(directory, 2, sample_arrays(), 1);
-  std::filesystem::rename(doomed, folder.path() / "checkpoint-00000002.deleted");
-  std::filesystem::remove(folder.path() / "checkpoint-00000002.deleted" / "manifest.json");
-  const auto found = open_latest(folder.path());
+  std::filesystem::rename(doomed, scratch.path() / "checkpoint-00000002.deleted");
+  std::filesystem::remove(scratch.path() / "checkpoint-00000002.deleted" / "manifest.json");
+  const auto found = open_latest(scratch.path());
   EXPECT_EQ(found.reader.step(), 1);
   EXPECT_TRUE(found.damaged.empty());
 }
 
 TEST(PublishCrash, ACrashOfTheFirstSaveLeavesNoCheckpoint) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path());
   directory.on_publish_step([](std::string_view next) {
     if (next == "rename") throw Crash{};
   });
   EXPECT_THROW(save(directory, 1, sample_arrays(), 2), Crash);
-  error_of(Code::not_found, [&] { open_latest(folder.path()); });
+  error_of(Code::not_found, [&] { open_latest(scratch.path()); });
 }
 
 }  // namespace

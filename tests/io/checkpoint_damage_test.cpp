@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "checkpoint_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -35,7 +35,7 @@ void write_foreign_hdf5(const fs::path& file) {
 class Damage : public ::testing::Test {
  protected:
   void SetUp() override {
-    CheckpointDirectory directory(folder_.path());
+    CheckpointDirectory directory(scratch_.path());
     save(directory, 1, old_, 2);
     newest_ = save(directory, 2, new_, 2);
     expect_usable();
@@ -44,7 +44,7 @@ class Damage : public ::testing::Test {
   fs::path file(const std::string& name) const { return newest_ / name; }
 
   void expect_usable() const {
-    const auto found = open_latest(folder_.path());
+    const auto found = open_latest(scratch_.path());
     EXPECT_EQ(found.reader.step(), 2);
     EXPECT_TRUE(found.damaged.empty());
     expect_holds(found.reader, new_);
@@ -54,7 +54,7 @@ class Damage : public ::testing::Test {
   void expect_refused(const std::vector<std::string>& words) const {
     const auto fault = error_of(Code::data_loss, [&] { CheckpointReader(newest_).verify(); });
     for (const std::string& word : words) EXPECT_THAT(fault, HasSubstr(word));
-    const auto found = open_latest(folder_.path());
+    const auto found = open_latest(scratch_.path());
     EXPECT_EQ(found.reader.step(), 1);
     ASSERT_EQ(found.damaged.size(), 1U);
     EXPECT_THAT(found.damaged[0], HasSubstr("checkpoint-00000002: "));
@@ -62,7 +62,7 @@ class Damage : public ::testing::Test {
     expect_holds(found.reader, old_);
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory scratch_;
   std::vector<SampleArray> old_ = sample_arrays(1);
   std::vector<SampleArray> new_ = sample_arrays(50);
   fs::path newest_;
@@ -71,7 +71,7 @@ class Damage : public ::testing::Test {
 TEST_F(Damage, NamesAMissingFile) {
   for (const std::string name : {"part-00000-of-00002.h5", "part-00001-of-00002.h5", "checkpoint.h5",
                                  "manifest.json", "manifest.xxh3"}) {
-    const auto away = folder_.path() / "away";
+    const auto away = scratch_.path() / "away";
     fs::rename(file(name), away);
     expect_refused({name, name == "manifest.xxh3" ? "No such file" : "is missing"});
     fs::rename(away, file(name));
@@ -147,7 +147,7 @@ TEST_F(Damage, RejectsAForeignHdf5File) {
 
 TEST_F(Damage, RejectsAPartOfAnotherCheckpoint) {
   const auto part = file("part-00001-of-00002.h5");
-  fs::copy_file(folder_.path() / "checkpoint-00000001" / part.filename(), part,
+  fs::copy_file(scratch_.path() / "checkpoint-00000001" / part.filename(), part,
                 fs::copy_options::overwrite_existing);
   expect_refused({"part-00001-of-00002.h5"});
 }
@@ -209,9 +209,9 @@ TEST_F(Damage, ThrowsIfNoFileDescriptorIsLeftForAPart) {
 
 /// HDF5 searches the parts in $HDF5_VDS_PREFIX first, and reads the variable once per process.
 int rows_differ_with_prefix_of_another() {
-  const TemporaryFolder folder;
-  ::setenv("HDF5_VDS_PREFIX", (folder.path() / "checkpoint-00000001").c_str(), 1);
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  ::setenv("HDF5_VDS_PREFIX", (scratch.path() / "checkpoint-00000001").c_str(), 1);
+  CheckpointDirectory directory(scratch.path());
   save(directory, 1, sample_arrays(1), 2);
   const CheckpointReader reader(save(directory, 2, sample_arrays(50), 2));
   std::vector<double> out(53);
@@ -226,8 +226,8 @@ TEST(DamageDeathTest, IgnoresHdf5VdsPrefix) {
 
 TEST_F(Damage, ListsEveryDamagedCheckpointIfAllAreDamaged) {
   fs::remove(file("part-00001-of-00002.h5"));
-  overwrite(folder_.path() / "checkpoint-00000001" / "manifest.json", "{");
-  const auto fault = error_of(Code::data_loss, [&] { open_latest(folder_.path()); });
+  overwrite(scratch_.path() / "checkpoint-00000001" / "manifest.json", "{");
+  const auto fault = error_of(Code::data_loss, [&] { open_latest(scratch_.path()); });
   EXPECT_THAT(fault, HasSubstr("checkpoint-00000002: "));
   EXPECT_THAT(fault, HasSubstr("part-00001-of-00002.h5 is missing"));
   EXPECT_THAT(fault, HasSubstr("checkpoint-00000001: "));
@@ -235,13 +235,13 @@ TEST_F(Damage, ListsEveryDamagedCheckpointIfAllAreDamaged) {
 }
 
 TEST_F(Damage, ResumeAcceptsOneCheckpointOrTheDirectoryOfAll) {
-  EXPECT_EQ(open_to_resume(folder_.path()).reader.step(), 2);
-  EXPECT_EQ(open_to_resume(folder_.path().string() + "/").reader.step(), 2);
-  EXPECT_EQ(open_to_resume(folder_.path() / "checkpoint-00000001").reader.step(), 1);
-  EXPECT_EQ(open_to_resume(folder_.path() / "checkpoint-00000001/").reader.step(), 1);
-  fs::rename(newest_, folder_.path() / "renamed-by-the-user");
-  EXPECT_EQ(open_to_resume(folder_.path() / "renamed-by-the-user").reader.step(), 2);
-  EXPECT_EQ(open_to_resume(folder_.path()).reader.step(), 1);
+  EXPECT_EQ(open_to_resume(scratch_.path()).reader.step(), 2);
+  EXPECT_EQ(open_to_resume(scratch_.path().string() + "/").reader.step(), 2);
+  EXPECT_EQ(open_to_resume(scratch_.path() / "checkpoint-00000001").reader.step(), 1);
+  EXPECT_EQ(open_to_resume(scratch_.path() / "checkpoint-00000001/").reader.step(), 1);
+  fs::rename(newest_, scratch_.path() / "renamed-by-the-user");
+  EXPECT_EQ(open_to_resume(scratch_.path() / "renamed-by-the-user").reader.step(), 2);
+  EXPECT_EQ(open_to_resume(scratch_.path()).reader.step(), 1);
 }
 
 TEST_F(Damage, ResumeRejectsADamagedCheckpointGivenByName) {
@@ -251,26 +251,26 @@ TEST_F(Damage, ResumeRejectsADamagedCheckpointGivenByName) {
 }
 
 TEST_F(Damage, ResumeRejectsAFile) {
-  const auto foreign = folder_.path() / "weights.h5";
+  const auto foreign = scratch_.path() / "weights.h5";
   write_foreign_hdf5(foreign);
   EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(foreign); }),
               HasSubstr("weights.h5 is an HDF5 file, expected a directory with a manifest.json"));
-  overwrite(folder_.path() / "notes.txt", "hello\n");
-  EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(folder_.path() / "notes.txt"); }),
+  overwrite(scratch_.path() / "notes.txt", "hello\n");
+  EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(scratch_.path() / "notes.txt"); }),
               HasSubstr("notes.txt is a file, "));
   EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(file("checkpoint.h5")); }),
               HasSubstr("is one file of a checkpoint"));
 }
 
 TEST(Resume, ThrowsNotFoundWithoutACheckpoint) {
-  const TemporaryFolder folder;
-  EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(folder.path()); }),
-              HasSubstr(folder.path().string()));
-  EXPECT_THAT(error_of(Code::not_found, [&] { open_latest(folder.path() / "none"); }),
+  const TemporaryDirectory scratch;
+  EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(scratch.path()); }),
+              HasSubstr(scratch.path().string()));
+  EXPECT_THAT(error_of(Code::not_found, [&] { open_latest(scratch.path() / "none"); }),
               HasSubstr("no checkpoint in"));
-  EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(folder.path() / "none"); }),
+  EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(scratch.path() / "none"); }),
               HasSubstr("no checkpoint at"));
-  EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(folder.path() / "checkpoint-00000003"); }),
+  EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(scratch.path() / "checkpoint-00000003"); }),
               HasSubstr("no checkpoint at"));
 }
 

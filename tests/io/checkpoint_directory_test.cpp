@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "checkpoint_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -22,49 +22,49 @@ std::vector<std::int64_t> steps_in(const CheckpointDirectory& directory) {
   return steps;
 }
 
-std::vector<std::string> names_in(const fs::path& folder) {
+std::vector<std::string> names_in(const fs::path& scratch) {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(scratch)) names.push_back(entry.path().filename().string());
   return names;
 }
 
 TEST(CheckpointDirectory, PublishesTheDocumentedFiles) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path() / "run");
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path() / "run");
   const auto saved = save(directory, 12, sample_arrays(), 2);
-  EXPECT_EQ(saved, folder.path() / "run" / "checkpoint-00000012");
+  EXPECT_EQ(saved, scratch.path() / "run" / "checkpoint-00000012");
   EXPECT_THAT(names_in(saved), UnorderedElementsAre("part-00000-of-00002.h5", "part-00001-of-00002.h5",
                                                     "checkpoint.h5", "manifest.json", "manifest.xxh3"));
-  EXPECT_THAT(names_in(folder.path() / "run"), UnorderedElementsAre("checkpoint-00000012", "latest"));
-  EXPECT_EQ(file_text(folder.path() / "run" / "latest"), "checkpoint-00000012\n");
+  EXPECT_THAT(names_in(scratch.path() / "run"), UnorderedElementsAre("checkpoint-00000012", "latest"));
+  EXPECT_EQ(file_text(scratch.path() / "run" / "latest"), "checkpoint-00000012\n");
 }
 
 TEST(CheckpointDirectory, KeepsTheNewest) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path(), 3);
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path(), 3);
   EXPECT_FALSE(directory.latest());
   for (const std::int64_t step : {5, 10, 15, 20, 100'000'000}) save(directory, step, sample_arrays(), 1);
   EXPECT_THAT(steps_in(directory), ElementsAre(15, 20, 100'000'000));
-  EXPECT_EQ(directory.latest()->path, folder.path() / "checkpoint-100000000");
-  EXPECT_THAT(names_in(folder.path()), UnorderedElementsAre("checkpoint-00000015", "checkpoint-00000020",
-                                                            "checkpoint-100000000", "latest"));
+  EXPECT_EQ(directory.latest()->path, scratch.path() / "checkpoint-100000000");
+  EXPECT_THAT(names_in(scratch.path()), UnorderedElementsAre("checkpoint-00000015", "checkpoint-00000020",
+                                                             "checkpoint-100000000", "latest"));
 }
 
 TEST(CheckpointDirectory, KeepsOneOrAll) {
-  const TemporaryFolder folder;
-  CheckpointDirectory all(folder.path(), 0);
+  const TemporaryDirectory scratch;
+  CheckpointDirectory all(scratch.path(), 0);
   for (std::int64_t step = 0; step < 7; ++step) save(all, step, sample_arrays(), 1);
   EXPECT_THAT(steps_in(all), ElementsAre(0, 1, 2, 3, 4, 5, 6));
-  CheckpointDirectory one(folder.path(), 1);
+  CheckpointDirectory one(scratch.path(), 1);
   save(one, 7, sample_arrays(), 1);
   EXPECT_THAT(steps_in(one), ElementsAre(7));
-  error_of(Code::invalid_argument, [&] { CheckpointDirectory(folder.path(), -1); });
+  error_of(Code::invalid_argument, [&] { CheckpointDirectory(scratch.path(), -1); });
   error_of(Code::invalid_argument, [&] { CheckpointDirectory("", 1); });
 }
 
 TEST(CheckpointDirectory, KeepsANewCheckpointWithTheLowestStep) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path(), 2);
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path(), 2);
   save(directory, 50, sample_arrays(), 1);
   save(directory, 60, sample_arrays(), 1);
   save(directory, 1, sample_arrays(), 1);  // a run that restarted in the same directory
@@ -72,32 +72,32 @@ TEST(CheckpointDirectory, KeepsANewCheckpointWithTheLowestStep) {
 }
 
 TEST(CheckpointDirectory, ReplacesACheckpointOfTheSameStep) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path(), 1);
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path(), 1);
   save(directory, 3, sample_arrays(1), 3);
   save(directory, 3, sample_arrays(50), 2);
-  expect_holds(open_latest(folder.path()).reader, sample_arrays(50));
-  EXPECT_THAT(names_in(folder.path()), UnorderedElementsAre("checkpoint-00000003", "latest"));
+  expect_holds(open_latest(scratch.path()).reader, sample_arrays(50));
+  EXPECT_THAT(names_in(scratch.path()), UnorderedElementsAre("checkpoint-00000003", "latest"));
 }
 
 TEST(CheckpointDirectory, IgnoresOtherFiles) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path(), 2);
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path(), 2);
   for (const char* name :
        {"checkpoint-1", "checkpoint-0000001x", "checkpoint-000000001", "checkpoint--0000001",
         "checkpoint-99999999999999999999", "xcheckpoint-00000001", "logs"}) {
-    fs::create_directory(folder.path() / name);
+    fs::create_directory(scratch.path() / name);
   }
-  folder.write("checkpoint-00000009", "a file");
+  scratch.write("checkpoint-00000009", "a file");
   save(directory, 2, sample_arrays(), 1);
   EXPECT_THAT(steps_in(directory), ElementsAre(2));
-  EXPECT_TRUE(fs::exists(folder.path() / "logs"));
-  EXPECT_TRUE(fs::exists(folder.path() / "checkpoint-1"));
+  EXPECT_TRUE(fs::exists(scratch.path() / "logs"));
+  EXPECT_TRUE(fs::exists(scratch.path() / "checkpoint-1"));
 }
 
 TEST(CheckpointDirectory, TwoDirectoriesInOneProcessAreIndependent) {
-  const TemporaryFolder folder;
-  CheckpointDirectory a(folder.path() / "a", 1), b(folder.path() / "b", 1);
+  const TemporaryDirectory scratch;
+  CheckpointDirectory a(scratch.path() / "a", 1), b(scratch.path() / "b", 1);
   const auto parts_a = a.begin(1), parts_b = b.begin(1);
   const auto reports_a = write_parts(parts_a, sample_arrays(1), 2),
              reports_b = write_parts(parts_b, sample_arrays(50), 2);
@@ -109,15 +109,15 @@ TEST(CheckpointDirectory, TwoDirectoriesInOneProcessAreIndependent) {
 }
 
 TEST(CheckpointDirectory, BeginRemovesTheRemainsOfACrash) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path());
   write_parts(directory.begin(4), sample_arrays(), 2);  // never published
-  fs::create_directory(folder.path() / "checkpoint-00000003.deleted");
+  fs::create_directory(scratch.path() / "checkpoint-00000003.deleted");
   EXPECT_TRUE(directory.list().empty());
   const auto parts = directory.begin(4);
-  EXPECT_EQ(parts, folder.path() / "checkpoint-00000004.tmp");
+  EXPECT_EQ(parts, scratch.path() / "checkpoint-00000004.tmp");
   EXPECT_TRUE(fs::is_empty(parts));
-  EXPECT_THAT(names_in(folder.path()), ElementsAre("checkpoint-00000004.tmp"));
+  EXPECT_THAT(names_in(scratch.path()), ElementsAre("checkpoint-00000004.tmp"));
   error_of(Code::invalid_argument, [&] { directory.begin(-1); });
 }
 
@@ -126,13 +126,13 @@ TEST(CheckpointDirectory, BeginRemovesTheRemainsOfACrash) {
 void expect_publish_refused(const std::string& words,
                             const std::function<void(std::vector<PartReport>&)>& change,
                             Code code = Code::invalid_argument) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path());
   auto reports = write_parts(directory.begin(1), sample_arrays(), 2);
   change(reports);
   EXPECT_THAT(error_of(code, [&] { directory.publish(1, reports); }), HasSubstr(words));
   EXPECT_TRUE(directory.list().empty());
-  EXPECT_FALSE(fs::exists(folder.path() / "latest"));
+  EXPECT_FALSE(fs::exists(scratch.path() / "latest"));
 }
 
 DatasetReport& dataset(std::vector<PartReport>& reports, std::size_t part, const std::string& variable) {
@@ -188,8 +188,8 @@ TEST(Publish, RejectsAnIncompleteSetOfParts) {
 }
 
 TEST(Publish, RejectsStateThatIsNotJson) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path());
   const auto reports = write_parts(directory.begin(1), sample_arrays(), 1);
   error_of(Code::invalid_argument, [&] { directory.publish(1, reports, {.user_state = "epoch 3"}); });
   error_of(Code::invalid_argument, [&] { directory.publish(1, reports, {.user_state = ""}); });
@@ -199,8 +199,8 @@ TEST(Publish, RejectsStateThatIsNotJson) {
 
 /// A fenced ps continues to write while its successor writes the published part.
 TEST(Publish, KeepsThePartsOfItsAttemptAndRemovesOthers) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path());
   const auto parts = directory.begin(1);
   const auto arrays = sample_arrays(), of_the_fenced = sample_arrays(2);
   std::vector<PartReport> reports;
@@ -211,12 +211,12 @@ TEST(Publish, KeepsThePartsOfItsAttemptAndRemovesOthers) {
   const auto saved = directory.publish(1, reports);
   EXPECT_THAT(names_in(saved), UnorderedElementsAre(reports[0].file, reports[1].file, "checkpoint.h5",
                                                     "manifest.json", "manifest.xxh3"));
-  expect_holds(open_latest(folder.path()).reader, arrays);
+  expect_holds(open_latest(scratch.path()).reader, arrays);
 }
 
 TEST(Publish, RejectsAPartThatWasRemovedMeanwhile) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path());
   const auto parts = directory.begin(1);
   const auto reports = write_parts(parts, sample_arrays(), 2);
   fs::remove(parts / reports[1].file);
@@ -225,27 +225,27 @@ TEST(Publish, RejectsAPartThatWasRemovedMeanwhile) {
 }
 
 TEST(CheckWritable, CreatesTheDirectoryAndLeavesItEmpty) {
-  const TemporaryFolder folder;
-  const CheckpointDirectory directory(folder.path() / "a" / "b");
+  const TemporaryDirectory scratch;
+  const CheckpointDirectory directory(scratch.path() / "a" / "b");
   directory.check_writable();
   directory.check_writable();
-  EXPECT_TRUE(fs::is_empty(folder.path() / "a" / "b"));
+  EXPECT_TRUE(fs::is_empty(scratch.path() / "a" / "b"));
 }
 
 TEST(CheckWritable, NamesADirectoryThatIsNotWritable) {
-  const TemporaryFolder folder;
-  folder.write("file", "x");
+  const TemporaryDirectory scratch;
+  scratch.write("file", "x");
   // Unlike permission bits, these stop root.
-  for (const fs::path& path : {folder.path() / "file", folder.path() / "file" / "below",
+  for (const fs::path& path : {scratch.path() / "file", scratch.path() / "file" / "below",
                                fs::path("/proc/checkpoints"), fs::path("/proc/self/task")}) {
     const auto fault = error_of(Code::permission_denied, [&] { CheckpointDirectory(path).check_writable(); });
     EXPECT_THAT(fault, AllOf(HasSubstr("cannot write checkpoints to " + path.string()),
                              HasSubstr("--checkpoint-dir")));
   }
   EXPECT_THAT(error_of(Code::permission_denied,
-                       [&] { CheckpointDirectory(folder.path() / "file" / "x").check_writable(); }),
+                       [&] { CheckpointDirectory(scratch.path() / "file" / "x").check_writable(); }),
               HasSubstr("Not a directory"));
-  error_of(Code::permission_denied, [&] { CheckpointDirectory(folder.path() / "file" / "x").begin(1); });
+  error_of(Code::permission_denied, [&] { CheckpointDirectory(scratch.path() / "file" / "x").begin(1); });
 }
 
 }  // namespace

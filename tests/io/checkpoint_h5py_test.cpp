@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "checkpoint_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -32,7 +32,7 @@ SampleArray bytes_of(const std::string& name, DType dtype, const std::vector<Bit
 class H5py : public ::testing::TestWithParam<int> {};
 
 TEST_P(H5py, ReadsCompleteArrays) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const std::vector<SampleArray> arrays{
       make_array<float>("entities/embedding", "value", {5, 2}, 0),
       make_array<float>("entities/embedding", "accumulator", {5, 2}, 1),
@@ -42,13 +42,13 @@ TEST_P(H5py, ReadsCompleteArrays) {
       bytes_of<std::uint16_t>("half", DType::float16, {0x3C00, 0xC000, 0x3555}),
       bytes_of<std::uint16_t>("brain", DType::bfloat16, {0x3F80, 0xC000, 0x3EAB}),
       bytes_of<std::uint8_t>("flags", DType::boolean, {1, 0, 1})};
-  CheckpointDirectory directory(folder.path());
+  CheckpointDirectory directory(scratch.path());
   const auto saved = save(directory, 12, arrays, GetParam());
-  const int code = run_python(saved / "checkpoint.h5", folder.path() / "out");
+  const int code = run_python(saved / "checkpoint.h5", scratch.path() / "out");
   if (code == kNoH5py) GTEST_SKIP() << CAPSTAN_PYTHON << " has no h5py (Debian: python3-h5py)";
   ASSERT_EQ(code, 0);
   const std::string of = " Adagrad(learning_rate=0.1) " + std::to_string(1000 + GetParam() - 1) + "\n";
-  EXPECT_EQ(file_text(folder.path() / "out"),
+  EXPECT_EQ(file_text(scratch.path() / "out"),
             "format capstan-checkpoint 1 12\n"
             "variables/brain bfloat16" +
                 of +
@@ -80,33 +80,33 @@ TEST_P(H5py, ReadsCompleteArrays) {
 INSTANTIATE_TEST_SUITE_P(Ps, H5py, ::testing::Values(1, 2, 3));
 
 TEST(H5py, ReadsFillValuesWhereAPartIsMissing) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path());
   const auto saved =
       save(directory, 1,
            {make_array<double>("w", "value", {3}, 0), make_array<std::int64_t>("n", "value", {2}, 0)}, 2);
   std::filesystem::remove(saved / part_file_name(1, 2));
-  const int code = run_python(saved / "checkpoint.h5", folder.path() / "out");
+  const int code = run_python(saved / "checkpoint.h5", scratch.path() / "out");
   if (code == kNoH5py) GTEST_SKIP() << CAPSTAN_PYTHON << " has no h5py (Debian: python3-h5py)";
   ASSERT_EQ(code, 0);
-  const std::string seen = file_text(folder.path() / "out");
+  const std::string seen = file_text(scratch.path() / "out");
   EXPECT_THAT(seen, ::testing::HasSubstr("w/value float64 [3] 1 2 nan\n"));
   EXPECT_THAT(seen, ::testing::HasSubstr("n/value int64 [2] 1 -9223372036854775808\n"));
 }
 
 /// Large enough for O_DIRECT writes where the file system supports them; arrays of the other tests are not.
 TEST(H5py, ReadsEveryByteOfLargeArrays) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const std::vector<SampleArray> arrays{
       make_array<float>("a", "value", {9001, 65}, 0), make_array<std::int64_t>("few", "value", {3}, 1),
       make_array<double>("large rows", "value", {3, 200'000}, 2),
       make_array<float>("rows", "m", {8192, 64}, 3), make_array<float>("rows", "value", {8192, 64}, 4)};
-  CheckpointDirectory directory(folder.path());
+  CheckpointDirectory directory(scratch.path());
   const auto saved = save(directory, 1, arrays, 1);
   const CheckpointReader reader(saved);
   reader.verify();
   expect_holds(reader, arrays);
-  const auto script = folder.write("read.py", R"(
+  const auto script = scratch.write("read.py", R"(
 import sys
 try:
     import h5py
@@ -116,7 +116,7 @@ with h5py.File(sys.argv[1], "r") as file, open(sys.argv[2], "wb") as out:
     for name in sys.argv[3:]:
         out.write(file["variables/" + name][...].tobytes())
 )");
-  const auto out = folder.path() / "bytes";
+  const auto out = scratch.path() / "bytes";
   const std::string command = std::string(CAPSTAN_PYTHON) + " " + script.string() + " " +
                               (saved / "checkpoint.h5").string() + " " + out.string() +
                               " a/value few/value 'large rows/value' rows/slots/m rows/value";

@@ -4,7 +4,7 @@
 #include "base/name.hpp"
 #include "checkpoint_sample.hpp"
 #include "io/hdf5/layout.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Names, ValidNamesRoundTrip) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const std::vector<std::string> names{"w",
                                        "entities/embedding",
                                        "entities/embedding2",
@@ -41,7 +41,7 @@ TEST(Names, ValidNamesRoundTrip) {
     arrays.push_back(make_array<float>(names[i], "value", {5, 2}, static_cast<int>(2 * i)));
     arrays.push_back(make_array<float>(names[i], "m%b", {5, 2}, static_cast<int>(2 * i + 1)));
   }
-  CheckpointDirectory directory(folder.path());
+  CheckpointDirectory directory(scratch.path());
   const CheckpointReader reader(save(directory, 1, arrays, 2));
   reader.verify();
   EXPECT_EQ(reader.variables().size(), names.size());
@@ -54,12 +54,12 @@ TEST(Names, RejectsNamesThatEscapeTheirGroup) {
                                  "./w",  "a/./b", "a\nb",     "tab\t",        "\x7f",
                                  "\xff", "\xc3",  "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80"}) {
     error_of(Code::invalid_argument, [&] { check_name("variable", name); });
-    const TemporaryFolder folder;
+    const TemporaryDirectory scratch;
     error_of(Code::invalid_argument, [&] {
-      write_part(folder.path() / part_file_name(0, 1),
+      write_part(scratch.path() / part_file_name(0, 1),
                  part_arrays({make_array<float>(name, "value", {2}, 1)}, 0, 1));
     });
-    EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << name;
+    EXPECT_TRUE(std::filesystem::is_empty(scratch.path())) << name;
   }
   error_of(Code::invalid_argument, [] { check_name("variable", std::string("a\0b", 3)); });
   error_of(Code::invalid_argument, [] { check_name("variable", std::string(513, 'x')); });
@@ -85,8 +85,8 @@ TEST(Names, RejectsNamesWhosePathsCollide) {
   check_names_apart(std::vector<std::string>{"a", "a/b", "a/values", "slots", "slots/m", "value", "value/w"});
 
   // In different parts: only the coordinator can detect the collision.
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path());
   const auto parts = directory.begin(1);
   const std::vector reports{
       write_part(parts / part_file_name(0, 2), part_arrays({make_array<float>("a", "value", {2}, 1)}, 0, 1)),

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "checkpoint_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -18,9 +18,9 @@ using ::testing::HasSubstr;
 class WrittenBy : public ::testing::TestWithParam<int> {};
 
 TEST_P(WrittenBy, EveryRangeOfRowsRoundTrips) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const auto arrays = sample_arrays();
-  CheckpointDirectory directory(folder.path());
+  CheckpointDirectory directory(scratch.path());
   const CheckpointReader reader(save(directory, 12, arrays, GetParam()));
   int slabs = 0;
   for (const SampleArray& array : arrays) {
@@ -39,9 +39,9 @@ TEST_P(WrittenBy, EveryRangeOfRowsRoundTrips) {
 }
 
 TEST_P(WrittenBy, AnyOtherNumberOfPsRestores) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const auto arrays = sample_arrays();
-  CheckpointDirectory directory(folder.path());
+  CheckpointDirectory directory(scratch.path());
   const CheckpointReader reader(save(directory, 12, arrays, GetParam()));
   reader.verify();
   for (const int readers : {1, 2, 3, 5}) {
@@ -59,8 +59,8 @@ TEST_P(WrittenBy, AnyOtherNumberOfPsRestores) {
 }
 
 TEST_P(WrittenBy, MetadataRoundTrips) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path());
   const std::string state = R"({"epoch":3,"loss":0.1,"seed":18446744073709551615})";
   const CheckpointReader reader(
       save(directory, 123'456'789'012, sample_arrays(), GetParam(), {state, R"({"dim":"128"})"}));
@@ -96,9 +96,9 @@ TEST_P(WrittenBy, MetadataRoundTrips) {
 INSTANTIATE_TEST_SUITE_P(Ps, WrittenBy, ::testing::Values(1, 2, 3, 5));
 
 TEST(Checkpoint, PartsMayLackAVariableWithFewRows) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const auto arrays = sample_arrays();
-  CheckpointDirectory directory(folder.path());
+  CheckpointDirectory directory(scratch.path());
   const CheckpointReader reader(save(directory, 1, arrays, 24));  // "step" has one row, "counts" 17
   reader.verify();
   expect_holds(reader, arrays);
@@ -106,7 +106,7 @@ TEST(Checkpoint, PartsMayLackAVariableWithFewRows) {
 }
 
 TEST(Checkpoint, SpecialValuesRoundTrip) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   // Including zeros and the fill values of virtual datasets.
   const std::vector<std::uint32_t> bits{0x7fc0dead, 0,          0x80000000, 0x7f800000,
                                         0xff800000, 0x7fc0dead, 0x00000001, 0xffffffff};
@@ -117,24 +117,24 @@ TEST(Checkpoint, SpecialValuesRoundTrip) {
   SampleArray longs{"i", "value", DType::int64, {4, 1}, std::vector<char>(32)};
   std::memcpy(longs.bytes.data(), integers.data(), 32);
   for (const int parts : {1, 2, 4}) {
-    CheckpointDirectory directory(folder.path());
+    CheckpointDirectory directory(scratch.path());
     const CheckpointReader reader(save(directory, parts, {floats, longs}, parts));
     expect_holds(reader, {floats, longs});
   }
 }
 
 TEST(Checkpoint, AnArrayOfManySlabsRoundTrips) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const auto arrays = std::vector{make_array<float>("large", "value", {30'011, 128}, 0)};  // 15 MB
-  CheckpointDirectory directory(folder.path());
+  CheckpointDirectory directory(scratch.path());
   const CheckpointReader reader(save(directory, 1, arrays, 2));
   reader.verify();
   expect_holds(reader, arrays);
 }
 
 TEST(Checkpoint, StateRoundTripsWithoutVariables) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path());
   const CheckpointReader reader(save(directory, 0, {}, 2, {.user_state = "[1,2]"}));
   EXPECT_TRUE(reader.variables().empty());
   EXPECT_EQ(reader.user_state(), "[1,2]");
@@ -143,8 +143,8 @@ TEST(Checkpoint, StateRoundTripsWithoutVariables) {
 }
 
 TEST(Checkpoint, RejectsReadsOfMissingRowsAndArrays) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path());
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path());
   const CheckpointReader reader(save(directory, 1, sample_arrays(), 2));
   double out[64];
   EXPECT_THAT(error_of(Code::not_found, [&] { reader.read_rows("wieghts", "value", 0, 1, out); }),
@@ -159,9 +159,9 @@ TEST(Checkpoint, RejectsReadsOfMissingRowsAndArrays) {
 }
 
 TEST(Checkpoint, ThreadsWriteAndReadConcurrently) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const auto arrays = sample_arrays();
-  CheckpointDirectory directory(folder.path());
+  CheckpointDirectory directory(scratch.path());
   constexpr int kPs = 6;
   const auto parts = directory.begin(7);
   std::vector<PartReport> reports(kPs);
@@ -186,9 +186,9 @@ TEST(Checkpoint, ThreadsWriteAndReadConcurrently) {
 }
 
 TEST(Checkpoint, AMovedReaderIsUsable) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const auto old_arrays = sample_arrays(1), new_arrays = sample_arrays(50);
-  CheckpointDirectory directory(folder.path());
+  CheckpointDirectory directory(scratch.path());
   CheckpointReader reader(save(directory, 1, old_arrays, 2));
   reader = CheckpointReader(save(directory, 2, new_arrays, 3));
   expect_holds(reader, new_arrays);

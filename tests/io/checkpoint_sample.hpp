@@ -84,11 +84,11 @@ inline std::vector<PartArray> part_arrays(const std::vector<SampleArray>& arrays
   return parts;
 }
 
-inline std::vector<PartReport> write_parts(const std::filesystem::path& folder,
+inline std::vector<PartReport> write_parts(const std::filesystem::path& scratch,
                                            const std::vector<SampleArray>& arrays, int count) {
   std::vector<PartReport> reports;
   for (int i = 0; i < count; ++i) {
-    reports.push_back(write_part(folder / part_file_name(i, count), part_arrays(arrays, i, count)));
+    reports.push_back(write_part(scratch / part_file_name(i, count), part_arrays(arrays, i, count)));
   }
   return reports;
 }

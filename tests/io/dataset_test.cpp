@@ -73,8 +73,7 @@ TEST(Dataset, TakeSkipAndShardCountElements) {
   EXPECT_THAT(all(Data::range(2).shard(5, 4)), IsEmpty());
   EXPECT_THAT(error_of(Code::invalid_argument, [] { Data::range(4).shard(2, 2); }),
               testing::AllOf(testing::HasSubstr("shard: the index is 2"), testing::HasSubstr("0 to 1")));
-  expect_error(Code::invalid_argument, "shard: the number of shards is 0; it must be 1 or more",
-               [] { Data::range(4).shard(0, 0); });
+  expect_error_naming(Code::invalid_argument, {"shard", "0"}, [] { Data::range(4).shard(0, 0); });
 }
 
 TEST(Dataset, BatchesHoldElementsInOrder) {
@@ -83,8 +82,7 @@ TEST(Dataset, BatchesHoldElementsInOrder) {
   EXPECT_THAT(
       all(Data::range(3).batch_as(2, [](Numbers n) { return std::accumulate(n.begin(), n.end(), 0); })),
       ElementsAre(1, 2));
-  expect_error(Code::invalid_argument, "batch: the size is 0; it must be 1 or more",
-               [] { Data::range(4).batch(0); });
+  expect_error_naming(Code::invalid_argument, {"batch", "0"}, [] { Data::range(4).batch(0); });
 }
 
 TEST(Dataset, RepeatIteratesTheInputAgain) {
@@ -110,8 +108,8 @@ TEST(Dataset, InterleaveTakesBlocksInTurn) {
       ElementsAre(1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5));
   EXPECT_THAT(all(Data::range(3).flat_map([](std::int64_t x) { return Data::range(x); })),
               ElementsAre(0, 0, 1));
-  expect_error(Code::invalid_argument, "interleave: the cycle length is 0; it must be 1 or more",
-               [&] { Data::range(1).interleave(six, 0); });
+  expect_error_naming(Code::invalid_argument, {"interleave", "0"},
+                      [&] { Data::range(1).interleave(six, 0); });
 }
 
 TEST(Dataset, ShuffleOrderDependsOnTheSeed) {
@@ -279,7 +277,7 @@ TEST(Dataset, AnErrorReplacesItsElement) {
     expect_error(Code::data_loss, "five", [&] { numbers.next(); });
     EXPECT_EQ(numbers.next(), 6);
     EXPECT_EQ(numbers.next(), 7);
-    expect_error(Code::out_of_range, "end of the dataset", [&] { numbers.next(); });
+    expect_error_naming(Code::out_of_range, {}, [&] { numbers.next(); });
     EXPECT_EQ(numbers.try_next(), std::nullopt);
   }
 }

@@ -7,7 +7,7 @@
 #include "io/checksum.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -18,8 +18,8 @@ std::string nested_arrays(std::size_t depth) { return std::string(depth, '[') + 
 
 class DeepJson : public ::testing::Test {
  protected:
-  TemporaryFolder folder_;
-  CheckpointDirectory directory_{folder_.path()};
+  TemporaryDirectory directory_;
+  CheckpointDirectory directory_{directory_.path()};
 };
 
 TEST_F(DeepJson, RejectsDeepUserStateAtSave) {

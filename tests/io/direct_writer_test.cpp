@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/io/temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -73,7 +73,7 @@ class DirectWriting : public testing::Test {
   void expect_written(const std::vector<Extent>& extents, std::uint64_t file_bytes, std::size_t piece) {
     SCOPED_TRACE("pieces of " + std::to_string(piece) + " bytes");
     std::string wanted(file_bytes, 'x');
-    const auto path = folder_.write("file", wanted);
+    const auto path = scratch_.write("file", wanted);
     std::mt19937 random(static_cast<unsigned>(piece));
     {
       DirectWriter writer(path);
@@ -102,7 +102,7 @@ class DirectWriting : public testing::Test {
   }
 
   static constexpr std::uint64_t kMany = DirectWriter::kMinDirectBytes;
-  TemporaryFolder folder_;
+  TemporaryDirectory scratch_;
 };
 
 TEST_F(DirectWriting, WritesAllBytesForEveryRowSize) {
@@ -116,7 +116,7 @@ TEST_F(DirectWriting, WritesAllBytesForEveryRowSize) {
 }
 
 TEST_F(DirectWriting, UsesDirectWritesOnlyForCompleteBlocksOfLargeRanges) {
-  if (!direct_here()) GTEST_SKIP() << "no O_DIRECT on the file system of " << folder_.path();
+  if (!direct_here()) GTEST_SKIP() << "no O_DIRECT on the file system of " << scratch_.path();
   Ways ways;
   const InPlaceOfPwrite watch([&](auto... call) { return ways.write(call...); });
   expect_written({{8192, kMany + 5000}}, 2 * kMany, 3000);
@@ -163,7 +163,7 @@ TEST_F(DirectWriting, ErrorsNameTheFile) {
       errno = error;
       return -1;
     });
-    const auto path = folder_.write("full", std::string(kMany, 'x'));
+    const auto path = scratch_.write("full", std::string(kMany, 'x'));
     DirectWriter writer(path);
     writer.begin(0, kMany);
     std::memset(writer.staging_buffer(kMany), 1, kMany);

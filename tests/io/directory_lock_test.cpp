@@ -13,7 +13,7 @@
 #include "io/file.hpp"
 #include "support/asleep.hpp"
 #include "support/expect_error.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -24,12 +24,12 @@ using testing::HasSubstr;
 /// A process that holds the lock until it is killed.
 class Holder {
  public:
-  explicit Holder(const std::filesystem::path& folder) {
+  explicit Holder(const std::filesystem::path& directory) {
     std::array<int, 2> ends{};
     if (::pipe(ends.data()) != 0) throw std::runtime_error("pipe");
     pid_ = ::fork();
     if (pid_ == 0) {
-      const auto lock = DirectoryLock::take(folder, milliseconds(0));
+      const auto lock = DirectoryLock::take(directory, milliseconds(0));
       (void)!::write(ends[1], "x", 1);
       while (true) ::pause();
     }
@@ -55,65 +55,65 @@ class Holder {
 };
 
 TEST(DirectoryLock, NamesTheHolderUntilItIsKilled) {
-  const TemporaryFolder folder;
-  Holder holder(folder.path());
+  const TemporaryDirectory directory;
+  Holder holder(directory.path());
   const auto text = error_of(Code::failed_precondition,
-                             [&] { (void)DirectoryLock::take(folder.path(), milliseconds(100)); });
-  EXPECT_THAT(text, HasSubstr("another job writes checkpoints to " + folder.path().string() + ": process " +
-                              std::to_string(holder.pid()) + " on "));
+                             [&] { (void)DirectoryLock::take(directory.path(), milliseconds(100)); });
+  EXPECT_THAT(text, HasSubstr("another job writes checkpoints to " + directory.path().string() +
+                              ": process " + std::to_string(holder.pid()) + " on "));
   EXPECT_THAT(text, HasSubstr(" since 20"));
   holder.kill();
-  EXPECT_NE(DirectoryLock::take(folder.path(), milliseconds(0)), nullptr);
+  EXPECT_NE(DirectoryLock::take(directory.path(), milliseconds(0)), nullptr);
 }
 
 TEST(DirectoryLock, WaitsForAHolderThatIsAboutToExit) {
-  const TemporaryFolder folder;
-  Holder holder(folder.path());
+  const TemporaryDirectory directory;
+  Holder holder(directory.path());
   const std::jthread killer([&, waiting = ::gettid()] {
     EXPECT_TRUE(wait_until_asleep(waiting));
     ::kill(holder.pid(), SIGKILL);
   });
-  EXPECT_NE(DirectoryLock::take(folder.path(), std::chrono::seconds(20)), nullptr);
+  EXPECT_NE(DirectoryLock::take(directory.path(), std::chrono::seconds(20)), nullptr);
 }
 
 TEST(DirectoryLock, IsSharedWithinAProcess) {
-  const TemporaryFolder folder;
-  auto first = DirectoryLock::take(folder.path(), milliseconds(0));
-  const auto second = DirectoryLock::take(folder.path() / ".", milliseconds(0));
+  const TemporaryDirectory directory;
+  auto first = DirectoryLock::take(directory.path(), milliseconds(0));
+  const auto second = DirectoryLock::take(directory.path() / ".", milliseconds(0));
   EXPECT_EQ(first, second);
-  const TemporaryFolder other;
+  const TemporaryDirectory other;
   EXPECT_NE(DirectoryLock::take(other.path(), milliseconds(0)), first);
 }
 
 TEST(DirectoryLock, DetectsThatItsDirectoryWasReplacedAndLockedByAnotherJob) {
-  const TemporaryFolder parent;
-  const auto folder = parent.path() / "run";
-  std::filesystem::create_directory(folder);
-  const auto first = DirectoryLock::take(folder, milliseconds(0));
+  const TemporaryDirectory parent;
+  const auto directory = parent.path() / "run";
+  std::filesystem::create_directory(directory);
+  const auto first = DirectoryLock::take(directory, milliseconds(0));
   EXPECT_TRUE(first->is_current());
   EXPECT_NO_THROW(first->require_current());
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(directory);
   EXPECT_FALSE(first->is_current());
-  std::filesystem::create_directory(folder);
+  std::filesystem::create_directory(directory);
   EXPECT_FALSE(first->is_current());
   {
-    const Holder another(folder);
+    const Holder another(directory);
     EXPECT_FALSE(first->is_current());
     EXPECT_THAT(error_of(Code::failed_precondition, [&] { first->require_current(); }),
-                HasSubstr(folder.string()));
-    (void)error_of(Code::failed_precondition, [&] { (void)DirectoryLock::take(folder, milliseconds(0)); });
+                HasSubstr(directory.string()));
+    (void)error_of(Code::failed_precondition, [&] { (void)DirectoryLock::take(directory, milliseconds(0)); });
   }
-  const auto again = DirectoryLock::take(folder, milliseconds(0));
+  const auto again = DirectoryLock::take(directory, milliseconds(0));
   EXPECT_NE(again, first);
   EXPECT_TRUE(again->is_current());
 }
 
 TEST(DirectoryLock, RejectsALinkInPlaceOfItsFile) {
-  const TemporaryFolder folder;
-  const auto victim = folder.write("victim", "text"), file = folder.path() / DirectoryLock::kFile;
+  const TemporaryDirectory directory;
+  const auto victim = directory.write("victim", "text"), file = directory.path() / DirectoryLock::kFile;
   const auto refuse = [&] {
-    const auto text =
-        error_of(Code::permission_denied, [&] { (void)DirectoryLock::take(folder.path(), milliseconds(0)); });
+    const auto text = error_of(Code::permission_denied,
+                               [&] { (void)DirectoryLock::take(directory.path(), milliseconds(0)); });
     EXPECT_THAT(text, HasSubstr(file.string()));
     EXPECT_EQ(read_whole_file(victim), "text");
   };
@@ -125,9 +125,9 @@ TEST(DirectoryLock, RejectsALinkInPlaceOfItsFile) {
 }
 
 TEST(DirectoryLock, ReleasesTheLockOnDestruction) {
-  const TemporaryFolder folder;
-  DirectoryLock::take(folder.path(), milliseconds(0)).reset();
-  const Holder holder(folder.path());
+  const TemporaryDirectory directory;
+  DirectoryLock::take(directory.path(), milliseconds(0)).reset();
+  const Holder holder(directory.path());
   EXPECT_GT(holder.pid(), 0);
 }
 

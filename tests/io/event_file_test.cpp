@@ -11,7 +11,7 @@
 #include <string>
 
 #include "io/events/crc32c.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -58,10 +58,10 @@ TEST(EventFile, AScalarIsAnEventWithASummary) {
 }
 
 TEST(EventFile, IsCreatedByItsFirstScalarAndStartsWithTheVersion) {
-  const TemporaryFolder folder;
-  EventFile file(folder.path() / "events", "node17", 1'800'000'000);
+  const TemporaryDirectory directory;
+  EventFile file(directory.path() / "events", "node17", 1'800'000'000);
   EXPECT_EQ(file.path().filename(), "events.out.tfevents.1800000000.node17." + std::to_string(getpid()));
-  EXPECT_FALSE(std::filesystem::exists(folder.path() / "events"));
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "events"));
   file.scalar("loss", 0.5, 1, 1'800'000'001);
   file.flush();
   file.scalar("loss", 0.25, 2, 1'800'000'002);

@@ -19,7 +19,7 @@
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/increment_sample.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -46,9 +46,9 @@ class FastLevelTest : public testing::Test {
         fast.publish(step, write_parts(location.directory, arrays, 3), {.user_state = "{\"epoch\": 7}"}));
   }
 
-  TemporaryFolder folder_;
-  fs::path base_ = folder_.path() / "fast";
-  CheckpointDirectory directory_{folder_.path() / "run"};
+  TemporaryDirectory scratch_;
+  fs::path base_ = scratch_.path() / "fast";
+  CheckpointDirectory directory_{scratch_.path() / "run"};
   FastLevel fast_{base_, directory_.path()};
 };
 
@@ -78,9 +78,9 @@ TEST_F(FastLevelTest, AnIncrementFindsItsBaseInTheDirectory) {
                                  only_changed(part_arrays(arrays, 0, 1), changes, memory));
   const PublishOptions options{.base = Base{base.filename().string(), manifest_checksum(base)}};
   ASSERT_TRUE(fast_.publish(5, std::vector{report}, options));
-  fs::rename(base, folder_.path() / "aside");
+  fs::rename(base, scratch_.path() / "aside");
   EXPECT_EQ(fast_.recover(directory_), std::nullopt) << "its base is missing";
-  fs::rename(folder_.path() / "aside", base);
+  fs::rename(scratch_.path() / "aside", base);
   EXPECT_EQ(fast_.recover(directory_), 5);
   expect_holds(open_latest(directory_.path()).reader, arrays);
 }
@@ -137,7 +137,7 @@ TEST_F(FastLevelTest, KeepsOnlyTheNewest) {
 }
 
 TEST_F(FastLevelTest, CheckpointDirectoriesShareABase) {
-  CheckpointDirectory other(folder_.path() / "other");
+  CheckpointDirectory other(scratch_.path() / "other");
   other.check_writable();
   FastLevel of_other(base_, other.path());
   save_fast(fast_, 5, sample_arrays(1));
@@ -167,7 +167,7 @@ TEST_F(FastLevelTest, ASaveWithoutFastLevelInvalidatesIt) {
 }
 
 TEST_F(FastLevelTest, SavesContinueIfItCannotBeCreated) {
-  const fs::path file = folder_.write("file", "");
+  const fs::path file = scratch_.write("file", "");
   FastLevel nowhere(file / "fast", directory_.path());
   const FastLocation location = nowhere.begin(5);
   EXPECT_FALSE(location.directory.empty()) << "other hosts may have one";
@@ -197,12 +197,12 @@ class FastLevelOfAnotherUser : public FastLevelTest {
   }
   /// Writes an owner file that matches this checkpoint directory.
   void forge_owner() {
-    (void)FastLevel(folder_.path() / "own", directory_.path()).begin(1);
+    (void)FastLevel(scratch_.path() / "own", directory_.path()).begin(1);
     const std::string number = file_text(directory_.path() / kFastLevelFile);
     std::ofstream(victim_ / kOwnerFile) << number << " 0 " << directory_.path().string() << '\n';
   }
 
-  fs::path victim_ = folder_.path() / "victim";
+  fs::path victim_ = scratch_.path() / "victim";
 };
 
 TEST_F(FastLevelOfAnotherUser, RejectsALinkInPlaceOfItsDirectory) {
@@ -267,10 +267,10 @@ class CopyPart : public testing::Test {
  protected:
   void copy() { copy_part(open_to_read(from_), from_, to_, report_); }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory scratch_;
   std::vector<SampleArray> arrays_ = sample_arrays();
-  fs::path from_ = folder_.path() / part_file_name(0, 1);
-  fs::path to_ = folder_.path() / "copy.h5";
+  fs::path from_ = scratch_.path() / part_file_name(0, 1);
+  fs::path to_ = scratch_.path() / "copy.h5";
   PartReport report_ = write_part(from_, part_arrays(arrays_, 0, 1));
 };
 

@@ -10,53 +10,53 @@
 #include <thread>
 
 #include "support/expect_error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/io/temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
 
 /// A save restarts after the death of a ps, while another ps still creates files of the first attempt.
 TEST(RemovePath, RemovesADirectoryInWhichFilesAreCreatedConcurrently) {
-  const TemporaryFolder place;
+  const TemporaryDirectory place;
   for (int round = 0; round < 20; ++round) {
-    const auto folder = place.path() / "checkpoint.tmp";
-    std::filesystem::create_directory(folder);
+    const auto scratch = place.path() / "checkpoint.tmp";
+    std::filesystem::create_directory(scratch);
     std::atomic<bool> begun = false;
     std::jthread maker([&] {
       for (int i = 0; i < 200; ++i) {
-        const std::ofstream part(folder / ("part-" + std::to_string(i)));
+        const std::ofstream part(scratch / ("part-" + std::to_string(i)));
         begun = true;
         if (!part) break;  // the directory was removed
       }
     });
     while (!begun) std::this_thread::yield();
-    EXPECT_NO_THROW(remove_path(folder)) << "round " << round;
+    EXPECT_NO_THROW(remove_path(scratch)) << "round " << round;
     maker.join();
-    EXPECT_FALSE(std::filesystem::exists(folder)) << "round " << round;
+    EXPECT_FALSE(std::filesystem::exists(scratch)) << "round " << round;
   }
 }
 
 TEST(RemovePath, RemovesLinksAndNotTheirTargets) {
-  const TemporaryFolder place;
-  const auto kept = place.write("kept", "text"), folder = place.path() / "folder";
-  std::filesystem::create_directories(folder / "below");
-  std::filesystem::create_symlink(kept, folder / "below" / "file");
-  std::filesystem::create_directory_symlink(place.path(), folder / "directory");
-  std::filesystem::create_directory_symlink(folder, place.path() / "link");
+  const TemporaryDirectory place;
+  const auto kept = place.write("kept", "text"), scratch = place.path() / "scratch";
+  std::filesystem::create_directories(scratch / "below");
+  std::filesystem::create_symlink(kept, scratch / "below" / "file");
+  std::filesystem::create_directory_symlink(place.path(), scratch / "directory");
+  std::filesystem::create_directory_symlink(scratch, place.path() / "link");
   remove_path(place.path() / "link");
-  EXPECT_TRUE(std::filesystem::exists(folder));
-  remove_path(folder);
-  EXPECT_FALSE(std::filesystem::exists(folder));
+  EXPECT_TRUE(std::filesystem::exists(scratch));
+  remove_path(scratch);
+  EXPECT_FALSE(std::filesystem::exists(scratch));
   EXPECT_TRUE(std::filesystem::exists(kept));
 }
 
 TEST(RemovePath, IgnoresAMissingPath) {
-  const TemporaryFolder place;
+  const TemporaryDirectory place;
   EXPECT_NO_THROW(remove_path(place.path() / "nothing"));
 }
 
 TEST(WriteSyncedFile, RejectsALink) {
-  const TemporaryFolder place;
+  const TemporaryDirectory place;
   const auto victim = place.write("victim", "text"), link = place.path() / "latest.tmp";
   std::filesystem::create_symlink(victim, link);
   (void)error_of(Code::permission_denied, [&] { write_synced_file(link, "new"); });

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "support/expect_error.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io::h5 {
 namespace {
@@ -29,7 +29,7 @@ constexpr DType kDTypes[] = {DType::float16, DType::bfloat16, DType::float32, DT
 
 class H5Test : public testing::Test {
  protected:
-  std::filesystem::path path() const { return folder_.path() / "test.h5"; }
+  std::filesystem::path path() const { return directory_.path() / "test.h5"; }
   /// Creates a dataset of bytes and its missing groups.
   Dataset create_bytes(const File& file, const std::string& name, std::uint64_t bytes) {
     const Space space = create_space({bytes});
@@ -47,7 +47,7 @@ class H5Test : public testing::Test {
     return error_of(code, [] { check(-1, "H5Dwrite", "dir/file.h5"); });
   }
 
-  const TemporaryFolder folder_;
+  const TemporaryDirectory directory_;
   const Session session_;
 };
 
@@ -81,7 +81,7 @@ TEST_F(H5Test, OpensFilesReadOnly) {
   const File file = open_file(path());
   EXPECT_GE(Dataset(H5Dopen2(file.get(), "a/b/c", H5P_DEFAULT)).get(), 0) << "missing groups are created";
   EXPECT_THAT(error_of(Code::internal, [&] { create_bytes(file, "d", 10); }), HasSubstr(path().string()));
-  EXPECT_THAT(error_of(Code::internal, [&] { open_file(folder_.path() / "missing.h5"); }),
+  EXPECT_THAT(error_of(Code::internal, [&] { open_file(directory_.path() / "missing.h5"); }),
               HasSubstr("missing.h5"));
 }
 

@@ -13,7 +13,7 @@
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
 #include "io/increment_sample.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -36,11 +36,11 @@ std::vector<SampleArray> changed(std::vector<SampleArray> arrays, const Changes&
 std::filesystem::path save_changes(CheckpointDirectory& directory, std::int64_t step,
                                    const std::vector<SampleArray>& arrays, const Changes& changes, int count,
                                    const std::filesystem::path& base) {
-  const auto folder = directory.begin(step);
+  const auto scratch = directory.begin(step);
   std::vector<PartReport> reports;
   for (int i = 0; i < count; ++i) {
     std::vector<std::vector<char>> memory;
-    reports.push_back(write_part(folder / part_file_name(i, count),
+    reports.push_back(write_part(scratch / part_file_name(i, count),
                                  only_changed(part_arrays(arrays, i, count), changes, memory)));
   }
   return directory.publish(step, reports, {.base = Base{base.filename().string(), manifest_checksum(base)}});
@@ -50,8 +50,8 @@ const Changes kSome{
     {"entities/embedding", {0, 1, 2, 50, 51, 99, 100}}, {"weights", {17}}, {"counts", {}}, {"step", {0}}};
 
 struct Saved {
-  TemporaryFolder folder;
-  CheckpointDirectory directory{folder.path(), 0};
+  TemporaryDirectory scratch;
+  CheckpointDirectory directory{scratch.path(), 0};
   std::vector<SampleArray> before = sample_arrays();
   std::filesystem::path base = save(directory, 10, before, 2);
   std::vector<SampleArray> after = changed(before, kSome);
@@ -68,7 +68,7 @@ TEST(Increments, AreReadWithTheirBase) {
   EXPECT_EQ(reader.variable("counts").changed, std::optional<std::uint64_t>(0));
   EXPECT_EQ(reader.variable("weights").slots.size(), 2U);
   EXPECT_TRUE(find_faults(saved.increment).empty());
-  const auto found = open_latest(saved.folder.path());
+  const auto found = open_latest(saved.scratch.path());
   EXPECT_EQ(found.reader.step(), 12);
 }
 
@@ -88,8 +88,8 @@ TEST(Increments, AreSmall) {
 TEST(Increments, ReadsAnyRowsForAnyChanges) {
   std::mt19937 random(3);
   for (int round = 0; round < 20; ++round) {
-    const TemporaryFolder folder;
-    CheckpointDirectory directory(folder.path(), 0);
+    const TemporaryDirectory scratch;
+    CheckpointDirectory directory(scratch.path(), 0);
     const auto before = sample_arrays(round);
     Changes changes;
     for (const SampleArray& array : before) {
@@ -124,8 +124,8 @@ TEST(Increments, ReadsAnyRowsForAnyChanges) {
 }
 
 TEST(Increments, HoldAllRowsOfAVariableThatTheirBaseLacks) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path(), 0);
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path(), 0);
   const auto base = save(directory, 1, {make_array<float>("old", "value", {3, 2}, 1)}, 1);
   const std::vector<SampleArray> after{make_array<float>("new", "value", {4}, 2),
                                        make_array<float>("old", "value", {3, 2}, 1)};
@@ -147,27 +147,27 @@ TEST(Increments, HaveVersionTwoSoThatOldReadersRejectThem) {
 
 TEST(Increments, WithoutTheirBaseAreDamaged) {
   const Saved saved;
-  std::filesystem::rename(saved.base, saved.folder.path() / "elsewhere");
+  std::filesystem::rename(saved.base, saved.scratch.path() / "elsewhere");
   EXPECT_THAT(error_of(Code::data_loss, [&] { (void)CheckpointReader(saved.increment); }),
               HasSubstr("checkpoint-00000010, which is missing"));
   EXPECT_EQ(find_faults(saved.increment).size(), 1U);
   // The base under its name while it is replaced.
-  std::filesystem::rename(saved.folder.path() / "elsewhere", saved.base.string() + std::string(kReplaced));
+  std::filesystem::rename(saved.scratch.path() / "elsewhere", saved.base.string() + std::string(kReplaced));
   expect_holds(CheckpointReader(saved.increment), saved.after);
 }
 
 TEST(Increments, OnAnotherBaseAreDamaged) {
   const Saved saved;
   std::filesystem::remove_all(saved.base);
-  CheckpointDirectory other(saved.folder.path(), 0);
+  CheckpointDirectory other(saved.scratch.path(), 0);
   auto arrays = saved.before;
   arrays[0].bytes[0] = static_cast<char>(arrays[0].bytes[0] ^ 1);
-  std::filesystem::rename(saved.increment, saved.folder.path() / "aside");
+  std::filesystem::rename(saved.increment, saved.scratch.path() / "aside");
   save(other, 10, arrays, 2);
-  std::filesystem::rename(saved.folder.path() / "aside", saved.increment);
+  std::filesystem::rename(saved.scratch.path() / "aside", saved.increment);
   EXPECT_THAT(error_of(Code::data_loss, [&] { (void)CheckpointReader(saved.increment); }),
               HasSubstr("checkpoint-00000010, which was replaced"));
-  EXPECT_EQ(open_latest(saved.folder.path()).reader.step(), 10);
+  EXPECT_EQ(open_latest(saved.scratch.path()).reader.step(), 10);
 }
 
 TEST(Increments, OnADamagedBaseAreDamaged) {
@@ -229,7 +229,7 @@ TEST(Increments, TheirBaseIsKeptBesideItsReplacement) {
 
 TEST(Increments, FindTheirBaseFromAnySpellingOfTheirPath) {
   const Saved saved;
-  const auto link = saved.folder.path() / "links" / "best";
+  const auto link = saved.scratch.path() / "links" / "best";
   std::filesystem::create_directory(link.parent_path());
   std::filesystem::create_directory_symlink(saved.increment, link);
   expect_holds(CheckpointReader(link), saved.after);
@@ -247,30 +247,30 @@ TEST(Checkpoints, RejectsAPartThatWasReplacedAfterOpening) {
       HasSubstr("was replaced after the checkpoint was opened"));
 }
 
-std::vector<std::int64_t> steps_of(const std::filesystem::path& folder) {
+std::vector<std::int64_t> steps_of(const std::filesystem::path& scratch) {
   std::vector<std::int64_t> steps;
-  for (const CheckpointEntry& entry : list_checkpoints(folder)) steps.push_back(entry.step);
+  for (const CheckpointEntry& entry : list_checkpoints(scratch)) steps.push_back(entry.step);
   return steps;
 }
 
 TEST(Increments, TheirBaseIsKeptAsLongAsTheyAre) {
-  const TemporaryFolder folder;
-  CheckpointDirectory directory(folder.path(), 2);
+  const TemporaryDirectory scratch;
+  CheckpointDirectory directory(scratch.path(), 2);
   const auto arrays = sample_arrays();
   const auto first = save(directory, 1, arrays, 1);
   for (int step = 2; step <= 5; ++step) {
     save_changes(directory, step, arrays, kSome, 1, first);
     for (const CheckpointEntry& entry : directory.list()) CheckpointReader(entry.path).verify();
   }
-  EXPECT_THAT(steps_of(folder.path()), ElementsAre(1, 4, 5));
+  EXPECT_THAT(steps_of(scratch.path()), ElementsAre(1, 4, 5));
   const auto second = save(directory, 6, arrays, 1);
-  EXPECT_THAT(steps_of(folder.path()), ElementsAre(1, 5, 6));
+  EXPECT_THAT(steps_of(scratch.path()), ElementsAre(1, 5, 6));
   directory.on_publish_step([&](std::string_view step) {
     if (step != "delete one") return;
     for (const CheckpointEntry& entry : directory.list()) CheckpointReader(entry.path).verify();
   });
   save_changes(directory, 7, arrays, kSome, 1, second);
-  EXPECT_THAT(steps_of(folder.path()), ElementsAre(6, 7));
+  EXPECT_THAT(steps_of(scratch.path()), ElementsAre(6, 7));
 }
 
 TEST(Increments, RowNumbersThatDoNotIncreaseAreDamage) {
@@ -292,7 +292,7 @@ TEST(Increments, RowNumbersThatDoNotIncreaseAreDamage) {
 
 TEST(Increments, InconsistentPartsAreRejected) {
   Saved saved;
-  const auto folder = saved.directory.begin(20);
+  const auto scratch = saved.directory.begin(20);
   std::vector<std::vector<char>> memory;
   auto arrays = only_changed(part_arrays(saved.after, 0, 1), kSome, memory);
   const Base base{"checkpoint-00000010", manifest_checksum(saved.base)};
@@ -301,7 +301,7 @@ TEST(Increments, InconsistentPartsAreRejected) {
   std::erase_if(lacking,
                 [](const PartArray& a) { return a.which == kChangedRows && a.variable == "weights"; });
   const auto refused = [&](const std::vector<PartArray>& written, std::optional<Base> on) {
-    const std::vector<PartReport> reports{write_part(folder / part_file_name(0, 1), written)};
+    const std::vector<PartReport> reports{write_part(scratch / part_file_name(0, 1), written)};
     return error_of(Code::invalid_argument, [&] { saved.directory.publish(20, reports, {.base = on}); });
   };
   EXPECT_THAT(refused(lacking, base), AllOf(HasSubstr("\"weights\""), HasSubstr("without row numbers")));

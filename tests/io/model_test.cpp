@@ -12,7 +12,7 @@
 #include "io/export/export.hpp"
 #include "io/hdf5/layout.hpp"
 #include "stored_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -30,13 +30,13 @@ SampleArray empty_array(std::string name, std::vector<std::uint64_t> shape) {
 class ModelTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    CheckpointDirectory directory(folder_.path() / "run");
+    CheckpointDirectory directory(scratch_.path() / "run");
     save(directory, 12, arrays_, 3);
     export_to(file_);
   }
 
   void export_to(const fs::path& file) const {
-    const CheckpointReader reader(folder_.path() / "run" / checkpoint_name(12));
+    const CheckpointReader reader(scratch_.path() / "run" / checkpoint_name(12));
     OutputFile to(file, /*replace=*/true);
     export_model(reader, arrays_of(reader.variables(), /*with_slots=*/true), to, {});
     to.publish();
@@ -74,9 +74,9 @@ class ModelTest : public ::testing::Test {
     return arrays;
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory scratch_;
   std::vector<SampleArray> arrays_ = all_arrays();
-  fs::path file_ = folder_.path() / "model.h5";
+  fs::path file_ = scratch_.path() / "model.h5";
 };
 
 TEST_F(ModelTest, DescribesItsVariables) {
@@ -146,14 +146,14 @@ TEST_F(ModelTest, RejectsMissingVariablesRowsAndDtypes) {
 }
 
 TEST_F(ModelTest, SupportsEmptyVariables) {
-  CheckpointDirectory directory(folder_.path() / "empty");
-  const auto folder = directory.begin(1);
+  CheckpointDirectory directory(scratch_.path() / "empty");
+  const auto scratch = directory.begin(1);
   const SampleArray none = empty_array("none", {0, 4}), flat = empty_array("flat", {3, 0});
   static const char nothing = 0;
   const std::vector<PartArray> arrays{{none.variable, kValue, none.dtype, none.shape, 0, 0, &nothing},
                                       {flat.variable, kValue, flat.dtype, flat.shape, 0, 3, &nothing}};
   const CheckpointReader reader(
-      directory.publish(1, std::vector{write_part(folder / part_file_name(0, 1), arrays)}));
+      directory.publish(1, std::vector{write_part(scratch / part_file_name(0, 1), arrays)}));
   OutputFile to(file_, true);
   export_model(reader, arrays_of(reader.variables(), false), to, {});
   to.publish();
@@ -172,7 +172,7 @@ TEST_F(ModelTest, DetectsAFlippedBitAnywhere) {
   for (std::size_t at = 0; at < whole.size(); at += 37) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
-    const auto file = folder_.write("damaged.h5", damaged);
+    const auto file = scratch_.write("damaged.h5", damaged);
     EXPECT_THAT(error_of(Code::data_loss, [&] { Model(file).verify(); }), HasSubstr("damaged.h5")) << at;
     ++flips;
   }
@@ -182,11 +182,11 @@ TEST_F(ModelTest, DetectsAFlippedBitAnywhere) {
 TEST_F(ModelTest, RejectsATruncatedFile) {
   const std::string whole = file_text(file_);
   for (std::size_t length = 0; length < whole.size(); length += 1 + whole.size() / 97) {
-    const auto file = folder_.write("short.h5", whole.substr(0, length));
+    const auto file = scratch_.write("short.h5", whole.substr(0, length));
     EXPECT_THAT(error_of(Code::data_loss, [&] { Model model(file); }), HasSubstr(file.string())) << length;
   }
   EXPECT_THAT(
-      error_of(Code::data_loss, [&] { Model model(folder_.write("long.h5", whole.substr(0, 99) + whole)); }),
+      error_of(Code::data_loss, [&] { Model model(scratch_.write("long.h5", whole.substr(0, 99) + whole)); }),
       HasSubstr("long.h5"));
 }
 
@@ -196,16 +196,16 @@ TEST_F(ModelTest, RejectsAnIndexThatIsNestedTooDeeply) {
   const std::string index = "{\"format\":\"capstan-model\",\"version\":" + std::string(200'000, '[') +
                             std::string(200'000, ']') + "}";
   const auto file =
-      folder_.write("deep.h5", index + fmt::format("{:016x}", index.size()) + checksum_of(index) + magic);
+      scratch_.write("deep.h5", index + fmt::format("{:016x}", index.size()) + checksum_of(index) + magic);
   const std::string error = error_of(Code::data_loss, [&] { Model model(file); });
   EXPECT_THAT(error, HasSubstr(file.string()));
   EXPECT_THAT(error, HasSubstr("200001"));
 }
 
 TEST_F(ModelTest, RejectsFilesThatAreNotModels) {
-  error_of(Code::not_found, [&] { Model model(folder_.path() / "nowhere.h5"); });
-  error_of(Code::invalid_argument, [&] { Model model(folder_.path()); });
-  const auto part = folder_.path() / "run" / checkpoint_name(12) / part_file_name(0, 3);
+  error_of(Code::not_found, [&] { Model model(scratch_.path() / "nowhere.h5"); });
+  error_of(Code::invalid_argument, [&] { Model model(scratch_.path()); });
+  const auto part = scratch_.path() / "run" / checkpoint_name(12) / part_file_name(0, 3);
   EXPECT_THAT(error_of(Code::data_loss, [&] { Model model(part); }), HasSubstr(part.string()));
   EXPECT_FALSE(Model::is_one(part));
   EXPECT_TRUE(Model::is_one(file_));
@@ -213,7 +213,7 @@ TEST_F(ModelTest, RejectsFilesThatAreNotModels) {
 
 TEST_F(ModelTest, ReadersKeepTheOldFileWhenItIsReplaced) {
   const Model before(file_);
-  CheckpointDirectory directory(folder_.path() / "run");
+  CheckpointDirectory directory(scratch_.path() / "run");
   save(directory, 12, sample_arrays(80), 1);
   export_to(file_);
   expect_rows(before.lookup<float>("entities/embedding", std::vector<std::int64_t>{3}), "entities/embedding",
@@ -225,9 +225,9 @@ TEST_F(ModelTest, ReadersKeepTheOldFileWhenItIsReplaced) {
 }
 
 TEST(StoredModel, OfVersion1IsRead) {
-  const TemporaryFolder folder;
-  unpack_sample("model_v1", folder.path());
-  const Model model(folder.path() / "model_v1.h5");
+  const TemporaryDirectory scratch;
+  unpack_sample("model_v1", scratch.path());
+  const Model model(scratch.path() / "model_v1.h5");
   model.verify();
   EXPECT_EQ(model.step(), 12);
   EXPECT_THAT(model.variables(), ElementsAre("brain", "entities/embedding", "ids"));

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "support/expect_error.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -15,15 +15,15 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-int files_in(const fs::path& folder) {
+int files_in(const fs::path& directory) {
   int count = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder)) ++count;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory)) ++count;
   return count;
 }
 
 TEST(OutputFile, AppearsWhenPublished) {
-  const TemporaryFolder folder;
-  const fs::path path = folder.path() / "out";
+  const TemporaryDirectory directory;
+  const fs::path path = directory.path() / "out";
   {
     OutputFile out(path, false);
     out.append("two ");
@@ -35,18 +35,18 @@ TEST(OutputFile, AppearsWhenPublished) {
     out.publish();
   }
   EXPECT_EQ(read_whole_file(path), "TWO words");
-  EXPECT_EQ(files_in(folder.path()), 1);
+  EXPECT_EQ(files_in(directory.path()), 1);
 }
 
 TEST(OutputFile, LeavesNothingIfNotPublished) {
-  const TemporaryFolder folder;
-  { OutputFile(folder.path() / "out", false).append("half"); }
-  EXPECT_EQ(files_in(folder.path()), 0);
+  const TemporaryDirectory directory;
+  { OutputFile(directory.path() / "out", false).append("half"); }
+  EXPECT_EQ(files_in(directory.path()), 0);
 }
 
 TEST(OutputFile, ReplacesOnlyOnRequest) {
-  const TemporaryFolder folder;
-  const fs::path path = folder.write("out", "old");
+  const TemporaryDirectory directory;
+  const fs::path path = directory.write("out", "old");
   EXPECT_THAT(error_of(Code::already_exists, [&] { OutputFile(path, false); }), HasSubstr("--force"));
   {
     OutputFile out(path, true);
@@ -58,26 +58,26 @@ TEST(OutputFile, ReplacesOnlyOnRequest) {
 }
 
 TEST(OutputFile, DoesNotReplaceAFileCreatedMeanwhile) {
-  const TemporaryFolder folder;
-  const fs::path path = folder.path() / "out";
+  const TemporaryDirectory directory;
+  const fs::path path = directory.path() / "out";
   {
     OutputFile out(path, false);
-    folder.write("out", "of somebody else");
+    directory.write("out", "of another program");
     error_of(Code::already_exists, [&] { out.publish(); });
   }
-  EXPECT_EQ(read_whole_file(path), "of somebody else");
-  EXPECT_EQ(files_in(folder.path()), 1);
+  EXPECT_EQ(read_whole_file(path), "of another program");
+  EXPECT_EQ(files_in(directory.path()), 1);
 }
 
 TEST(OutputFile, RejectsInvalidPathsAndFullDisks) {
-  const TemporaryFolder folder;
-  error_of(Code::invalid_argument, [&] { OutputFile(folder.path(), true); });
-  error_of(Code::not_found, [&] { OutputFile(folder.path() / "nowhere" / "out", true); });
+  const TemporaryDirectory directory;
+  error_of(Code::invalid_argument, [&] { OutputFile(directory.path(), true); });
+  error_of(Code::not_found, [&] { OutputFile(directory.path() / "nowhere" / "out", true); });
   error_of(Code::resource_exhausted, [&] {
-    OutputFile out(folder.path() / "out", true);
+    OutputFile out(directory.path() / "out", true);
     reserve(out.temporary(), std::uint64_t{1} << 62);
   });
-  EXPECT_EQ(files_in(folder.path()), 0);
+  EXPECT_EQ(files_in(directory.path()), 0);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 #include "checkpoint_sample.hpp"
 #include "io/checksum.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -21,9 +21,9 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(WritePart, ReportsOffsetsAndChecksums) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const auto arrays = sample_arrays();
-  const auto file = folder.path() / part_file_name(1, 3);
+  const auto file = scratch.path() / part_file_name(1, 3);
   const PartReport report = write_part(file, part_arrays(arrays, 1, 3));
   EXPECT_EQ(report.file, "part-00001-of-00003.h5");
   EXPECT_EQ(report.bytes, std::filesystem::file_size(file));
@@ -50,24 +50,24 @@ TEST(WritePart, TheChecksumIsXxh3) {
 }
 
 TEST(WritePart, TheSameRowsGiveTheSameBytes) {
-  const TemporaryFolder folder;
-  const auto a = folder.path() / "a.h5", b = folder.path() / "b.h5";
+  const TemporaryDirectory scratch;
+  const auto a = scratch.path() / "a.h5", b = scratch.path() / "b.h5";
   write_part(a, part_arrays(sample_arrays(), 0, 2));
   write_part(b, part_arrays(sample_arrays(), 0, 2));
   EXPECT_EQ(file_text(a), file_text(b));
 }
 
 TEST(WritePart, ReplacesAFile) {
-  const TemporaryFolder folder;
-  const auto file = folder.write("part-00000-of-00001.h5", "something else");
+  const TemporaryDirectory scratch;
+  const auto file = scratch.write("part-00000-of-00001.h5", "something else");
   const auto bytes = write_part(file, {}).bytes;
   EXPECT_EQ(bytes, std::filesystem::file_size(file));
   EXPECT_GT(H5Fis_hdf5(file.c_str()), 0);
 }
 
 TEST(WritePart, RejectsInvalidArrays) {
-  const TemporaryFolder folder;
-  const auto file = folder.path() / part_file_name(0, 1);
+  const TemporaryDirectory scratch;
+  const auto file = scratch.path() / part_file_name(0, 1);
   const float data[4]{};
   const auto refused = [&](const std::string& words, PartArray array) {
     EXPECT_THAT(error_of(Code::invalid_argument, [&] { write_part(file, std::vector{array}); }),
@@ -104,8 +104,8 @@ TEST(WritePart, RejectsInvalidArrays) {
 }
 
 TEST(WritePart, ArraysWithoutElementsHaveNoOffset) {
-  const TemporaryFolder folder;
-  const auto file = folder.path() / part_file_name(0, 1);
+  const TemporaryDirectory scratch;
+  const auto file = scratch.path() / part_file_name(0, 1);
   const float data[1]{};
   PartArray rows{.variable = "rows"}, columns{.variable = "columns"};
   rows.shape = {0, 3};
@@ -122,8 +122,8 @@ TEST(WritePart, ArraysWithoutElementsHaveNoOffset) {
 }
 
 TEST(WritePart, NamesAMissingDirectory) {
-  const TemporaryFolder folder;
-  const auto file = folder.path() / "none" / part_file_name(0, 1);
+  const TemporaryDirectory scratch;
+  const auto file = scratch.path() / "none" / part_file_name(0, 1);
   const auto fault = error_of(Code::not_found, [&] { write_part(file, {}); });
   EXPECT_THAT(fault, HasSubstr(file.string()));
   EXPECT_THAT(fault, HasSubstr("No such file"));
@@ -131,7 +131,7 @@ TEST(WritePart, NamesAMissingDirectory) {
 
 TEST(WritePart, ReportsAFullDiskAndNamesTheFile) {
   // A file size limit stands in for a full disk. In a child process: the limit cannot be raised again.
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -140,7 +140,7 @@ TEST(WritePart, ReportsAFullDiskAndNamesTheFile) {
     ::setrlimit(RLIMIT_FSIZE, &limit);
     const auto array = make_array<double>("w", "value", {100'000}, 1);
     try {
-      write_part(folder.path() / part_file_name(0, 1), part_arrays({array}, 0, 1));
+      write_part(scratch.path() / part_file_name(0, 1), part_arrays({array}, 0, 1));
     } catch (const Error& error) {
       const bool named = std::string_view(error.what()).find(part_file_name(0, 1)) != std::string_view::npos;
       ::_exit(error.code() == Code::resource_exhausted && named ? 0 : 1);
@@ -154,12 +154,12 @@ TEST(WritePart, ReportsAFullDiskAndNamesTheFile) {
 }
 
 TEST(WritePart, KeepsTheProgramsHdf5Settings) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   H5E_auto2_t before = nullptr, after = nullptr;
   void* data = nullptr;
   H5Eget_auto2(H5E_DEFAULT, &before, &data);
   ASSERT_NE(before, nullptr);
-  write_part(folder.path() / part_file_name(0, 1), part_arrays(sample_arrays(), 0, 1));
+  write_part(scratch.path() / part_file_name(0, 1), part_arrays(sample_arrays(), 0, 1));
   H5Eget_auto2(H5E_DEFAULT, &after, &data);
   EXPECT_EQ(before, after);
 }
@@ -176,9 +176,9 @@ std::map<H5I_type_t, hsize_t> open_ids() {
 }
 
 TEST(WritePart, LeavesNoHdf5HandleOpen) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory scratch;
   const auto arrays = sample_arrays();
-  CheckpointDirectory directory(folder.path());
+  CheckpointDirectory directory(scratch.path());
   const auto use_all = [&](std::int64_t step) {
     const CheckpointReader reader(save(directory, step, arrays, 2));
     reader.verify();

@@ -16,7 +16,7 @@
 
 #include "checkpoint_sample.hpp"
 #include "io/file.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -47,9 +47,9 @@ class Disk {
   }
 
   /// Writes the state of the directory after a power loss to another location.
-  void put(const fs::path& folder, const fs::path& to) const {
+  void put(const fs::path& scratch, const fs::path& to) const {
     struct stat status {};
-    ASSERT_EQ(::stat(folder.c_str(), &status), 0);
+    ASSERT_EQ(::stat(scratch.c_str(), &status), 0);
     put_folder(status.st_ino, to);
   }
 
@@ -113,16 +113,16 @@ class PowerLoss : public testing::Test {
 
   /// The newest checkpoint, which must be complete.
   void expect_one_of(const std::set<std::int64_t>& steps) {
-    const TemporaryFolder after;
-    disk_.put(folder_.path(), after.path() / "run");
+    const TemporaryDirectory after;
+    disk_.put(scratch_.path(), after.path() / "run");
     if (steps.empty()) return;
     const FoundCheckpoint found = open_latest(after.path() / "run");
     EXPECT_TRUE(found.damaged.empty()) << found.damaged.front();
     EXPECT_TRUE(steps.contains(found.reader.step())) << found.reader.step();
   }
 
-  TemporaryFolder folder_;
-  CheckpointDirectory directory_{folder_.path(), 1};
+  TemporaryDirectory scratch_;
+  CheckpointDirectory directory_{scratch_.path(), 1};
   Disk disk_;
 };
 
@@ -138,8 +138,8 @@ TEST_F(PowerLoss, LeavesACompleteCheckpointAtEveryMoment) {
 TEST_F(PowerLoss, LeavesACompleteCheckpointWhileOneIsReplaced) {
   save_while_power_fails(1, 1, {});
   save_while_power_fails(1, 50, {1});
-  const TemporaryFolder after;
-  disk_.put(folder_.path(), after.path() / "run");
+  const TemporaryDirectory after;
+  disk_.put(scratch_.path(), after.path() / "run");
   expect_holds(open_latest(after.path() / "run").reader, sample_arrays(50));
 }
 

@@ -1,4 +1,4 @@
-# read_master.py -- prints what h5py sees in a master file, without knowing anything of Capstan.
+# read_master.py -- prints the content of a master file as h5py reads it, without any knowledge of Capstan.
 import sys
 
 try:

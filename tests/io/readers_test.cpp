@@ -21,7 +21,7 @@
 #include "io/data/numbers.hpp"
 #include "support/expect_error.hpp"
 #include "support/read_all.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan {
 namespace {
@@ -33,17 +33,17 @@ using Fields = std::vector<std::string>;
 class Readers : public ::testing::Test {
  protected:
   std::filesystem::path write(const std::string& name, const std::string& bytes) {
-    return folder_.write(name, bytes);
+    return scratch_.write(name, bytes);
   }
   std::filesystem::path write_gzip(const std::string& name, const std::string& bytes) {
-    const auto path = folder_.path() / name;
+    const auto path = scratch_.path() / name;
     gzFile file = gzopen(path.c_str(), "ab");
     EXPECT_EQ(gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())),
               static_cast<int>(bytes.size()));
     gzclose(file);
     return path;
   }
-  std::string name(const std::string& file) const { return (folder_.path() / file).string(); }
+  std::string name(const std::string& file) const { return (scratch_.path() / file).string(); }
 
   /// Expects that reading `dataset` throws an Error with `code` whose text contains all `parameters`.
   template <class T>
@@ -68,7 +68,7 @@ class Readers : public ::testing::Test {
     }
   }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory scratch_;
 };
 
 TEST_F(Readers, LinesEndWithLfOrCrlf) {
@@ -80,8 +80,8 @@ TEST_F(Readers, LinesEndWithLfOrCrlf) {
   EXPECT_THAT(all(text_lines({write("mark", "\xef\xbb\xbf")})), IsEmpty());
   refuses(text_lines({name("none")}), Code::not_found,
           {"cannot open " + name("none") + ": No such file or directory"});
-  refuses(text_lines({folder_.path()}), Code::invalid_argument,
-          {"cannot read " + folder_.path().string() + ": Is a directory"});
+  refuses(text_lines({scratch_.path()}), Code::invalid_argument,
+          {"cannot read " + scratch_.path().string() + ": Is a directory"});
 }
 
 TEST_F(Readers, LinesMayBeLongerThanTheBuffer) {
@@ -343,7 +343,7 @@ TEST_F(Readers, IdxItemsHaveTheShapeInTheHeader) {
 }
 
 TEST_F(Readers, Hdf5RowsAreConverted) {
-  const auto path = folder_.path() / "rows.h5";
+  const auto path = scratch_.path() / "rows.h5";
   {
     const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     const hsize_t sizes[] = {5, 2}, one = 1;

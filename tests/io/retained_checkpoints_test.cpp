@@ -6,7 +6,7 @@
 
 #include "checkpoint_sample.hpp"
 #include "io/hdf5/retained_checkpoints.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -20,7 +20,7 @@ class RetainedCheckpointsTest : public testing::Test {
  protected:
   std::vector<std::int64_t> steps() const {
     std::vector<std::int64_t> steps;
-    for (const auto& entry : list_checkpoints(folder_.path())) steps.push_back(entry.step);
+    for (const auto& entry : list_checkpoints(scratch_.path())) steps.push_back(entry.step);
     return steps;
   }
   /// Saves a checkpoint whose time is that many minutes from now.
@@ -31,48 +31,48 @@ class RetainedCheckpointsTest : public testing::Test {
   }
 
   void expect_ignored(const std::string& kept_file) const {
-    folder_.write("kept.json", kept_file);
-    CheckpointDirectory directory(folder_.path(), 1, 1);
+    scratch_.write("kept.json", kept_file);
+    CheckpointDirectory directory(scratch_.path(), 1, 1);
     directory.check_writable();
     save_at(directory, 1, minutes(90));
     save_at(directory, 2, minutes(100));
     EXPECT_THAT(steps(), ElementsAre(1, 2));
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory scratch_;
   fs::file_time_type begin_ = fs::file_time_type::clock::now();
 };
 
 TEST_F(RetainedCheckpointsTest, RetainsOneCheckpointPerInterval) {
   for (std::int64_t step = 0; step < 12; ++step) {
-    CheckpointDirectory directory(folder_.path(), 2, 2);  // a new run each time
+    CheckpointDirectory directory(scratch_.path(), 2, 2);  // a new run each time
     directory.check_writable();
     save_at(directory, step, minutes(45 * step));
   }
   // Two hours after the start is 135 min, step 3; two hours later 270 min, step 6; 405 min, step 9, is beyond
   // the two newest, 10 and 11.
   EXPECT_THAT(steps(), ElementsAre(3, 6, 9, 10, 11));
-  EXPECT_THAT(file_text(folder_.path() / "kept.json"), HasSubstr("\"checkpoint-00000003\""));
+  EXPECT_THAT(file_text(scratch_.path() / "kept.json"), HasSubstr("\"checkpoint-00000003\""));
 }
 
 TEST_F(RetainedCheckpointsTest, RetainedCheckpointsStayWhenTheOptionIsTurnedOff) {
-  CheckpointDirectory directory(folder_.path(), 1, 1);
+  CheckpointDirectory directory(scratch_.path(), 1, 1);
   directory.check_writable();
   save_at(directory, 1, minutes(90));
   save_at(directory, 2, minutes(100));
   EXPECT_THAT(steps(), ElementsAre(1, 2));
-  CheckpointDirectory without(folder_.path(), 1);
+  CheckpointDirectory without(scratch_.path(), 1);
   save_at(without, 3, minutes(400));
   save_at(without, 4, minutes(500));
   EXPECT_THAT(steps(), ElementsAre(1, 4));
 }
 
 TEST_F(RetainedCheckpointsTest, RetainsNoneWithoutTheOption) {
-  CheckpointDirectory directory(folder_.path(), 1);
+  CheckpointDirectory directory(scratch_.path(), 1);
   directory.check_writable();
   for (std::int64_t step = 1; step < 4; ++step) save_at(directory, step, minutes(600 * step));
   EXPECT_THAT(steps(), ElementsAre(3));
-  EXPECT_FALSE(fs::exists(folder_.path() / "kept.json"));
+  EXPECT_FALSE(fs::exists(scratch_.path() / "kept.json"));
 }
 
 TEST_F(RetainedCheckpointsTest, IgnoresAMalformedFile) { expect_ignored("{\"kept\": 3"); }
@@ -85,7 +85,7 @@ TEST_F(RetainedCheckpointsTest, IgnoresAFileThatIsNestedTooDeeply) {
 
 TEST_F(RetainedCheckpointsTest, RejectsInvalidIntervals) {
   for (const double hours : {-1.0, std::nan("")})
-    EXPECT_THAT(error_of(Code::invalid_argument, [&] { CheckpointDirectory(folder_.path(), 1, hours); }),
+    EXPECT_THAT(error_of(Code::invalid_argument, [&] { CheckpointDirectory(scratch_.path(), 1, hours); }),
                 HasSubstr("keep_every_n_hours is "));
 }
 

@@ -16,7 +16,7 @@
 
 #include "io/hdf5/h5.hpp"
 #include "support/expect_error.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -60,8 +60,8 @@ class RowReaderTest : public testing::Test {
     EXPECT_THAT(error, testing::HasSubstr(name));
   }
 
-  TemporaryFolder folder_;
-  const std::filesystem::path path_ = folder_.path() / "rows.h5";
+  TemporaryDirectory directory_;
+  const std::filesystem::path path_ = directory_.path() / "rows.h5";
 };
 
 TEST_F(RowReaderTest, ReadsAnyRowsOfATable) {
@@ -156,10 +156,10 @@ TEST_F(RowReaderTest, RejectsDatasetsWithoutRowsOrNumbers) {
 }
 
 TEST_F(RowReaderTest, RejectsAFileThatIsNotHdf5) {
-  folder_.write("rows.h5", "");
+  directory_.write("rows.h5", "");
   EXPECT_THAT(error_of(Code::data_loss, [&] { const RowReader reader(path_, "x"); }),
               testing::HasSubstr(path_.string()));
-  folder_.write("rows.h5", std::string(5000, 'x'));
+  directory_.write("rows.h5", std::string(5000, 'x'));
   EXPECT_THAT(error_of(Code::data_loss, [&] { const RowReader reader(path_, "x"); }),
               testing::HasSubstr(path_.string()));
 }

@@ -29,9 +29,9 @@ inline std::string from_base64(std::string_view text) {
   return bytes;
 }
 
-/// Creates `folder` and writes the files of samples/<name>.txt (samples/pack.py) to it.
-inline void unpack_sample(const std::string& name, const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
+/// Creates `directory` and writes the files of samples/<name>.txt (samples/pack.py) to it.
+inline void unpack_sample(const std::string& name, const std::filesystem::path& directory) {
+  std::filesystem::create_directories(directory);
   std::ifstream in(std::string(CAPSTAN_SOURCE_DIR) + "/tests/io/samples/" + name + ".txt");
   std::string word;
   std::string file;
@@ -46,7 +46,7 @@ inline void unpack_sample(const std::string& name, const std::filesystem::path& 
         size != bytes.size()) {
       throw std::runtime_error("sample " + name + ": " + file + " cannot be unpacked");
     }
-    std::ofstream(folder / file, std::ios::binary) << bytes;
+    std::ofstream(directory / file, std::ios::binary) << bytes;
     text.clear();
   };
   while (in >> word) {

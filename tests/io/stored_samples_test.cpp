@@ -5,7 +5,7 @@
 
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "stored_sample.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -26,9 +26,9 @@ std::vector<T> rows(const CheckpointReader& reader, const std::string& variable,
 /// "column" started as -1, its sums as 0.25; gradients 1, 2, 3, 4; learning rate 0.5. "brain" (bfloat16)
 /// started as 1; gradients 1, 2, -4; learning rate 0.25.
 TEST(StoredSamples, Version1IsRead) {
-  const TemporaryFolder folder;
-  unpack_sample("checkpoint_v1", folder.path() / "checkpoint-00000012");
-  const CheckpointReader reader(folder.path() / "checkpoint-00000012");
+  const TemporaryDirectory directory;
+  unpack_sample("checkpoint_v1", directory.path() / "checkpoint-00000012");
+  const CheckpointReader reader(directory.path() / "checkpoint-00000012");
   reader.verify();
   EXPECT_EQ(reader.step(), 12);
   EXPECT_EQ(reader.user_state(), R"({"epoch":3})");
@@ -67,10 +67,10 @@ TEST(StoredSamples, Version1IsRead) {
 /// In the base, w of shape (5, 2) was 1 to 10, and its sums half of that. In rows 1 and 4, the increment
 /// negates the values and adds 100 to the sums; n is unchanged.
 TEST(StoredSamples, Version2IsReadWithItsBase) {
-  const TemporaryFolder folder;
-  unpack_sample("checkpoint_v2_base", folder.path() / "checkpoint-00000010");
-  unpack_sample("checkpoint_v2", folder.path() / "checkpoint-00000012");
-  const CheckpointReader reader(folder.path() / "checkpoint-00000012");
+  const TemporaryDirectory directory;
+  unpack_sample("checkpoint_v2_base", directory.path() / "checkpoint-00000010");
+  unpack_sample("checkpoint_v2", directory.path() / "checkpoint-00000012");
+  const CheckpointReader reader(directory.path() / "checkpoint-00000012");
   reader.verify();
   EXPECT_EQ(reader.step(), 12);
   EXPECT_EQ(reader.counters().at("c"), 12);

@@ -15,7 +15,7 @@
 #include "io/events/event_file.hpp"
 #include "support/expect_error.hpp"
 #include "support/read_all.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan {
 namespace {
@@ -50,9 +50,9 @@ Dataset<std::string> texts(const data::Paths& files,
 class TFRecords : public testing::Test {
  protected:
   std::filesystem::path write(const std::string& name, const std::string& bytes) const {
-    return folder_.write(name, bytes);
+    return directory_.write(name, bytes);
   }
-  std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
+  std::filesystem::path path(const std::string& name) const { return directory_.path() / name; }
   static std::string read(const std::filesystem::path& path) {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -71,7 +71,7 @@ class TFRecords : public testing::Test {
     return what;
   }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory directory_;
 };
 
 // RFC 3720, B.4.
@@ -124,7 +124,7 @@ TEST_F(TFRecords, AreWrittenWithTheExpectedBytes) {
     writer.write("abc");
   }
   EXPECT_EQ(read(path("a")), kAbc + kEmpty);  // the writer was not closed
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 2);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 2);
 }
 
 TEST_F(TFRecords, OfAnySizeAreWrittenAndReadCompressed) {

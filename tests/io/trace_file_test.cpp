@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/events/merge_traces.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 
 namespace capstan::io {
@@ -31,18 +31,18 @@ json event(const json& trace, const std::string& name) {
 }
 
 TEST(Trace, MergesRanksOnTheCoordinatorsClock) {
-  const TemporaryFolder folder;
-  std::filesystem::create_directory(folder.path() / "trace");
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.path() / "trace");
   const TraceFile::Clock::time_point at{1'000'000ms};
   {
-    TraceFile coordinator(folder.path() / "trace" / "rank-00000.json", 0, "coordinator 0 (rank 0 on a)");
-    TraceFile worker(folder.path() / "trace" / "rank-00001.json", 1, "worker 0 (rank 1 on b)");
+    TraceFile coordinator(directory.path() / "trace" / "rank-00000.json", 0, "coordinator 0 (rank 0 on a)");
+    TraceFile worker(directory.path() / "trace" / "rank-00001.json", 1, "worker 0 (rank 1 on b)");
     coordinator.span("checkpoint", "checkpoint", at, at + 5ms, {{"step", 7}});
     // The worker's clock is half a second ahead.
     worker.span("function", "odd \"name\"\n", at + 502ms, at + 503ms, {{"id", 3}, {"again", 0}});
   }
-  write_clocks(folder.path() / "trace", {{1, {500'000'000, 1000}}});
-  const MergedTrace merged = merge_traces(folder.path());
+  write_clocks(directory.path() / "trace", {{1, {500'000'000, 1000}}});
+  const MergedTrace merged = merge_traces(directory.path());
   EXPECT_EQ(merged.events, 2U);
   EXPECT_EQ(merged.ranks, 2);
   const json trace = read_trace(merged.path);
@@ -55,29 +55,29 @@ TEST(Trace, MergesRanksOnTheCoordinatorsClock) {
   EXPECT_NEAR(function["ts"].get<double>(), 2000, 0.01);
   EXPECT_EQ(function["pid"], 1);
   EXPECT_EQ(event(trace, "process_name")["args"]["name"], "coordinator 0 (rank 0 on a)");
-  EXPECT_EQ(read_clocks(folder.path() / "trace").at(1).ahead, 500'000'000);
+  EXPECT_EQ(read_clocks(directory.path() / "trace").at(1).ahead, 500'000'000);
 }
 
 TEST(Trace, SkipsTruncatedLines) {
-  const TemporaryFolder folder;
-  std::filesystem::create_directory(folder.path() / "trace");
-  const auto path = folder.path() / "trace" / "rank-00002.json";
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.path() / "trace");
+  const auto path = directory.path() / "trace" / "rank-00002.json";
   {
     TraceFile ps(path, 2, "ps 0 (rank 2 on a)");
     ps.instant("loss", "whole");
   }
   std::ofstream(path, std::ios::app) << R"({"ts":12.5,"pid":2,"tid":0,"ph":"X","dur)";
-  const MergedTrace merged = merge_traces(folder.path());
+  const MergedTrace merged = merge_traces(directory.path());
   EXPECT_EQ(merged.events, 1U);
   EXPECT_EQ(event(read_trace(merged.path), "whole")["ph"], "i");
-  EXPECT_EQ(merge_traces(folder.path()).events, 1U) << "a second merge replaces the first";
+  EXPECT_EQ(merge_traces(directory.path()).events, 1U) << "a second merge replaces the first";
 }
 
 TEST(Trace, HasCompleteLinesOfManyThreads) {
-  const TemporaryFolder folder;
-  std::filesystem::create_directory(folder.path() / "trace");
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.path() / "trace");
   {
-    TraceFile file(folder.path() / "trace" / "rank-00000.json", 0, "coordinator");
+    TraceFile file(directory.path() / "trace" / "rank-00000.json", 0, "coordinator");
     std::vector<std::jthread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&file] {
@@ -85,14 +85,14 @@ TEST(Trace, HasCompleteLinesOfManyThreads) {
       });
     }
   }
-  EXPECT_EQ(merge_traces(folder.path()).events, 4000U);
+  EXPECT_EQ(merge_traces(directory.path()).events, 4000U);
 }
 
 TEST(Trace, NamesTheOptionIfThereAreNoTraces) {
-  const TemporaryFolder folder;
-  EXPECT_THAT(error_of(Code::not_found, [&] { (void)merge_traces(folder.path()); }),
-              testing::AllOf(testing::HasSubstr((folder.path() / "trace").string()),
-                             testing::HasSubstr("--run-dir " + folder.path().string())));
+  const TemporaryDirectory directory;
+  EXPECT_THAT(error_of(Code::not_found, [&] { (void)merge_traces(directory.path()); }),
+              testing::AllOf(testing::HasSubstr((directory.path() / "trace").string()),
+                             testing::HasSubstr("--run-dir " + directory.path().string())));
 }
 
 }  // namespace

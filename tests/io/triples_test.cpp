@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "capstan/error.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -22,12 +22,12 @@ using Triples = std::vector<GraphTriple>;
 class TripleFiles : public ::testing::Test {
  protected:
   TripleFiles() {
-    folder_.write("train.txt", "cat\tis\tanimal\nanimal\thas\tlegs\n");
-    folder_.write("valid.txt", "cat\thas\tlegs\n");
-    folder_.write("test.txt", "legs\tis\tcat\n");
+    directory_.write("train.txt", "cat\tis\tanimal\nanimal\thas\tlegs\n");
+    directory_.write("valid.txt", "cat\thas\tlegs\n");
+    directory_.write("test.txt", "legs\tis\tcat\n");
   }
 
-  Graph read() const { return read_graph(folder_.path()); }
+  Graph read() const { return read_graph(directory_.path()); }
 
   std::string fault(Code code) const {
     try {
@@ -40,7 +40,7 @@ class TripleFiles : public ::testing::Test {
     return {};
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory directory_;
 };
 
 TEST_F(TripleFiles, IndexNamesInOrderOfAppearance) {
@@ -57,11 +57,11 @@ TEST_F(TripleFiles, IndexNamesInOrderOfAppearance) {
 
 TEST_F(TripleFiles, MayHaveCrlfNoFinalNewlineAndAByteOrderMark) {
   const Graph plain = read();
-  folder_.write("train.txt",
-                "\xef\xbb\xbf"
-                "cat\tis\tanimal\r\nanimal\thas\tlegs\r\n");
-  folder_.write("valid.txt", "cat\thas\tlegs");
-  folder_.write("test.txt", "legs\tis\tcat\r");
+  directory_.write("train.txt",
+                   "\xef\xbb\xbf"
+                   "cat\tis\tanimal\r\nanimal\thas\tlegs\r\n");
+  directory_.write("valid.txt", "cat\thas\tlegs");
+  directory_.write("test.txt", "legs\tis\tcat\r");
   const Graph graph = read();
   EXPECT_EQ(graph.entities, plain.entities);
   EXPECT_EQ(graph.train, plain.train);
@@ -70,14 +70,14 @@ TEST_F(TripleFiles, MayHaveCrlfNoFinalNewlineAndAByteOrderMark) {
 }
 
 TEST_F(TripleFiles, NamesKeepTheirSpacesAndBytes) {
-  folder_.write("train.txt", " New York \tcapital of\t\xc3\x89tat\n");
+  directory_.write("train.txt", " New York \tcapital of\t\xc3\x89tat\n");
   EXPECT_EQ(read().entities[0], " New York ");
   EXPECT_EQ(read().entities[1], "\xc3\x89tat");
 }
 
 TEST_F(TripleFiles, CountsNamesThatTrainLacks) {
-  folder_.write("valid.txt", "cat\thas\tlegs\ncat\thas\tfur\n");
-  folder_.write("test.txt", "fur\ton\ttail\nlegs\tis\tcat\ntail\tis\tfur\n");
+  directory_.write("valid.txt", "cat\thas\tlegs\ncat\thas\tfur\n");
+  directory_.write("test.txt", "fur\ton\ttail\nlegs\tis\tcat\ntail\tis\tfur\n");
   const Graph graph = read();
   EXPECT_THAT(graph.entities, ElementsAre("cat", "animal", "legs", "fur", "tail"));
   EXPECT_THAT(graph.relations, ElementsAre("is", "has", "on"));
@@ -92,29 +92,29 @@ TEST_F(TripleFiles, CountsNamesThatTrainLacks) {
 
 TEST_F(TripleFiles, NamesAMissingFile) {
   for (const char* name : {"train.txt", "valid.txt", "test.txt"}) {
-    const auto away = folder_.path() / "away";
-    std::filesystem::rename(folder_.path() / name, away);
-    EXPECT_THAT(fault(Code::not_found), HasSubstr((folder_.path() / name).string() + ": No such file"));
-    std::filesystem::rename(away, folder_.path() / name);
+    const auto away = directory_.path() / "away";
+    std::filesystem::rename(directory_.path() / name, away);
+    EXPECT_THAT(fault(Code::not_found), HasSubstr((directory_.path() / name).string() + ": No such file"));
+    std::filesystem::rename(away, directory_.path() / name);
   }
-  std::filesystem::remove(folder_.path() / "test.txt");
-  std::filesystem::create_directory(folder_.path() / "test.txt");
+  std::filesystem::remove(directory_.path() / "test.txt");
+  std::filesystem::create_directory(directory_.path() / "test.txt");
   EXPECT_THAT(fault(Code::invalid_argument), HasSubstr("test.txt is not a regular file"));
 }
 
 TEST_F(TripleFiles, NamesAnEmptyFile) {
   for (const char* name : {"train.txt", "valid.txt", "test.txt"}) {
-    std::ifstream in(folder_.path() / name);
+    std::ifstream in(directory_.path() / name);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
-    folder_.write(name, "");
+    directory_.write(name, "");
     EXPECT_THAT(fault(Code::invalid_argument), HasSubstr(std::string(name) + " is empty"));
-    folder_.write(name, text);
+    directory_.write(name, text);
   }
 }
 
 TEST_F(TripleFiles, NamesAndQuotesAMalformedLine) {
   const auto expect = [&](const std::string& line, const std::string& message) {
-    folder_.write("valid.txt", "cat\thas\tlegs\n" + line + "\ncat\thas\tlegs\n");
+    directory_.write("valid.txt", "cat\thas\tlegs\n" + line + "\ncat\thas\tlegs\n");
     EXPECT_EQ(fault(Code::invalid_argument), message);
   };
   const std::string expected = "valid.txt:2: expected head<TAB>relation<TAB>tail, found ";
@@ -132,13 +132,13 @@ TEST_F(TripleFiles, NamesAndQuotesAMalformedLine) {
 }
 
 TEST(ReadGraph, NamesAMissingDirectory) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   try {
-    read_graph(folder.path() / "none");
+    read_graph(directory.path() / "none");
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::not_found);
-    EXPECT_THAT(error.what(), HasSubstr((folder.path() / "none").string()));
+    EXPECT_THAT(error.what(), HasSubstr((directory.path() / "none").string()));
   }
 }
 
@@ -147,14 +147,14 @@ struct PlainGraph {
   std::map<std::string, std::int32_t> entities, relations;
   std::vector<Triples> splits;
 };
-PlainGraph read_plainly(const std::filesystem::path& folder) {
+PlainGraph read_plainly(const std::filesystem::path& directory) {
   PlainGraph graph;
   const auto number = [](auto& names, const std::string& name) {
     return names.emplace(name, static_cast<std::int32_t>(names.size())).first->second;
   };
   for (const char* file : {"train.txt", "valid.txt", "test.txt"}) {
     graph.splits.emplace_back();
-    std::ifstream in(folder / file);
+    std::ifstream in(directory / file);
     for (std::string head, relation, tail; in >> head >> relation >> tail;) {
       const auto h = number(graph.entities, head);
       const auto r = number(graph.relations, relation);
@@ -171,15 +171,15 @@ struct DataSet {
 class RealData : public ::testing::TestWithParam<DataSet> {};
 
 TEST_P(RealData, MatchesASimpleReader) {
-  const auto folder = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "../shared/data" / GetParam().name;
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
-  const Graph graph = read_graph(folder);
+  const auto directory = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "../shared/data" / GetParam().name;
+  if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is not there";
+  const Graph graph = read_graph(directory);
   EXPECT_EQ(graph.entities.size(), GetParam().entities);
   EXPECT_EQ(graph.relations.size(), GetParam().relations);
   EXPECT_EQ(graph.train.size(), GetParam().train);
   EXPECT_EQ(graph.valid.size(), GetParam().valid);
   EXPECT_EQ(graph.test.size(), GetParam().test);
-  const PlainGraph plain = read_plainly(folder);
+  const PlainGraph plain = read_plainly(directory);
   EXPECT_EQ(graph.train, plain.splits[0]);
   EXPECT_EQ(graph.valid, plain.splits[1]);
   EXPECT_EQ(graph.test, plain.splits[2]);
@@ -194,9 +194,9 @@ INSTANTIATE_TEST_SUITE_P(Sets, RealData,
                          [](const auto& set) { return set.param.name; });
 
 TEST(RealDataOfWn18rr, HasEntitiesThatTrainLacks) {
-  const auto folder = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "../shared/data/wn18rr";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
-  const Unseen unseen = read_graph(folder).unseen;
+  const auto directory = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "../shared/data/wn18rr";
+  if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is not there";
+  const Unseen unseen = read_graph(directory).unseen;
   EXPECT_EQ(unseen.entities, 384U);
   EXPECT_EQ(unseen.relations, 0U);
   EXPECT_EQ(unseen.triples, 420U);

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "capstan/error.hpp"
-#include "temporary_folder.hpp"
+#include "temporary_directory.hpp"
 
 namespace capstan::io {
 namespace {
@@ -149,17 +149,17 @@ class SmallWordnet : public ::testing::Test {
   SmallWordnet() {
     const std::string first =
         "00000010 05 n 02 Whale 0 giant 0 002 ~ 00000089 n 0000 + 00000000 v 0101 | big\n";
-    folder_.write("data.noun",
-                  "  licence\n" + first + "00000089 05 n 01 Whale 0 001 @ 00000010 n 0000 | bigger  \n");
+    directory_.write("data.noun",
+                     "  licence\n" + first + "00000089 05 n 01 Whale 0 001 @ 00000010 n 0000 | bigger  \n");
     EXPECT_EQ(10 + first.size(), 89U);
-    folder_.write("data.verb", "00000000 29 v 01 swim 0 000 01 + 02 00 | move\n");
-    folder_.write("data.adj", "00000000 00 s 01 galore(ip) 0 001 & 00000000 a 0000 | many\n");
-    folder_.write("data.adv", "00000000 02 r 01 well 0 001 \\ 00000000 a 0101 | good\n");
+    directory_.write("data.verb", "00000000 29 v 01 swim 0 000 01 + 02 00 | move\n");
+    directory_.write("data.adj", "00000000 00 s 01 galore(ip) 0 001 & 00000000 a 0000 | many\n");
+    directory_.write("data.adv", "00000000 02 r 01 well 0 001 \\ 00000000 a 0101 | good\n");
   }
 
   std::string fault(Code code) const {
     try {
-      read_wordnet(folder_.path());
+      read_wordnet(directory_.path());
     } catch (const Error& error) {
       EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
       return error.what();
@@ -168,11 +168,11 @@ class SmallWordnet : public ::testing::Test {
     return {};
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory directory_;
 };
 
 TEST_F(SmallWordnet, IsRead) {
-  const Graph graph = read_wordnet(folder_.path());
+  const Graph graph = read_wordnet(directory_.path());
   EXPECT_THAT(graph.entities,
               ElementsAre("Whale.n.01", "Whale.n.02", "swim.v.01", "galore.a.01", "well.r.01"));
   EXPECT_THAT(graph.relations, ElementsAre("hyponym", "hypernym", "similar_to"));
@@ -180,13 +180,13 @@ TEST_F(SmallWordnet, IsRead) {
 }
 
 TEST_F(SmallWordnet, NamesThePackageOfAMissingFile) {
-  std::filesystem::remove(folder_.path() / "data.adv");
+  std::filesystem::remove(directory_.path() / "data.adv");
   const std::string text = fault(Code::not_found);
   for (const std::string& word :
-       {folder_.path().string(), std::string("data.adv"), std::string("--data DIR")})
+       {directory_.path().string(), std::string("data.adv"), std::string("--data DIR")})
     EXPECT_THAT(text, HasSubstr(word));
   try {
-    read_wordnet(folder_.path() / "none");
+    read_wordnet(directory_.path() / "none");
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::not_found);
@@ -196,7 +196,7 @@ TEST_F(SmallWordnet, NamesThePackageOfAMissingFile) {
 
 TEST_F(SmallWordnet, NamesAMalformedLine) {
   const auto expect = [&](const std::string& text, const std::string& message) {
-    folder_.write("data.verb", "  licence\n" + text);
+    directory_.write("data.verb", "  licence\n" + text);
     EXPECT_THAT(fault(Code::data_loss), HasSubstr(message)) << text;
   };
   expect("", "data.verb");
@@ -216,8 +216,8 @@ TEST_F(SmallWordnet, NamesAMalformedLine) {
 }
 
 TEST_F(SmallWordnet, RejectsInvalidShares) {
-  EXPECT_THROW(read_wordnet(folder_.path(), {.valid = 0.5, .test = 0.5}), Error);
-  EXPECT_THROW(read_wordnet(folder_.path(), {.valid = -1}), Error);
+  EXPECT_THROW(read_wordnet(directory_.path(), {.valid = 0.5, .test = 0.5}), Error);
+  EXPECT_THROW(read_wordnet(directory_.path(), {.valid = -1}), Error);
 }
 
 }  // namespace

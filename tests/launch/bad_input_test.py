@@ -16,7 +16,7 @@ class BadInput(JobTest):
     def setUp(self):
         super().setUp()
         self.data = self.graph()
-        self.checkpoints = self.folder / "checkpoints"
+        self.checkpoints = self.directory / "checkpoints"
 
     def refused(self, code, *texts, command, ranks=(0,), env=None):
         for count in ranks:
@@ -40,8 +40,8 @@ class BadInput(JobTest):
     def save(self, *options):
         """Trains briefly to create a checkpoint; returns its directory."""
         self.run_to_end(train(self.data, "--checkpoint-dir", self.checkpoints, *options, epochs=5))
-        (folder,) = self.checkpoints.glob("checkpoint-*")
-        return folder
+        (directory,) = self.checkpoints.glob("checkpoint-*")
+        return directory
 
     def resume(self, *options):
         return train(self.data, "--checkpoint-dir", self.checkpoints, "--resume", *options, epochs=10)
@@ -73,7 +73,7 @@ class BadInput(JobTest):
         self.refused(USAGE, str(self.data / "valid.txt"), command=train(self.data))
 
     def test_missing_directory(self):
-        self.refused(USAGE, f"{self.folder}/nowhere, expected", "train.txt", command=train(self.folder / "nowhere"))
+        self.refused(USAGE, f"{self.directory}/nowhere, expected", "train.txt", command=train(self.directory / "nowhere"))
 
     def test_empty_file(self):
         for file in ("train.txt", "test.txt"):
@@ -113,7 +113,7 @@ class BadInput(JobTest):
         self.refused(USAGE, "variable CAPSTAN_EPOCH: ", "CAPSTAN_EPOCHS", command=train(self.data), env={"CAPSTAN_EPOCH": "3"})
 
     def test_unknown_setting_in_a_file(self):
-        config = self.folder / "run.toml"
+        config = self.directory / "run.toml"
         config.write_text("[kge]\nepoch = 3\n")
         self.refused(USAGE, f"{config}:2", "epochs", command=train(self.data, "--config", config))
 
@@ -124,7 +124,7 @@ class BadInput(JobTest):
         # One relation has two rows, its reciprocal included.
         data = self.graph(relations=["same_hour"])
         for ranks, workers in ((0, 1), (5, 1)):
-            command = train(data, "--ps", 3, "--workers", workers, "--summary", self.folder / "summary.json")
+            command = train(data, "--ps", 3, "--workers", workers, "--summary", self.directory / "summary.json")
             self.run_to_end(command, ranks)
             self.assertEqual(self.summary()["data"]["relations"], 1)
             self.assertEqual(self.summary()["cluster"]["ps"], 3)
@@ -135,23 +135,23 @@ class BadInput(JobTest):
         self.refused(USAGE, "--checkpoint-dir is not set", command=train(self.data, "--resume"))
 
     def test_resume_with_another_model(self):
-        folder = self.save("--model", "complex")
-        self.refused(USAGE, f"{folder} was saved with --model complex, this run has distmult",
+        directory = self.save("--model", "complex")
+        self.refused(USAGE, f"{directory} was saved with --model complex, this run has distmult",
                      command=self.resume("--model", "distmult"), ranks=(0, 3))
 
     def test_resume_with_another_dimension(self):
-        folder = self.save()
-        self.refused(USAGE, f"{folder} was saved with --dim 32, this run has 48", command=self.resume("--dim", 48))
+        directory = self.save()
+        self.refused(USAGE, f"{directory} was saved with --dim 32, this run has 48", command=self.resume("--dim", 48))
 
     def test_resume_with_another_optimizer(self):
-        folder = self.save()
-        self.refused(USAGE, f"checkpoint {folder} does not match", "adagrad", "adam",
+        directory = self.save()
+        self.refused(USAGE, f"checkpoint {directory} does not match", "adagrad", "adam",
                      command=self.resume("--optimizer", "adam"))
 
     def test_resume_with_other_data(self):
-        folder = self.save()
+        directory = self.save()
         self.data = self.graph(relations=["after", "hour_of"])
-        self.refused(USAGE, str(folder), "relations of 4, this run has 2", command=self.resume())
+        self.refused(USAGE, str(directory), "relations of 4, this run has 2", command=self.resume())
 
     def test_rejects_directory_with_checkpoints_of_an_earlier_run(self):
         self.save()
@@ -164,9 +164,9 @@ class BadInput(JobTest):
         self.refused(DAMAGED, f"{part} has", command=self.resume(), ranks=(0, 3))
 
     def test_foreign_hdf5_file_in_a_checkpoint(self):
-        folder = self.save()
-        part = next(folder.glob("part-*.h5"))
-        another = next(path for path in folder.glob("*.h5") if path != part).read_bytes()
+        directory = self.save()
+        part = next(directory.glob("part-*.h5"))
+        another = next(path for path in directory.glob("*.h5") if path != part).read_bytes()
         size = part.stat().st_size
         part.write_bytes(another[:size].ljust(size, b"\0"))
         self.refused(DAMAGED, f"{part} is ", "HDF5 metadata", command=self.resume())
@@ -193,9 +193,9 @@ class BadInput(JobTest):
     def test_foreign_directory_with_checkpoint_name(self):
         theirs = self.checkpoints / "checkpoint-00000007"
         theirs.mkdir(parents=True)
-        (theirs / "model.h5").write_text("somebody else's")
+        (theirs / "model.h5").write_text("foreign")
         self.refused(DAMAGED, str(theirs), command=self.resume())
-        self.assertEqual((theirs / "model.h5").read_text(), "somebody else's")
+        self.assertEqual((theirs / "model.h5").read_text(), "foreign")
 
     def test_keeps_foreign_files_in_the_checkpoint_directory(self):
         (self.checkpoints / "notes").mkdir(parents=True)
@@ -207,13 +207,13 @@ class BadInput(JobTest):
 
     def test_unwritable_checkpoint_directory(self):
         # Not even root can create a directory below a file.
-        (self.folder / "file").write_text("")
-        target = self.folder / "file" / "checkpoints"
+        (self.directory / "file").write_text("")
+        target = self.directory / "file" / "checkpoints"
         self.refused(ENVIRONMENT, f"cannot write checkpoints to {target}", "--checkpoint-dir",
                      command=train(self.data, "--checkpoint-dir", target), ranks=(0, 3))
 
     def test_unwritable_summary(self):
-        target = self.folder / "nowhere" / "summary.json"
+        target = self.directory / "nowhere" / "summary.json"
         self.refused(ENVIRONMENT, f"cannot write {target}", command=train(self.data, "--summary", target), ranks=(0, 3))
 
 

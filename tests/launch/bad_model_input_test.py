@@ -14,7 +14,7 @@ USAGE, ENVIRONMENT = 2, 3  # docs/errors.md
 class BadModelInput(JobTest):
     def setUp(self):
         super().setUp()
-        self.data = self.folder / "train.txt"
+        self.data = self.directory / "train.txt"
         write_libsvm(self.data, 20)
 
     def refused(self, *texts, command, ranks=(0,), code=USAGE):
@@ -30,12 +30,12 @@ class BadModelInput(JobTest):
                 self.assertNotIn("epoch ", job.stderr, "found before training")
 
     def write(self, name, text):
-        path = self.folder / name
+        path = self.directory / name
         path.write_text(text)
         return path
 
     def test_missing_files(self):
-        missing = self.folder / "missing"
+        missing = self.directory / "missing"
         self.refused(str(missing), command=["lr", "--data", missing], ranks=(0, 4))
         self.refused(str(missing), command=["fm", "--data", self.data, "--test", missing])
         self.refused("--data is not set", command=["lr"])
@@ -82,25 +82,25 @@ class BadModelInput(JobTest):
         for option in ("--batch", "--epochs"):
             self.refused(f"flag {option}: ", "at least 1", command=["lr", *files, option, 0])
         self.refused('--hidden "64,x"', "such as 128,64", command=["mlp", *files, "--labels", self.data, "--hidden", "64,x"])
-        summary = self.folder / "nowhere" / "summary.json"
+        summary = self.directory / "nowhere" / "summary.json"
         self.refused(f"cannot write {summary}", command=["lr", *files, "--summary", summary], code=ENVIRONMENT)
 
     def test_images_and_labels(self):
-        images, labels, test_images, test_labels = write_pictures(self.folder, train=30, test=10)
+        images, labels, test_images, test_labels = write_pictures(self.directory, train=30, test=10)
         given = ["mlp", "--data", images, "--labels", labels]
         self.refused(f"{images} has 30 images and {test_labels} has 10 labels",
                      command=["mlp", "--data", images, "--labels", test_labels])
         self.refused("--data has 2 files and --labels has 1", command=["mlp", "--data", images, images, "--labels", labels])
         self.refused(f"{images}: an item has 36 values", command=["mlp", "--data", images, "--labels", images])
         self.refused(f"{self.data}: not an IDX file", command=["mlp", "--data", self.data, "--labels", labels])
-        small, more = self.folder / "small", self.folder / "more"
+        small, more = self.directory / "small", self.directory / "more"
         write_idx(small, (10, 5, 5), [0] * 250)
         self.refused("the images of --test have 25 pixels, expected 36",
                      command=[*given, "--test", small, "--test-labels", test_labels])
         write_idx(more, (10,), [99] * 10)
         self.refused("--test-labels has the label 99, expected at most 9",
                      command=[*given, "--test", test_images, "--test-labels", more])
-        cut = self.folder / "cut.gz"
+        cut = self.directory / "cut.gz"
         cut.write_bytes(gzip.compress(images.read_bytes())[:-40])
         self.refused(str(cut), command=["mlp", "--data", cut, "--labels", labels])
 

@@ -26,13 +26,13 @@ class ExportTest(CheckpointTest):
         self.checkpoint = make(self.run_dir, self.arrays, parts=3)
 
     def export(self, name, *options):
-        out = self.folder / name
+        out = self.directory / name
         self.ok("export", self.checkpoint, out, *options)
         self.nothing_but(name)
         return out
 
     def nothing_but(self, *names):
-        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), sorted([*names, "run"]))
+        self.assertEqual(sorted(path.name for path in self.directory.iterdir()), sorted([*names, "run"]))
 
 
 class Model(ExportTest):
@@ -65,9 +65,9 @@ class Model(ExportTest):
 
     def test_output_is_deterministic(self):
         one = self.export("model.h5").read_bytes()
-        other = make(self.folder / "run" / "other", self.arrays, parts=7)
-        self.ok("export", other, self.folder / "model.h5", "--force")
-        self.assertEqual((self.folder / "model.h5").read_bytes(), one)
+        other = make(self.directory / "run" / "other", self.arrays, parts=7)
+        self.ok("export", other, self.directory / "model.h5", "--force")
+        self.assertEqual((self.directory / "model.h5").read_bytes(), one)
 
     def test_verify_finds_a_flipped_byte_anywhere(self):
         out = self.export("model.h5", "--variable", "half", "--variable", "step")
@@ -91,15 +91,15 @@ class Numpy(ExportTest):
         for (variable, which), (dtype, array) in self.arrays.items():
             if which != "value":
                 continue
-            out = self.folder / "one.npy"
+            out = self.directory / "one.npy"
             self.ok("export", self.checkpoint, out, "--variable", variable, "--force")
             self.same(numpy.load(out, mmap_mode="r" if array.size else None), as_numpy(dtype, array))
         self.nothing_but("one.npy")
 
     def test_npy_of_the_only_variable(self):
-        single = make(self.folder / "run" / "single", {("w", "value"): ("int32", numpy.arange(3))})
-        self.ok("export", single, self.folder / "w.npy")
-        self.refused(USAGE, "--variable: brain, counts", words=["export", self.checkpoint, self.folder / "x.npy"])
+        single = make(self.directory / "run" / "single", {("w", "value"): ("int32", numpy.arange(3))})
+        self.ok("export", single, self.directory / "w.npy")
+        self.refused(USAGE, "--variable: brain, counts", words=["export", self.checkpoint, self.directory / "x.npy"])
         self.nothing_but("w.npy")
 
     def test_npz(self):
@@ -115,8 +115,8 @@ class Numpy(ExportTest):
             self.assertEqual(subprocess.run(["unzip", "-tq", out], capture_output=True, timeout=60).returncode, 0)
 
     def export_again(self, name):
-        self.ok("export", self.checkpoint, self.folder / name)
-        return self.folder / name
+        self.ok("export", self.checkpoint, self.directory / name)
+        return self.directory / name
 
 
 class Keras(ExportTest):
@@ -149,8 +149,8 @@ class Keras(ExportTest):
 
     def test_splits_names_that_exceed_an_attribute(self):
         layers = [f"{i:04}" + "x" * 150 for i in range(700)]
-        many = make(self.folder / "run" / "many", {(name, "value"): ("int32", numpy.array([i])) for i, name in enumerate(layers)})
-        out = self.folder / "weights.h5"
+        many = make(self.directory / "run" / "many", {(name, "value"): ("int32", numpy.array([i])) for i, name in enumerate(layers)})
+        out = self.directory / "weights.h5"
         self.ok("export", many, out, "--format", "keras")
         with h5py.File(out) as weights:
             self.assertNotIn("layer_names", weights.attrs)
@@ -158,12 +158,12 @@ class Keras(ExportTest):
 
     def test_rejects_suffixes_of_other_keras_formats(self):
         for name in ("model.weights.h5", "model.keras"):
-            self.refused(USAGE, ".h5 or .hdf5", words=["export", self.checkpoint, self.folder / name, "--format", "keras"])
+            self.refused(USAGE, ".h5 or .hdf5", words=["export", self.checkpoint, self.directory / name, "--format", "keras"])
 
 
 class Outputs(ExportTest):
     def test_overwrites_only_with_force(self):
-        out = self.folder / "all.npz"
+        out = self.directory / "all.npz"
         out.write_text("mine")
         self.refused(USAGE, f"{out} already exists", "--force", words=["export", self.checkpoint, out])
         self.assertEqual(out.read_text(), "mine")
@@ -172,28 +172,28 @@ class Outputs(ExportTest):
         self.nothing_but("all.npz")
 
     def test_unwritable_paths(self):
-        self.refused(USAGE, "nowhere", "No such file", words=["export", self.checkpoint, self.folder / "nowhere" / "m.h5"])
+        self.refused(USAGE, "nowhere", "No such file", words=["export", self.checkpoint, self.directory / "nowhere" / "m.h5"])
         self.refused(USAGE, str(self.run_dir), words=["export", self.checkpoint, self.run_dir, "--format", "npz", "--force"])
         self.nothing_but()
 
     def test_full_disk_leaves_no_files(self):
-        large = make(self.folder / "run" / "large", {("t", "value"): ("float32", numpy.ones((100_000, 4)))})
+        large = make(self.directory / "run" / "large", {("t", "value"): ("float32", numpy.ones((100_000, 4)))})
         for name, options in (("m.h5", []), ("m.npz", []), ("m.npy", []), ("k.h5", ["--format", "keras"])):
-            self.refused(ENVIRONMENT, name, "File too large", words=["export", large, self.folder / name, *options], **file_limit(1_000_000))
+            self.refused(ENVIRONMENT, name, "File too large", words=["export", large, self.directory / name, *options], **file_limit(1_000_000))
         self.nothing_but()
 
     @staticmethod
-    def mount(folder):
-        folder.mkdir()
-        return os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True,
+    def mount(directory):
+        directory.mkdir()
+        return os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", directory], capture_output=True,
                                                     timeout=20).returncode == 0
 
     def test_full_file_system(self):
-        small = self.folder / "run" / "small"
+        small = self.directory / "run" / "small"
         if not self.mount(small):
-            self.skipTest("needs to mount a tmpfs")
+            self.skipTest("mounting a tmpfs needs root")
         self.addCleanup(subprocess.run, ["umount", small], timeout=20)
-        large = make(self.folder / "run" / "large", {("t", "value"): ("float32", numpy.ones((100_000, 4)))})
+        large = make(self.directory / "run" / "large", {("t", "value"): ("float32", numpy.ones((100_000, 4)))})
         for name in ("m.h5", "m.npz"):
             self.refused(ENVIRONMENT, str(small / name), "No space left on device", words=["export", large, small / name])
         self.refused(ENVIRONMENT, "No space left on device", words=["reshard", large, small / "out", "--parts", 2])
@@ -203,16 +203,16 @@ class Outputs(ExportTest):
         part, offset = place_of(self.checkpoint, "half")
         flip_byte(part, offset)
         for name, options in (("m.h5", []), ("m.npz", []), ("m.npy", ["--variable", "half"]), ("k.h5", ["--format", "keras"])):
-            self.refused(DAMAGED, part.name, "variables/half/value", words=["export", self.checkpoint, self.folder / name, *options])
-        self.ok("export", self.checkpoint, self.folder / "flags.npy", "--variable", "flags")
+            self.refused(DAMAGED, part.name, "variables/half/value", words=["export", self.checkpoint, self.directory / name, *options])
+        self.ok("export", self.checkpoint, self.directory / "flags.npy", "--variable", "flags")
         part.unlink()
-        self.refused(DAMAGED, f"{part} is missing", words=["export", self.checkpoint, self.folder / "m.h5"])
+        self.refused(DAMAGED, f"{part} is missing", words=["export", self.checkpoint, self.directory / "m.h5"])
         self.nothing_but("flags.npy")
 
     def test_unknown_formats_and_variables(self):
-        out = self.folder / "m"
+        out = self.directory / "m"
         for words, text in (([out], str(out)), ([out, "--format", "onnx"], "expected model, npy, npz, keras"),
-                            ([f"{out}.h5", "--variable", "nobody"], 'no variable "nobody"; it has "brain"'),
+                            ([f"{out}.h5", "--variable", "missing"], 'no variable "missing"; it has "brain"'),
                             ([f"{out}.h5", "--variable", "half", "--variable", "half"], "given twice"),
                             ([f"{out}.npy", "--variable", "half", "--slots"], "--slots")):
             self.refused(USAGE, text, words=["export", self.checkpoint, *words])

@@ -104,21 +104,21 @@ def flip_byte(file, at):
         stream.write(bytes([byte ^ 0x10]))
 
 
-def place_of(folder, variable, which="value"):
+def place_of(directory, variable, which="value"):
     """(part, offset) of the first bytes of an array."""
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = json.loads((directory / "manifest.json").read_text())
     for part in manifest["parts"]:
         for dataset in part["datasets"]:
             if (dataset["variable"], dataset["which"], dataset["first_row"]) == (variable, which, 0):
-                return folder / part["file"], dataset["offset"]
+                return directory / part["file"], dataset["offset"]
     raise KeyError(variable)
 
 
 class CheckpointTest(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="capstan-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.run_dir = self.folder / "run"
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="capstan-test-"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.run_dir = self.directory / "run"
 
     def ok(self, *words, code=0):
         done = run(*words)

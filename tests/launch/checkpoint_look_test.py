@@ -31,16 +31,16 @@ class List(CheckpointTest):
         found = self.ok_json("list", self.run_dir, "--verify")["checkpoints"]
         self.assertEqual([(c["step"], c["parts"], c["variables"], c["whole"], c["verified"], c["latest"]) for c in found],
                          [(1, 2, 12, True, True, False), (2, 2, 12, True, True, False), (12, 2, 12, True, True, True)])
-        folder = self.run_dir / "checkpoint-00000012"
-        self.assertEqual(found[2]["bytes"], sum(file.stat().st_size for file in folder.iterdir()))
-        self.assertEqual(found[2]["path"], str(folder))
+        directory = self.run_dir / "checkpoint-00000012"
+        self.assertEqual(found[2]["bytes"], sum(file.stat().st_size for file in directory.iterdir()))
+        self.assertEqual(found[2]["path"], str(directory))
         self.assertRegex(found[2]["written"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
 
     def test_reports_damaged_and_leftover_checkpoints(self):
         make(self.run_dir, sample_arrays(), step=1)
-        folder = make(self.run_dir, sample_arrays(), step=2)
+        directory = make(self.run_dir, sample_arrays(), step=2)
         flipped = make(self.run_dir, sample_arrays(), step=3)
-        (folder / "part-00001-of-00002.h5").unlink()
+        (directory / "part-00001-of-00002.h5").unlink()
         part, offset = place_of(flipped, "half")
         flip_byte(part, offset)
         for name in ("checkpoint-00000004.tmp", "checkpoint-00000001.deleted", "checkpoint-00000003.replaced", "other.tmp"):
@@ -68,10 +68,10 @@ class List(CheckpointTest):
         self.assertEqual([c["kept"] for c in self.ok_json("list", self.run_dir)["checkpoints"]], [True, False])
 
     def test_rejects_paths_without_checkpoints(self):
-        self.refused(USAGE, f"{self.folder}/nowhere", words=["list", self.folder / "nowhere"])
-        folder = make(self.run_dir, sample_arrays())
-        self.refused(USAGE, f"{folder} is one checkpoint", "show", words=["list", folder])
-        empty = self.folder / "empty"
+        self.refused(USAGE, f"{self.directory}/nowhere", words=["list", self.directory / "nowhere"])
+        directory = make(self.run_dir, sample_arrays())
+        self.refused(USAGE, f"{directory} is one checkpoint", "show", words=["list", directory])
+        empty = self.directory / "empty"
         empty.mkdir()
         self.assertEqual(self.ok("list", empty), f"no checkpoints in {empty}\n")
         self.assertEqual(self.ok_json("list", empty)["checkpoints"], [])
@@ -82,8 +82,8 @@ class Show(CheckpointTest):
         arrays = sample_arrays()
         state, positions, settings = {"epoch": 3, "name": "ü"}, {"splits": {"done": [[0, 4]]}}, {"dim": 7, "text": "x y"}
         counters = {"examples": 2**40, "läufe": -1}
-        folder = make(self.run_dir, arrays, parts=3, user_state=state, positions=positions, settings=settings, counters=counters)
-        shown = self.ok_json("show", folder)
+        directory = make(self.run_dir, arrays, parts=3, user_state=state, positions=positions, settings=settings, counters=counters)
+        shown = self.ok_json("show", directory)
         self.assertEqual((shown["format"], shown["version"], shown["step"], shown["parts"]), ("capstan-checkpoint", 1, 12, 3))
         self.assertEqual((shown["user_state"], shown["positions"], shown["settings"], shown["counters"]),
                          (state, positions, settings, counters))
@@ -129,17 +129,17 @@ class Show(CheckpointTest):
         self.assertNotIn("L2", self.ok("show", self.run_dir, "--no-norms"))
 
     def test_detects_damage_while_reading(self):
-        folder = make(self.run_dir, sample_arrays())
-        part, offset = place_of(folder, "counts")
+        directory = make(self.run_dir, sample_arrays())
+        part, offset = place_of(directory, "counts")
         flip_byte(part, offset + 5)
-        self.refused(DAMAGED, part.name, "variables/counts/value", words=["show", folder])
-        self.ok("show", folder, "--no-norms")
+        self.refused(DAMAGED, part.name, "variables/counts/value", words=["show", directory])
+        self.ok("show", directory, "--no-norms")
 
     def test_rejects_other_paths(self):
-        self.refused(USAGE, "no checkpoint at", words=["show", self.folder / "nowhere"])
-        self.refused(USAGE, f"no checkpoint in {self.folder}", "manifest.json", words=["show", self.folder])
-        folder = make(self.run_dir, sample_arrays())
-        self.refused(DAMAGED, "is one file of a checkpoint", words=["show", folder / "checkpoint.h5"])
+        self.refused(USAGE, "no checkpoint at", words=["show", self.directory / "nowhere"])
+        self.refused(USAGE, f"no checkpoint in {self.directory}", "manifest.json", words=["show", self.directory])
+        directory = make(self.run_dir, sample_arrays())
+        self.refused(DAMAGED, "is one file of a checkpoint", words=["show", directory / "checkpoint.h5"])
         self.ok("show", f"{self.run_dir}/")
 
 
@@ -200,9 +200,9 @@ class Verify(CheckpointTest):
         self.assertEqual([c["whole"] for c in found], [False, True])
 
     def test_rejects_other_paths(self):
-        self.refused(USAGE, "no checkpoint at", words=["verify", self.folder / "nowhere"])
-        self.refused(USAGE, "no checkpoint in", words=["verify", self.folder])
-        file = self.folder / "text"
+        self.refused(USAGE, "no checkpoint at", words=["verify", self.directory / "nowhere"])
+        self.refused(USAGE, "no checkpoint in", words=["verify", self.directory])
+        file = self.directory / "text"
         file.write_text("text")
         self.refused(DAMAGED, str(file), "manifest.json", words=["verify", file])
 
@@ -210,7 +210,7 @@ class Verify(CheckpointTest):
 class Diff(CheckpointTest):
     def setUp(self):
         super().setUp()
-        self.a = make(self.folder / "a", sample_arrays(), parts=2)
+        self.a = make(self.directory / "a", sample_arrays(), parts=2)
 
     def differences(self, b, *options):
         found = self.ok_json("diff", self.a, b, *options, code=1)
@@ -218,7 +218,7 @@ class Diff(CheckpointTest):
         return {(d["variable"], d["which"], d["what"]): d for d in found["differences"]}
 
     def test_ignores_parts_and_step(self):
-        b = make(self.folder / "b", sample_arrays(), parts=5, step=77)
+        b = make(self.directory / "b", sample_arrays(), parts=5, step=77)
         self.assertIn("equal: 14 arrays", self.ok("diff", self.a, b))
         self.assertEqual(self.ok_json("diff", self.a, b)["differences"], [])
 
@@ -236,7 +236,7 @@ class Diff(CheckpointTest):
         arrays["counts", "value"] = "int64", counts
         arrays["half", "m"] = "float32", arrays["half", "m"][1] + 1
         arrays["flags", "value"] = "bool", ~arrays["flags", "value"][1]
-        b = make(self.folder / "b", arrays, parts=3)
+        b = make(self.directory / "b", arrays, parts=3)
         found = self.differences(b)
         self.assertEqual(len(found), 4)
         rows = found["entities/embedding", "value", "values"]
@@ -253,10 +253,10 @@ class Diff(CheckpointTest):
 
     def test_many_rows_in_many_pieces(self):
         table = numpy.arange(3_000_000, dtype="<f4").reshape(-1, 3)
-        a = make(self.folder / "large", {("t", "value"): ("float32", table)}, parts=3)
+        a = make(self.directory / "large", {("t", "value"): ("float32", table)}, parts=3)
         changed = table.copy()
         changed[::1000, 1] += 1
-        b = make(self.folder / "changed", {("t", "value"): ("float32", changed)}, parts=7)
+        b = make(self.directory / "changed", {("t", "value"): ("float32", changed)}, parts=7)
         (difference,) = self.ok_json("diff", a, b, code=1)["differences"]
         self.assertEqual((difference["rows"], difference["of_rows"], difference["max_abs_difference"]), (1000, 1_000_000, 1))
 
@@ -266,7 +266,7 @@ class Diff(CheckpointTest):
         arrays["new", "value"] = "int32", numpy.arange(3)
         arrays["flags", "value"] = "int32", numpy.arange(11)
         arrays["counts", "value"] = "int64", numpy.zeros((17, 4))
-        b = make(self.folder / "b", arrays, optimizer="SGD")
+        b = make(self.directory / "b", arrays, optimizer="SGD")
         found = self.differences(b)
         self.assertEqual({key for key in found if key[2] != "optimizer"},
                          {("small", "value", "only in A"), ("half", "m", "only in A"), ("new", "value", "only in B"),
@@ -276,8 +276,8 @@ class Diff(CheckpointTest):
         self.assertEqual(found["half", "value", "optimizer"]["b"], "SGD")
 
     def test_errors_exit_with_2(self):
-        self.refused(2, "no checkpoint at", words=["diff", self.a, self.folder / "nowhere"])
-        b = make(self.folder / "b", sample_arrays())
+        self.refused(2, "no checkpoint at", words=["diff", self.a, self.directory / "nowhere"])
+        b = make(self.directory / "b", sample_arrays())
         part, offset = place_of(b, "half")
         flip_byte(part, offset)
         self.refused(2, "is damaged", "variables/half/value", words=["diff", self.a, b])
@@ -315,9 +315,9 @@ class Program(CheckpointTest):
         self.assertTrue(shown.endswith("\r\x1b[K"), repr(shown))
 
     def test_paths_that_are_not_utf8(self):
-        folder = self.folder / os.fsdecode(b"r\xff")
-        make(folder, {("w", "value"): ("int32", numpy.arange(3))})
-        done = run("list", folder, "--json")
+        directory = self.directory / os.fsdecode(b"r\xff")
+        make(directory, {("w", "value"): ("int32", numpy.arange(3))})
+        done = run("list", directory, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["checkpoints"][0]["step"], 12)
 

@@ -36,7 +36,7 @@ class Compact(CheckpointTest):
         self.state = {"epoch": 3}
         self.increment = make(self.run_dir, self.after, parts=3, user_state=self.state, counters={"n": 4}, base=self.base,
                               changed=self.changed)
-        self.whole = make(self.folder / "whole", self.after, parts=3, user_state=self.state, counters={"n": 4})
+        self.whole = make(self.directory / "whole", self.after, parts=3, user_state=self.state, counters={"n": 4})
 
     def test_increment_equals_a_full_checkpoint(self):
         self.ok("verify", self.increment)
@@ -47,14 +47,14 @@ class Compact(CheckpointTest):
         self.assertEqual(shown["variables"], whole["variables"])
         self.assertIn("rows that changed since checkpoint-00000010: ", self.ok("show", self.increment))
         self.assertIn("complete, changes since checkpoint-00000010, latest", self.ok("list", self.run_dir))
-        for folder in (self.increment, self.whole):
-            self.ok("export", folder, self.folder / f"{folder.parent.name}.npz", "--slots")
-        numbers, expected = (numpy.load(self.folder / f"{name}.npz") for name in (self.run_dir.name, "whole"))
+        for directory in (self.increment, self.whole):
+            self.ok("export", directory, self.directory / f"{directory.parent.name}.npz", "--slots")
+        numbers, expected = (numpy.load(self.directory / f"{name}.npz") for name in (self.run_dir.name, "whole"))
         self.assertEqual(sorted(numbers), sorted(expected))
         for name in numbers:
             self.same(numbers[name], expected[name])
-        self.ok("reshard", self.increment, self.folder / "resharded", "--parts", 5)
-        self.ok("diff", self.folder / "resharded", self.whole)
+        self.ok("reshard", self.increment, self.directory / "resharded", "--parts", 5)
+        self.ok("diff", self.directory / "resharded", self.whole)
 
     def test_compacts_in_place(self):
         self.assertIn("checkpoint-00000010", self.ok("compact", self.run_dir))
@@ -107,22 +107,22 @@ class Reshard(CheckpointTest):
         self.positions = {"splits": {"done": [[0, 4]], "seed": 2**53 + 1}}
         self.checkpoint = make(self.run_dir, self.arrays, parts=3, user_state=self.state, positions=self.positions, settings={"dim": 7},
                                counters=self.counters)
-        self.out = self.folder / "out"
+        self.out = self.directory / "out"
 
     def test_the_same_arrays_in_any_number_of_parts(self):
         for parts in (1, 2, 3, 8, 150):
             with self.subTest(parts=parts):
-                out = self.folder / f"out{parts}"
-                folder = out / "checkpoint-00000012"
+                out = self.directory / f"out{parts}"
+                directory = out / "checkpoint-00000012"
                 self.assertEqual(self.ok_json("reshard", self.run_dir, out, "--parts", parts),
-                                 {"from": str(self.checkpoint), "path": str(folder), "step": 12, "parts_before": 3, "parts": parts})
-                self.assertEqual(len(list(folder.glob("part-*"))), parts)
-                self.ok("verify", folder)
-                self.ok("diff", self.checkpoint, folder)
-                shown = self.ok_json("show", folder)
+                                 {"from": str(self.checkpoint), "path": str(directory), "step": 12, "parts_before": 3, "parts": parts})
+                self.assertEqual(len(list(directory.glob("part-*"))), parts)
+                self.ok("verify", directory)
+                self.ok("diff", self.checkpoint, directory)
+                shown = self.ok_json("show", directory)
                 self.assertEqual((shown["user_state"], shown["positions"], shown["counters"], shown["settings"]),
                                  (self.state, self.positions, self.counters, {"dim": 7}))
-                with h5py.File(folder / "checkpoint.h5") as master:
+                with h5py.File(directory / "checkpoint.h5") as master:
                     for (variable, which), (dtype, array) in self.arrays.items():
                         if dtype != "bfloat16":
                             self.same(master[f"variables/{variable}/{'' if which == 'value' else 'slots/'}{which}"][...], array)
@@ -142,9 +142,9 @@ class Reshard(CheckpointTest):
         self.ok("diff", self.checkpoint, self.out)
 
     def test_training_resumes_from_it(self):
-        graph = small_graph.write(self.folder / "graph")
+        graph = small_graph.write(self.directory / "graph")
         train = [PROGRAM, "train", "kge", "--data", graph, "--dim", 16, "--negatives", 8, "--batch", 64]
-        saved, summary = self.folder / "saved", self.folder / "summary.json"
+        saved, summary = self.directory / "saved", self.directory / "summary.json"
         self.train([*train, "--epochs", 2, "--checkpoint-dir", saved])
         self.ok("reshard", saved, self.out, "--parts", 3)
         self.train([*train, "--epochs", 3, "--checkpoint-dir", self.out, "--resume", "--summary", summary])
@@ -189,7 +189,7 @@ class Reshard(CheckpointTest):
         self.refused(DAMAGED, part.name, "slots/accumulator", words=["reshard", self.checkpoint, self.out, "--parts", 2])
         self.assertFalse(self.out.exists())
         flip_byte(part, offset)
-        large = make(self.folder / "large", {("t", "value"): ("float32", numpy.ones((100_000, 4)))})
+        large = make(self.directory / "large", {("t", "value"): ("float32", numpy.ones((100_000, 4)))})
         self.refused(ENVIRONMENT, "File too large", words=["reshard", large, self.out, "--parts", 1], **file_limit(1_000_000))
         self.assertFalse(self.out.exists())
 
@@ -197,13 +197,13 @@ class Reshard(CheckpointTest):
 class Import(CheckpointTest):
     def setUp(self):
         super().setUp()
-        self.out = self.folder / "out"
-        self.file = self.folder / "array.npy"
+        self.out = self.directory / "out"
+        self.file = self.directory / "array.npy"
 
     def imported(self, file, *options, variable="pre/trained"):
-        folder = self.ok_json("import", file, self.out, "--variable", variable, "--force", *options)["path"]
-        self.ok("verify", folder)
-        with h5py.File(pathlib.Path(folder, "checkpoint.h5")) as master:
+        directory = self.ok_json("import", file, self.out, "--variable", variable, "--force", *options)["path"]
+        self.ok("verify", directory)
+        with h5py.File(pathlib.Path(directory, "checkpoint.h5")) as master:
             return master[f"variables/{variable}/value"][...]
 
     def test_npy_of_every_dtype(self):
@@ -270,7 +270,7 @@ class Import(CheckpointTest):
     def test_hdf5_types_and_layouts(self):
         random = numpy.random.default_rng(3)
         table = random.standard_normal((3000, 20)).astype("<f4")
-        file = self.folder / "file.h5"
+        file = self.directory / "file.h5"
         with h5py.File(file, "w") as to:
             to["deep/table"] = table
             to.create_dataset("packed", data=table, chunks=(100, 20), compression="gzip", shuffle=True)
@@ -308,27 +308,27 @@ class Import(CheckpointTest):
         self.refused(USAGE, 'no dataset "deep"', words=[*words, "--dataset", "deep"])
 
     def test_the_only_dataset_of_a_file_and_of_a_model(self):
-        file = self.folder / "file.hdf5"
+        file = self.directory / "file.hdf5"
         with h5py.File(file, "w") as to:
             to["a/b"] = numpy.arange(4)
         self.same(self.imported(file), numpy.arange(4))
-        model = self.folder / "model.h5"
+        model = self.directory / "model.h5"
         self.ok("export", self.out, model)
         self.same(self.imported(model, variable="again"), numpy.arange(4))
 
     def test_invalid_files(self):
-        text = self.folder / "text"
+        text = self.directory / "text"
         text.write_text("no array")
         self.refused(DAMAGED, f"{text}: ", "HDF5", words=["import", text, self.out, "--variable", "w"])
         text.rename(self.file)
         self.refused(DAMAGED, f"{self.file}: ", ".npy", words=["import", self.file, self.out, "--variable", "w"])
-        self.refused(USAGE, "No such file", words=["import", self.folder / "nowhere.h5", self.out, "--variable", "w"])
+        self.refused(USAGE, "No such file", words=["import", self.directory / "nowhere.h5", self.out, "--variable", "w"])
         numpy.save(self.file, numpy.arange(3))
         self.refused(USAGE, "--dataset a: ", words=["import", self.file, self.out, "--variable", "w", "--dataset", "a"])
         self.refused(USAGE, "--variable is required", words=["import", self.file, self.out])
         self.refused(USAGE, '"a//b"', words=["import", self.file, self.out, "--variable", "a//b"])
         self.refused(USAGE, "a checkpoint of step -1", words=["import", self.file, self.out, "--variable", "w", "--step", -1])
-        self.assertEqual([path for path in self.folder.iterdir() if path != self.file], [])
+        self.assertEqual([path for path in self.directory.iterdir() if path != self.file], [])
 
     def test_existing_checkpoint(self):
         numpy.save(self.file, numpy.arange(3))
@@ -350,13 +350,13 @@ class Memory(CheckpointTest):
 
     def test_memory_does_not_grow_with_the_table(self):
         if any(word in pathlib.Path(PROGRAM).read_bytes() for word in (b"__asan_init", b"__tsan_init")):
-            self.skipTest("a sanitizer needs memory of its own")
+            self.skipTest("a sanitizer uses additional memory")
         table = numpy.arange(30 << 20, dtype="<f4").reshape(-1, 64)  # 120 MiB
         make(self.run_dir, {("t", "value"): ("float32", table), ("t", "m"): ("float32", table[:10])} , parts=2)
-        file, out = self.folder / "t.npy", self.folder / "out"
+        file, out = self.directory / "t.npy", self.directory / "out"
         base = self.peak("list", self.run_dir)
         for words in (("show", self.run_dir), ("verify", self.run_dir), ("diff", self.run_dir, self.run_dir), ("export", self.run_dir, file),
-                      ("export", self.run_dir, self.folder / "m.h5"), ("export", self.run_dir, self.folder / "m.npz"),
+                      ("export", self.run_dir, self.directory / "m.h5"), ("export", self.run_dir, self.directory / "m.npz"),
                       ("reshard", self.run_dir, out, "--parts", 3), ("import", file, out, "--variable", "t")):
             with self.subTest(words):
                 self.assertLess(self.peak(*words), base + 30)

@@ -57,7 +57,7 @@ class Doctor(JobTest):
         self.assertEqual([name for name in names if f"`{name}`" not in page.partition("## Checks")[2]], [])
 
     def test_alone(self):
-        lines = self.examine("--checkpoint-dir", self.folder)
+        lines = self.examine("--checkpoint-dir", self.directory)
         self.assertEqual(list(lines), self.listed())
         self.assertEqual((self.found["ranks"], self.found["hosts"]), (1, [HOST]))
         for check in ("mpi", "ucx", "hdf5", "hwloc", "settings"):
@@ -65,7 +65,7 @@ class Doctor(JobTest):
         for check in ("ranks", "ports", "clock"):
             self.assertEqual(lines[check][0]["verdict"], "SKIP", lines[check])
         self.assertRegex(lines["checkpoint-dir"][0]["seen"], r"free, \d+ MB/s for 16 MiB with fsync, locks work$")
-        self.assertEqual(os.listdir(self.folder), [])
+        self.assertEqual(os.listdir(self.directory), [])
 
     def test_table(self):
         text = self.run_to_end([CAPSTAN, "doctor", "--only", "hdf5,ranks"], env=NO_ADAPTERS).stdout
@@ -154,7 +154,7 @@ class Doctor(JobTest):
         if "Open MPI" not in version and "OpenRTE" not in version:
             self.skipTest("how Open MPI's launcher ends the ranks of a job")
         rank = '"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"'
-        table = self.folder / "table"
+        table = self.directory / "table"
         command = shlex.join([CAPSTAN, "doctor", "--json", "--only", "hdf5,ranks,transports"])
         # mpirun may send SIGKILL within milliseconds after SIGTERM. setsid shields rank 0 from both; it receives SIGTERM when
         # its shell dies, and its report may follow the end of mpirun.
@@ -183,7 +183,7 @@ class Doctor(JobTest):
         self.assertIn("CAPSTAN_UCX_NONSENSE is not used", line["seen"])
         self.assertIn("did you mean UCX_TLS?", line["mend"])
         # Also if the log of UCX is disabled or redirected.
-        for name, value in (("UCX_LOG_LEVEL", "fatal"), ("UCX_LOG_FILE", self.folder / "log")):
+        for name, value in (("UCX_LOG_LEVEL", "fatal"), ("UCX_LOG_FILE", self.directory / "log")):
             line = self.only("ucx-variables", env={**NO_ADAPTERS, "UCX_TLX": "tcp", name: str(value)})
             self.assertEqual(line["verdict"], "WARN", name)
         line = self.only("ucx-variables", env={**NO_ADAPTERS, "UCX_RNDV_THRESH": "abc"}, code=ENVIRONMENT)
@@ -211,7 +211,7 @@ class Doctor(JobTest):
         self.assertIn("MPI sees none", line["seen"])
 
     def test_checkpoint_directory(self):
-        line = self.only("checkpoint-dir", "--checkpoint-dir", self.folder / "missing")
+        line = self.only("checkpoint-dir", "--checkpoint-dir", self.directory / "missing")
         self.assertEqual(line["verdict"], "WARN")
         self.assertIn("does not exist", line["seen"])
         line = self.only("checkpoint-dir", "--checkpoint-dir", "/proc/missing", code=ENVIRONMENT)
@@ -228,10 +228,10 @@ class Doctor(JobTest):
         self.assertIn("Read-only", line["seen"])
 
     def test_time_left(self):
-        squeue = self.folder / "squeue"
+        squeue = self.directory / "squeue"
         squeue.write_text('#!/bin/sh\n[ "$*" = "-h -j 7 -o %L" ] || exit 1\necho $LEFT\n')
         squeue.chmod(0o755)
-        job = {"SLURM_JOB_ID": "7", "PATH": f"{self.folder}:{os.environ['PATH']}"}
+        job = {"SLURM_JOB_ID": "7", "PATH": f"{self.directory}:{os.environ['PATH']}"}
         for left, verdict in (("1-00:00:00", "PASS"), ("05:00", "WARN"), ("INVALID", "SKIP")):
             self.assertEqual(self.only("time-left", env={**job, "LEFT": left})["verdict"], verdict, left)
         self.assertEqual(self.only("time-left", env={**job, "SLURM_JOB_END_TIME": "1000"})["verdict"], "WARN")

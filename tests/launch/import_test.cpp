@@ -7,7 +7,7 @@
 
 #include "capstan/checkpoint.hpp"
 #include "io/export/npy.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
@@ -29,12 +29,12 @@ std::vector<float> table_of(std::int64_t rows, std::int64_t columns) {
   return values;
 }
 
-fs::path write_npy(const io::TemporaryFolder& folder, const std::vector<float>& values) {
+fs::path write_npy(const io::TemporaryDirectory& scratch, const std::vector<float>& values) {
   std::string bytes = io::npy_head(DType::float32, {values.size() / 2, 2});
   const std::size_t head = bytes.size();
   bytes.resize(head + values.size() * sizeof(float));
   std::memcpy(bytes.data() + head, values.data(), values.size() * sizeof(float));
-  return folder.write("table.npy", bytes);
+  return scratch.write("table.npy", bytes);
 }
 
 /// A program on two ps whose table starts at 0.
@@ -59,15 +59,15 @@ struct Program {
 };
 
 TEST(Import, ProgramRestoresVariableByName) {
-  const io::TemporaryFolder folder;
-  const auto file = write_npy(folder, table_of(5, 2));
+  const io::TemporaryDirectory scratch;
+  const auto file = write_npy(scratch, table_of(5, 2));
   const std::vector<Optimizer> optimizers{
       optimizers::SGD{},  optimizers::Momentum{}, optimizers::Adagrad{}, optimizers::RMSProp{},
       optimizers::Adam{}, optimizers::AdamW{},    optimizers::FTRL{}};
   for (const Optimizer& optimizer : optimizers) {
     const std::string name(to_string(optimizer.kind));
     SCOPED_TRACE(name);
-    const auto out = folder.path() / name;
+    const auto out = scratch.path() / name;
     ASSERT_EQ(import_from({.verb = Verb::import_file,
                            .from = file,
                            .to = out,
@@ -80,7 +80,7 @@ TEST(Import, ProgramRestoresVariableByName) {
     EXPECT_EQ(program.table.pull(), table_of(5, 2));
     EXPECT_EQ(program.head.pull(), (std::vector<float>{7, 7, 7}));
     // The first push has the same effect as on a new variable with these values.
-    Program fresh(optimizer, folder.path() / "none");
+    Program fresh(optimizer, scratch.path() / "none");
     fresh.table.assign(table_of(5, 2));
     const std::vector<float> gradient(10, 0.5F);
     for (const Variable<float>& table : {program.table, fresh.table}) {
@@ -92,26 +92,26 @@ TEST(Import, ProgramRestoresVariableByName) {
 }
 
 TEST(Import, RejectsSlotsOfAnotherOptimizer) {
-  const io::TemporaryFolder folder;
-  const auto file = write_npy(folder, table_of(5, 2));
+  const io::TemporaryDirectory scratch;
+  const auto file = write_npy(scratch, table_of(5, 2));
   import_from(
-      {.verb = Verb::import_file, .from = file, .to = folder.path() / "out", .variables = {"pre/trained"}});
+      {.verb = Verb::import_file, .from = file, .to = scratch.path() / "out", .variables = {"pre/trained"}});
   EXPECT_THAT(
-      error_of(Code::failed_precondition, [&] { Program(optimizers::Adam{}, folder.path() / "out"); }),
+      error_of(Code::failed_precondition, [&] { Program(optimizers::Adam{}, scratch.path() / "out"); }),
       HasSubstr("found optimizer sgd(imported), expected adam("));
 }
 
 TEST(Reshard, ProgramRestoresAnyNumberOfParts) {
-  const io::TemporaryFolder folder;
-  const auto file = write_npy(folder, table_of(5, 2));
+  const io::TemporaryDirectory scratch;
+  const auto file = write_npy(scratch, table_of(5, 2));
   import_from({.verb = Verb::import_file,
                .from = file,
-               .to = folder.path() / "one",
+               .to = scratch.path() / "one",
                .variables = {"pre/trained"},
                .optimizer = "adam"});
   for (const std::int64_t parts : {1, 2, 5, 9}) {
-    const auto out = folder.path() / std::to_string(parts);
-    ASSERT_EQ(reshard({.verb = Verb::reshard, .from = folder.path() / "one", .to = out, .parts = parts}), 0);
+    const auto out = scratch.path() / std::to_string(parts);
+    ASSERT_EQ(reshard({.verb = Verb::reshard, .from = scratch.path() / "one", .to = out, .parts = parts}), 0);
     EXPECT_EQ(Program(optimizers::Adam{}, out).table.pull(), table_of(5, 2));
   }
 }

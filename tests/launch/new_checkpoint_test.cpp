@@ -6,14 +6,14 @@
 #include <array>
 #include <filesystem>
 
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 
 namespace capstan::launch::checkpoint {
 namespace {
 
 TEST(NewCheckpoint, LeavesADirectoryThatReplacedItsOwnUntouched) {
-  const io::TemporaryFolder parent;
+  const io::TemporaryDirectory parent;
   const auto run = parent.path() / "run", unfinished = run / "checkpoint-00000001.tmp";
   constexpr std::array<float, 3> kValues{1, 2, 3};
   {
@@ -28,7 +28,7 @@ TEST(NewCheckpoint, LeavesADirectoryThatReplacedItsOwnUntouched) {
 }
 
 TEST(NewCheckpoint, DestructorRemovesUnpublishedFiles) {
-  const io::TemporaryFolder parent;
+  const io::TemporaryDirectory parent;
   const auto run = parent.path() / "run";
   { const NewCheckpoint checkpoint(run, 1, /*force=*/false); }
   EXPECT_FALSE(std::filesystem::exists(run));

@@ -38,8 +38,8 @@ class Program(unittest.TestCase):
         self.assertEqual(done.stderr.count("capstan: "), 1, done.stderr)
 
     def test_settings_prints_values_and_origins(self):
-        with tempfile.TemporaryDirectory() as folder:
-            config = pathlib.Path(folder, "run.toml")
+        with tempfile.TemporaryDirectory() as directory:
+            config = pathlib.Path(directory, "run.toml")
             config.write_text("[kge]\nepochs = 9\ndim = 1\n")
             done = run("settings", "--dim", "64", env={"CAPSTAN_BATCH": "32", "CAPSTAN_CONFIG": str(config)})
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -91,8 +91,8 @@ class Program(unittest.TestCase):
         self.refused(run("settings", env={"CAPSTAN_WAIT_TIMEOUT": "60"}), 2, "CAPSTAN_WAIT_TIMEOUT", '"60"', "30s")
 
     def test_bad_config_file(self):
-        with tempfile.TemporaryDirectory() as folder:
-            config = pathlib.Path(folder, "run.toml")
+        with tempfile.TemporaryDirectory() as directory:
+            config = pathlib.Path(directory, "run.toml")
             for text, line, message in (("dim = \n", 1, "invalid TOML"), ("\ndims = 3\n", 2, "did you mean dim?"),
                                         ("dim = '3'\n", 1, "must be an integer"), ("[kge]\ndim = 0\n", 2, "at least 1")):
                 config.write_text(text)

@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import CAPSTAN, MPIEXEC, TRAINS, JobTest, main, train
+from job import CAPSTAN, MPIEXEC, TRAINING_OUTPUT, JobTest, main, train
 
 USAGE, TIMED_OUT, REQUEUE = 2, 124, 85  # docs/errors.md
 # A rank that prints its roles and waits for SIGUSR1, on which it exits with 85.
@@ -32,13 +32,13 @@ class RunTest(JobTest):
 
 class Start(RunTest):
     def test_dry_run_prints_and_starts_nothing(self):
-        job = self.run_job("--dry-run", "--ps", 2, "--workers", 3, program=["touch", self.folder / "started"])
+        job = self.run_job("--dry-run", "--ps", 2, "--workers", 3, program=["touch", self.directory / "started"])
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertRegex(job.stdout, rf"^CAPSTAN_PS=2 CAPSTAN_WORKERS=3 {MPIEXEC} .*-n 6 .*touch \S+/started\n$")
-        self.assertFalse((self.folder / "started").exists())
+        self.assertFalse((self.directory / "started").exists())
 
     def test_trains(self):
-        program = train(self.graph(), "--summary", self.folder / "summary.json", epochs=60)
+        program = train(self.graph(), "--summary", self.directory / "summary.json", epochs=60)
         job = self.run_job("--ps", 1, "--workers", 2, program=program)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         cluster = self.summary()["cluster"]
@@ -127,7 +127,7 @@ class Ends(RunTest):
 
     def test_job_ends_if_capstan_run_is_killed(self):
         job = self.run_job("--ps", 1, "--workers", 1, program=train(self.graph(), "--eval-every", 10, epochs=1_000_000))
-        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        self.assertTrue(job.wait_for_text(TRAINING_OUTPUT), job.stderr)
         job.signal_launcher(signal.SIGKILL)
         self.assertEqual(self.exit_code(job), 128 + signal.SIGKILL, job.stderr)
 

@@ -1,12 +1,12 @@
 // checkpoint_counts.cpp -- variables of many kinds, saved by some number of ps and restored by another.
 //
-//   mpirun -np N checkpoint_counts SHARDS save FOLDER --capstan-ps=P
+//   mpirun -np N checkpoint_counts SHARDS save DIRECTORY --capstan-ps=P
 //   mpirun -np N checkpoint_counts SHARDS restore FROM TO [FROM TO]... --capstan-ps=P
 //
-// `save` trains three steps, saves into FOLDER, trains two more and prints a line that follows from every bit
-// of every variable. `restore` restores from FROM, saves that into TO, trains two steps and prints the line,
-// for each pair. Only the coordinator pushes, and Adam's gradients are dense, as it counts the pushes
-// that a shard has seen: the same steps give the same bits, whatever the shards.
+// `save` trains three steps, saves to DIRECTORY, trains two more steps and prints a hash of every bit of
+// every variable. `restore` does for each pair: restores from FROM, saves to TO, trains two steps and prints
+// the hash. Only the coordinator pushes, and Adam's gradients are dense, since Adam counts the pushes of each
+// shard: the same steps give the same bits with any shards.
 #include <capstan/capstan.hpp>
 #include <cstdint>
 #include <cstdio>
@@ -50,7 +50,7 @@ struct Model {
       seen.push_dense(std::vector<std::int64_t>{1, 10, 100, 1000, 10000});
       scalar.push_dense(std::vector<double>{0.5});
     }
-    table.flush();  // of all variables
+    table.flush();  // flushes all variables
   }
 
   void print() const {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checkpoints of 1, 2, 3 and 5 ps, restored by each of these and by one process, in other shards: the same bits.
+"""Checkpoints of 1, 2, 3 and 5 ps are restored bit by bit by each of these and by one process, with other numbers of shards.
 
-And what a restore costs a ps: memory, and bytes that are read.
+Also checks the cost of a restore for a ps: memory, and bytes that it reads.
 """
 import hashlib
 import json
@@ -13,14 +13,14 @@ from gpu import gpu_flags
 from job import BIN, JobTest, main
 
 COUNTS = (1, 2, 3, 5)
-# Shards of a variable, for each number of ps; 0 ps is one process.
+# Number of shards of a variable for each number of ps; 0 ps is one process.
 SHARDS = {0: 4, 1: 1, 2: 3, 3: 3, 5: 7}
 MIB = 1 << 20
-VALUES = 64 * MIB  # of the large variable; with Adam's slots three times as much
+VALUES = 64 * MIB  # of the large variable; with Adam's slots, it takes three times as much
 
 
 def arrays_of(checkpoint):
-    """{(variable, "value" or slot): (checksum of all its bytes, most steps)}, from the manifest and the raw bytes."""
+    """{(variable, "value" or slot): (checksum of all its bytes, maximum number of steps)}, from manifest and raw bytes."""
     manifest = json.loads((checkpoint / "manifest.json").read_text())
     pieces = {}
     for part in manifest["parts"]:
@@ -40,7 +40,7 @@ def arrays_of(checkpoint):
 
 
 def status(pid, field):
-    """Bytes, of a line of /proc/PID/status in kB."""
+    """Bytes, from a line in kB of /proc/PID/status."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024
@@ -53,50 +53,50 @@ def bytes_read(pid):
 
 class CheckpointCounts(JobTest):
     def counts(self, ps, shards, *words, memory="host"):
-        """Runs the program on so many ps; what it prints, by line."""
+        """Runs the program with this number of ps; returns the lines that it prints."""
         command = [BIN / "checkpoint_counts", shards, *words]
         if ps:
             command += [f"--capstan-ps={ps}", *gpu_flags(prefix="--capstan-")]
         job = self.run_to_end(command, 2 + ps if ps else 0, env={"SHARD_MEMORY": memory})
         return job.stdout.split()
 
-    def test_any_number_of_ps_goes_on_from_any_other(self):
+    def test_any_number_of_ps_continues_from_any_other(self):
         saved, later = {}, {}
         for ps in COUNTS:
-            folder = self.folder / f"saved-{ps}"
-            [later[ps]] = self.counts(ps, SHARDS[ps], "save", folder)
-            saved[ps] = arrays_of(folder / "checkpoint-00000001")
+            directory = self.directory / f"saved-{ps}"
+            [later[ps]] = self.counts(ps, SHARDS[ps], "save", directory)
+            saved[ps] = arrays_of(directory / "checkpoint-00000001")
         self.assertEqual(len(saved[1]), 14, "six values, and eight slots")
-        self.assertEqual(saved[1][("table/rows", "value")][1], 3, "Adam has seen a push a step")
+        self.assertEqual(saved[1][("table/rows", "value")][1], 3, "Adam counts one push for each step")
         for ps in COUNTS[1:]:
             self.assertEqual(saved[ps], saved[1], "the same steps give the same bits")
             self.assertEqual(later[ps], later[1])
         for ps in (0, *COUNTS):
-            pairs = [(self.folder / f"saved-{n}", self.folder / f"again-{ps}-{n}") for n in COUNTS]
-            lines = self.counts(ps, SHARDS[ps], "restore", *[folder for pair in pairs for folder in pair])
+            pairs = [(self.directory / f"saved-{n}", self.directory / f"again-{ps}-{n}") for n in COUNTS]
+            lines = self.counts(ps, SHARDS[ps], "restore", *[directory for pair in pairs for directory in pair])
             self.assertEqual(lines, [later[1]] * len(COUNTS), f"{ps} ps trained on")
             for source, again in pairs:
                 self.assertEqual(arrays_of(again / "checkpoint-00000001"), saved[1], f"{source.name} by {ps} ps")
 
-    def test_what_lay_in_gpus_is_what_hosts_restore_and_the_other_way_round(self):
+    def test_gpu_and_host_memory_restore_each_other(self):
         saved = {}
         for memory, ps in (("host", 2), ("device", 1), ("device", 3)):
-            folder = self.folder / f"{memory}-{ps}"
-            self.counts(ps, SHARDS[ps], "save", folder, memory=memory)
-            saved[memory, ps] = arrays_of(folder / "checkpoint-00000001")
+            directory = self.directory / f"{memory}-{ps}"
+            self.counts(ps, SHARDS[ps], "save", directory, memory=memory)
+            saved[memory, ps] = arrays_of(directory / "checkpoint-00000001")
         self.assertEqual(saved["device", 3], saved["device", 1], "the same steps give the same bits")
         for (memory, ps), (other, others) in ((("device", 3), ("host", 2)), (("host", 2), ("device", 3))):
-            again = self.folder / f"again-{memory}-{ps}"
-            self.counts(others, SHARDS[others], "restore", self.folder / f"{memory}-{ps}", again, memory=other)
+            again = self.directory / f"again-{memory}-{ps}"
+            self.counts(others, SHARDS[others], "restore", self.directory / f"{memory}-{ps}", again, memory=other)
             self.assertEqual(arrays_of(again / "checkpoint-00000001"), saved[memory, ps])
 
     def large(self, what, ps):
-        # Slabs of the heap are taken whole, and small here, so that they take little more than the shards.
+        # The heap allocates complete slabs; small ones take little more memory than the shards.
         flags = [f"--capstan-ps={ps}", "--capstan-heap-slab-bytes=2MiB"]
-        return [BIN / "checkpoint_memory", self.folder, VALUES // MIB, what, *flags]
+        return [BIN / "checkpoint_memory", self.directory, VALUES // MIB, what, *flags]
 
     def cost(self, ps):
-        """(memory that each ps took at most beyond what it had before its variable, bytes that each has read)."""
+        """(peak memory of each ps in excess of that before its variable was created, bytes that each has read)."""
         job = self.start(self.large("restore", ps), 2 + ps)
         pids, base, read = [], [], []
         for step in ("create", "restore", "end"):
@@ -110,22 +110,22 @@ class CheckpointCounts(JobTest):
             if step == "end":
                 read = [bytes_read(pid) - before for pid, before in zip(pids, read, strict=True)]
                 peak = [status(pid, "VmHWM") - before for pid, before in zip(pids, base, strict=True)]
-            (self.folder / step).touch()
+            (self.directory / step).touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         for step in ("create", "restore", "end"):
-            (self.folder / step).unlink()
+            (self.directory / step).unlink()
         return peak, read
 
-    def test_a_ps_takes_no_more_memory_than_its_shards_and_reads_no_more_than_it_needs(self):
+    def test_restore_needs_little_memory_and_reads_each_byte_at_most_twice(self):
         for writers in (2, 1):
             self.run_to_end(self.large("save", writers), 2 + writers)
             for readers in (2, 3):
                 shards = 3 * VALUES / readers
                 peak, read = self.cost(readers)
                 for bytes_of_ps in peak:
-                    self.assertGreater(bytes_of_ps, 0.95 * shards, "its shards are there")
+                    self.assertGreater(bytes_of_ps, 0.95 * shards, "it holds its shards")
                     self.assertLess(bytes_of_ps, 1.2 * shards, f"{writers} ps wrote, {readers} restore")
-                # Once for the checksums, which one ps compares for all that read of the dataset, and once in place.
+                # Read once for the checksums, which one ps compares for all readers of the dataset, and once in place.
                 self.assertLess(sum(read), 2 * 3 * VALUES + 2 * MIB)
                 if readers == writers:
                     self.assertLess(max(read), 2 * shards + MIB)

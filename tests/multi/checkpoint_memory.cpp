@@ -1,9 +1,9 @@
-// checkpoint_memory.cpp -- one large variable, saved or restored while somebody looks at the ps from outside.
+// checkpoint_memory.cpp -- one large variable, saved or restored while a test measures the ps.
 //
-//   mpirun -np N checkpoint_memory FOLDER MIB save|restore --capstan-ps=P
+//   mpirun -np N checkpoint_memory DIRECTORY MIB save|restore --capstan-ps=P
 //
-// The variable has MIB of values and, with its optimizer's slots, three times as much. Before "create",
-// "restore" and "end" it waits for a file of that name in FOLDER.
+// The variable has MIB of values, and three times as much with its optimizer's slots. Before it creates the
+// variable, restores and ends, the program waits for a file named "create", "restore" and "end" in DIRECTORY.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>
@@ -27,22 +27,22 @@ void wait_for(const std::filesystem::path& sign) {
 int main(int argc, char** argv) {
   const cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
-  const std::filesystem::path folder = argv[1];
+  const std::filesystem::path directory = argv[1];
   const bool restores = std::string(argv[3]) == "restore";
-  const std::int64_t rows = std::atoll(argv[2]) * 1024;  // of 1 KiB
+  const std::int64_t rows = std::atoll(argv[2]) * 1024;  // a row has 1 KiB
   cs::ParameterServerStrategy strategy(
       cluster, {.variable_partitioner = cs::FixedShardsPartitioner{cluster.count(cs::Role::ps)}});
   const auto scope = strategy.scope();
-  if (restores) wait_for(folder / "create");
+  if (restores) wait_for(directory / "create");
   const cs::Variable<float> table("table", cs::Shape{rows, 256}, cs::initializers::uniform(-1, 1, 7),
                                   {.optimizer = cs::optimizers::Adam{}});
-  cs::CheckpointManager checkpoints(strategy, {.directory = folder / "checkpoints"});
+  cs::CheckpointManager checkpoints(strategy, {.directory = directory / "checkpoints"});
   if (!restores) {
     checkpoints.save(1);
     return 0;
   }
-  wait_for(folder / "restore");
+  wait_for(directory / "restore");
   const bool restored = checkpoints.restore_latest() == 1;
-  wait_for(folder / "end");
+  wait_for(directory / "end");
   return restored ? 0 : 1;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The README's program as one process and as 3, 4 and 6 ranks: it learns the same whatever the roles."""
+"""The README's program as one process and as 3, 4 and 6 ranks: it learns equally well with any roles."""
 import pathlib
 import re
 import sys
@@ -18,8 +18,8 @@ class Embedding(JobTest):
         return [float(loss) for _, loss in epochs]
 
     def learns(self, ranks, *options):
-        # A row starts near 0 and halves its way to 1 whenever a batch has it, on average 2.6 times an epoch:
-        # from a loss of 0.5 down to 0.5 / 4^12 at the end.
+        # A row starts near 0. Each batch that contains it, on average 2.6 times an epoch, halves its distance to 1, so the
+        # loss falls from 0.5 to 0.5 / 4^12.
         losses = self.losses(ranks, *options)
         self.assertGreater(losses[0], 1e-3)
         self.assertLess(losses[0], 0.6)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The programs of examples/ on small data whose answer another way finds: Newton's method, or how the data was made."""
+"""The programs of examples/ on small data with an independent solution: Newton's method, or the known truth of the data."""
 import pathlib
 import re
 import sys
@@ -8,7 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import BIN, JobTest, main
 from small_models import newton, write_libsvm, write_pictures
 
-LAMBDA = 1e-4  # of example_logistic_regression
+LAMBDA = 1e-4  # the penalty of example_logistic_regression
 
 
 class Examples(JobTest):
@@ -18,7 +18,7 @@ class Examples(JobTest):
             self.assertIn("w is 55 55 55\n", job.stdout)
 
     def regression(self, mode, ranks, rows):
-        path = self.folder / "train.txt"
+        path = self.directory / "train.txt"
         optimum = newton(write_libsvm(path, rows), 6, LAMBDA)
         job = self.run_to_end([BIN / "example_logistic_regression", mode, path, path], ranks)
         values = [float(x) for x in re.findall(r"^\d+ steps: objective ([\d.]+),", job.stdout, re.M)]
@@ -27,12 +27,12 @@ class Examples(JobTest):
         return values[-1] - optimum
 
     def test_synchronous_regression_reaches_the_optimum(self):
-        # 301 examples are not the same number for each of two workers.
+        # 301 examples cannot be divided evenly between two workers.
         for ranks in (0, 4):
             above = self.regression("synchronous", ranks, 301)
             self.assertLess(abs(above), 1e-6)
 
-    def test_asynchronous_regression_comes_near_it(self):
+    def test_asynchronous_regression_approaches_the_optimum(self):
         above = self.regression("asynchronous", 4, 1000)
         self.assertGreater(above, -1e-9)
         self.assertLess(above, 0.005)
@@ -40,16 +40,16 @@ class Examples(JobTest):
     def test_stale_synchronous(self):
         job = self.run_to_end([BIN / "example_stale_synchronous"], 5, )
         found = re.search(r"^3 workers, at most (\d) steps ahead, largest error (\S+)$", job.stdout, re.M)
-        self.assertEqual(found[1], "2")  # the bound, which the fast ones reach
+        self.assertEqual(found[1], "2")  # the bound, which fast workers reach
         self.assertLess(float(found[2]), 1e-4)
 
     def test_mlp(self):
-        files = write_pictures(self.folder)
+        files = write_pictures(self.directory)
         for ranks, replicas in ((3, 2), (4, 1)):
             job = self.run_to_end([BIN / "example_mlp", 2, *files, f"--capstan-replicas={replicas}"], ranks)
             rounds = re.findall(r"^\d+ steps: test loss ([\d.]+), accuracy ([\d.]+)$", job.stdout, re.M)
             losses = [float(loss) for loss, _ in rounds]
-            self.assertLess(losses[0], 0.5)  # by chance it is 2.3
+            self.assertLess(losses[0], 0.5)  # random guessing has 2.3
             self.assertLess(losses[1], losses[0])
             self.assertGreater(float(rounds[1][1]), 0.95)
 
@@ -61,8 +61,8 @@ class Examples(JobTest):
                 self.assertIn(text, job.stderr)
             self.assertNotIn("terminate called", job.stderr)
 
-    def test_bad_input_is_told(self):
-        path, missing = self.folder / "train.txt", self.folder / "missing"
+    def test_rejects_bad_input(self):
+        path, missing = self.directory / "train.txt", self.directory / "missing"
         write_libsvm(path, 20)
         regression, mlp = "example_logistic_regression", "example_mlp"
         usage = "expected synchronous|asynchronous TRAIN_FILE TEST_FILE"

@@ -1,10 +1,11 @@
-// lifetimes.cpp -- how long strategies, and objects that workers make for themselves, live in a job of ranks.
+// lifetimes.cpp -- lifetimes of strategies, and of the objects that workers create, in a job of ranks.
 //
-//   mpirun -np N lifetimes objects     creates 20 objects and 20 datasets, drops them, waits for their end
+//   mpirun -np N lifetimes objects     creates 20 objects and 20 datasets, drops them, and waits until all
+//   are destroyed
 //
 //   mpirun -np N lifetimes strategies  creates a second strategy beside the first and after it; joins again
 //
-// Prints a line for each thing that was seen.
+// Prints one line for each observation.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>
@@ -19,7 +20,7 @@ namespace {
 
 namespace cs = capstan;
 
-int living = 0;  // in this process
+int living = 0;  // number of live objects in this process
 
 struct Counted {
   explicit Counted(int what) : value(what) { ++living; }

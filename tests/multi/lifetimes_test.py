@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long strategies, and objects that workers make for themselves, live in a job of ranks."""
+"""Lifetimes of strategies, and of the objects that workers create, in a job of ranks."""
 import pathlib
 import sys
 
@@ -9,7 +9,7 @@ from job import BIN, JobTest, main
 
 class Lifetimes(JobTest):
     def lines(self, mode):
-        """What the program prints on four ranks, a ps and two workers among them."""
+        """Runs the program on four ranks, among them a ps and two workers; returns its lines."""
         job = self.run_to_end([BIN / "lifetimes", mode, "--capstan-ps=1"], 4)
         return job.stdout.splitlines()
 

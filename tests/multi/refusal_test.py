@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks that do not fit together are refused at the start: in one message, with no rank left waiting."""
+"""Ranks that do not fit together are rejected at the start with one message, and no rank keeps waiting."""
 import pathlib
 import re
 import shutil
@@ -23,17 +23,17 @@ class Refusal(JobTest):
             command = train(self.graph(), "--supervise", supervise)
             self.refused(self.start(command, 2), 2, "two ranks are too few", "Start three or more (mpirun -np 4)")
 
-    def test_two_ranks_of_a_program_that_catches_nothing(self):
+    def test_two_ranks_of_a_program_without_a_handler(self):
         job = self.start([BIN / "example_embedding"], 2)
         self.assertNotEqual(self.exit_code(job), 0)
         self.assertIn("two ranks are too few", job.stderr)
 
-    def test_roles_that_do_not_fit(self):
+    def test_roles_that_exceed_the_ranks(self):
         job = self.start(train(self.graph(), "--ps", 2, "--workers", 3), 4)
         self.refused(job, 2, "4 ranks cannot hold 1 coordinator, 2 ps, 3 workers", "Start 6 ranks")
 
-    def test_a_rank_with_another_build(self):
-        copy = self.folder / "capstan"
+    def test_rank_with_another_build(self):
+        copy = self.directory / "capstan"
         shutil.copy(CAPSTAN, copy)
         with open(copy, "ab") as file:
             file.write(b"x")
@@ -41,35 +41,35 @@ class Refusal(JobTest):
         job = self.start([*command, ":", "-n", 1, copy, *command[1:]], 3)
         self.refused(job, 2, "rank 3 on", "runs another build than rank 0")
 
-    def test_a_rank_with_another_library(self):
+    def test_rank_with_another_library(self):
         program = BIN / "example_hello"
         linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
         library = re.search(r"(libcapstan\.so\S*) => (\S+)", linked)
         if not library:
             self.skipTest("the programs contain the library (BUILD_SHARED_LIBS=OFF)")
-        copy = self.folder / library[1]
+        copy = self.directory / library[1]
         shutil.copy(library[2], copy)
         with open(copy, "ab") as file:
             file.write(b"x")
-        job = self.start([program, ":", "-n", 1, "env", f"LD_LIBRARY_PATH={self.folder}", program], 3)
+        job = self.start([program, ":", "-n", 1, "env", f"LD_LIBRARY_PATH={self.directory}", program], 3)
         self.assertNotEqual(self.exit_code(job), 0)
         self.assertIn("runs another build than rank 0", job.stderr)
 
-    def test_ranks_that_were_told_other_roles(self):
+    def test_ranks_with_different_roles(self):
         command = train(self.graph())
         job = self.start([*command, "--ps", 1, ":", "-n", 2, *command, "--ps", 2], 2)
         self.refused(job, 2, "rank 2 on", "was told ps=2", "rank 0 was told ps=1")
 
-    def test_a_rank_that_does_not_come_to_mpi(self):
-        # The others hang in MPI_Init, which has no time-out.
+    def test_rank_that_does_not_call_mpi_init(self):
+        # The other ranks hang in MPI_Init, which has no timeout.
         script = 'case "$OMPI_COMM_WORLD_RANK$PMI_RANK" in 2) exec sleep 300;; esac; exec "$0" "$@"'
         job = self.start(["sh", "-c", script, *train(self.graph(), "--start-timeout", "1s")], 4)
-        # MPICH's launcher kills the rank that is left, and says so.
+        # MPICH's launcher kills the remaining rank and reports that.
         self.assertIn(self.exit_code(job), (4, signal.SIGKILL), job.stderr)
         self.assertRegex(job.stderr, r"capstan: waiting for MPI_Init for \d+ s: not all of the 4 ranks")
         self.assertIn("longer than the start time-out: not every rank has started", job.stderr)
 
-    def test_one_command_a_role(self):
+    def test_one_command_for_each_role(self):
         command = train(self.graph(), epochs=1)
         parts = [["--role", "coordinator"], [":", "-n", 2, *command, "--role", "ps"], [":", "-n", 2, *command, "--role", "worker"]]
         job = self.start([*command, *[word for part in parts for word in part]], 1)
@@ -78,8 +78,8 @@ class Refusal(JobTest):
         job = self.start([*command, "--role", "ps", ":", "-n", 2, *command, "--role", "worker"], 1)
         self.refused(job, 2, "--role or TF_CONFIG: no rank is the coordinator")
 
-    def test_a_role_file(self):
-        roles = self.folder / "roles"
+    def test_role_file(self):
+        roles = self.directory / "roles"
         roles.write_text("0 chief\n1 ps\n* worker\n")
         job = self.start(train(self.graph(), "--role-file", roles, epochs=1), 4)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
@@ -87,11 +87,11 @@ class Refusal(JobTest):
         roles.write_text("0 chief\n1 ps\n9 worker\n")
         self.refused(self.start(train(self.graph(), "--role-file", roles), 4), 2, f"{roles}:3: there is no rank 9")
 
-    def test_a_mistake_of_the_command_line_is_told_once(self):
+    def test_reports_a_bad_command_line_once(self):
         self.refused(self.start(train(self.graph(), "--dims", 3), 4), 2, "--dims: there is no such option")
 
-    def test_missing_data_is_told_once(self):
-        job = self.start(train(self.folder / "nowhere"), 4)
+    def test_reports_missing_data_once(self):
+        job = self.start(train(self.directory / "nowhere"), 4)
         self.refused(job, 2, "nowhere")
         self.assertNotIn("is gone", job.stderr)
 

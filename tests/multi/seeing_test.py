@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a job with --run-dir shows, and leaves for its reader: logs, figures, a table of ranks."""
+"""The output of a job with --run-dir, during the job and afterwards: logs, metrics, a table of ranks."""
 # Tests: launch/running_job.cpp
 # Tests: launch/top.cpp
 # Tests: launch/trace.cpp
@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import CAPSTAN, HOST, TRAINS, JobTest, Roles, main, train
+from job import CAPSTAN, HOST, TRAINING_OUTPUT, JobTest, Roles, main, train
 
 RANKS, PS = 5, 2
 ROLES = Roles(RANKS, PS)
@@ -26,7 +26,7 @@ LINE = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}\] \[rank (\d+)\] \[(
 class Seeing(JobTest):
     def setUp(self):
         super().setUp()
-        self.run_dir = self.folder / "run"
+        self.run_dir = self.directory / "run"
 
     def log_of(self, rank):
         return (self.run_dir / "log" / f"rank-{rank:05}.log").read_text()
@@ -34,9 +34,9 @@ class Seeing(JobTest):
     def records(self):
         return [json.loads(line) for line in (self.run_dir / "metrics.jsonl").read_text().splitlines()]
 
-    def test_a_training_has_figures(self):
+    def test_writes_metrics_of_a_training(self):
         command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--metrics-every", "50ms", "--prometheus-file", "now.prom")
-        job = self.run_to_end([*command, "--epochs", 1500, "--checkpoint-dir", self.folder / "checkpoints",
+        job = self.run_to_end([*command, "--epochs", 1500, "--checkpoint-dir", self.directory / "checkpoints",
                                "--checkpoint-every", 500], RANKS)
         last = self.records()[-1]
         self.assertEqual(last["functions"]["ended"], last["functions"]["scheduled"])
@@ -44,7 +44,7 @@ class Seeing(JobTest):
         self.assertGreater(last["scalars"]["test/mrr"], 0.5)
         self.assertEqual(last["scalars"]["epoch"], 1500)
         self.assertEqual([ps["rank"] for ps in last["ps"]], ROLES.ps)
-        # A row that a push names twice is one for the ps.
+        # A push that names a row twice pushes it once.
         pushed = sum(ps["rows_pushed"] for ps in last["ps"])
         self.assertGreater(pushed, 0)
         self.assertLessEqual(pushed, last["push"]["rows"])
@@ -55,18 +55,18 @@ class Seeing(JobTest):
         self.assertIn("hottest shard   ", (self.run_dir / "summary.txt").read_text())
 
     def start_endless(self, *options):
-        """A job that is told to end by `end`."""
+        """Starts a job that runs until `end`."""
         command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--eval-every", 50, "--checkpoint-dir",
-                        self.folder / "checkpoints", "--checkpoint-every", 1_000_000, *options, epochs=1_000_000)
+                        self.directory / "checkpoints", "--checkpoint-every", 1_000_000, *options, epochs=1_000_000)
         job = self.start(command, RANKS)
-        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        self.assertTrue(job.wait_for_text(TRAINING_OUTPUT), job.stderr)
         return job
 
     def end(self, job):
         job.signal_launcher(signal.SIGUSR1)
         self.assertEqual(self.exit_code(job), REQUEUE, job.stderr)
 
-    def test_figures_follow_each_other(self):
+    def test_metrics_are_continuous(self):
         job = self.start_endless("--metrics-every", "50ms")
         file = self.run_dir / "metrics.jsonl"
         self.assertTrue(job.wait_for(lambda: file.exists() and file.read_text().count("\n") >= 4), job.stderr)
@@ -77,7 +77,7 @@ class Seeing(JobTest):
             for call in "pull", "push", "flush":
                 self.assertGreaterEqual(now[call]["calls"], before[call]["calls"])
 
-    def test_tensorboard_reads_what_was_written(self):
+    def test_tensorboard_reads_the_event_files(self):
         sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "build" / "tensorboard"))
         try:
             from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
@@ -105,11 +105,11 @@ class Seeing(JobTest):
     def capstan(self, *words):
         return subprocess.run([CAPSTAN, *map(str, words)], capture_output=True, text=True, timeout=60)
 
-    def test_top_shows_every_rank_of_a_job_that_runs(self):
+    def test_top_shows_every_rank_of_a_running_job(self):
         job = self.start_endless()
         rows = [rf"\n +{rank} {role} {index} +{HOST} .*[1-9]"
                 for role, ranks in (("worker", ROLES.workers), ("ps", ROLES.ps)) for index, rank in enumerate(ranks)]
-        while True:  # until each has done something
+        while True:  # until each rank has done something
             self.assertIsNone(job.command.poll(), job.stderr)
             top = self.capstan("top", self.run_dir, "--once")
             self.assertEqual(top.returncode, 0, top.stderr)
@@ -121,8 +121,8 @@ class Seeing(JobTest):
         self.assertEqual(over.returncode, 2)
         self.assertIn("no job runs in", over.stderr)
 
-    def test_a_trace_is_one_timeline_of_all_ranks(self):
-        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--trace", "--checkpoint-dir", self.folder / "c")
+    def test_trace_is_one_timeline_of_all_ranks(self):
+        command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--trace", "--checkpoint-dir", self.directory / "c")
         job = self.run_to_end([*command, "--epochs", 200, "--checkpoint-every", 100], RANKS)
         self.assertRegex(job.stderr, r"trace\.json: \d+ events of 5 ranks")
         events = json.loads((self.run_dir / "trace.json").read_text())["traceEvents"]
@@ -138,8 +138,8 @@ class Seeing(JobTest):
         parts = [event for event in events if event["name"] == "write my part"]
         self.assertEqual({event["pid"] for event in parts}, set(ROLES.ps))
         handed_out = sum(event["args"]["functions"] for event in events if event["name"] == "dispatch")
-        self.assertGreaterEqual(handed_out, len(functions), "some may have been given back")
-        # By one clock: nothing runs before it is handed out, or after the last part of the job.
+        self.assertGreaterEqual(handed_out, len(functions), "functions that were returned are dispatched again")
+        # All ranks share one clock: no function runs before it is dispatched, or after the last event of the job.
         times = [event["ts"] for event in events if event["ph"] != "M"]
         self.assertEqual(min(times), 0)
         first = min(event["ts"] for event in events if event["name"] == "dispatch")
@@ -149,11 +149,11 @@ class Seeing(JobTest):
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual(len((self.run_dir / "trace.json").read_text()), len(whole))
 
-    def test_a_trace_needs_a_run_directory(self):
+    def test_trace_needs_a_run_directory(self):
         job = self.start(train(self.graph(), "--ps", PS, "--trace"), RANKS)
         self.assertEqual(self.exit_code(job), 2, job.stderr)
         self.assertIn("--trace: traces go into the run directory; give --run-dir DIR", job.stderr)
-        self.assertIn("no traces in", self.capstan("trace", self.folder).stderr)
+        self.assertIn("no traces in", self.capstan("trace", self.directory).stderr)
 
     def test_every_rank_has_a_log(self):
         command = train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--epochs", 5)
@@ -165,11 +165,11 @@ class Seeing(JobTest):
             self.assertIn("started", lines[0])
             for line in lines:
                 self.assertEqual(LINE.fullmatch(line).groups()[:2], (str(rank), role))
-        # What a worker has found is in its file alone.
+        # A worker's paths to the ps are in its own log only.
         self.assertRegex(self.log_of(ROLES.workers[0]), r"\[info\] ps on this host: ")
         self.assertNotRegex(job.stderr, r"\[worker \d+@.*\[info\]")
 
-    def test_a_worker_that_is_started_again_goes_on_in_its_file(self):
+    def test_restarted_worker_appends_to_its_log(self):
         job = self.start_endless()
         victim = ROLES.workers[0]
         os.kill(job.ranks()[victim][1], signal.SIGKILL)
@@ -181,9 +181,9 @@ class Seeing(JobTest):
         self.assertEqual((last["lost"]["workers"], last["restarts"]["workers"]), (1, 1))
         self.assertRegex(self.log_of(0), r"\[warning\] worker 0 \(rank \d+ on .*\) is gone")
 
-    def test_a_log_that_cannot_be_written_ends_nothing(self):
+    def test_job_survives_a_log_that_cannot_be_written(self):
         self.run_dir.mkdir()
-        (self.run_dir / "log").write_text("a file where the folder should be")
+        (self.run_dir / "log").write_text("a file where the directory should be")
         job = self.run_to_end(train(self.graph(), "--ps", PS, "--run-dir", self.run_dir, "--epochs", 3), RANKS)
         self.assertEqual(len(re.findall(r"rank-\d{5}\.log: open: Not a directory", job.stderr)), RANKS, job.stderr)
 

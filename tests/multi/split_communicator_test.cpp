@@ -17,7 +17,8 @@ constexpr std::int64_t kRows = 30;
 constexpr std::int64_t kWidth = 8;
 constexpr int kClosures = 50;
 
-/// Adds `step` to every element of every row, by a rule that subtracts, and says what was added.
+/// Adds `step` to every element of every row, with an optimizer that subtracts; returns the sum that was
+/// added.
 double add_to_all_rows(double step, Variable<double> w) {
   std::vector<std::int64_t> ids(static_cast<std::size_t>(kRows));
   std::iota(ids.begin(), ids.end(), 0);
@@ -33,7 +34,7 @@ std::optional<double> run_half(const Cluster& cluster, double step) {
   }
   ParameterServerStrategy strategy(cluster, {FixedShardsPartitioner{cluster.count(Role::ps)}});
   const auto scope = strategy.scope();
-  // Both halves use the same name: their variables have nothing to do with each other.
+  // Both halves use the same name for independent variables.
   const Variable<double> w("w", Shape{kRows, kWidth}, initializers::constant(1), {optimizers::SGD{1.0}});
   ClusterCoordinator coordinator(strategy);
   std::vector<RemoteValue<double>> added;
@@ -76,7 +77,7 @@ TEST(SplitCommunicator, TwoClustersOnTwoHalvesWorkSideBySide) {
   }
   MPI_Comm_free(&mine);
 
-  // MPI is still the program's own. Ranks 0 and 1 of the world were the coordinators.
+  // The program still owns MPI. Ranks 0 and 1 of the world were the coordinators.
   std::vector<double> sums(static_cast<std::size_t>(world.size));
   MPI_Allgather(&sum, 1, MPI_DOUBLE, sums.data(), 1, MPI_DOUBLE, MPI_COMM_WORLD);
   EXPECT_DOUBLE_EQ(sums[0], kRows * kWidth * (1 + kClosures * 1.0));
@@ -84,7 +85,7 @@ TEST(SplitCommunicator, TwoClustersOnTwoHalvesWorkSideBySide) {
   for (int rank = 2; rank < world.size; ++rank) EXPECT_EQ(sums[static_cast<std::size_t>(rank)], 0);
 }
 
-TEST(SplitCommunicator, ALaterClusterOfTheWholeWorldWorksToo) {
+TEST(SplitCommunicator, AllRanksFormAnotherClusterAfterwards) {
   const World world;
   const Cluster cluster = cluster_from(MPI_COMM_WORLD);
   EXPECT_EQ(cluster.size(), world.size);
@@ -100,7 +101,7 @@ TEST(SplitCommunicator, OneRankIsAnEmbeddedCluster) {
   EXPECT_DOUBLE_EQ(run_half(cluster, 2).value_or(0), kRows * kWidth * (1 + kClosures * 2.0));
 }
 
-TEST(SplitCommunicator, TwoRanksAreRefusedOnBoth) {
+TEST(SplitCommunicator, RejectsTwoRanksOnBoth) {
   const World world;
   MPI_Comm pair = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, world.rank / 2, world.rank, &pair);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A job of separate processes that know nothing but TF_CONFIG: no launcher, no MPI between them."""
+"""A job of separate processes that have only TF_CONFIG: no launcher, and no MPI between them."""
 import json
 import os
 import pathlib
@@ -10,12 +10,12 @@ import socket
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from enough import until_enough
-from job import BIN, CAPSTAN, HOST, LEARNT, TRAINS, JobTest, child_of, main, train
+from longer_jobs import retry_with_longer_job
+from job import BIN, CAPSTAN, HOST, LEARNED_MRR, TRAINING_OUTPUT, JobTest, child_of, main, train
 
 
 def free_ports(count):
-    """Addresses at which nobody listens, and that the system gives to nobody who asks for any port."""
+    """Unused addresses outside of the range from which the kernel assigns ephemeral ports."""
     first_given = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     addresses = []
     while len(addresses) < count:
@@ -48,24 +48,24 @@ class TFConfig(JobTest):
         }
 
     def training(self, *options, epochs=60):
-        summary = self.folder / "summary.json"
+        summary = self.directory / "summary.json"
         return train(self.graph(), "--eval-every", 10, "--summary", summary, *options, epochs=epochs)
 
     def mrr(self):
-        return json.loads((self.folder / "summary.json").read_text())["test"]["mrr"]
+        return json.loads((self.directory / "summary.json").read_text())["test"]["mrr"]
 
     def assert_all_end(self, jobs, code):
         for name, job in jobs.items():
             self.assertEqual(self.exit_code(job), code, f"{name}: {job.stderr}")
 
-    def test_it_trains(self):
+    def test_trains(self):
         tasks = cluster(ps=2)
         jobs = self.start_all(tasks, self.training(epochs=300))
         self.assert_all_end(jobs, 0)
         self.assertIn("2 ps, 2 workers", jobs["chief", 0].stderr)
-        self.assertGreater(self.mrr(), LEARNT)
+        self.assertGreater(self.mrr(), LEARNED_MRR)
 
-    def test_a_program_describes_its_cluster_itself(self):
+    def test_program_with_its_own_resolver(self):
         tasks = cluster(ps=1, workers=1)
         addresses = [tasks[name][0] for name in ("chief", "ps", "worker")]
         jobs = {(name, 0): self.start([BIN / "resolver_task", name, 0, *addresses, "--capstan-log-level=info"])
@@ -74,44 +74,44 @@ class TFConfig(JobTest):
         self.assertEqual(jobs["chief", 0].stdout.splitlines(),
                          ["twice 21 is 42", f"this is chief 0 at {addresses[0]}", f"ps 0 is at {addresses[1]}"])
 
-    def test_a_coordinator_is_a_chief_and_tasks_come_in_any_order(self):
+    def test_accepts_coordinator_as_chief_and_any_order_of_starts(self):
         tasks = cluster(chief="coordinator")
         token = {"CAPSTAN_JOB_TOKEN": "5a" * 32}
         command = self.training(epochs=300)
         jobs = {name: self.task(tasks, *name, command, **token) for name in [("worker", 1), ("ps", 0), ("worker", 0)]}
         jobs["coordinator", 0] = self.task(tasks, "coordinator", 0, command, **token)
         self.assert_all_end(jobs, 0)
-        self.assertGreater(self.mrr(), LEARNT)
+        self.assertGreater(self.mrr(), LEARNED_MRR)
 
-    def test_a_worker_and_a_ps_that_are_killed_come_back(self):
-        until_enough(1000, self.worker_and_ps_come_back)
+    def test_killed_worker_and_ps_are_restarted(self):
+        retry_with_longer_job(1000, self.worker_and_ps_come_back)
 
     def worker_and_ps_come_back(self, epochs):
         jobs = self.start_all(cluster(), self.training("--slice-batches", 1, epochs=epochs))
         chief = jobs["chief", 0]
-        self.assertTrue(chief.wait_for_text(TRAINS), chief.stderr)
+        self.assertTrue(chief.wait_for_text(TRAINING_OUTPUT), chief.stderr)
         for name in (("worker", 1), ("ps", 0)):
             if child := child_of(jobs[name].command.pid):
                 os.kill(child, signal.SIGKILL)
         if not chief.wait_for_text(rf"worker 1 \(rank \d+ on {HOST}\) is there in place of"):
             self.assertEqual(self.exit_code(chief), 0, chief.stderr)
-            return False  # the job was over before
+            return False  # the job had already ended
         self.assert_all_end(jobs, 0)
         self.assertIn(f"ps 0 (rank 1 on {HOST}) is back", chief.stderr)
-        self.assertGreater(self.mrr(), LEARNT)
+        self.assertGreater(self.mrr(), LEARNED_MRR)
         return True
 
-    def test_a_worker_that_is_lost_with_its_agent_is_replaced_by_one_that_joins(self):
-        run_dir = self.folder / "run"
+    def test_worker_that_joins_replaces_a_lost_one(self):
+        run_dir = self.directory / "run"
         jobs = self.start_all(cluster(), self.training("--slice-batches", 1, "--run-dir", run_dir, epochs=1_000_000))
         chief, lost = jobs["chief", 0], jobs.pop(("worker", 1))
-        self.assertTrue(chief.wait_for_text(TRAINS), chief.stderr)
+        self.assertTrue(chief.wait_for_text(TRAINING_OUTPUT), chief.stderr)
         os.kill(lost.command.pid, signal.SIGKILL)
         self.exit_code(lost)
         self.assertTrue(chief.wait_for_text(rf"worker 1 \(rank \d+ on {HOST}\) is gone"), chief.stderr)
         jobs["worker", 2] = self.start([CAPSTAN, "join", run_dir])
         self.assertTrue(chief.wait_for_text(rf"worker 2 \(rank \d+ on {HOST}\) has joined; 2 workers"), chief.stderr)
-        # Until it has worked it may wait for its greeting, and does not see the coordinator's end.
+        # Before it has executed a function, it may still wait for its handshake and not notice the end of the coordinator.
         worked = rf"worker 2 +{HOST} +\S+ +[1-9]"
         while not re.search(worked, self.run_to_end([CAPSTAN, "top", run_dir, "--once"]).stdout):
             self.assertIsNone(chief.command.poll(), chief.stderr)
@@ -119,18 +119,18 @@ class TFConfig(JobTest):
         for name, job in jobs.items():
             self.assertNotEqual(self.exit_code(job), 0, f"{name}: {job.stderr}")
 
-    def test_a_coordinator_that_is_killed_ends_all(self):
+    def test_killed_coordinator_ends_the_job(self):
         jobs = self.start_all(cluster(), self.training(epochs=1_000_000))
         chief = jobs.pop(("chief", 0))
-        self.assertTrue(chief.wait_for_text(TRAINS), chief.stderr)
+        self.assertTrue(chief.wait_for_text(TRAINING_OUTPUT), chief.stderr)
         os.kill(child_of(chief.command.pid), signal.SIGKILL)
         self.assertEqual(self.exit_code(chief), 128 + signal.SIGKILL)
         for name, job in jobs.items():
             self.assertEqual(self.exit_code(job), 4, f"{name}: {job.stderr}")
 
-    def test_who_is_missing_is_named(self):
+    def test_names_missing_tasks(self):
         tasks = cluster()
-        # What the others say is what the coordinator tells them when its own time is over.
+        # The coordinator sends the message to the other tasks when its own timeout expires.
         others = [("ps", 0), ("worker", 0)]
         jobs = {name: self.task(tasks, *name, self.training()) for name in others}
         jobs["chief", 0] = self.task(tasks, "chief", 0, self.training("--start-timeout", "11s"))
@@ -140,14 +140,14 @@ class TFConfig(JobTest):
         for job in jobs.values():
             self.assertIn(f"waited 11000 ms at the start (--start-timeout) for {missing}", job.stderr)
 
-    def test_a_coordinator_that_does_not_come_is_named(self):
+    def test_names_a_missing_coordinator(self):
         tasks = cluster()
         job = self.task(tasks, "worker", 0, self.training("--start-timeout", "500ms"))
         self.assertEqual(self.exit_code(job), 4, job.stderr)
         self.assertIn(f"worker 0 at {tasks['worker'][0]} waited 500 ms", job.stderr)
         self.assertIn(f"for the coordinator at {tasks['chief'][0]}: ", job.stderr)
 
-    def test_a_task_that_was_told_another_cluster_is_refused(self):
+    def test_rejects_a_task_with_another_cluster(self):
         tasks = cluster()
         other = {**tasks, "ps": ["127.0.0.1:1"]}
         jobs = self.start_all(tasks, self.training(), leave_out=[("worker", 1)])
@@ -155,18 +155,18 @@ class TFConfig(JobTest):
         self.assertEqual(self.exit_code(odd), 2, odd.stderr)
         refused = f"worker 1 at {tasks['worker'][1]} was told another cluster than the coordinator"
         self.assertIn(refused, odd.stderr)
-        # The others wait for the one that is meant.
+        # The other tasks wait for the correct one.
         jobs["worker", 1] = self.task(tasks, "worker", 1, self.training())
         self.assert_all_end(jobs, 0)
         self.assertEqual(jobs["chief", 0].stderr.count(refused), 1)
 
-    def test_a_task_that_is_started_twice_is_refused(self):
+    def test_rejects_a_task_that_is_started_twice(self):
         tasks = cluster()
         jobs = self.start_all(tasks, self.training(), leave_out=[("worker", 1)])
         odd = self.task(tasks, "worker", 0, self.training("--start-timeout", "20s"))
         jobs["worker", 1] = self.task(tasks, "worker", 1, self.training())
         codes = [self.exit_code(job) for job in (jobs["worker", 0], odd)]
-        # The last one that spoke before all were there is the worker; the other is refused, or comes when nobody listens.
+        # The process that connected last becomes the worker; the other one is rejected, or finds no listener.
         self.assertIn(0, codes, jobs["worker", 0].stderr + odd.stderr)
         self.assertIn(sorted(codes)[1], (2, 4), jobs["worker", 0].stderr + odd.stderr)
         self.assertEqual(self.exit_code(jobs["chief", 0]), 0, jobs["chief", 0].stderr)
@@ -183,7 +183,7 @@ class TFConfig(JobTest):
 
         self.assertTrue(job.wait_for(connects), job.stderr)
 
-    def test_a_task_with_another_token_is_not_heard(self):
+    def test_rejects_a_task_with_another_token(self):
         tasks = cluster()
         token = {"CAPSTAN_JOB_TOKEN": "5a" * 32}
         jobs = self.start_all(tasks, self.training(), leave_out=[("worker", 1)], **token)
@@ -194,7 +194,7 @@ class TFConfig(JobTest):
         jobs["worker", 1] = self.task(tasks, "worker", 1, self.training(), **token)
         self.assert_all_end(jobs, 0)
 
-    def test_what_tf_config_does_not_say_is_asked_for(self):
+    def test_names_missing_entries_of_tf_config(self):
         tasks = cluster()
         for config, text in [
             ({"cluster": {**tasks, "ps": []}, "task": {"type": "chief", "index": 0}}, "There must be at least one ps"),
@@ -212,7 +212,7 @@ class TFConfig(JobTest):
         self.assertEqual(self.exit_code(bad_token), 2, bad_token.stderr)
         self.assertIn("CAPSTAN_JOB_TOKEN: expected 64 hexadecimal digits", bad_token.stderr)
 
-    def test_alone_means_alone(self):
+    def test_bootstrap_alone_ignores_tf_config(self):
         tasks = cluster()
         job = self.task(tasks, "worker", 0, self.training("--bootstrap", "alone"))
         self.assertEqual(self.exit_code(job), 0, job.stderr)
@@ -220,7 +220,7 @@ class TFConfig(JobTest):
         self.assertEqual(self.exit_code(job), 2, job.stderr)
         self.assertIn("--bootstrap tf-config: the variable TF_CONFIG is not set", job.stderr)
 
-    def test_tasks_of_srun_without_a_way_to_mpi_are_no_jobs_of_their_own(self):
+    def test_rejects_tasks_of_srun_without_mpi(self):
         step = {"SLURM_STEP_NUM_TASKS": "8", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}
         job = self.start(self.training(), env={**os.environ, **step})
         self.assertEqual(self.exit_code(job), 2, job.stderr)

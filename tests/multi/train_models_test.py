@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`capstan train lr`, `fm` and `mlp` as one process and as ranks, on small data whose answer another way finds."""
+"""`capstan train lr`, `fm` and `mlp` as one process and as ranks, on small data with an independent solution."""
 # Tests: src/train/epoch.hpp
 # Tests: src/train/mlp/closures.cpp
 # Tests: src/train/model.hpp
@@ -16,19 +16,19 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from enough import kill_child, until_enough
+from longer_jobs import kill_child, retry_with_longer_job
 from gpu import gpu_flags
 from job import CAPSTAN, JobTest, main
 from small_models import newton, write_libsvm, write_pictures
 
 A9A = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "a9a"
 NESTEROV = ["--optimizer", "momentum", "--momentum", 0.95, "--nesterov", "--learning-rate", 0.5]
-# A step takes all that a worker has.
+# In a step, a worker processes its complete share.
 FULL = ["--mode", "synchronous", "--batch", 100_000, "--eval-every", 0]
 
 
 def auc(pairs):
-    """Of (score, label), by all pairs."""
+    """Area under the ROC curve of (score, label), from all pairs."""
     positive, negative = ([score for score, label in pairs if label == wanted] for wanted in (1, 0))
     won = sum((p > n) + 0.5 * (p == n) for p in positive for n in negative)
     return won / len(positive) / len(negative)
@@ -37,7 +37,7 @@ def auc(pairs):
 class TrainModels(JobTest):
     def trained(self, program, ranks, *options, **sizes):
         sizes = [word for name, value in sizes.items() for word in ("--" + name.replace("_", "-"), value)]
-        command = [CAPSTAN, "train", program, *options, *sizes, "--summary", self.folder / "summary.json"]
+        command = [CAPSTAN, "train", program, *options, *sizes, "--summary", self.directory / "summary.json"]
         job = self.run_to_end(command, ranks)
         summary = self.summary()
         self.assertEqual(summary["program"], f"capstan train {program}")
@@ -46,29 +46,29 @@ class TrainModels(JobTest):
             self.assertEqual((summary["cluster"]["ps"], summary["cluster"]["workers"]), (1, ranks - 2))
         epochs = summary["used"]["epochs"] - summary["training"]["first_epoch"] + 1
         self.assertEqual(summary["training"]["examples"], epochs * summary["data"]["train"],
-                         "every example is visited once an epoch")
+                         "every example is visited once in each epoch")
         self.assertEqual(summary["training"]["workers_lost"], 0)
-        self.assertEqual(job.stdout.count("train: objective"), 1, "rank 0 alone prints")
+        self.assertEqual(job.stdout.count("train: objective"), 1, "only rank 0 prints")
         return summary, job
 
     def test_synchronous_regression_reaches_the_optimum(self):
-        # 301 examples are not the same number for each of two workers.
-        path = self.folder / "train.txt"
+        # 301 examples cannot be divided evenly between two workers.
+        path = self.directory / "train.txt"
         optimum = newton(write_libsvm(path, 301), 6, 1e-3)
         for ranks in (0, 4):
             summary, _ = self.trained("lr", ranks, "--data", path, "--no-bias", *FULL, *NESTEROV, l2=1e-3, epochs=300)
             self.assertLess(abs(summary["train"]["objective"] - optimum), 1e-7)
 
-    def test_the_bias_is_not_penalised(self):
-        # Without features that differ the bias alone fits the share of positives, whatever the penalty.
-        path = self.folder / "train.txt"
+    def test_bias_is_not_penalized(self):
+        # If no features differ, the bias alone fits the share of positives, with any penalty.
+        path = self.directory / "train.txt"
         path.write_text("1 1:0\n" * 30 + "0 1:0\n" * 10)
         share = math.log(4) - 0.75 * math.log(3)
         summary, _ = self.trained("lr", 0, "--data", path, "--workers", 2, *FULL, *NESTEROV, l2=10, epochs=200)
         self.assertAlmostEqual(summary["train"]["objective"], share, delta=1e-6)
 
-    def test_modes_come_near_the_optimum(self):
-        train, test = self.folder / "train.txt", self.folder / "test.txt"
+    def test_all_modes_approach_the_optimum(self):
+        train, test = self.directory / "train.txt", self.directory / "test.txt"
         optimum = newton(write_libsvm(train, 1000), 6, 1e-3)
         write_libsvm(test, 300, seed=2)
         for mode, ranks, *more in (("asynchronous", 4), ("stale_synchronous", 4, "--staleness", 1),
@@ -79,10 +79,10 @@ class TrainModels(JobTest):
             self.assertGreater(above, -1e-7)
             self.assertLess(above, 0.005, mode)
             self.assertEqual(summary["test"]["examples"], 300)
-            self.assertEqual(job.stderr.count("test logloss"), 10, "a line an epoch")
+            self.assertEqual(job.stderr.count("test logloss"), 10, "one line for each epoch")
 
-    def test_metrics_are_those_of_the_whole_whatever_the_workers(self):
-        path = self.folder / "train.txt"
+    def test_metrics_do_not_depend_on_the_number_of_workers(self):
+        path = self.directory / "train.txt"
         write_libsvm(path, 211)
         found = []
         for workers in (1, 2, 5):
@@ -94,20 +94,20 @@ class TrainModels(JobTest):
                 self.assertAlmostEqual(found[0][name], other[name], delta=1e-5)
 
     def test_auc_by_hand(self):
-        # One feature, whose weight is above 0: scores are in the order of the values, and level where they are.
+        # One feature with a positive weight: scores have the order of the values, and ties where values are equal.
         draw = random.Random(3)
         pairs = [(draw.randint(0, 9) / 4, int(draw.random() < 0.5)) for _ in range(150)]
         pairs += [(3, 1)] * 20
-        path = self.folder / "train.txt"
+        path = self.directory / "train.txt"
         path.write_text("".join(f"{label} 1:{score}\n" for score, label in pairs))
         for workers in (1, 3):
             summary, _ = self.trained("lr", 0, "--data", path, "--workers", workers, epochs=3)
             self.assertAlmostEqual(summary["train"]["auc"], auc(pairs), delta=1e-12)
 
     def pairs_file(self):
-        """The label says whether the two features of an example are of the same half: no weights help."""
+        """Writes examples whose label is whether both features are of the same half, which a linear model cannot learn."""
         lines = [f"{int((a < 6) == (b < 6))} {b}:1 {a}:1\n" for a, b in itertools.product(range(12), repeat=2) if b < a]
-        path = self.folder / "pairs.txt"
+        path = self.directory / "pairs.txt"
         path.write_text("".join(lines * 4))
         return path
 
@@ -121,8 +121,8 @@ class TrainModels(JobTest):
         lr, _ = self.trained("lr", 0, "--data", path, **sizes)
         self.assertLess(lr["train"]["accuracy"], 0.7)
 
-    def test_a_machine_without_factors_is_logistic_regression(self):
-        path = self.folder / "train.txt"
+    def test_factorization_machine_without_factors_is_logistic_regression(self):
+        path = self.directory / "train.txt"
         write_libsvm(path, 200)
         found = [self.trained(program, 0, "--data", path, "--workers", 2, *more, *FULL, l2=1e-3, epochs=20,
                               learning_rate=0.1)[0]
@@ -131,14 +131,14 @@ class TrainModels(JobTest):
             self.assertEqual(found[0]["train"][name], found[1]["train"][name])
 
     def test_criteo(self):
-        # A category of one column decides; the same digits in another column say nothing.
+        # A category of one column determines the label; the same digits in another column do not.
         draw = random.Random(4)
         lines = []
         for _ in range(400):
             kind, other, count = draw.choice("0123456789"), draw.choice("0123456789"), draw.randint(-2, 99)
             label = int(kind in "13579")
             lines.append("\t".join([str(label), str(count), *[""] * 12, "a" + kind, "a" + other, *[""] * 24]) + "\n")
-        path = self.folder / "day"
+        path = self.directory / "day"
         path.write_text("".join(lines))
         summary, _ = self.trained("lr", 0, "--format", "criteo", "--data", path, "--hash-bits", 16, "--ps", 2,
                                   "--workers", 2, epochs=10, batch=20)
@@ -146,7 +146,7 @@ class TrainModels(JobTest):
         self.assertEqual(summary["data"]["width"], 13 + 2**16)
 
     def test_network(self):
-        files = write_pictures(self.folder)
+        files = write_pictures(self.directory)
         names = [word for name, file in zip(("data", "labels", "test", "test-labels"), files)
                  for word in ("--" + name, file)]
         for ranks, more in ((0, ["--replicas", 2]), (4, []),
@@ -157,8 +157,8 @@ class TrainModels(JobTest):
             self.assertEqual(summary["data"]["classes"], 10)
         self.assertLess(summary["training"]["epochs"][-1]["loss"], summary["training"]["epochs"][0]["loss"])
 
-    def test_replicas_compute_what_one_does(self):
-        files = write_pictures(self.folder)
+    def test_replicas_compute_the_same_as_one(self):
+        files = write_pictures(self.directory)
         found = []
         for replicas in (1, 3):
             summary, _ = self.trained("mlp", 0, "--data", files[0], "--labels", files[1], "--replicas", replicas,
@@ -167,8 +167,8 @@ class TrainModels(JobTest):
         for mine, theirs in zip(*found, strict=True):
             self.assertAlmostEqual(mine, theirs, delta=1e-4)
 
-    def test_a_gpu_computes_what_the_host_does(self):
-        files = write_pictures(self.folder)
+    def test_gpu_computes_the_same_as_the_host(self):
+        files = write_pictures(self.directory)
         found, evaluated = [], []
         for ranks, more in ((0, []), (3, ["--device", "cuda", *gpu_flags()])):
             summary, _ = self.trained("mlp", ranks, "--data", files[0], "--labels", files[1], "--workers", 1, *more,
@@ -182,14 +182,14 @@ class TrainModels(JobTest):
             self.assertAlmostEqual(mine["accuracy"], theirs["accuracy"], delta=1e-2)
             self.assertAlmostEqual(mine["logloss"], theirs["logloss"], delta=1e-4)
 
-    def test_a_run_that_is_resumed_ends_as_one_that_was_not(self):
-        path = self.folder / "train.txt"
+    def test_resumed_run_equals_an_uninterrupted_run(self):
+        path = self.directory / "train.txt"
         write_libsvm(path, 200)
         options = ["--data", path, "--factors", 2, "--l2", 0.001, "--mode", "synchronous", "--batch", 7]
         whole, _ = self.trained("fm", 0, *options, epochs=6)
-        options += ["--checkpoint-dir", self.folder / "checkpoints"]
+        options += ["--checkpoint-dir", self.directory / "checkpoints"]
         self.trained("fm", 0, *options, epochs=3)
-        # The data may be in other shares then, but is not here: one worker.
+        # With one worker, a resumed run divides the data as before.
         resumed, job = self.trained("fm", 3, *options, "--resume", epochs=6)
         self.assertEqual(resumed["training"]["first_epoch"], 4)
         self.assertIn("after epoch 3", job.stderr)
@@ -198,15 +198,15 @@ class TrainModels(JobTest):
         self.assertEqual(self.exit_code(job), 2, job.stderr)
         self.assertIn("was not saved by `capstan train lr`", job.stderr)
 
-    def test_the_share_of_a_worker_that_dies_goes_to_another(self):
-        path = self.folder / "train.txt"
+    def test_share_of_a_dead_worker_runs_on_another(self):
+        path = self.directory / "train.txt"
         optimum = newton(write_libsvm(path, 999), 6, 1e-3)
         for mode, epochs in (("asynchronous", 4000), ("synchronous", 1000)):
-            until_enough(epochs, lambda epochs: self.loses_a_worker(path, optimum, mode, epochs))
+            retry_with_longer_job(epochs, lambda epochs: self.loses_a_worker(path, optimum, mode, epochs))
 
     def loses_a_worker(self, path, optimum, mode, epochs):
         job = self.start([CAPSTAN, "train", "lr", "--data", path, "--no-bias", "--l2", 1e-3, "--mode", mode, "--batch",
-                          20, "--epochs", epochs, "--eval-every", 50, "--summary", self.folder / "summary.json", "--max-restarts", 0], 5)
+                          20, "--epochs", epochs, "--eval-every", 50, "--summary", self.directory / "summary.json", "--max-restarts", 0], 5)
         self.assertIsNotNone(job.wait_for_text("epoch 50:"), job.stderr)
         kill_child(job, 2)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
@@ -214,12 +214,12 @@ class TrainModels(JobTest):
         self.assertEqual(summary["train"]["examples"], 999)
         self.assertLess(summary["train"]["objective"] - optimum, 0.005)
         if mode == "asynchronous":
-            self.assertEqual(summary["training"]["examples"], epochs * 999, "a share that was lost is run again")
+            self.assertEqual(summary["training"]["examples"], epochs * 999, "a lost share runs again")
         lost = summary["training"]["workers_lost"]
         self.assertLessEqual(lost, 1)
         return lost == 1
 
-    @unittest.skipUnless(A9A.is_dir(), f"there is no {A9A}")
+    @unittest.skipUnless(A9A.is_dir(), f"{A9A} does not exist")
     def test_a9a(self):
         summary, _ = self.trained("lr", 4, "--data", A9A / "a9a", "--test", A9A / "a9a.t", epochs=10)
         self.assertGreater(summary["test"]["accuracy"], 0.845)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`capstan train kge` as one process and as ranks, with other counts of ps and workers: the results are sane.
+"""`capstan train kge` as one process and as ranks, with several numbers of ps and workers.
 
-The graph is made here, so that the test always runs; UMLS joins in where its files are.
+The graph is created here, so the test always runs; UMLS is used, too, if its files exist.
 """
 # Tests: launch/training_output.cpp
 # Tests: src/train/kge/known_graph.cpp
@@ -14,10 +14,10 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from gpu import gpu_flags
-from job import LEARNT, JobTest, main, train
+from job import LEARNED_MRR, JobTest, main, train
 
-# Workers that share cores push what is some closures old, and a small graph is trained in a tenth of a second: a
-# hundred epochs of six ranks on two cores reach 0.65 to 0.97, three hundred 0.97 and more.
+# Workers that share cores push gradients of stale rows, and a small graph takes a tenth of a second to train: on two cores,
+# 100 epochs of six ranks reach 0.65 to 0.97, and 300 epochs at least 0.97.
 EPOCHS = 300
 UMLS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "umls"
 
@@ -25,17 +25,17 @@ UMLS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "umls"
 class Train(JobTest):
     def trained(self, ranks, *options, ps, workers):
         data = self.graph()
-        options = [*options, "--summary", self.folder / "summary.json"]
+        options = [*options, "--summary", self.directory / "summary.json"]
         job = self.run_to_end(train(data, *options, epochs=EPOCHS), ranks)
         summary = self.summary()
         cluster = summary["cluster"]
         self.assertEqual((cluster["ps"], cluster["workers"], cluster["embedded"]), (ps, workers, ranks < 2))
-        self.assertEqual(job.stdout.count("filtered, heads and tails: MRR"), 1, "rank 0 alone prints")
+        self.assertEqual(job.stdout.count("filtered, heads and tails: MRR"), 1, "only rank 0 prints")
         triples = len((data / "train.txt").read_text().splitlines())
-        self.assertEqual(summary["training"]["triples"], EPOCHS * triples, "every triple is visited once an epoch")
+        self.assertEqual(summary["training"]["triples"], EPOCHS * triples, "every triple is visited once in each epoch")
         self.assertEqual(summary["training"]["workers_lost"], 0)
         self.assertEqual(summary["test"]["queries"], 2 * len((data / "test.txt").read_text().splitlines()))
-        self.assertGreater(summary["test"]["mrr"], LEARNT)
+        self.assertGreater(summary["test"]["mrr"], LEARNED_MRR)
         self.assertIn(f"random guessing: {summary['random_mrr']:.2g}\n", job.stdout)
         relations = summary["predicted_relations"]
         self.assertTrue(relations)
@@ -43,7 +43,7 @@ class Train(JobTest):
         self.assertIn(f"drawn by --seed from the {len(relations)} relation", job.stdout)
         if ranks > 1:
             self.assertRegex(job.stderr, r"worker 0 \(rank \d+ on \S+\): .*, UCX by (\S+ )*tcp\b")
-        # By chance: log(33) = 3.5.
+        # Random guessing has log(33) = 3.5.
         self.assertLess(summary["training"]["epochs"][-1]["loss"], 2)
         return summary
 
@@ -56,8 +56,8 @@ class Train(JobTest):
     def test_one_process_with_two_ps_and_two_workers(self):
         self.trained(0, "--ps", 2, "--workers", 2, ps=2, workers=2)
 
-    def test_three_ranks_train_what_one_process_trains(self):
-        # With one worker, and one batch a closure, every batch sees what all before it pushed, in both.
+    def test_three_ranks_train_the_same_model_as_one_process(self):
+        # With one worker and one batch for each closure, every batch sees all earlier pushes in both cases.
         alone = self.trained(0, "--slice-batches", 1, ps=1, workers=1)
         ranks = self.trained(3, "--slice-batches", 1, ps=1, workers=1)
         losses = [[epoch["loss"] for epoch in summary["training"]["epochs"]] for summary in (alone, ranks)]
@@ -65,8 +65,8 @@ class Train(JobTest):
             self.assertAlmostEqual(mine, theirs, delta=1e-6)
         self.assertAlmostEqual(alone["test"]["mrr"], ranks["test"]["mrr"], delta=1e-6)
 
-    def test_a_gpu_trains_what_the_host_trains(self):
-        data, summary = self.graph(), self.folder / "summary.json"
+    def test_gpu_trains_the_same_model_as_the_host(self):
+        data, summary = self.graph(), self.directory / "summary.json"
         gpu = ["--device", "cuda", *gpu_flags()]
 
         def trained(ranks, *options):
@@ -79,20 +79,20 @@ class Train(JobTest):
             for mine, theirs in zip(*([epoch["loss"] for epoch in run["training"]["epochs"]] for run in (host, device))):
                 self.assertAlmostEqual(mine, theirs, delta=1e-3)
             self.assertAlmostEqual(host["test"]["mrr"], device["test"]["mrr"], delta=1e-3)
-        # Rows that lack the last gradients train another model, as good a one.
+        # With look-ahead, rows lack the last gradients, which gives another model of the same quality.
         ahead = trained(3, *gpu)
         self.assertEqual(ahead["training"]["triples"], 40 * len((data / "train.txt").read_text().splitlines()))
-        self.assertGreater(ahead["test"]["mrr"], LEARNT)
+        self.assertGreater(ahead["test"]["mrr"], LEARNED_MRR)
 
-    def test_a_gpu_ranks_as_the_host_does(self):
-        data, summary = self.graph(), self.folder / "summary.json"
+    def test_gpu_ranks_like_the_host(self):
+        data, summary = self.graph(), self.directory / "summary.json"
         gpu = ["--device", "cuda", *gpu_flags()]
         for model, ranks in (("complex", 4), ("distmult", 0), ("transe", 0)):
-            saved = ["--checkpoint-dir", self.folder / model, "--workers", 2 if ranks else 1]
+            saved = ["--checkpoint-dir", self.directory / model, "--workers", 2 if ranks else 1]
             command = train(data, "--model", model, *saved, "--summary", summary, epochs=40)
             self.run_to_end(command, ranks)
             host = self.summary()["test"]
-            # The same values, and nothing but the evaluation.
+            # Only the evaluation differs; the values are the same.
             job = self.run_to_end([*command, "--resume", *gpu, "--log-level", "debug"], ranks)
             device = self.summary()["test"]
             self.assertEqual(self.summary()["training"]["triples"], 0)
@@ -100,7 +100,7 @@ class Train(JobTest):
             for name in ("mrr", "hits10"):
                 self.assertAlmostEqual(host[name], device[name], delta=1e-3)
             self.assertRegex(job.stderr, r"GPU 0 ranks \d+ entities of 32 floats")
-        # With values that training changes between one evaluation and the next.
+        # Training changes the values between two evaluations.
         found = []
         for options in ([], [*gpu, "--no-look-ahead"]):
             command = train(data, "--workers", 1, "--slice-batches", 3, "--eval-every", 10, "--summary", summary, *options, epochs=40)
@@ -110,18 +110,18 @@ class Train(JobTest):
         for mine, theirs in zip(*found, strict=True):
             self.assertAlmostEqual(mine, theirs, delta=1e-2)
 
-    def test_ps_that_keep_it_in_their_gpus_train_what_others_train(self):
+    def test_ps_with_shards_in_gpu_memory_train_the_same_model(self):
         losses = {}
         data = self.graph()
         for memory, ranks in (("host", 4), ("device", 4), ("device", 0)):
-            # One worker, and one batch a closure, so that the order of pushes is the same.
+            # With one worker and one batch for each closure, the order of pushes is the same.
             options = ["--ps", 2, "--workers", 1, "--slice-batches", 1, "--ps-memory", memory, *gpu_flags()]
-            self.run_to_end(train(data, *options, "--summary", self.folder / "summary.json", epochs=20), ranks)
+            self.run_to_end(train(data, *options, "--summary", self.directory / "summary.json", epochs=20), ranks)
             losses[memory, ranks] = [epoch["loss"] for epoch in self.summary()["training"]["epochs"]]
-        # Workers whose GPU reads that of the ps, in another process and in the same.
+        # The GPU of a worker reads that of the ps, in another process and in the same process.
         for ranks in (3, 0):
             options = ["--ps", 1, "--workers", 1, "--slice-batches", 1, "--ps-memory", "device", "--device", "cuda", *gpu_flags()]
-            self.run_to_end(train(data, *options, "--summary", self.folder / "summary.json", epochs=20), ranks)
+            self.run_to_end(train(data, *options, "--summary", self.directory / "summary.json", epochs=20), ranks)
             losses["gpu", ranks] = [epoch["loss"] for epoch in self.summary()["training"]["epochs"]]
         for where in (("device", 4), ("device", 0), ("gpu", 3), ("gpu", 0)):
             for mine, theirs in zip(losses[where], losses["host", 4], strict=True):
@@ -140,9 +140,9 @@ class Train(JobTest):
         self.trained(6, "--roles", "coordinator:1,ps:4,worker:*", ps=4, workers=1)
 
     def test_more_ps_than_rows(self):
-        # Two relations have four rows, reciprocals included; the fifth ps holds none of them.
+        # Two relations have four rows, including reciprocals; the fifth ps holds none.
         data = self.graph(relations=["same_hour", "hour_of"])
-        summary = self.folder / "summary.json"
+        summary = self.directory / "summary.json"
         self.run_to_end(train(data, "--ps", 5, "--workers", 1, "--summary", summary, epochs=EPOCHS), 7)
         self.assertEqual(self.summary()["data"]["relations"], 2)
         self.assertGreater(self.summary()["test"]["mrr"], 0.4)
@@ -156,10 +156,10 @@ class Train(JobTest):
     def test_windows_by_remote_memory_access_without_agents(self):
         self.trained(6, "--window", "rma", "--supervise", "off", "--ps", 2, ps=2, workers=3)
 
-    @unittest.skipUnless(UMLS.is_dir(), f"there is no {UMLS}")
+    @unittest.skipUnless(UMLS.is_dir(), f"{UMLS} does not exist")
     def test_umls(self):
-        summary = self.folder / "summary.json"
-        # 0.77 to 0.79 of eight runs; after 20 epochs it was 0.69 to 0.76.
+        summary = self.directory / "summary.json"
+        # Eight runs reached 0.77 to 0.79; after 20 epochs, 0.69 to 0.76.
         command = train(UMLS, "--ps", 2, "--summary", summary, dim=64, negatives=128, batch=256, epochs=60)
         self.run_to_end(command, 5)
         self.assertGreater(self.summary()["test"]["mrr"], 0.7)

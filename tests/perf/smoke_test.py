@@ -27,7 +27,7 @@ FIELDS = {"case", "unit", "median", "p99", "bound", "ratio_to_bound", "rival_nam
 
 class Smoke(JobTest):
     def results(self, program, options, ranks, *more):
-        file = self.folder / f"{program}.json"
+        file = self.directory / f"{program}.json"
         job = self.run_to_end([BIN / program, *options, *more, "--json", file], ranks)
         report = json.loads(file.read_text())
         self.assertTrue(report["results"], job.stdout)
@@ -84,7 +84,7 @@ class Smoke(JobTest):
         self.assertEqual(heaps, [(1, 1), (1, 1), (1, 1)])
 
     def test_bounds_from_a_file(self):
-        file = self.folder / "bounds.json"
+        file = self.directory / "bounds.json"
         curve = {"by": "a test", "values": {"4096": 1000, "65536": 2000}}
         file.write_text(json.dumps({"dense_bandwidth": curve}))
         found = self.results("perf_dense", PROGRAMS["perf_dense"][0], 3, "--bounds", file)
@@ -93,7 +93,7 @@ class Smoke(JobTest):
         self.assertEqual({r["bound_name"] for r in found}, {"a test"})
 
     def test_optimizers(self):
-        file = self.folder / "optimizer.json"
+        file = self.directory / "optimizer.json"
         self.run_to_end([BIN / "perf_optimizer", *TINY, "--rows", 300, "--dim", "7,64", "--json", file])
         found = json.loads(file.read_text())["results"]
         self.assertGreaterEqual(len(found), 12)
@@ -101,12 +101,12 @@ class Smoke(JobTest):
             self.assertTrue(result["verified"], result)
 
     def test_checkpoint(self):
-        found = self.results("perf_checkpoint", ["--table-bytes", "4MiB", "--folder", self.folder], 3)
+        found = self.results("perf_checkpoint", ["--table-bytes", "4MiB", "--directory", self.directory], 3)
         # Restoring with a cold cache requires root.
         self.assertIn(len(found), (12, 13))
 
     def test_input(self):
-        file = self.folder / "input.json"
+        file = self.directory / "input.json"
         self.run_to_end([BIN / "perf_input", *TINY, "--max-bytes", "256KiB", "--json", file])
         found = json.loads(file.read_text())["results"]
         self.assertEqual(len(found), 4)

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "io/checkpoint_sample.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "protocol/restore_plan.hpp"
 
 namespace capstan::protocol {
@@ -30,7 +30,7 @@ TEST(RestorePlan, AssemblesAnyPartitionFromAnyOther) {
   const io::SampleArray& value = arrays[0];
   const io::SampleArray& slot = arrays[1];
   for (const int writers : {1, 2, 3, 5, 101}) {
-    const io::TemporaryFolder temporary;
+    const io::TemporaryDirectory temporary;
     io::CheckpointDirectory directory(temporary.path());
     const io::CheckpointReader reader(io::save(directory, 1, arrays, writers));
     for (const int readers : {1, 2, 3, 5, 101}) {
@@ -60,7 +60,7 @@ TEST(RestorePlan, AssemblesAnyPartitionFromAnyOther) {
 }
 
 TEST(RestorePlan, EachNeededDatasetIsVerifiedByOnePs) {
-  const io::TemporaryFolder temporary;
+  const io::TemporaryDirectory temporary;
   io::CheckpointDirectory directory(temporary.path());
   const io::CheckpointReader reader(io::save(directory, 1, io::sample_arrays(), 3));
   for (const int readers : {1, 2, 3, 5}) {
@@ -92,7 +92,7 @@ TEST(RestorePlan, EachNeededDatasetIsVerifiedByOnePs) {
 }
 
 TEST(RestorePlan, BalancesTheVerificationOfUnusedDatasets) {
-  const io::TemporaryFolder temporary;
+  const io::TemporaryDirectory temporary;
   io::CheckpointDirectory directory(temporary.path());
   const io::CheckpointReader reader(io::save(directory, 1, io::sample_arrays(), 4));
   RestorePlan plan(reader, 2);

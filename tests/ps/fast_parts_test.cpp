@@ -11,7 +11,7 @@
 
 #include "capstan/error.hpp"
 #include "io/hdf5/fast_level.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 
 namespace capstan::ps {
@@ -36,7 +36,7 @@ class FastPartsTest : public testing::Test {
     return {array};
   }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory folder_;
   fs::path run_ = folder_.path() / "run";
   fs::path unfinished_ = run_ / "checkpoint-00000001.tmp";
   io::FastLevel level_{folder_.path() / "fast", run_};

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "ps/durability/restore_files.hpp"
 #include "ps/push_entry.hpp"
 #include "support/expect_error.hpp"
@@ -92,7 +92,7 @@ class HostShardTest : public testing::Test {
   }
   std::uint64_t version() const { return line_[0]; }
 
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory folder_;
   std::mutex mutex_;  // of the store
   alignas(64) std::uint64_t line_[8] = {};
   std::vector<double> values_;

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <optional>
 
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "ps/ingest/push_inbox.hpp"
 #include "ps/ingest/ring_reader.hpp"
 #include "ps/push_entry.hpp"
@@ -165,7 +165,7 @@ TEST(PsRecovery, RetainsAPushByMessageIfItsRankOpensARing) {
 }
 
 TEST(PsRecovery, UndoesAnUncommittedPushOnceAndNeverARestore) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   const auto memory = transport::PersistentMemory::create();
   std::optional<PersistentPs> ps(std::in_place, memory);
   ps->assign_by_message(kWorker, 7);
@@ -211,7 +211,7 @@ TEST(PsRecovery, FencesADeadRankWithWaitingMessages) {
 }
 
 TEST(PsRecovery, RestoreChangesTheVersion) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   PersistentPs ps(transport::PersistentMemory::create());
   const std::uint64_t before = ps.version();
   ps.restore(folder.path(), 9);

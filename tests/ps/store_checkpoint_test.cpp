@@ -6,7 +6,7 @@
 
 #include "io/hdf5/checkpoint_directory.hpp"
 #include "io/hdf5/part_writer.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "protocol/partition.hpp"
 #include "ps/durability/store_restore.hpp"
 #include "ps/durability/store_snapshot.hpp"
@@ -116,7 +116,7 @@ TEST(StoreCheckpoint, RestoresWithAnotherNumberOfPs) {
   for (const std::uint64_t writers : {1, 2, 3, 5}) {
     for (const std::uint64_t readers : {1, 2, 4}) {
       SCOPED_TRACE(std::to_string(writers) + " ps wrote, " + std::to_string(readers) + " read");
-      const io::TemporaryFolder folder;
+      const io::TemporaryDirectory folder;
       Job first(writers);
       first.push(1);
       first.push(-2);
@@ -140,7 +140,7 @@ TEST(StoreCheckpoint, RestoresWithAnotherNumberOfPs) {
 TEST(StoreCheckpoint, RestoresALearningRateOverride) {
   for (const std::uint64_t readers : {1, 2, 3}) {
     SCOPED_TRACE(readers);
-    const io::TemporaryFolder folder;
+    const io::TemporaryDirectory folder;
     Job first(2);
     first.push(1);
     first.set_learning_rate(0.01);
@@ -154,7 +154,7 @@ TEST(StoreCheckpoint, RestoresALearningRateOverride) {
 }
 
 TEST(StoreCheckpoint, RestoreWithoutAnOverrideResetsTheLearningRate) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   Job first(2);
   first.push(1);
   const auto checkpoint = first.save(folder.path());
@@ -167,7 +167,7 @@ TEST(StoreCheckpoint, RestoreWithoutAnOverrideResetsTheLearningRate) {
 }
 
 TEST(StoreCheckpoint, AcceptsPushesAfterASave) {
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   Job saved(2);
   Job plain(2);
   saved.push(1);

@@ -10,7 +10,7 @@
 
 #include "capstan/capstan.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "strategy/context.hpp"
 #include "support/expect_error.hpp"
 #include "support/gpu_flags.hpp"
@@ -143,7 +143,7 @@ TEST_F(DeviceMemory, ConsistentReadsSeeCompletePushes) {
 void expect_restored(ShardMemory from, int ps_from, ShardMemory to, int ps_to) {
   SCOPED_TRACE(std::string(to_string(from)) + " " + std::to_string(ps_from) + " to " +
                std::string(to_string(to)) + " " + std::to_string(ps_to));
-  const io::TemporaryFolder folder;
+  const io::TemporaryDirectory folder;
   DeviceProgram program(ps_from, from);
   CheckpointManager manager(program.strategy, {.directory = folder.path()});
   program.push({1, 2, 3});

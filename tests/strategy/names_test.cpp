@@ -7,7 +7,7 @@
 
 #include "capstan/capstan.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
 
@@ -46,7 +46,7 @@ class Names : public testing::Test {
  protected:
   RankThreads ranks_{{.ranks = 3, .flags = {{"ps", "1"}}}};
   ParameterServerStrategy strategy_{ranks_.cluster()};
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory folder_;
 };
 
 TEST_F(Names, RejectNamesThatHdf5CannotStore) {

@@ -1,4 +1,4 @@
-// asleep.hpp -- waits until a thread of this process sleeps in the kernel, so that a test can wake it.
+// asleep.hpp -- waits until a thread of this process sleeps in the kernel, so that a test can then wake it.
 #pragma once
 
 #include <sys/types.h>
@@ -11,8 +11,7 @@
 
 namespace capstan {
 
-/// Polls the state of the thread with this gettid(); returns false if it does not sleep within twenty
-/// seconds.
+/// Polls the state of the thread with this thread id; returns false if it does not sleep within kPollLimit.
 inline bool wait_until_asleep(pid_t thread) {
   const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
   return poll_until([&path] {

@@ -1,4 +1,4 @@
-// compute.hpp -- stands for the computation of a training step.
+// compute.hpp -- stands in for the computation of a training step.
 #pragma once
 
 #include <chrono>
@@ -6,9 +6,9 @@
 
 namespace capstan {
 
-/// Takes this long, so that faults and saves fall between two pushes.
+/// Blocks for `time`, so that faults and saves can fall between two pushes.
 inline void compute_for(std::chrono::nanoseconds time) {
-  std::this_thread::sleep_for(time);  // the machines that run the tests have fewer cores than jobs have ranks
+  std::this_thread::sleep_for(time);  // not a busy loop: test machines have fewer cores than ranks
 }
 
 }  // namespace capstan

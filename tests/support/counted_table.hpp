@@ -1,4 +1,4 @@
-// counted_table.hpp -- a table of any rank in this process, and a look at what is read of a table or a
+// counted_table.hpp -- a table of any rank in local memory, and a wrapper that counts the reads of a table or
 // variable.
 #pragma once
 
@@ -15,13 +15,13 @@
 
 namespace capstan {
 
-/// Reads as a variable does.
+/// A table in local memory with the read functions of a variable.
 template <class T>
 class LocalTable {
  public:
   using value_type = T;
 
-  /// Elements 1, 2, 3, ...
+  /// Its elements are 1, 2, 3, ...
   explicit LocalTable(const Shape& shape) : all_(shape) {
     for (std::size_t i = 0; i < all_.size(); ++i) all_.values[i] = static_cast<Element<T>>(i + 1);
   }
@@ -82,7 +82,7 @@ class Counted {
 
   int lookups() const { return lookups_; }
   int pulls() const { return pulls_; }
-  /// As often as they were read.
+  /// A row that was read n times occurs n times.
   const std::vector<std::int64_t>& rows_read() const { return rows_; }
   void forget() {
     lookups_ = pulls_ = 0;

@@ -1,4 +1,4 @@
-"""die_with_parent.py -- for subprocess's preexec_fn: a test that is killed takes what it started with it."""
+"""die_with_parent.py -- for subprocess's preexec_fn: the kernel kills the child when its parent dies."""
 import ctypes
 import signal
 

@@ -1,5 +1,5 @@
-// end_worker.hpp -- a function ends the worker that runs it, a thread of this process that meets others over
-// a LoopHub.
+// end_worker.hpp -- lets a function end the worker that runs it; the worker is a thread of this process on a
+// LoopHub.
 #pragma once
 
 #include <array>
@@ -14,33 +14,33 @@
 
 namespace capstan::ending {
 
-inline constexpr std::uint16_t kHasHeard = 201;
-/// Of workers, by index.
-inline std::array<std::atomic<bool>, 8> has_heard{};
+inline constexpr std::uint16_t kProbe = 201;
+/// Whether the worker with this index has received a probe.
+inline std::array<std::atomic<bool>, 8> probe_received{};
 
-/// What a worker does, for RankThreadsOptions.
+/// Main function of a worker, for RankThreadsOptions.
 inline int worker(const std::shared_ptr<cluster::Runtime>& runtime) {
-  std::atomic<bool>& heard = has_heard.at(static_cast<std::size_t>(runtime->self().index));
-  runtime->control().on_message(kHasHeard, [&heard](const transport::Message&) { heard = true; });
+  std::atomic<bool>& received = probe_received.at(static_cast<std::size_t>(runtime->self().index));
+  runtime->control().on_message(kProbe, [&received](const transport::Message&) { received = true; });
   return Server(Cluster(runtime)).join();
 }
 
-/// Sends the worker of this thread a message, and one of `type` before it unless that is 0. Returns when it
-/// has heard them, and all that was sent to it before.
+/// Sends the worker of this thread a message of `type`, if not 0, and a probe. Blocks until the worker has
+/// received both, and therefore all messages that were sent to it before.
 inline void await_own_messages(std::uint16_t type = 0) {
   auto& runtime = strategy::Context::current().client().runtime();
   const cluster::Member& self = runtime.self();
-  std::atomic<bool>& heard = has_heard.at(static_cast<std::size_t>(self.index));
-  heard = false;
+  std::atomic<bool>& received = probe_received.at(static_cast<std::size_t>(self.index));
+  received = false;
   transport::Peer& to_self = runtime.data().connect(self.rank, self.name(), self.control_address);
   if (type != 0) to_self.send(type, {});
-  to_self.send(kHasHeard, {});
+  to_self.send(kProbe, {});
   runtime.data().progress();
-  while (!heard) std::this_thread::yield();
+  while (!received) std::this_thread::yield();
 }
 
-/// Ends the worker of this thread as the end of the job would, so that its fabrics close under the hands of
-/// the others. What the function that calls it returns is for nobody.
+/// Shuts down the worker of this thread as the end of a job does, so its fabrics close while other ranks use
+/// them. The result of the calling function is discarded.
 inline void end_this_worker() { await_own_messages(transport::kShutdown); }
 
 }  // namespace capstan::ending

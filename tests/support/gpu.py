@@ -1,4 +1,4 @@
-"""Flags with which ranks see GPUs: none with CAPSTAN_TEST_GPU in the environment, where they have some; stand-ins elsewhere."""
+"""gpu.py -- flags that give ranks GPUs: none if CAPSTAN_TEST_GPU is set, since real GPUs are used then; stand-ins otherwise."""
 import os
 
 

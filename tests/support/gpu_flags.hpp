@@ -1,4 +1,4 @@
-// gpu_flags.hpp -- flags with which a rank sees GPUs: none where it has some, stand-ins elsewhere.
+// gpu_flags.hpp -- flags that give a rank GPUs: none if it has real ones, stand-ins otherwise.
 #pragma once
 
 #include <cstdlib>
@@ -10,14 +10,14 @@
 
 namespace capstan {
 
-/// With CAPSTAN_TEST_GPU in the environment there are no stand-ins, so that a test fails without a GPU.
+/// With CAPSTAN_TEST_GPU set, stand-ins are never used, so a test fails on a machine without a GPU.
 inline std::vector<std::pair<std::string, std::string>> gpu_flags(int gpus = 1) {
   const bool real = std::getenv("CAPSTAN_TEST_GPU") != nullptr;
   if (real || (!gpu::are_stand_ins() && gpu::count() >= gpus)) return {};
   return {{"gpu-stand-ins", std::to_string(gpus)}};
 }
 
-/// Undone when a test has ended, after everything on a GPU has gone.
+/// Removes the stand-ins at the end of a test, after all objects on a GPU were destroyed.
 inline void forget_stand_ins() {
   if (gpu::are_stand_ins()) gpu::use_stand_ins(0);
 }

@@ -1,6 +1,6 @@
-"""job.py -- real ranks under mpirun, from the outside: start them, wait until they train, find them, end them.
+"""job.py -- starts real ranks under mpirun, waits until they train, finds their processes and checks how they end.
 
-Arguments of a test script: BIN, the folder of the programs, and MPIEXEC. `JobTest` is the test case to derive from.
+Arguments of a test script: BIN, the directory of the programs, and MPIEXEC. Test cases derive from `JobTest`.
 """
 import json
 import os
@@ -28,33 +28,33 @@ CAPSTAN = str(BIN / "capstan") if BIN else None
 
 HOST = socket.gethostname().partition(".")[0]
 
-# The mean reciprocal rank of a model that has learnt the small graph. By chance it is 0.08; three hundred epochs of
-# `train` reach 0.97 to 1.0, by the seed and by the order in which workers push.
-LEARNT = 0.5
+# Mean reciprocal rank that a trained model of the small graph exceeds. A random model has 0.08; 300 epochs of `train` reach
+# 0.97 to 1.0, depending on the seed and on the order of pushes.
+LEARNED_MRR = 0.5
 
-# What standard error says when the first epochs are behind, given --eval-every.
-TRAINS = "valid MRR"
-# How long a job that lost something may take until it is gone: a second or two, and what a busy machine adds. Less than
-# any time-out that would end it without the loss having been noticed.
+# Standard error contains this after the first epochs, given --eval-every.
+TRAINING_OUTPUT = "valid MRR"
+# Time until a job with a dead rank has ended: one or two seconds, plus delays of a busy machine. It is shorter than any
+# timeout that would end the job even if the death were not detected.
 SECONDS_TO_END = 20
-# Of a healthy job on a busy machine; a test's own TIMEOUT is longer.
+# Time limit of a healthy job on a busy machine; each test's own TIMEOUT is longer.
 SECONDS_TO_FINISH = 120
-# Settings with which nobody counts as dead, or as lost, because a busy machine has kept it waiting.
-PATIENT = {"CAPSTAN_HEARTBEAT_TIMEOUT": "40s", "CAPSTAN_PS_WAIT": "40s"}
+# Timeouts that no rank exceeds because a busy machine delays it.
+LONG_TIMEOUTS = {"CAPSTAN_HEARTBEAT_TIMEOUT": "40s", "CAPSTAN_PS_WAIT": "40s"}
 
 
 class RankedJob(Job):
-    """A program under mpirun (`ranks` > 0) or alone, its output in files so that it can be read as it grows."""
+    """A program under mpirun (`ranks` > 0) or alone. Its output goes to files, so tests can read it while it runs."""
 
     def __init__(self, command, ranks=0, launcher=None, env=None, cwd=None):
-        self.folder = tempfile.TemporaryDirectory(prefix="capstan-job-", dir=cwd)
+        self.directory = tempfile.TemporaryDirectory(prefix="capstan-job-", dir=cwd)
         self.started = time.time()
         self.words = command
-        self.out_path = pathlib.Path(self.folder.name, "stdout")
-        self.err_path = pathlib.Path(self.folder.name, "stderr")
+        self.out_path = pathlib.Path(self.directory.name, "stdout")
+        self.err_path = pathlib.Path(self.directory.name, "stderr")
         if ranks:
             command = [*(launcher or [MPIEXEC]), "-n", str(ranks), *command]
-        # A CAPSTAN_ variable of the caller's shell is no part of a test.
+        # The CAPSTAN_ variables of the caller's shell must not affect a test.
         clean = {name: value for name, value in os.environ.items() if not name.startswith("CAPSTAN_")}
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
             super().__init__(
@@ -68,7 +68,7 @@ class RankedJob(Job):
 
     def __exit__(self, *exception):
         super().__exit__(*exception)
-        self.folder.cleanup()
+        self.directory.cleanup()
 
     @property
     def stdout(self):
@@ -79,16 +79,16 @@ class RankedJob(Job):
         return self.err_path.read_text(errors="replace")
 
     def warnings(self):
-        """Lines, but for those that say that this machine, or what it leaves to the test, has few cores."""
+        """Lines with warnings, except those about a machine or a CPU mask with few cores."""
         few_cores = re.compile("take turns|bound to (one|the same) core")
         return [line for line in self.stderr.splitlines() if "[warning]" in line and not few_cores.search(line)]
 
     def wait_for_text(self, pattern, seconds=SECONDS_TO_FINISH):
-        """The match in standard error as soon as it is there; None when the job ends or `seconds` pass without it."""
+        """Returns the match of `pattern` in standard error; None if the job ends or `seconds` pass without one."""
         return self.wait_for(lambda: re.search(pattern, self.stderr), seconds)
 
     def wait_for(self, look, seconds=SECONDS_TO_FINISH):
-        """What `look()` returns as soon as that is true; None when the job ends or `seconds` pass without it."""
+        """Returns the first true result of `look()`; None if the job ends or `seconds` pass without one."""
         def found_or_ended():
             running = self.command.poll() is None
             found = look()
@@ -98,7 +98,7 @@ class RankedJob(Job):
         return ended[0] if ended else None
 
     def ranks(self):
-        """{rank: (pid of its agent, pid of its child)}; both are one process where there is no agent."""
+        """{rank: (pid of its agent, pid of its child)}; without an agent, both are the pid of the rank."""
         parents, rank_of = {}, {}
         for pid in self.processes():
             try:
@@ -124,18 +124,18 @@ class RankedJob(Job):
         os.kill(self.command.pid, number)
 
     def press_control_c(self):
-        """What a terminal does: the launcher's whole process group gets it."""
+        """Sends SIGINT to the launcher's process group, as a terminal does."""
         os.killpg(self.command.pid, signal.SIGINT)
 
 
 def train(data, *options, dim=32, negatives=32, batch=64, epochs=60):
-    """The command of a short training; `options` go last and win."""
+    """The command of a short training; later `options` override earlier ones."""
     sizes = ["--dim", dim, "--negatives", negatives, "--batch", batch, "--epochs", epochs]
     return [CAPSTAN, "train", "kge", "--data", data, *sizes, *options]
 
 
 class Roles:
-    """Which rank is what on one host: the coordinator is rank 0, the ps are the highest ranks."""
+    """The roles of ranks on one host: rank 0 is the coordinator, the highest ranks are the ps."""
 
     def __init__(self, ranks, ps):
         self.coordinator = 0
@@ -143,31 +143,31 @@ class Roles:
         self.ps = list(range(ranks - ps, ranks))
 
 
-# The name of the other child of an agent, which ends soon after the start of the job.
+# Name of the agent's other child, which ends soon after the start of the job.
 START_CHILD = "capstan-start"
 
 
 def status_of(pid):
-    """(name, state, pid of the parent). Raises OSError when it has ended."""
+    """(name, state, pid of the parent). Raises OSError if the process has ended."""
     name, _, rest = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
     state, parent = rest.split()[:2]
     return name.partition("(")[2], state, int(parent)
 
 
 def child_of(pid):
-    """The pid of a process's child that lives; None when it has none."""
-    for folder in sorted(pathlib.Path("/proc").glob("[0-9]*"), key=lambda folder: int(folder.name)):
+    """The pid of a live child of the process; None if it has none."""
+    for directory in sorted(pathlib.Path("/proc").glob("[0-9]*"), key=lambda directory: int(directory.name)):
         try:
-            name, state, parent = status_of(folder.name)
+            name, state, parent = status_of(directory.name)
         except OSError:
-            continue  # ended while we looked
+            continue  # has ended
         if parent == pid and state not in "ZX" and name != START_CHILD:
-            return int(folder.name)
+            return int(directory.name)
     return None
 
 
-def kill_and_see_it_die(pid):
-    """The time (monotonic, ns) at which the kernel has said that the process is dead, and has closed its files."""
+def kill_and_await_death(pid):
+    """Kills the process; returns the time (monotonic, ns) at which the kernel reported its death and closed its files."""
     descriptor = os.pidfd_open(pid)
     try:
         os.kill(pid, signal.SIGKILL)
@@ -177,41 +177,41 @@ def kill_and_see_it_die(pid):
         os.close(descriptor)
 
 
-def outlived(command):
-    """The command of ranks of which an agent may be killed: a launcher ends the job of a process that is killed, and does
-    not see it where a shell has started it. The job's exit code is rank 0's."""
+def in_shell(command):
+    """Wraps the command of ranks, so that a test may kill an agent: a launcher ends a job when one of its own child processes
+    dies from a signal, but not when a child of a shell does. The job's exit code is rank 0's."""
     script = '"$0" "$@"; code=$?; [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && exit $code; exit 0'
     return ["sh", "-c", script, *command]
 
 
 def agent_of(job, rank):
-    """Of a rank, whether or not a shell has started it."""
+    """The pid of a rank's agent, whether or not it runs under a shell."""
     pid = job.ranks()[rank][0]
     child = child_of(pid)
     return child if child and child_of(child) else pid
 
 
 class JobTest(unittest.TestCase):
-    """Has a folder for each test, and fails a test that leaves a process behind, or anything else that a job may."""
+    """Gives each test a directory, and fails a test whose job leaves a process or another resource behind."""
 
-    environment = {}  # of every job that it starts
+    environment = {}  # of every job that a test starts
 
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="capstan-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="capstan-test-"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
 
     def graph(self, **options):
-        return small_graph.write(self.folder / "graph", **options)
+        return small_graph.write(self.directory / "graph", **options)
 
     def small_disk(self, size):
-        """A folder with room for so much ("40m"), unmounted at the end of the test."""
+        """A file system of this size ("40m"), unmounted at the end of the test."""
         if os.geteuid() != 0:
-            self.skipTest("a small disk needs root, to mount one")
-        disk = self.folder / "disk"
+            self.skipTest("mounting a small file system needs root")
+        disk = self.directory / "disk"
         disk.mkdir()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True, text=True)
         if mounted.returncode != 0:
-            self.skipTest(f"no small disk here: {mounted.stderr.strip()}")
+            self.skipTest(f"cannot mount a small file system: {mounted.stderr.strip()}")
         self.addCleanup(subprocess.run, ["umount", disk], check=True)
         return disk
 
@@ -221,16 +221,16 @@ class JobTest(unittest.TestCase):
         self.addCleanup(job.__exit__)
         return job
 
-    def assert_says(self, job, pattern):
-        """Waits until it does."""
+    def wait_for_stderr(self, job, pattern):
+        """Waits until standard error matches `pattern`; fails if the job ends first."""
         self.assertTrue(job.wait_for_text(pattern), f"{pattern} is not in:\n{job.stderr}")
 
     def exit_code(self, job, seconds=SECONDS_TO_FINISH):
-        """The job's exit code, after all its processes have gone."""
+        """Returns the job's exit code once all its processes have ended."""
         code = job.wait(seconds)
         if code is None:
             report(job, f"still running after {seconds} s")
-            self.fail(f"the job has not ended within {seconds} s; it said:\n{job.stderr}")
+            self.fail(f"the job did not end within {seconds} s; its standard error:\n{job.stderr}")
         self.assert_all_gone(job)
         return code
 
@@ -238,23 +238,23 @@ class JobTest(unittest.TestCase):
         if not job.wait_until_gone(seconds):
             report(job, f"left behind after {seconds} s")
             left = job.processes()
-            self.fail(f"left behind after {seconds} s: {left}; the job said:\n{job.stderr}")
+            self.fail(f"left behind after {seconds} s: {left}; its standard error:\n{job.stderr}")
         job.gone_at = time.monotonic()
-        left = nothing_left.shared_memory_for_long(job.started, seconds) + nothing_left.sockets_in(self.folder)
-        # When the coordinator and its agent were both killed there is nobody to clear it; the next job does.
+        left = nothing_left.lasting_shared_memory(job.started, seconds) + nothing_left.sockets_in(self.directory)
+        # If the coordinator and its agent were killed, the run directory remains; the next job clears it.
         if job.command.returncode == 0:
             left += nothing_left.run_directory(job.words)
-        self.assertEqual(left, [], f"left behind; the job said:\n{job.stderr}")
+        self.assertEqual(left, [], f"left behind; the job's standard error:\n{job.stderr}")
 
     def run_to_end(self, command, ranks=0, **options):
-        """Runs a healthy job; returns it, ended, with exit code 0."""
+        """Runs a healthy job to its end; returns it."""
         job = self.start(command, ranks, **options)
         code = self.exit_code(job)
         self.assertEqual(code, 0, job.stderr)
         return job
 
     def summary(self):
-        return json.loads((self.folder / "summary.json").read_text())
+        return json.loads((self.directory / "summary.json").read_text())
 
 
 def main():

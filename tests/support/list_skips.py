@@ -1,7 +1,7 @@
-"""list_skips.py -- which tests a ctest run has skipped, with their reasons, from its LastTest.log.
+"""list_skips.py -- lists the tests that a ctest run skipped, with their reasons, from its LastTest.log.
 
-Understands GTEST_SKIP() << "reason", a script that prints "SKIP: reason", unittest's "... skipped 'reason'" and
-CTest's disabled tests.
+It recognizes GTEST_SKIP() << "reason", scripts that print "SKIP: reason", unittest's "... skipped 'reason'" and CTest's
+disabled tests.
 """
 import re
 
@@ -9,14 +9,14 @@ TEST = re.compile(r'^\d+/\d+ Test: (?P<name>\S+)\nCommand: (?P<command>.*)\n(?P<
 GTEST = re.compile(r"^\[ RUN      \] (?P<name>\S+)\n(?P<text>(?:.*\n)*?)\[  SKIPPED \] (?P=name)", re.M)
 GTEST_PLACE = re.compile(r"^\S+:\d+: Skipped\n", re.M)
 UNITTEST = re.compile(r"^(?P<name>\w+) \(.*\).*\.\.\. skipped ['\"](?P<reason>.*)['\"]$", re.M)
-COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]|\r")  # mpirun gives its ranks a terminal of their own
+COLOR = re.compile(r"\x1b\[[0-9;]*[mK]|\r")  # mpirun gives each rank a pseudo-terminal
 SCRIPT = re.compile(r"^SKIP: (?P<reason>.*)$", re.M)
 
 
 def skips(log):
     """[(test, reason)] in the order of the log."""
     found = []
-    for test in TEST.finditer(COLOUR.sub("", log)):
+    for test in TEST.finditer(COLOR.sub("", log)):
         name, output = test["name"], test["rest"]
         if test["command"] == '""':
             found.append((name, "disabled"))

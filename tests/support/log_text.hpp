@@ -1,4 +1,4 @@
-// log_text.hpp -- what the log says while a test looks at it. Link the test with spdlog::spdlog.
+// log_text.hpp -- captures the log while a test runs. Link the test with spdlog::spdlog.
 #pragma once
 
 #include <spdlog/sinks/ostream_sink.h>
@@ -27,7 +27,7 @@ class LogText {
   std::shared_ptr<spdlog::sinks::sink> sink_;
 };
 
-/// How often `word` stands in `text`.
+/// Number of occurrences of `word` in `text`.
 inline int count_of(const std::string& word, const std::string& text) {
   int count = 0;
   for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;

@@ -1,6 +1,6 @@
-// main.cpp -- main() of a folder's tests, which are one program: each file is compiled with its neighbours
-// where that is asked for, and linked once. --file NAME.cpp, which may stand several times, runs what that
-// file holds, in a process of its own; --gtest_filter counts for more.
+// main.cpp -- main() of the program that contains all tests of a directory.
+//
+// --file NAME.cpp runs the tests of that file only; it may be repeated. --gtest_filter takes precedence.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-/// For --gtest_filter: every test of the files; "" where one of them has none.
+/// Returns a --gtest_filter that selects all tests of the files; "" if one of the files has no test.
 std::string tests_of(const std::set<std::string_view>& files) {
   std::string filter;
   std::set<std::string_view> empty = files;
@@ -30,7 +30,7 @@ std::string tests_of(const std::set<std::string_view>& files) {
     }
   }
   for (const auto file : empty) {
-    std::fprintf(stderr, "--file %.*s: it has no test\n", static_cast<int>(file.size()), file.data());
+    std::fprintf(stderr, "--file %.*s: no test in this file\n", static_cast<int>(file.size()), file.data());
   }
   return empty.empty() ? filter : std::string();
 }
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   }
   const int status = RUN_ALL_TESTS();
   if (!files.empty() && testing::UnitTest::GetInstance()->test_to_run_count() == 0) {
-    std::fprintf(stderr, "--file: a filter, GTEST_FILTER perhaps, leaves none of its tests\n");
+    std::fprintf(stderr, "--file: the test filter (GTEST_FILTER?) selects none of its tests\n");
     return EXIT_FAILURE;
   }
   return status;

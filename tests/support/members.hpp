@@ -1,4 +1,4 @@
-// members.hpp -- a table of ranks for tests that need no fabric.
+// members.hpp -- a table of members for tests that need no fabric.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ inline cluster::Table table_of(int ps, int workers, int spares = 0) {
   return table;
 }
 
-/// A member that was restarted for the `time`-th time, or the `time`-th late one for index -1.
+/// A worker that was restarted for the `time`-th time; with index -1, the `time`-th worker that joined late.
 inline cluster::Member joining_worker(const cluster::Table& table, int index, int time = 1) {
   const int rank = index < 0 ? table.rank_of_late(time) : table.rank_of_restart(index, time);
   return {rank, Role::worker, table.index_of(rank), "node" + std::to_string(rank), 200 + rank, {}, {}};

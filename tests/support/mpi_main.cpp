@@ -1,7 +1,7 @@
-// mpi_main.cpp -- main() of a test that runs on real ranks: every rank runs every test, one rank prints.
+// mpi_main.cpp -- main() of tests on real ranks: every rank runs every test, and rank 0 prints.
 //
-// MPI is open while the tests run, as it is in a program that uses Capstan on the side; a test that needs the
-// world calls MPI itself. A failure on any rank fails the run.
+// MPI stays initialized while the tests run, as in a program that also uses MPI itself; tests may call MPI. A
+// failure on any rank fails the run.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-/// Prints "[rank 1] file.cpp:12: what failed" and nothing else.
+/// Prints only failures, as "[rank 1] file.cpp:12: message".
 class FailuresOnly : public testing::EmptyTestEventListener {
  public:
   explicit FailuresOnly(int rank) : rank_(rank) {}
@@ -25,7 +25,7 @@ class FailuresOnly : public testing::EmptyTestEventListener {
   int rank_;
 };
 
-/// The worst result of all ranks. A test may have finalized MPI; then mpiexec combines the exit codes.
+/// Returns the worst result of all ranks. After MPI_Finalize, mpiexec combines the exit codes instead.
 int worst_of_all_ranks(int failed) {
   int finalized = 0;
   MPI_Finalized(&finalized);
@@ -39,7 +39,7 @@ int worst_of_all_ranks(int failed) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  GTEST_FLAG_SET(color, "no");  // mpiexec gives the ranks a terminal, but its output goes into a log
+  GTEST_FLAG_SET(color, "no");  // mpiexec gives ranks a pseudo-terminal, but the output goes to a log
   testing::InitGoogleTest(&argc, argv);
 
   int rank = 0;
@@ -47,10 +47,10 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
 
-  // A launcher from another MPI starts N worlds of one rank, and all would pass.
-  const char* wanted = std::getenv("CAPSTAN_TEST_RANKS");
-  if (wanted != nullptr && std::atoi(wanted) != size) {
-    std::fprintf(stderr, "wanted %s ranks, MPI says %d: is mpiexec from this MPI?\n", wanted, size);
+  // The launcher of another MPI would start N worlds of one rank, in each of which the tests pass.
+  const char* expected = std::getenv("CAPSTAN_TEST_RANKS");
+  if (expected != nullptr && std::atoi(expected) != size) {
+    std::fprintf(stderr, "MPI has %d ranks, expected %s; is mpiexec from this MPI?\n", size, expected);
     MPI_Finalize();
     return EXIT_FAILURE;
   }

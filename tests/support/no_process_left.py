@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """no_process_left.py [--timeout S] [--grace S] -- COMMAND ...
 
-Runs COMMAND and fails if it does not end within the timeout, or if any process that it started, however detached, is
-still there when the grace is over. Processes are known by a mark in their environment, so sessions, daemons and
-re-parented orphans are found too. Whatever is left is named, with what it waits for, and killed.
+Runs COMMAND. Fails if it does not end within the timeout, or if a process that it started still runs after the grace
+period. A mark in the environment identifies these processes, so new sessions, daemons and re-parented orphans are found,
+too. Remaining processes are listed, with the kernel functions in which they wait, and killed.
 
-Exit: COMMAND's own code; 124 when it timed out; 125 when it ended but left processes behind.
+Exit code: COMMAND's own; 124 if it timed out; 125 if it ended but left processes behind.
 
-As a module: `with Job([...]) as job: ...` starts the command, `job.processes()` lists what is alive, `job.wait(s)`
-waits for the command and `job.wait_until_gone(s)` for everything. Leaving the block kills what is left.
+As a module: `with Job([...]) as job: ...` starts the command, `job.processes()` lists its live processes, `job.wait(s)`
+waits for the command and `job.wait_until_gone(s)` for all processes. The end of the block kills remaining processes.
 """
 import argparse
 import os
@@ -25,7 +25,7 @@ MARK = "CAPSTAN_TEST_JOB"
 
 
 class Job:
-    """One command and all that descends from it."""
+    """One command and all its descendants."""
 
     def __init__(self, command, **popen_options):
         self.mark = f"{MARK}={uuid.uuid4().hex}"
@@ -42,21 +42,21 @@ class Job:
     def processes(self):
         """{pid: command line} of every live process of the job."""
         found = {}
-        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        for directory in pathlib.Path("/proc").glob("[0-9]*"):
             try:
-                # A mark that is set by a process for itself does not show here, but one that it inherits does.
-                if self.mark.encode() not in (folder / "environ").read_bytes().split(b"\0"):
+                # /proc shows the environment that a process inherited, without changes that it made itself.
+                if self.mark.encode() not in (directory / "environ").read_bytes().split(b"\0"):
                     continue
-                state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                state = (directory / "stat").read_text().rpartition(")")[2].split()[0]
+                words = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
             except (OSError, IndexError):
-                continue  # ended while we looked, or is somebody else's
+                continue  # has ended, or belongs to another user
             if state not in "ZX":
-                found[int(folder.name)] = words
+                found[int(directory.name)] = words
         return found
 
-    def living(self):
-        """The same, looked at twice where there seem to be none: one that forks and ends meanwhile hides its child."""
+    def live_processes(self):
+        """processes(), repeated if there seem to be none: a process that forks and exits meanwhile hides its child."""
         found = self.processes()
         if not found:
             time.sleep(0.02)  # for the fork to end
@@ -64,7 +64,7 @@ class Job:
         return found
 
     def wait(self, seconds):
-        """The command's exit code (as a shell would say it: 128 + signal), or None after `seconds`."""
+        """Returns the command's exit code as a shell does (128 + signal), or None after `seconds`."""
         try:
             code = self.command.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -72,17 +72,17 @@ class Job:
         return code if code >= 0 else 128 - code
 
     def wait_until_gone(self, seconds):
-        """True as soon as no process of the job is left; False after `seconds`."""
+        """Returns true once no process of the job is left, or false after `seconds`."""
         def gone():
             self.command.poll()
-            return not self.living()
+            return not self.live_processes()
 
         return poll_until(gone, seconds, period=0.05)
 
     def kill_all(self):
-        """Kills what is left. Only processes with the job's mark are touched."""
-        for _ in range(20):  # a process that is killed may have just started another
-            left = self.living()
+        """Kills all processes with the job's mark."""
+        for _ in range(20):  # a process may have started another one just before it was killed
+            left = self.live_processes()
             if not left:
                 break
             for pid in left:
@@ -90,12 +90,12 @@ class Job:
                     os.kill(pid, signal.SIGKILL)
                 except OSError:
                     pass
-            time.sleep(0.05)  # for the kernel to end them
+            time.sleep(0.05)  # until the kernel has ended them
         self.command.wait()
 
 
-def what_it_waits_for(pid):
-    """The state of a process and of its threads, as far as the kernel tells."""
+def wait_channels(pid):
+    """The state of each thread of a process, and the kernel function in which it waits."""
     lines = []
     for thread in sorted(pathlib.Path(f"/proc/{pid}/task").glob("[0-9]*")):
         try:
@@ -111,13 +111,13 @@ def what_it_waits_for(pid):
 def report(job, headline):
     print(f"no_process_left: {headline}", file=sys.stderr)
     for pid, words in sorted(job.processes().items()):
-        print(f"  {pid}: {words}\n{what_it_waits_for(pid)}", file=sys.stderr)
+        print(f"  {pid}: {words}\n{wait_channels(pid)}", file=sys.stderr)
 
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.splitlines()[0])
-    parser.add_argument("--timeout", type=float, default=60, help="seconds that the command may take")
-    parser.add_argument("--grace", type=float, default=10, help="seconds that its processes may take to follow it")
+    parser.add_argument("--timeout", type=float, default=60, help="time limit of the command, in seconds")
+    parser.add_argument("--grace", type=float, default=10, help="time limit of its other processes after its end, in seconds")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
@@ -125,7 +125,7 @@ def main():
         parser.error("no command given")
 
     with Job(command) as job:
-        # ctest ends a test that takes too long with SIGTERM or SIGKILL; the former must not leave the job behind.
+        # ctest may end a test that times out with SIGTERM, which must not leave the job behind.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(124))
         code = job.wait(options.timeout)
         if code is None:

@@ -1,6 +1,6 @@
-"""nothing_left.py -- what a job may leave behind besides processes: shared memory, sockets, the lock of a run directory.
+"""nothing_left.py -- finds resources other than processes that a job left behind: shared memory, sockets, run directories.
 
-Sockets end with their processes; what is looked for is one with a name in the file system.
+A socket ends with its process, unless it has a name in the file system.
 """
 import os
 import pathlib
@@ -9,27 +9,26 @@ import stat
 from poll import poll_until
 
 SHARED_MEMORY = pathlib.Path("/dev/shm")
-KEPT_IN_RUN_DIRECTORY = ["log", "metrics.jsonl", "events", "now.prom", "summary.txt", "trace",
-                         "trace.json"]
+PERSISTENT_FILES = ["log", "metrics.jsonl", "events", "now.prom", "summary.txt", "trace", "trace.json"]
 
 
 def in_use():
-    """Files of shared memory that a living process maps or has open."""
+    """Files of shared memory that a live process has mapped or open."""
     names = set()
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+    for directory in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            lines = (folder / "maps").read_text(errors="replace").splitlines()
+            lines = (directory / "maps").read_text(errors="replace").splitlines()
             names.update(line.split(maxsplit=5)[5] for line in lines if str(SHARED_MEMORY) in line)
-            names.update(os.readlink(link) for link in (folder / "fd").iterdir())
+            names.update(os.readlink(link) for link in (directory / "fd").iterdir())
         except OSError:
-            continue  # ended while we looked, or is somebody else's
+            continue  # has ended, or belongs to another user
     return names
 
 
 def shared_memory(since):
-    """Of POSIX and of System V, made since then (by time.time()), that no process uses.
+    """POSIX and System V shared memory that was created after `since` (time.time()) and that no process uses.
 
-    An empty file is none: Capstan leaves it, since another process may be about to open it (orphaned_memory.cpp).
+    Empty files do not count: Capstan leaves them, since another process may be about to open one (orphaned_memory.cpp).
     """
     young = []
     for path in SHARED_MEMORY.iterdir():
@@ -48,8 +47,8 @@ def shared_memory(since):
     return left
 
 
-def shared_memory_for_long(since, seconds):
-    """The same, if it is still there after so long: other jobs of this machine make theirs meanwhile."""
+def lasting_shared_memory(since, seconds):
+    """shared_memory(since) that still exists after `seconds`; other jobs of this machine create and remove their own."""
     left = shared_memory(since)
 
     def all_gone():
@@ -61,13 +60,13 @@ def shared_memory_for_long(since, seconds):
 
 
 def run_directory(command):
-    """Files of the job's run directory that are of a job that runs; logs and figures stay for its reader."""
+    """Files of the job's run directory that must not outlive the job; logs and metrics do."""
     words = [str(word) for word in command]
-    folders = [word.partition("=")[2] for word in words if word.startswith(("--capstan-run-dir=", "--run-dir="))]
-    folders += [after for word, after in zip(words, words[1:]) if word == "--run-dir"]
-    found = [path for folder in folders for path in pathlib.Path(folder).glob("*")]
-    return [str(path) for path in found if path.name not in KEPT_IN_RUN_DIRECTORY]
+    directories = [word.partition("=")[2] for word in words if word.startswith(("--capstan-run-dir=", "--run-dir="))]
+    directories += [after for word, after in zip(words, words[1:]) if word == "--run-dir"]
+    found = [path for directory in directories for path in pathlib.Path(directory).glob("*")]
+    return [str(path) for path in found if path.name not in PERSISTENT_FILES]
 
 
-def sockets_in(folder):
-    return [str(path) for path in pathlib.Path(folder).rglob("*") if stat.S_ISSOCK(path.lstat().st_mode)]
+def sockets_in(directory):
+    return [str(path) for path in pathlib.Path(directory).rglob("*") if stat.S_ISSOCK(path.lstat().st_mode)]

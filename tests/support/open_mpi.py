@@ -1,11 +1,11 @@
-"""open_mpi.py -- environment in which Open MPI runs the ranks of tests and benchmarks; importing this module sets it.
+"""open_mpi.py -- the environment in which Open MPI runs the ranks of tests and benchmarks; importing this module sets it.
 
-Open MPI refuses to run as root, and to start more ranks than cores, unless told otherwise; and it binds two ranks to a core each, all
-their threads with them. Its version 5 (PRRTE) has other variables than version 4. MPICH ignores all of them. A variable
-that the caller has set stays as it is.
+By default, Open MPI refuses to run as root and to start more ranks than cores, and it binds all threads of a rank to one core
+if there are at most two ranks. Version 5 (PRRTE) reads other variables than version 4. MPICH ignores all of them. Variables
+that the caller has set are left unchanged.
 
-ob1 is what Open MPI takes where there is no InfiniBand. To look for something better it loads libpsm2, which measures
-the clock for 0.2 s: half of the start of a job. Capstan needs MPI for the start alone.
+ob1 is Open MPI's choice without InfiniBand. To look for a better transport, it loads libpsm2, which measures the clock for
+0.2 s: half of the start time of a job. Capstan uses MPI only to start.
 """
 import os
 

@@ -1,4 +1,4 @@
-// poll.hpp -- waits for what other threads or processes do, with a deadline.
+// poll.hpp -- waits for progress of other threads or processes, with a deadline.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace capstan {
 
-/// Nothing healthy takes this long, even under a sanitizer on a busy machine.
+/// Longer than any healthy operation takes, even under a sanitizer on a busy machine.
 inline constexpr std::chrono::seconds kPollLimit{20};
 
 /// Polls `done` every millisecond; returns false if `limit` passes first.

@@ -1,9 +1,9 @@
-"""poll.py -- waits for what other processes do, with a deadline; and random moments at which a test strikes."""
+"""poll.py -- waits for progress of other processes, with a deadline, and for random moments at which a test injects a fault."""
 import time
 
 
 def poll_until(look, seconds, period=0.01):
-    """What `look()` returns as soon as that is true, or last when `seconds` have passed."""
+    """Returns the first true result of `look()`, or the last result once `seconds` have passed."""
     deadline = time.monotonic() + seconds
     while not (found := look()) and time.monotonic() < deadline:
         time.sleep(period)  # between two polls
@@ -11,5 +11,5 @@ def poll_until(look, seconds, period=0.01):
 
 
 def wait_random(moment, least, most):
-    """Returns after `least` to `most` seconds, which follow from the seed of `moment`."""
-    time.sleep(moment.uniform(least, most))  # a fault may fall at any moment, not only where a job says something
+    """Sleeps for a time between `least` and `most` seconds that follows from the seed of `moment`."""
+    time.sleep(moment.uniform(least, most))  # faults must fall at any moment, not only right after output

@@ -1,4 +1,4 @@
-// rank_threads.cpp -- see rank_threads.hpp. Compiled once, since much of a test's time to compile was this.
+// rank_threads.cpp -- see rank_threads.hpp. Compiled once for all tests, since it takes long to compile.
 #include "support/rank_threads.hpp"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ RankThreads::RankThreads(RankThreadsOptions options) : ranks_(std::make_unique<R
   ranks_->codes.assign(runtimes.size(), 0);
   for (std::size_t rank = 1; rank < runtimes.size(); ++rank) {
     const auto& main_function = runtimes[rank]->self().role == Role::ps ? options.ps : options.worker;
-    // The thread has the only reference: a rank that ends closes its fabrics, as a process would.
+    // The thread owns the only reference, so a rank that ends closes its fabrics, as a process does.
     ranks_->threads.emplace_back(
         [main_function, runtime = std::move(runtimes[rank]), &code = ranks_->codes[rank]]() mutable {
           log::set_rank_tag(runtime->log_tag());

@@ -1,4 +1,4 @@
-// rank_threads.hpp -- a whole cluster in one process: each rank is a thread, the test's own is the
+// rank_threads.hpp -- a cluster in one process: each rank is a thread, and the test's thread is the
 // coordinator.
 #pragma once
 
@@ -15,23 +15,23 @@ namespace capstan {
 
 enum class Network { loop, ucx };
 
-/// A rank that serves until the coordinator has gone.
+/// Serves until the coordinator ends the job.
 int serve(const std::shared_ptr<cluster::Runtime>& runtime);
 
 struct RankThreadsOptions {
   using Flags = std::vector<std::pair<std::string, std::string>>;
-  /// What a rank does; returns its exit code.
-  using Life = std::function<int(const std::shared_ptr<cluster::Runtime>&)>;
+  /// Main function of a rank; returns its exit code.
+  using Main = std::function<int(const std::shared_ptr<cluster::Runtime>&)>;
 
   int ranks = 4;
   Flags flags = {};
   Network network = Network::loop;
-  Life ps = &serve;
-  Life worker = ps;
+  Main ps = &serve;
+  Main worker = ps;
 };
 
-/// Declare it before the strategy: its end waits for the ranks, which wait for the strategy's. Ranks must end
-/// with 0.
+/// Declare it before the strategy: the destructor waits until all ranks have ended, which requires that the
+/// strategy was destroyed. Every rank must return 0.
 class RankThreads {
  public:
   explicit RankThreads(RankThreadsOptions options);
@@ -39,7 +39,7 @@ class RankThreads {
   RankThreads(const RankThreads&) = delete;
   RankThreads& operator=(const RankThreads&) = delete;
 
-  /// The coordinator's.
+  /// The cluster and the runtime of the coordinator.
   Cluster cluster() const;
   cluster::Runtime& runtime() const;
 

@@ -1,4 +1,4 @@
-// read_all.hpp -- what a dataset gives, as vectors.
+// read_all.hpp -- reads all elements of a dataset into vectors.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace capstan {
 
 using Numbers = std::vector<std::int64_t>;
-using Steps = std::vector<Numbers>;  // of one step, a batch a replica
+using Steps = std::vector<Numbers>;  // one batch for each replica of a step
 using Data = Dataset<std::int64_t>;
 
 template <class T>
@@ -19,7 +19,7 @@ std::vector<T> all(Iterator<T> iterator) {
   while (auto element = iterator.try_next()) elements.push_back(std::move(*element));
   return elements;
 }
-/// Of each step the values, by replica.
+/// Returns, for each step, the batches of its replicas.
 template <class B>
 std::vector<std::vector<B>> all(Iterator<PerReplica<B>> iterator) {
   std::vector<std::vector<B>> steps;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""run_tests.py PRESET [ctest arguments] -- runs ctest, and shows what a person wants to see of it.
+"""run_tests.py PRESET [ctest arguments] -- runs ctest and prints a summary of its output.
 
-On a terminal a bar with the time left, elsewhere a line every 20 seconds; of a failed test at once what it printed, and
-the command that runs it alone; at the end how many passed, failed and were skipped, with reasons, and the longest. All
-that ctest prints is in build/PRESET/test.log, all that tests print in build/PRESET/Testing/Temporary/LastTest.log.
-Exit: that of ctest.
+Shows a progress bar with the remaining time on a terminal, and a line every 20 seconds otherwise. Prints the output of a
+failed test at once, with the command that repeats it. At the end, prints the numbers of passed, failed and skipped tests,
+the reasons for skips, and the longest tests. build/PRESET/test.log contains the output of ctest, and
+build/PRESET/Testing/Temporary/LastTest.log the output of all tests. Exit code: that of ctest.
 """
 import contextlib
 import json
@@ -31,7 +31,7 @@ LONGEST = 8
 
 
 class Progress:
-    """What is known of the run so far. `costs` are seconds by test, of an earlier run or as CMakeLists.txt says."""
+    """State of the run. `costs` maps tests to seconds, from an earlier run or from COST in CMakeLists.txt."""
 
     def __init__(self, costs):
         self.costs = costs
@@ -40,7 +40,7 @@ class Progress:
         self.failed = []
         self.skipped = 0
 
-    def take(self, name, result, seconds):
+    def record(self, name, result, seconds):
         self.done[name] = seconds
         if "Skipped" in result or "Not Run" in result:
             self.skipped += 1
@@ -48,7 +48,7 @@ class Progress:
             self.failed.append(name)
 
     def seconds_left(self):
-        """By how much of the expected work is done; None while that is less than a tenth, which says little."""
+        """Extrapolates from the expected cost of the completed tests; None until a tenth is done, as it is too uncertain."""
         done = sum(self.costs.get(name, 1) for name in self.done)
         rest = sum(cost for name, cost in self.costs.items() if name not in self.done)
         elapsed = time.monotonic() - self.began
@@ -68,13 +68,13 @@ def clock(seconds):
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d} min"
 
 
-def again(preset, name):
+def repeat_command(preset, name):
     """The command that runs one test and builds nothing."""
     return f"ctest --preset {preset} -R '^{re.escape(name)}$'"
 
 
 def planned(command):
-    """{test: expected seconds}, or None where ctest does not say."""
+    """{test: expected seconds}, or None if ctest cannot list its tests."""
     listed = subprocess.run([*command, "--show-only=json-v1"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
         return None
@@ -83,7 +83,7 @@ def planned(command):
 
 
 def measured(build):
-    """{test: seconds} of earlier runs in this folder."""
+    """{test: seconds} of earlier runs in this build directory."""
     costs = {}
     file = build / "Testing/Temporary/CTestCostData.txt"
     for line in file.read_text().splitlines() if file.exists() else ():
@@ -94,27 +94,27 @@ def measured(build):
 
 
 class Display:
-    """Lines on standard output, below them the bar, if it is a terminal."""
+    """Prints lines to standard output, and a progress bar below them if it is a terminal."""
 
     def __init__(self, progress):
         self.progress = progress
         self.terminal = sys.stdout.isatty()
-        self.told = time.monotonic()
+        self.printed_at = time.monotonic()
 
-    def say(self, *lines):
+    def print(self, *lines):
         print(*(["\r\033[K"] if self.terminal else []), sep="", end="")
         print(*lines, sep="\n", flush=True)
 
-    def look(self):
+    def refresh(self):
         if self.terminal:
             print(f"\r\033[Ktests: {self.progress.bar()}", end="", flush=True)
-        elif time.monotonic() - self.told >= SECONDS_BETWEEN_LINES:
-            self.told = time.monotonic()
-            self.say(f"tests: {self.progress.text()}")
+        elif time.monotonic() - self.printed_at >= SECONDS_BETWEEN_LINES:
+            self.printed_at = time.monotonic()
+            self.print(f"tests: {self.progress.text()}")
 
 
 def lines_of(process):
-    """Its lines as they come, and None whenever a second has passed without one."""
+    """Yields the lines of the process's output, and None after each second without one."""
     lines = queue.Queue()
 
     def read():
@@ -135,29 +135,29 @@ def lines_of(process):
 
 
 def follow(lines, log, progress, display, preset):
-    """Hands each result to `progress`, and prints the output of failed tests, which ctest prints after the result."""
+    """Records each result in `progress`, and prints the output of failed tests, which ctest prints after the result."""
     failing = False
     for line in lines:
         if line is None:
-            display.look()
+            display.refresh()
             continue
         print(line, file=log)
         result = RESULT.match(line)
         if result:
-            progress.take(result["name"], result["result"], float(result["seconds"]))
+            progress.record(result["name"], result["result"], float(result["seconds"]))
             failing = result["name"] in progress.failed
             if failing:
-                display.say(line.strip(), f"  run it alone: {again(preset, result['name'])}")
+                display.print(line.strip(), f"  run it alone: {repeat_command(preset, result['name'])}")
         elif START.match(line) or SUMMARY.match(line):
             failing = False
         elif failing:
-            display.say(line)
-        display.look()
+            display.print(line)
+        display.refresh()
 
 
 @contextlib.contextmanager
-def stalls_of_the_machine(build):
-    """Gives a function that returns them, a line each, as far as they have been seen."""
+def machine_stalls(build):
+    """Runs stalls.py; yields a function that returns the lines that it has printed so far."""
     with open(build / "stalls.log", "w+") as log:
         watcher = subprocess.Popen([sys.executable, "-B", STALLS, build / "CMakeCache.txt"], stdout=log, preexec_fn=die_with_parent)
         try:
@@ -176,9 +176,9 @@ def summary(progress, build, preset):
         "",
         "longest: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in longest),
         *(f"skipped: {name}: {reason or 'no reason given'}" for name, reason in reasons),
-        *(f"failed: {name}; run it alone: {again(preset, name)}" for name in progress.failed),
-        f"{passed} passed, {len(progress.failed)} failed, {progress.skipped} skipped as a whole, "
-        f"{len(reasons)} skipped in all, in {clock(time.monotonic() - progress.began)}",
+        *(f"failed: {name}; run it alone: {repeat_command(preset, name)}" for name in progress.failed),
+        f"{passed} passed, {len(progress.failed)} failed, {progress.skipped} skipped completely, "
+        f"{len(reasons)} skips in total, in {clock(time.monotonic() - progress.began)}",
     ]  # fmt: skip
 
 
@@ -191,12 +191,12 @@ def main(preset, *arguments):
     earlier = measured(build)
     progress = Progress({name: earlier.get(name, cost) for name, cost in costs.items()})
     display = Display(progress)
-    display.say(f"tests: {len(costs)} by {' '.join(command)}")
-    with open(build / "test.log", "w") as log, stalls_of_the_machine(build) as stalls, subprocess.Popen(
+    display.print(f"tests: {len(costs)} by {' '.join(command)}")
+    with open(build / "test.log", "w") as log, machine_stalls(build) as stalls, subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
         follow(lines_of(process), log, progress, display, preset)
-        display.say(*(f"the machine stood still: {stall}" for stall in stalls()))
-    display.say(*summary(progress, build, preset))
+        display.print(*(f"the machine stalled: {stall}" for stall in stalls()))
+    display.print(*summary(progress, build, preset))
     return process.returncode
 
 

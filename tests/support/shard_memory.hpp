@@ -1,4 +1,4 @@
-// shard_memory.hpp -- where the variables of a test program lie: SHARD_MEMORY=device in the environment.
+// shard_memory.hpp -- the memory of a test program's variables: on the GPU if SHARD_MEMORY=device.
 #pragma once
 
 #include <cstdlib>
@@ -9,8 +9,8 @@
 namespace capstan {
 
 inline ShardMemory shard_memory() {
-  const char* wanted = std::getenv("SHARD_MEMORY");
-  return wanted != nullptr && std::string_view(wanted) == "device" ? ShardMemory::device : ShardMemory::host;
+  const char* memory = std::getenv("SHARD_MEMORY");
+  return memory != nullptr && std::string_view(memory) == "device" ? ShardMemory::device : ShardMemory::host;
 }
 
 }  // namespace capstan

@@ -1,11 +1,11 @@
-"""small_models.py -- small data for regressions and networks, and the answer by another way than the programs'."""
+"""small_models.py -- small data for regressions and networks, and an independent solution of logistic regression."""
 import math
 import random
 import struct
 
 
 def solve(matrix, right):
-    """x with matrix x = right, by Gaussian elimination; the matrix is symmetric and positive definite."""
+    """Returns x with matrix x = right, by Gaussian elimination; the matrix is symmetric and positive definite."""
     rows = [row + [b] for row, b in zip(matrix, right)]
     n = len(rows)
     for i in range(n):
@@ -19,7 +19,7 @@ def solve(matrix, right):
 
 
 def newton(examples, features, penalty):
-    """The least value of mean log-loss + penalty / 2 |w|^2, for examples (y, {feature: value}), y being 1 or -1."""
+    """Returns the minimum of mean log-loss + penalty / 2 |w|^2 over examples (y, {feature: value}) with y = 1 or -1."""
     w = [0.0] * features
     for _ in range(30):
         value = penalty / 2 * sum(x * x for x in w)
@@ -36,7 +36,7 @@ def newton(examples, features, penalty):
         if sum(g * g for g in gradient) < 1e-24:
             return value
         w = [a - b for a, b in zip(w, solve(hessian, gradient))]
-    raise ValueError("Newton's method has not converged")
+    raise ValueError("Newton's method did not converge")
 
 
 def write_idx(path, shape, values):
@@ -45,7 +45,7 @@ def write_idx(path, shape, values):
 
 
 def write_libsvm(path, rows, seed=1):
-    """Of features 1 to 6 an example has about half; labels are likely, not certain, to follow from them."""
+    """Writes random examples. Each has about half of the features 1 to 6; its label follows from them with high probability."""
     draw = random.Random(seed)
     truth = [2, -1, 1.5, -2, 0.5, -1]
     examples, lines = [], []
@@ -58,13 +58,13 @@ def write_libsvm(path, rows, seed=1):
     return examples
 
 
-def write_pictures(folder, train=300, test=100):
-    """Images of 6 x 6: class c is a random picture with noise. Files of train images, train labels, and of the test."""
+def write_pictures(directory, train=300, test=100):
+    """Writes images of 6 x 6: class c is a random picture plus noise. Returns paths: train images, train labels, test ..."""
     draw = random.Random(2)
     pictures = [[draw.choice((0, 200)) for _ in range(36)] for _ in range(10)]
     for name, count in (("train", train), ("test", test)):
         labels = [draw.randrange(10) for _ in range(count)]
         pixels = [min(255, p + draw.randrange(56)) for label in labels for p in pictures[label]]
-        write_idx(folder / f"{name}-images", (count, 6, 6), pixels)
-        write_idx(folder / f"{name}-labels", (count,), labels)
-    return [folder / f"{name}-{kind}" for name in ("train", "test") for kind in ("images", "labels")]
+        write_idx(directory / f"{name}-images", (count, 6, 6), pixels)
+        write_idx(directory / f"{name}-labels", (count,), labels)
+    return [directory / f"{name}-{kind}" for name in ("train", "test") for kind in ("images", "labels")]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""stalls.py FILE -- says when the machine stands still, until it is killed: a processor, or the disk that FILE is on.
+"""stalls.py FILE -- reports stalls of the machine until it is killed: of a processor, or of the disk that contains FILE.
 
-A virtual machine may lose a processor for seconds, and a disk may be as slow; a rank that is silent then has done nothing
-wrong. A line of standard output for each stall.
+A virtual machine may lose a processor or a disk for seconds; a rank that is silent meanwhile is not faulty. Prints one line
+to standard output for each stall.
 """
 import mmap
 import multiprocessing
@@ -19,25 +19,25 @@ TOO_LONG = 1.0
 BLOCK = 4096
 
 
-def say(what, seconds):
-    sys.stdout.write(f"{what} took {seconds:.1f} s longer than it should, until {time.strftime('%H:%M:%S')}\n")
+def report(what, seconds):
+    sys.stdout.write(f"{what} took {seconds:.1f} s longer than expected, until {time.strftime('%H:%M:%S')}\n")
     sys.stdout.flush()
 
 
 def watch(what, act):
-    """Acts again and again, each time for PERIOD, and says when it took much longer."""
+    """Calls `act`, which takes PERIOD, repeatedly, and reports each call that takes much longer."""
     die_with_parent()
     while True:
         began = time.monotonic()
         act()
         late = time.monotonic() - began - PERIOD
         if late > TOO_LONG:
-            say(what, late)
+            report(what, late)
 
 
 def watch_processor(number):
     os.sched_setaffinity(0, {number})
-    # A sleep that takes longer than it should is what this looks for.
+    # The delay of this sleep is the measurement.
     watch(f"a sleep on processor {number}", lambda: time.sleep(PERIOD))
 
 
@@ -45,8 +45,8 @@ def watch_disk(path):
     try:
         file = os.open(path, os.O_RDONLY | os.O_DIRECT)
     except OSError:
-        return  # in memory
-    block = mmap.mmap(-1, BLOCK)  # aligned, as O_DIRECT wants it
+        return  # a file system in memory
+    block = mmap.mmap(-1, BLOCK)  # aligned, as O_DIRECT requires
 
     def read():
         os.preadv(file, [block], 0)

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 #include "train/mlp/images.hpp"
 #include "train/mlp/network.hpp"
@@ -148,12 +148,12 @@ std::string idx_file(std::vector<std::uint8_t> shape, const std::string& bytes) 
 
 class ReadImages : public testing::Test {
  protected:
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory directory_;
 };
 
 TEST_F(ReadImages, ReadsAShareWithItsLabels) {
-  const auto images = folder_.write("i", idx_file({3, 1, 2}, "abcdef")),
-             labels = folder_.write("l", idx_file({3}, {4, 2, 1}));
+  const auto images = directory_.write("i", idx_file({3, 1, 2}, "abcdef")),
+             labels = directory_.write("l", idx_file({3}, {4, 2, 1}));
   const Images even = read_images({{images, images}, {labels, labels}}, 0, 2);
   EXPECT_EQ(even.total, 6);
   EXPECT_EQ(even.classes, 5);
@@ -164,15 +164,15 @@ TEST_F(ReadImages, ReadsAShareWithItsLabels) {
 }
 
 TEST_F(ReadImages, ReportsInvalidFiles) {
-  const auto images = folder_.write("i", idx_file({3, 1, 2}, "abcdef")),
-             labels = folder_.write("l", idx_file({2}, {4, 2}));
+  const auto images = directory_.write("i", idx_file({3, 1, 2}, "abcdef")),
+             labels = directory_.write("l", idx_file({2}, {4, 2}));
   const std::string i = images.string(), l = labels.string();
   EXPECT_THAT(error_of(Code::invalid_argument,
                        [&] {
                          read_images({{images}, {labels}}, 0, 1);
                        }),
               StartsWith(i + " has 3 images and " + l + " has 2 labels"));
-  const auto five = folder_.write("five", idx_file({5}, "01234"));
+  const auto five = directory_.write("five", idx_file({5}, "01234"));
   EXPECT_THAT(error_of(Code::invalid_argument,
                        [&] {
                          read_images({{labels}, {five}}, 0, 1);
@@ -183,14 +183,14 @@ TEST_F(ReadImages, ReportsInvalidFiles) {
                          read_images({{images}, {images}}, 0, 1);
                        }),
               StartsWith(i + ": an item has 2 values"));
-  const auto text = folder_.write("t", "1 2:3\n");
+  const auto text = directory_.write("t", "1 2:3\n");
   EXPECT_THAT(error_of(Code::invalid_argument,
                        [&] {
                          read_images({{text}, {labels}}, 0, 1);
                        }),
               testing::HasSubstr(text.string() + ": "));
-  const auto none = folder_.write("none", idx_file({0, 2}, "")),
-             no_labels = folder_.write("n", idx_file({0}, ""));
+  const auto none = directory_.write("none", idx_file({0, 2}, "")),
+             no_labels = directory_.write("n", idx_file({0}, ""));
   EXPECT_THAT(error_of(Code::invalid_argument,
                        [&] {
                          read_images({{none}, {no_labels}}, 0, 1);

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "io/temporary_folder.hpp"
+#include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 #include "train/log_loss.hpp"
 #include "train/sparse/examples.hpp"
@@ -171,12 +171,12 @@ TEST(BatchCutter, KeepsOnlyRowsOfTheBatch) {
 
 class ReadShare : public testing::Test {
  protected:
-  io::TemporaryFolder folder_;
+  io::TemporaryDirectory directory_;
 };
 
 TEST_F(ReadShare, OfLibsvmFiles) {
-  const auto a = folder_.write("a", "+1 3:1 7:2\n-1 1:1\n"),
-             b = folder_.write("b", "1 7:0.5\n0\n-1 9:4 1:3\n");
+  const auto a = directory_.write("a", "+1 3:1 7:2\n-1 1:1\n"),
+             b = directory_.write("b", "1 7:0.5\n0\n-1 9:4 1:3\n");
   const SparseFile odd = read_share({a, b}, kLibsvm, 1, 2);
   EXPECT_EQ(odd.total, 5);
   EXPECT_EQ(odd.rows, 10);
@@ -199,7 +199,7 @@ std::string criteo_line(int label, const std::string& first, const std::string& 
 }
 
 TEST_F(ReadShare, OfCriteoFiles) {
-  const auto day = folder_.write("day", criteo_line(1, "-3", "0a") + criteo_line(0, "", "0a"));
+  const auto day = directory_.write("day", criteo_line(1, "-3", "0a") + criteo_line(0, "", "0a"));
   const SparseFormat format{"criteo", 0, 10};
   const SparseFile file = read_share({day}, format, 0, 1);
   EXPECT_EQ(file.rows, 13 + 1024);
@@ -218,20 +218,20 @@ TEST_F(ReadShare, OfCriteoFiles) {
 }
 
 TEST_F(ReadShare, ReportsInvalidFiles) {
-  const auto file = folder_.write("w", "1 1:1\n3 1:1\n");
+  const auto file = directory_.write("w", "1 1:1\n3 1:1\n");
   const std::string name = file.string();
   expect_error(Code::invalid_argument,
                name + ":2: expected 0 or 1, or -1 or +1, as the label, found \"3\" (--format libsvm)",
                [&] { read_share({file}, kLibsvm, 0, 2); });
-  const auto wide = folder_.write("wide", "1 8:1\n");
+  const auto wide = directory_.write("wide", "1 8:1\n");
   expect_error(Code::invalid_argument,
                wide.string() + ":1: the id is 8; with 8 features the last is 7 (--format libsvm)", [&] {
                  read_share({wide}, {"libsvm", 8, 20}, 0, 1);
                });
-  const auto empty = folder_.write("empty", "\n");
+  const auto empty = directory_.write("empty", "\n");
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { read_share({empty}, kLibsvm, 0, 1); }),
               HasSubstr(empty.string()));
-  EXPECT_THROW(read_share({folder_.path() / "missing"}, kLibsvm, 0, 1), Error);
+  EXPECT_THROW(read_share({directory_.path() / "missing"}, kLibsvm, 0, 1), Error);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// context_test.cpp -- where UCX writes its log in a process that uses Capstan.
+// context_test.cpp -- destinations of UCX's log in a process that uses Capstan.
 #include "transport/ucx/context.hpp"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ Output output_of_a_warning() {
   return {testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
 }
 
-TEST(UcxContext, WarningsOfUcxGoToStandardErrorInItsFormat) {
+TEST(UcxContext, PrintsWarningsToStandardErrorInUcxFormat) {
   (void)open_context();
   const Output output = output_of_a_warning();
   EXPECT_EQ(output.out, "");
@@ -36,7 +36,7 @@ TEST(UcxContext, WarningsOfUcxGoToStandardErrorInItsFormat) {
   EXPECT_THAT(output.err, HasSubstr(" UCX  WARN  port 7 was refused\n"));
 }
 
-TEST(UcxContext, AFileThatUcxLogFileNamesIsLeftToUcx) {
+TEST(UcxContext, LeavesUcxLogFileToUcx) {
   (void)open_context();
   std::string name = "stdout";
   char* const before = std::exchange(ucs_global_opts.log_file, name.data());

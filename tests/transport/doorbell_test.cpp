@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Of a wait that something ends. One that nothing ends is ended by the test's own time-out.
+/// Timeout of a wait that an event ends. A wait that no event ends uses the timeout of its test.
 constexpr std::chrono::hours kForever{1};
 
 milliseconds time_of_wait(Fabric& fabric, milliseconds timeout) {
@@ -28,7 +28,7 @@ void progress_for(Fabric& fabric, milliseconds time) {
   progress_until(fabric, deadline_in(time), [] { return false; });
 }
 
-/// UCX has something to do at first; a wait that nothing ends needs that to be over.
+/// Lets UCX finish its initial work, which would end a wait.
 void settle(Fabric& fabric) {
   constexpr milliseconds kQuiet{20};
   do {
@@ -50,17 +50,17 @@ TEST(DoorbellTest, EndsTheWaitOfAnotherFabric) {
   EXPECT_TRUE(rung);
 }
 
-TEST(DoorbellTest, RungBeforeItEndsTheNextWaitAndNoMore) {
+TEST(DoorbellTest, SignalBeforeAWaitEndsOnlyTheNextOne) {
   UcxFabric sleeper;
   UcxFabric visitor;
   settle(sleeper);
-  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(visitor.signal(sleeper.doorbell())) << "it rings already: " << i;
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(visitor.signal(sleeper.doorbell())) << "already signaled: " << i;
   sleeper.wait(kForever);
   progress_for(sleeper, milliseconds(20));
   EXPECT_GE(time_of_wait(sleeper, milliseconds(60)), milliseconds(55));
 }
 
-TEST(DoorbellTest, ABellThatIsNotThereIsToldOf) {
+TEST(DoorbellTest, ReportsAMissingDoorbell) {
   Doorbell mine;
   std::string gone;
   {
@@ -69,11 +69,11 @@ TEST(DoorbellTest, ABellThatIsNotThereIsToldOf) {
     EXPECT_TRUE(mine.signal(gone));
   }
   EXPECT_FALSE(mine.signal(gone));
-  EXPECT_FALSE(mine.signal("capstan-nobody"));
+  EXPECT_FALSE(mine.signal("capstan-missing"));
   EXPECT_FALSE(mine.signal(""));
 }
 
-TEST(DoorbellTest, EveryBellHasANameOfItsOwn) {
+TEST(DoorbellTest, EveryDoorbellHasItsOwnName) {
   const Doorbell a;
   const Doorbell b;
   EXPECT_NE(a.name(), b.name());

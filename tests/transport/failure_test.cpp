@@ -1,4 +1,4 @@
-// failure_test.cpp -- a rank that ends is reported once and by name; the others are not harmed.
+// failure_test.cpp -- the end of a rank is reported once and by name, without effect on other ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ void expect_unavailable(const std::function<void()>& call, const std::string& na
   }
 }
 
-TEST_P(FailureTest, KeepsAFailureUntilThereIsAHandler) {
+TEST_P(FailureTest, KeepsAFailureUntilAHandlerIsRegistered) {
   survivor_->on_failure({});
   survivor_->keep_unhandled(true);
   end(victim_);
@@ -66,7 +66,7 @@ TEST_P(FailureTest, KeepsAFailureUntilThereIsAHandler) {
   EXPECT_THAT(reported_, testing::ElementsAre(to_victim_->name()));
 }
 
-TEST_P(FailureTest, ARankThatEndsIsReportedOnceAndByName) {
+TEST_P(FailureTest, ReportsADeadRankOnceAndByName) {
   EXPECT_FALSE(to_victim_->failed());
   EXPECT_NO_THROW(to_victim_->require_alive());
   end(victim_);
@@ -77,7 +77,7 @@ TEST_P(FailureTest, ARankThatEndsIsReportedOnceAndByName) {
   expect_unavailable([&] { to_victim_->require_alive(); }, "ps 0 (rank 1 on node7)");
 }
 
-TEST_P(FailureTest, AMessageToADeadRankIsDroppedAndTheOthersAreReached) {
+TEST_P(FailureTest, DropsMessagesToADeadRankOnly) {
   end(victim_);
   ASSERT_TRUE(wait_for_report());
   to_victim_->send(1, {}, pattern(100000, 1));
@@ -88,7 +88,7 @@ TEST_P(FailureTest, AMessageToADeadRankIsDroppedAndTheOthersAreReached) {
   EXPECT_EQ(reported_.size(), 1U);
 }
 
-TEST_P(FailureTest, SendingTellsOfADeathToo) {
+TEST_P(FailureTest, SendDetectsADeath) {
   end(victim_);
   const auto deadline = deadline_in(kTimeout);
   while (!to_victim_->failed() && std::chrono::steady_clock::now() < deadline) {
@@ -99,9 +99,9 @@ TEST_P(FailureTest, SendingTellsOfADeathToo) {
   EXPECT_EQ(reported_.size(), 1U);
 }
 
-// A ps that was stopped finds both at once when it resumes: a push, and the death of the replica that it
-// forwards it to.
-TEST_P(FailureTest, AHandlerMaySendToARankThatHasDiedSinceTheLastPoll) {
+// A ps that was stopped finds two events when it resumes: a push, and the death of the replica to which it
+// forwards the push.
+TEST_P(FailureTest, HandlerMaySendToARankThatDiedSinceTheLastPoll) {
   Peer& to_survivor = connect(*healthy_, *survivor_, "survivor");
   int received = 0;
   survivor_->on_message(2, [&](const Message&) {
@@ -118,7 +118,7 @@ TEST_P(FailureTest, AHandlerMaySendToARankThatHasDiedSinceTheLastPoll) {
   EXPECT_EQ(reported_, std::vector<std::string>{"ps 0 (rank 1 on node7)"});
 }
 
-TEST_P(FailureTest, LastWordsComeBeforeTheEnd) {
+TEST_P(FailureTest, DeliversEarlierMessagesBeforeTheFailure) {
   for (int round = 0; round < (is_ucx() ? 5 : 500); ++round) {
     auto speaker = open_alone(9);
     const auto listener = open(8);
@@ -129,7 +129,7 @@ TEST_P(FailureTest, LastWordsComeBeforeTheEnd) {
     listener->on_message(1, [&](const Message&) { ++words; });
     listener->on_failure([&](Peer&) { words_at_the_end = words; });
     std::atomic<bool> met{false};
-    // Each has heard the other before one ends.
+    // Each rank has received a message of the other before one ends.
     listener->on_message(3, [&](const Message&) { to_speaker.send(2, {}); });
     speaker->on_message(2, [&](const Message&) { met = true; });
     to_listener.send(3, {});
@@ -144,7 +144,7 @@ TEST_P(FailureTest, LastWordsComeBeforeTheEnd) {
   }
 }
 
-TEST_P(FailureTest, AFailureHandlerMayConnectElsewhere) {
+TEST_P(FailureTest, FailureHandlerMayConnectToAnotherRank) {
   const auto another = open(3);
   bool reached = false;
   another->on_message(1, [&](const Message&) { reached = true; });
@@ -158,11 +158,12 @@ TEST_P(FailureTest, AFailureHandlerMayConnectElsewhere) {
   EXPECT_TRUE(reached);
 }
 
-TEST_P(FailureTest, RemoteMemoryOfADeadRankIsRefused) {
+TEST_P(FailureTest, RejectsAccessToMemoryOfADeadRank) {
   const auto region = victim_->allocate(4096);
   const auto key = region->key();
   const auto window = to_victim_->open_window(key, WindowPath::rma);
-  if (!is_ucx()) GTEST_SKIP() << "loop windows are the memory itself: nothing of them dies with its owner";
+  if (!is_ucx())
+    GTEST_SKIP() << "a loop window accesses the memory directly, even after the death of its owner";
   {
     const Progressing victim(*victim_);
     window->put(0, pattern(64, 1));
@@ -178,8 +179,8 @@ TEST_P(FailureTest, RemoteMemoryOfADeadRankIsRefused) {
   expect_unavailable([&] { (void)to_victim_->open_window(key, WindowPath::rma); }, "ps 0");
 }
 
-TEST_P(FailureTest, AGetFromARankThatHangsEndsAtItsDeadlineAndNamesIt) {
-  if (!is_ucx()) GTEST_SKIP() << "a loop window needs nothing of its owner";
+TEST_P(FailureTest, GetFromAHangingRankFailsAtItsDeadline) {
+  if (!is_ucx()) GTEST_SKIP() << "a loop window does not depend on its owner";
   const auto region = victim_->allocate(4096);
   const auto window = to_victim_->open_window(region->key(), WindowPath::rma);
   std::vector<std::byte> out(1024);
@@ -192,7 +193,7 @@ TEST_P(FailureTest, AGetFromARankThatHangsEndsAtItsDeadlineAndNamesIt) {
     EXPECT_STREQ(error.what(), "no answer from ps 0 (rank 1 on node7) to a get");
   }
   EXPECT_GE(std::chrono::steady_clock::now() - start, milliseconds(199));
-  // It is given up, and that is reported like a death.
+  // The rank is abandoned, and reported like a dead one.
   EXPECT_TRUE(to_victim_->failed());
   ASSERT_TRUE(wait_for_report());
   EXPECT_EQ(reported_.size(), 1U);
@@ -203,7 +204,7 @@ TEST_P(FailureTest, AGetFromARankThatHangsEndsAtItsDeadlineAndNamesIt) {
   EXPECT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return heard_ == 3; }));
 }
 
-TEST_P(FailureTest, NothingIsReportedToASubscriptionThatHasEnded) {
+TEST_P(FailureTest, ReportsNothingToAnEndedSubscription) {
   {
     Subscriptions subscriptions(*survivor_);
     subscriptions.on_failure([this](Peer& peer) { reported_.push_back("the owner: " + peer.name()); });
@@ -213,7 +214,7 @@ TEST_P(FailureTest, NothingIsReportedToASubscriptionThatHasEnded) {
   EXPECT_TRUE(reported_.empty());
 }
 
-TEST_P(FailureTest, NothingIsReportedAfterSilence) {
+TEST_P(FailureTest, ReportsNothingAfterSilence) {
   survivor_->remove_handlers();
   end(victim_);
   EXPECT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return to_victim_->failed(); }));

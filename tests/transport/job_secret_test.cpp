@@ -1,4 +1,4 @@
-// job_secret_test.cpp -- messages of processes that do not have the job's secret reach no handler.
+// job_secret_test.cpp -- messages without the job's secret reach no handler.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <ucp/api/ucp.h>
@@ -33,7 +33,7 @@ class JobSecretTest : public NetworkTest {
   std::vector<int> heard_;  // senders
 };
 
-TEST_P(JobSecretTest, MessagesWithoutItReachNoHandlerAndOthersDo) {
+TEST_P(JobSecretTest, DropsMessagesWithoutTheSecretOnly) {
   const LogText log;
   const auto without = open(1), guesses = open(2), insider = open(3);
   guesses->set_secret({secret_.high, secret_.low ^ 1});
@@ -58,7 +58,7 @@ TEST_P(JobSecretTest, MessagesWithoutItReachNoHandlerAndOthersDo) {
   }
 }
 
-TEST_P(JobSecretTest, RawMessagesOfAnyLengthAreDropped) {
+TEST_P(JobSecretTest, DropsRawMessagesOfAnyLength) {
   const auto outsider = open(1), insider = open(2);
   insider->set_secret(secret_);
   auto& peer = static_cast<UcxPeer&>(connect(*outsider, *listener_, "listener"));
@@ -74,7 +74,7 @@ TEST_P(JobSecretTest, RawMessagesOfAnyLengthAreDropped) {
                                                        header_bytes, payload.data(), payload.size(), &param);
       ASSERT_FALSE(UCS_PTR_IS_ERR(request));
       ++sent;
-      // The send of a rendezvous ends as well, though nothing takes its data.
+      // The send of a rendezvous completes, too, although no handler receives its data.
       const auto over = [&] {
         return request == nullptr || ucp_request_check_status(request) != UCS_INPROGRESS;
       };
@@ -88,7 +88,7 @@ TEST_P(JobSecretTest, RawMessagesOfAnyLengthAreDropped) {
   EXPECT_EQ(heard_, std::vector<int>{2});
 }
 
-TEST(JobSecret, IsAnotherEachTime) {
+TEST(JobSecret, IsRandom) {
   std::set<std::pair<std::uint64_t, std::uint64_t>> drawn;
   for (int i = 0; i < 100; ++i) {
     const JobSecret secret = JobSecret::random();

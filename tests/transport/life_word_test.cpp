@@ -1,4 +1,4 @@
-// life_word_test.cpp -- the word is true exactly as long as the thread that holds it lives, however it ends.
+// life_word_test.cpp -- the word is true exactly as long as the thread that owns it runs, however it ends.
 #include "transport/memory/life_word.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class LifeWordTest : public testing::Test {
   std::byte* word_ = nullptr;
 };
 
-TEST_F(LifeWordTest, LivesFromItsConstructorToItsDestructor) {
+TEST_F(LifeWordTest, IsAliveFromConstructorToDestructor) {
   EXPECT_FALSE(LifeWord::alive(word_));
   {
     const LifeWord life_word(word_);
@@ -33,7 +33,7 @@ TEST_F(LifeWordTest, LivesFromItsConstructorToItsDestructor) {
   EXPECT_FALSE(LifeWord::alive(word_));
 }
 
-TEST_F(LifeWordTest, EndsWithAKilledProcess) {
+TEST_F(LifeWordTest, IsDeadAfterItsProcessIsKilled) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
@@ -47,7 +47,7 @@ TEST_F(LifeWordTest, EndsWithAKilledProcess) {
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   EXPECT_TRUE(LifeWord::alive(word_));
   kill(child, SIGSTOP);
-  EXPECT_TRUE(LifeWord::alive(word_)) << "a process that stands still is not dead";
+  EXPECT_TRUE(LifeWord::alive(word_)) << "a stopped process is not dead";
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_FALSE(LifeWord::alive(word_));

@@ -1,4 +1,5 @@
-// message_test.cpp -- active messages: whole, in order, from several senders, on both kinds of fabric.
+// message_test.cpp -- active messages arrive complete and in order, from several senders, on both kinds of
+// fabric.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -11,7 +12,7 @@ namespace {
 
 using MessageTest = NetworkTest;
 
-TEST_P(MessageTest, ArriveWholeAndInOrderWhateverTheirSize) {
+TEST_P(MessageTest, ArriveCompleteAndInOrder) {
   const auto a = open(0);
   const auto b = open(1);
   Peer& to_b = connect(*a, *b, "b");
@@ -54,7 +55,7 @@ TEST_P(MessageTest, KeepsUnexpectedMessagesInOrderUntilTheyHaveAHandler) {
   b->keep_unhandled(true);
   bool last = false;
   b->on_message(9, [&](const Message&) { last = true; });
-  // Of the equal ones the last is kept.
+  // Of equal messages, the last one is kept.
   for (const std::uint64_t header : {1, 2, 1, 3, 1}) to_b.send(7, value_bytes(header), pattern(100, 0));
   to_b.send(8, value_bytes(std::uint64_t{4}));
   to_b.send(9, {});
@@ -67,7 +68,7 @@ TEST_P(MessageTest, KeepsUnexpectedMessagesInOrderUntilTheyHaveAHandler) {
     seen.push_back(value_of<std::uint64_t>(message.header));
   };
   b->on_message(7, see);
-  EXPECT_TRUE(seen.empty());  // not in on_message: its caller may not be ready
+  EXPECT_TRUE(seen.empty());  // not in on_message, whose caller may not be ready
   b->progress();
   EXPECT_EQ(seen, (std::vector<std::uint64_t>{2, 3, 1}));
   b->on_message(8, see);
@@ -77,7 +78,7 @@ TEST_P(MessageTest, KeepsUnexpectedMessagesInOrderUntilTheyHaveAHandler) {
   EXPECT_EQ(seen.size(), 4U);
 }
 
-TEST_P(MessageTest, SeveralSendersAreEachHeardInOrder) {
+TEST_P(MessageTest, ArriveInOrderFromEachOfSeveralSenders) {
   constexpr int kSenders = 4;
   constexpr std::uint64_t kMessages = 300;
   const auto receiver = open(kSenders);
@@ -113,7 +114,7 @@ TEST_P(MessageTest, SeveralSendersAreEachHeardInOrder) {
   for (const auto& [from, count] : next) EXPECT_EQ(count, kMessages) << "from " << from;
 }
 
-TEST_P(MessageTest, AHandlerMayAnswer) {
+TEST_P(MessageTest, HandlerMayReply) {
   const auto a = open(0);
   const auto b = open(1);
   Peer& to_b = connect(*a, *b, "b");
@@ -134,7 +135,7 @@ TEST_P(MessageTest, AHandlerMayAnswer) {
   }
 }
 
-TEST_P(MessageTest, ARankReachesItself) {
+TEST_P(MessageTest, RankMaySendToItself) {
   const auto a = open(3);
   Peer& to_a = connect(*a, *a, "a");
   int from = -1;
@@ -143,20 +144,20 @@ TEST_P(MessageTest, ARankReachesItself) {
   EXPECT_TRUE(progress_until(*a, deadline_in(kTimeout), [&] { return from == 3; }));
 }
 
-TEST_P(MessageTest, WithoutAHandlerIsDroppedAndTheNextOneArrives) {
+TEST_P(MessageTest, DropsAMessageWithoutAHandlerOnly) {
   const auto a = open(0);
   const auto b = open(1);
   Peer& to_b = connect(*a, *b, "b");
   int heard = 0;
   b->on_message(2, [&](const Message&) { ++heard; });
-  to_b.send(1, {}, bytes_of("nobody listens"));
+  to_b.send(1, {}, bytes_of("no listener"));
   to_b.send(900, {});
   to_b.send(2, {});
   const Progressing sender(*a);
   EXPECT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return heard == 1; }));
 }
 
-TEST_P(MessageTest, AHandlerThatThrowsHarmsNobody) {
+TEST_P(MessageTest, ContinuesAfterAHandlerThrows) {
   const auto a = open(0);
   const auto b = open(1);
   Peer& to_b = connect(*a, *b, "b");
@@ -170,7 +171,7 @@ TEST_P(MessageTest, AHandlerThatThrowsHarmsNobody) {
   EXPECT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return heard == 2; }));
 }
 
-TEST_P(MessageTest, NothingIsHeardAfterSilence) {
+TEST_P(MessageTest, DeliversNothingAfterSilence) {
   const auto a = open(0);
   const auto b = open(1);
   Peer& to_b = connect(*a, *b, "b");
@@ -181,19 +182,19 @@ TEST_P(MessageTest, NothingIsHeardAfterSilence) {
     const Progressing sender(*a);
     ASSERT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return *heard == 1; }));
     b->remove_handlers();
-    heard.reset();  // what the handlers belonged to
+    heard.reset();  // the owner of the handlers
   }
   to_b.send(1, {});
   const Progressing sender(*a);
   progress_until(*b, deadline_in(std::chrono::milliseconds(50)), [] { return false; });
-  // New handlers start anew.
+  // New handlers receive later messages.
   int again = 0;
   b->on_message(2, [&](const Message&) { ++again; });
   connect(*b, *b, "itself").send(2, {});
   EXPECT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return again == 1; }));
 }
 
-TEST_P(MessageTest, SubscriptionsEndWithTheirOwnerAndLeaveOtherHandlers) {
+TEST_P(MessageTest, SubscriptionsEndWithTheirOwner) {
   const auto fabric = open(0);
   Peer& itself = connect(*fabric, *fabric, "itself");
   int of_owner = 0;

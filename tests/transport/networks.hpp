@@ -16,7 +16,7 @@
 
 namespace capstan::transport {
 
-/// Nothing healthy takes this long, even under a sanitizer on a busy machine.
+/// Longer than any healthy operation takes, even under a sanitizer on a busy machine.
 inline constexpr std::chrono::seconds kTimeout{20};
 
 enum class Kind { loop, ucx };
@@ -28,14 +28,14 @@ class NetworkTest : public testing::TestWithParam<Kind> {
     fabric->set_rank(rank);
     return fabric;
   }
-  /// One that is closed together with all others at the end of the test.
+  /// Creates a fabric that is closed together with all others at the end of the test.
   std::shared_ptr<Fabric> open(int rank) { return open_.emplace_back(open_alone(rank)); }
-  /// Closes it now, as the death of a rank would.
+  /// Closes the fabric now, as the death of a rank does.
   void end(std::shared_ptr<Fabric>& fabric) {
     std::erase(open_, fabric);
     fabric.reset();
   }
-  /// All at once: to close an endpoint takes the progress of both ends, or a second.
+  /// Closes all fabrics concurrently: an endpoint closes when both ends progress, or after a second.
   void TearDown() override {
     for (const auto& fabric : open_) fabric->remove_handlers();
     std::vector<std::jthread> closing;
@@ -48,7 +48,7 @@ class NetworkTest : public testing::TestWithParam<Kind> {
   std::vector<std::shared_ptr<Fabric>> open_;
 };
 
-/// Polls without sleeping, for conditions that no fabric tells of.
+/// Polls without sleeping, for conditions that no fabric signals.
 template <class Done>
 bool spin_until(Fabric& fabric, const Done& done) {
   const Deadline deadline = deadline_in(kTimeout);
@@ -70,7 +70,7 @@ inline Peer& connect(Fabric& from, const Fabric& to, const std::string& name) {
   return from.connect(to.rank(), name, to.address());
 }
 
-/// Progresses a fabric in a thread of its own, to which it belongs meanwhile.
+/// Progresses a fabric in its own thread, which owns the fabric meanwhile.
 class Progressing {
  public:
   explicit Progressing(Fabric& fabric) : fabric_(fabric) {
@@ -88,7 +88,7 @@ class Progressing {
  private:
   Fabric& fabric_;
   std::atomic<bool> stop_{false};
-  std::jthread thread_;  // last: it uses the others
+  std::jthread thread_;  // last, since it uses the others
 };
 
 inline Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
@@ -107,7 +107,7 @@ T value_of(Bytes bytes) {
   return value;
 }
 
-/// Bytes that depend on `seed` and on their place.
+/// Bytes that depend on `seed` and on their position.
 inline std::vector<std::byte> pattern(std::size_t size, unsigned seed) {
   std::vector<std::byte> out(size);
   for (std::size_t i = 0; i < size; ++i)

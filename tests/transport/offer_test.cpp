@@ -1,4 +1,4 @@
-// offer_test.cpp -- what UCX's names of transports say.
+// offer_test.cpp -- parses UCX's names of transports.
 #include "transport/ucx/offer.hpp"
 
 #include <gmock/gmock.h>
@@ -10,14 +10,14 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 
-TEST(Offer, KindsThatReachOtherHostsAreNamedOnce) {
+TEST(Offer, NamesKindsThatReachOtherHostsOnce) {
   EXPECT_THAT(network_kinds({"posix/memory", "tcp/lo", "rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_1:1", "self/memory",
                              "tcp/eth0", "cuda_copy/cuda", "cma/memory", "ud_mlx5/mlx5_0:1"}),
               ElementsAre("tcp", "rc_mlx5", "ud_mlx5"));
   EXPECT_THAT(network_kinds({"self/memory"}), ElementsAre());
 }
 
-TEST(Offer, OfThisHostIsMoreThanNothing) { EXPECT_THAT(network_kinds(ucx_offer().network), Contains("tcp")); }
+TEST(Offer, ThisHostHasANetwork) { EXPECT_THAT(network_kinds(ucx_offer().network), Contains("tcp")); }
 
 }  // namespace
 }  // namespace capstan::transport

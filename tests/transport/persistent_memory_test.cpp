@@ -1,4 +1,4 @@
-// persistent_memory_test.cpp -- what a process has written is there when it is dead, for those who map it.
+// persistent_memory_test.cpp -- memory of a dead process keeps its content for processes that map it.
 #include "transport/memory/persistent_memory.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kFirst = PersistentMemory::kFirst;
 constexpr std::uint64_t kPage = 4096;
 
-TEST(PersistentMemory, HasWhatAProcessWroteThatWasKilled) {
+TEST(PersistentMemory, KeepsTheContentOfAKilledProcess) {
   const auto memory = PersistentMemory::create();
   EXPECT_FALSE(memory->used());
   const pid_t writer = fork();
@@ -36,7 +36,7 @@ TEST(PersistentMemory, HasWhatAProcessWroteThatWasKilled) {
   EXPECT_EQ(found[2 * kPage - 1], std::byte{9});
 }
 
-TEST(PersistentMemory, IsSharedWithOthersOfTheHostByItsLocation) {
+TEST(PersistentMemory, IsMappedByOtherProcessesByItsLocation) {
   const auto memory = PersistentMemory::create();
   const auto mine = memory->map(kFirst, 2 * kPage);
   mine[kPage] = std::byte{5};
@@ -47,11 +47,11 @@ TEST(PersistentMemory, IsSharedWithOthersOfTheHostByItsLocation) {
   EXPECT_EQ(mine[kPage + 1], std::byte{6});
 }
 
-TEST(PersistentMemory, IsNotMappedByTheLocationOfAnother) {
+TEST(PersistentMemory, IsNotMappedByAnotherLocation) {
   const auto memory = PersistentMemory::create();
   (void)memory->map(kFirst, kPage);
   FileLocation of_another = memory->location(kFirst);
-  ++of_another.id;  // a descriptor of that number that belongs to something else
+  ++of_another.id;  // the descriptor of another file
   EXPECT_EQ(map_persistent(of_another, kPage), nullptr);
   FileLocation nowhere = memory->location(kFirst);
   nowhere.path = "/proc/self/fd/no-such-descriptor";
@@ -59,7 +59,7 @@ TEST(PersistentMemory, IsNotMappedByTheLocationOfAnother) {
   EXPECT_EQ(map_persistent({}, kPage), nullptr);
 }
 
-TEST(PersistentMemory, IsZeroAgainWhereItWasUnmapped) {
+TEST(PersistentMemory, IsZeroAfterItWasUnmapped) {
   const auto memory = PersistentMemory::create();
   const auto kept = memory->map(kFirst, kPage);
   const std::array<std::span<std::byte>, 1> dropped{memory->map(kFirst + kPage, kPage)};
@@ -71,7 +71,7 @@ TEST(PersistentMemory, IsZeroAgainWhereItWasUnmapped) {
   EXPECT_TRUE(std::all_of(again.begin(), again.end(), [](std::byte byte) { return byte == std::byte{0}; }));
 }
 
-TEST(PersistentMemory, HasAnIdOfItsOwn) {
+TEST(PersistentMemory, HasAUniqueId) {
   const auto one = PersistentMemory::create();
   const auto other = PersistentMemory::create();
   EXPECT_NE(one->location(kFirst).id, other->location(kFirst).id);

@@ -1,4 +1,4 @@
-// rpc_test.cpp -- calls and answers between two threads, and what a caller is told when none comes.
+// rpc_test.cpp -- calls and replies between two threads, and errors of calls without a reply.
 #include "transport/rpc/rpc.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,8 @@ constexpr std::uint16_t kThrow = 102;
 constexpr std::uint16_t kSlow = 103;
 constexpr std::uint16_t kWhoAsks = 104;
 
-/// A rank that answers in a thread of its own, until it dies. A slow call that it is at then is not answered.
+/// A rank that replies in its own thread until it dies. It does not reply to a slow call that it executes
+/// then.
 class Answering {
  public:
   Answering(LoopHub& hub, int rank, const Fabric& caller) : fabric_(hub.open()) {
@@ -98,7 +99,7 @@ class RpcTest : public testing::Test {
   Peer* ps_ = nullptr;
 };
 
-TEST_F(RpcTest, ACallIsAnswered) {
+TEST_F(RpcTest, ReturnsTheReply) {
   EXPECT_EQ(call_double(21), 42);
   EXPECT_EQ(from_bytes<int>(client_->call(*ps_, kWhoAsks, {}, kTimeout, "say who asks")), 7);
 }
@@ -108,19 +109,19 @@ TEST_F(RpcTest, IgnoresARequestWithoutACallId) {
   EXPECT_EQ(call_double(21), 42);
 }
 
-TEST_F(RpcTest, AnErrorTravelsWithItsCode) {
+TEST_F(RpcTest, ThrowsTheCodeOfTheHandler) {
   expect_error(Code::not_found, "no such thing here",
                [&] { (void)client_->call(*ps_, kRefuse, {}, kTimeout, "find it"); });
   expect_error(Code::internal, "plain words",
                [&] { (void)client_->call(*ps_, kThrow, {}, kTimeout, "do it"); });
-  // Bytes that the handler cannot read are an error of the caller's, too.
+  // Bytes that the handler cannot parse are an error of the caller, too.
   EXPECT_THAT(error_of(Code::data_loss,
                        [&] { (void)client_->call(*ps_, kDouble, to_bytes('x'), kTimeout, "double"); }),
               testing::HasSubstr("3 bytes"));
   EXPECT_EQ(call_double(1), 2);
 }
 
-TEST_F(RpcTest, SeveralCallsAreUnderWayAndAnsweredInAnyOrderOfWaiting) {
+TEST_F(RpcTest, SeveralCallsInFlightMayBeAwaitedInAnyOrder) {
   std::vector<RpcClient::Id> calls;
   for (int i = 0; i < 20; ++i) calls.push_back(client_->start(*ps_, kDouble, to_bytes(i)));
   const auto refused = client_->start(*ps_, kRefuse, {});
@@ -130,7 +131,7 @@ TEST_F(RpcTest, SeveralCallsAreUnderWayAndAnsweredInAnyOrderOfWaiting) {
   EXPECT_THROW((void)client_->wait(refused, kTimeout, "refuse"), Error);
 }
 
-TEST_F(RpcTest, SeveralRanksAnswerAtOnce) {
+TEST_F(RpcTest, SeveralRanksReplyConcurrently) {
   Answering other(hub_, 3, *fabric_);
   Peer& to_other = fabric_->connect(3, "ps 2", other.address());
   const auto slow = client_->start(*ps_, kSlow, {});
@@ -139,16 +140,16 @@ TEST_F(RpcTest, SeveralRanksAnswerAtOnce) {
   EXPECT_TRUE(client_->wait(slow, kTimeout, "take its time").empty());
 }
 
-TEST_F(RpcTest, AnAnswerThatDoesNotComeIsADeadlineThatNamesPeerAndPurpose) {
+TEST_F(RpcTest, DeadlineExceededNamesPeerAndPurpose) {
   expect_error(Code::deadline_exceeded,
                "no answer from ps 1 (rank 2 on n4) to create variable \"w\" within 30 ms",
                [&] { (void)client_->call(*ps_, kSlow, {}, milliseconds(30), "create variable \"w\""); });
-  // The late answer is for nobody, and the next call gets its own.
+  // The late reply is dropped, and the next call gets its own.
   server_->answer_slow();
   EXPECT_EQ(call_double(3), 6);
 }
 
-TEST_F(RpcTest, ADeathEndsTheWaitWithTheNameOfTheDead) {
+TEST_F(RpcTest, DeathEndsTheWaitAndNamesTheRank) {
   const auto slow = client_->start(*ps_, kSlow, {});
   const auto another = client_->start(*ps_, kSlow, {});
   server_->die();
@@ -163,7 +164,7 @@ TEST_F(RpcTest, ADeathEndsTheWaitWithTheNameOfTheDead) {
   });
 }
 
-TEST_F(RpcTest, ACallThatIsNeverAnsweredEndsWithTheDeathOfItsRank) {
+TEST_F(RpcTest, CallWithoutDeadlineEndsWithTheDeathOfItsRank) {
   auto mute = hub_.open();
   mute->set_rank(5);
   Peer& peer = fabric_->connect(5, "ps 3 (rank 5 on n9)", mute->address());

@@ -1,4 +1,4 @@
-// wait_test.cpp -- what ends a wait, and how long one lasts.
+// wait_test.cpp -- events that end a wait, and its duration.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Of a wait that something ends. One that nothing ends is ended by the test's own time-out.
+/// Timeout of a wait that an event ends. A wait that no event ends uses the timeout of its test.
 constexpr std::chrono::hours kVeryLong{1};
 
 using WaitTest = NetworkTest;
@@ -25,7 +25,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// UCX has something to do at first; a wait that nothing ends needs that to be over.
+/// Lets UCX finish its initial work, which would end a wait.
 void settle_down(Fabric& fabric) {
   constexpr milliseconds kQuiet{20};
   for (bool quiet = false; !quiet;) {
@@ -36,9 +36,9 @@ void settle_down(Fabric& fabric) {
   }
 }
 
-TEST(DeadlineIn, SaturatesWhereTheClockEnds) { EXPECT_EQ(deadline_in(milliseconds::max()), Deadline::max()); }
+TEST(DeadlineIn, Saturates) { EXPECT_EQ(deadline_in(milliseconds::max()), Deadline::max()); }
 
-TEST_P(WaitTest, EndsWhenTheTimeIsOver) {
+TEST_P(WaitTest, EndsAtTheTimeout) {
   const auto a = open(0);
   settle_down(*a);
   const Stopwatch watch;
@@ -59,7 +59,7 @@ TEST_P(WaitTest, EndsWhenAnotherThreadWakes) {
   EXPECT_TRUE(woken);
 }
 
-TEST_P(WaitTest, AWakeThatComesFirstEndsTheNextWaitAndNoMore) {
+TEST_P(WaitTest, WakeBeforeAWaitEndsOnlyTheNextOne) {
   const auto a = open(0);
   settle_down(*a);
   a->wake();
@@ -77,7 +77,7 @@ TEST_P(WaitTest, EndsWhenAMessageArrives) {
   std::atomic<int> heard{0};
   b->on_message(1, [&](const Message&) { ++heard; });
   Peer& to_b = connect(*a, *b, "b");
-  to_b.send(1, {});  // the connection itself takes several rounds
+  to_b.send(1, {});  // the connection takes several rounds
   {
     const Progressing sender(*a);
     ASSERT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return heard == 1; }));
@@ -94,7 +94,7 @@ TEST_P(WaitTest, EndsWhenAMessageArrives) {
   }
 }
 
-TEST_P(WaitTest, ProgressUntilGivesUpAtItsDeadline) {
+TEST_P(WaitTest, ProgressUntilReturnsAtItsDeadline) {
   const auto a = open(0);
   const Stopwatch watch;
   EXPECT_FALSE(progress_until(*a, deadline_in(milliseconds(70)), [] { return false; }));

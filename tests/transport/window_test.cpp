@@ -13,8 +13,8 @@ namespace {
 
 constexpr WindowPath kPaths[] = {WindowPath::automatic, WindowPath::mapped, WindowPath::rma};
 
-/// A region at one fabric and a peer of another that reaches it. RMA over TCP is emulated by the owner's
-/// progress, so the owner has a thread.
+/// A region of one fabric, and a peer of another that accesses it. The owner has a thread, since its progress
+/// emulates RMA over TCP.
 class WindowTest : public NetworkTest {
  protected:
   void SetUp() override {
@@ -43,14 +43,14 @@ class WindowTest : public NetworkTest {
   Peer* owner_peer_ = nullptr;
 };
 
-TEST_P(WindowTest, ARegionIsZeroedAndPageAligned) {
+TEST_P(WindowTest, RegionIsZeroedAndPageAligned) {
   EXPECT_EQ(region_->memory().size(), kBytes);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(region_->memory().data()) % 4096, 0U);
   for (const std::byte b : region_->memory()) ASSERT_EQ(b, std::byte{0});
   EXPECT_EQ(region_->key().length, kBytes);
 }
 
-TEST_P(WindowTest, OnOneHostMemoryIsMappedUnlessRmaIsAskedFor) {
+TEST_P(WindowTest, MapsMemoryOnOneHostUnlessRmaIsRequested) {
   EXPECT_NE(window(WindowPath::automatic)->mapped(), nullptr);
   EXPECT_NE(window(WindowPath::mapped)->mapped(), nullptr);
   EXPECT_EQ(window(WindowPath::rma)->mapped(), nullptr);
@@ -58,7 +58,7 @@ TEST_P(WindowTest, OnOneHostMemoryIsMappedUnlessRmaIsAskedFor) {
   EXPECT_FALSE(owner_peer_->transports().empty());
 }
 
-TEST_P(WindowTest, AMappedStoreIsSeenByTheOwner) {
+TEST_P(WindowTest, OwnerSeesAMappedStore) {
   const auto w = window(WindowPath::mapped);
   w->mapped()[12345] = std::byte{7};
   EXPECT_EQ(region_->memory()[12345], std::byte{7});
@@ -66,7 +66,7 @@ TEST_P(WindowTest, AMappedStoreIsSeenByTheOwner) {
   EXPECT_EQ(w->mapped()[54321], std::byte{9});
 }
 
-TEST_P(WindowTest, PutsArriveAndGetsReadThem) {
+TEST_P(WindowTest, GetReadsWhatPutWrote) {
   for (const WindowPath path : kPaths) {
     const auto w = window(path);
     std::uint64_t offset = 0;
@@ -91,7 +91,7 @@ TEST_P(WindowTest, PutsArriveAndGetsReadThem) {
   }
 }
 
-TEST_P(WindowTest, TheWholeWindowCanBeReadAtOnce) {
+TEST_P(WindowTest, OneGetReadsTheCompleteWindow) {
   const auto data = pattern(kBytes, 77);
   std::copy(data.begin(), data.end(), region_->memory().begin());
   for (const WindowPath path : kPaths) {
@@ -117,7 +117,7 @@ TEST_P(WindowTest, AcceptsAnAccessOfNoBytesAtTheEndAndChangesNothing) {
   }
 }
 
-TEST_P(WindowTest, WhatWasPutBeforeAFenceArrivesBeforeWhatIsPutAfterIt) {
+TEST_P(WindowTest, FenceOrdersPuts) {
   for (const WindowPath path : kPaths) {
     std::memset(region_->memory().data(), 0, 128 << 10);
     const auto w = window(path);
@@ -128,7 +128,7 @@ TEST_P(WindowTest, WhatWasPutBeforeAFenceArrivesBeforeWhatIsPutAfterIt) {
         w->put(4096, pattern(kBlock, static_cast<unsigned>(round)));
         w->fence();
         w->put(0, value_bytes(round));
-        // The reader has seen it before the block is written again.
+        // The reader has seen the word before the block is written again.
         spin_until(*user_, [&] { return word(64) == round; });
       }
     });
@@ -144,7 +144,7 @@ TEST_P(WindowTest, WhatWasPutBeforeAFenceArrivesBeforeWhatIsPutAfterIt) {
   }
 }
 
-TEST_P(WindowTest, FetchAddsOfSeveralRanksAreAllCounted) {
+TEST_P(WindowTest, CountsFetchAddsOfSeveralRanks) {
   constexpr std::size_t kUsers = 3;
   constexpr std::uint64_t kAdds = 200;
   const auto key = region_->key();
@@ -168,7 +168,7 @@ TEST_P(WindowTest, FetchAddsOfSeveralRanksAreAllCounted) {
       }
     }
     EXPECT_EQ(word(128), kUsers * kAdds);
-    // Every value was handed out once.
+    // Every value was returned once.
     std::vector<std::uint64_t> all;
     for (const auto& values : seen) all.insert(all.end(), values.begin(), values.end());
     std::sort(all.begin(), all.end());
@@ -188,7 +188,7 @@ TEST_P(WindowTest, FetchAddTakesNegativeNumbersAsUnsignedOnes) {
   }
 }
 
-TEST_P(WindowTest, AMappedWindowOutlivesItsRegion) {
+TEST_P(WindowTest, MappedWindowOutlivesItsRegion) {
   const auto w = window(WindowPath::mapped);
   region_->memory()[5] = std::byte{55};
   region_.reset();
@@ -197,7 +197,7 @@ TEST_P(WindowTest, AMappedWindowOutlivesItsRegion) {
 
 using WindowDeathTest = WindowTest;
 
-TEST_P(WindowDeathTest, AnAccessOutsideIsABrokenPromise) {
+TEST_P(WindowDeathTest, AccessOutsideOfTheWindowAborts) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   for (const WindowPath path : {WindowPath::mapped, WindowPath::rma}) {
     const auto w = window(path);

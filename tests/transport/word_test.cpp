@@ -1,4 +1,4 @@
-// word_test.cpp -- words in memory that is mapped more than once, counted from several threads.
+// word_test.cpp -- atomic words in memory that is mapped more than once, used by several threads.
 #include "transport/memory/word.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace capstan::transport {
 namespace {
 
-TEST(WordTest, ReadsAndWritesTheBytesAtItsAddressAlone) {
+TEST(WordTest, ReadsAndWritesOnlyTheBytesAtItsAddress) {
   alignas(8) std::byte memory[24] = {};
   word_at(memory + 8).store(0x0102030405060708ULL);
   std::uint64_t words[3];
@@ -27,7 +27,7 @@ TEST(WordTest, ReadsAndWritesTheBytesAtItsAddressAlone) {
 }
 
 TEST(WordTest, NeedsNoLock) {
-  // A lock would lie in the memory of one process.
+  // A lock would exist in one process only.
   EXPECT_TRUE(decltype(word_at(nullptr))::is_always_lock_free);
 }
 
@@ -43,7 +43,7 @@ TEST(WordTest, CountsFromSeveralMappingsAtOnce) {
       for (std::uint64_t n = 0; n < kAdditions; ++n) word_at(word).fetch_add(1);
     });
   }
-  threads.clear();  // joins them
+  threads.clear();  // joins the threads
   EXPECT_EQ(word_at(last).load(), kMappings * kAdditions);
 }
 

@@ -1,6 +1,6 @@
 // main.cpp -- a program outside of Capstan's tree: a cluster in one process, a variable, functions on its
-// worker, errors that cross the border of the library in both directions, and a dataset that the library
-// begins and the program goes on with.
+// worker, errors that cross the library boundary in both directions, and a dataset that starts in the library
+// and continues in the program.
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
@@ -14,7 +14,7 @@ float add_one(cs::Variable<float> w) {
   return w.pull()[0];
 }
 
-void fail() { throw cs::Error(cs::Code::aborted, "as it should"); }
+void fail() { throw cs::Error(cs::Code::aborted, "intended"); }
 
 template <class Call>
 cs::Code code_of(const Call& call) {

@@ -1,8 +1,8 @@
-// resolver.cpp -- one task of a cluster that the program describes itself, with what is installed.
+// resolver.cpp -- one task of a cluster that the program itself describes, built with the installed package.
 //
 //   resolver JOB INDEX CHIEF PS WORKER     (addresses HOST:PORT; one process for each of the three tasks)
 //
-// The chief prints a number that the worker computed, and how the strategy describes the cluster.
+// The chief prints a number that the worker computed, and the strategy's description of the cluster.
 #include <capstan/capstan.hpp>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// with_mpi.cpp -- a program that runs MPI itself and makes a cluster of its ranks.
+// with_mpi.cpp -- a program that initializes MPI and creates a cluster from its ranks.
 #include <mpi.h>
 
 #include <capstan/cluster.hpp>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""pack.py FOLDER > checkpoint_vN.txt -- a checkpoint as text: for each file its name and size, then zlib and base64.
+"""pack.py DIRECTORY > checkpoint_vN.txt -- prints a checkpoint as text: for each file, its name and size, and its content in zlib and base64.
 
 Read by tests/io/stored_sample.hpp. A sample is made once, by the version that it is a sample of, and never again.
 """

@@ -1,4 +1,4 @@
-// one_after_the_other_test.cpp -- strategies that follow each other, live side by side, or are refused.
+// successive_strategies_test.cpp -- strategies that exist successively, concurrently, or are rejected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ Settings settings_of_two_workers() {
   return settings;
 }
 
-/// A program: trains, counts, schedules, and expects that nothing was there before.
+/// A program that trains, counts and schedules, and expects no earlier state.
 void train_with(ParameterServerStrategy& strategy) {
   ClusterCoordinator coordinator(strategy);
   const auto scope = strategy.scope();
@@ -59,7 +59,7 @@ TEST(StrategiesInOneProcess, FollowEachOtherWithAClusterEach) {
   }
 }
 
-TEST(StrategiesInOneProcess, FollowOneWhoseResultsAndHandlesAreStillThere) {
+TEST(StrategiesInOneProcess, FollowOneWhoseResultsAndHandlesStillExist) {
   const Cluster cluster = cluster::join(settings_of_two_workers());
   std::vector<RemoteValue<int>> results;
   std::vector<PerWorker<Iterator<int>>> datasets;
@@ -75,7 +75,7 @@ TEST(StrategiesInOneProcess, FollowOneWhoseResultsAndHandlesAreStillThere) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(results[static_cast<std::size_t>(i)].fetch(), 2 * i);
 }
 
-TEST(StrategiesInOneProcess, LiveSideBySideWithAClusterEach) {
+TEST(StrategiesInOneProcess, ExistConcurrentlyWithAClusterEach) {
   const Cluster first_cluster = cluster::join(settings_of_two_workers());
   const Cluster second_cluster = cluster::join(settings_of_two_workers());
   ParameterServerStrategy first(first_cluster);

@@ -1,4 +1,4 @@
-// figures_test.cpp -- records and the summary, of figures that were made up by hand.
+// metrics_format_test.cpp -- records and the summary of metrics with known values.
 // Tests: src/telemetry/job_metrics_json.cpp
 // Tests: src/telemetry/job_metrics_prometheus.cpp
 // Tests: src/telemetry/job_metrics_text.cpp
@@ -45,7 +45,7 @@ telemetry::JobMetrics job() {
   return job;
 }
 
-TEST(Figures, ARecordHasRatesOfItsPeriod) {
+TEST(JobMetrics, RecordHasRatesOfItsPeriod) {
   const telemetry::JobMetrics before = job();
   telemetry::JobMetrics now = before;
   now.elapsed = 14;
@@ -72,7 +72,7 @@ TEST(Figures, ARecordHasRatesOfItsPeriod) {
   EXPECT_FALSE(record.contains("each_worker"));
 }
 
-TEST(Figures, BalanceAndTheHottestShard) {
+TEST(JobMetrics, ReportsBalanceAndTheHottestShard) {
   const json record = telemetry::to_json(job(), telemetry::JobMetrics{}, false);
   EXPECT_EQ(record["balance"]["bytes"], 1.5);
   EXPECT_EQ(record["balance"]["rows_pushed"], 1.5);
@@ -83,7 +83,7 @@ TEST(Figures, BalanceAndTheHottestShard) {
       telemetry::to_json(telemetry::JobMetrics{}, telemetry::JobMetrics{}, true)["hottest"].is_null());
 }
 
-TEST(Figures, StalenessIsHowFarWorkersAreApart) {
+TEST(JobMetrics, StalenessIsTheDistanceOfWorkers) {
   telemetry::JobMetrics now = job();
   now.groups = {"all"};
   protocol::GroupClocks clocks{protocol::GroupMode::stale_synchronous, 3, 7, {{1, 9}, {2, 7}}};
@@ -96,16 +96,16 @@ TEST(Figures, StalenessIsHowFarWorkersAreApart) {
   EXPECT_THAT(telemetry::summary_of(now), HasSubstr("group all: bound 3, 7 steps, workers 2 steps apart"));
 }
 
-TEST(Figures, ThoseOfAnotherProcessAreNotTakenOffAWorkers) {
+TEST(JobMetrics, DoesNotSubtractCountersOfAnEarlierProcess) {
   const telemetry::JobMetrics before = job();
   telemetry::JobMetrics now = before;
   now.elapsed += 2;
-  now.workers[1] = {.index = 1, .rank = 7, .host = "node18", .ended = 10};  // started again
+  now.workers[1] = {.index = 1, .rank = 7, .host = "node18", .ended = 10};  // restarted
   const json record = telemetry::to_json(now, before, true);
   EXPECT_EQ(record["each_worker"][1]["per_second"], 5);
 }
 
-TEST(Figures, TheSummaryHasALineForEachThing) {
+TEST(JobMetrics, SummaryHasOneLineForEachTopic) {
   telemetry::JobMetrics now = job();
   now.saves = {.saves = 2, .waited_seconds = 0.1, .written_seconds = 3, .last_seconds = 1.25};
   const std::string text = telemetry::summary_of(now);
@@ -120,7 +120,7 @@ TEST(Figures, TheSummaryHasALineForEachThing) {
   EXPECT_THAT(text, Not(HasSubstr("losses")));
 }
 
-TEST(Figures, InPrometheusFormatHaveAHeadForEachFamily) {
+TEST(JobMetrics, PrometheusFormatHasAHeaderForEachFamily) {
   telemetry::JobMetrics now = job();
   now.ps[1].lost = true;
   now.scalars["odd \"name\"\\\n"] = 2;
@@ -136,7 +136,7 @@ TEST(Figures, InPrometheusFormatHaveAHeadForEachFamily) {
   EXPECT_THAT(text, HasSubstr(R"(capstan_scalar{name="odd \"name\"\\ "} 2)"));
   EXPECT_THAT(text, HasSubstr("capstan_workers 2\n"));
   EXPECT_EQ(text.back(), '\n');
-  // Each sample belongs to the head before it, and no family comes twice.
+  // Each sample belongs to the header before it, and no family occurs twice.
   std::set<std::string> families;
   std::string family;
   std::istringstream lines(text);

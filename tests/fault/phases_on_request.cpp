@@ -1,6 +1,6 @@
-// phases_until_told.cpp -- closures that each count 1 on every ps, in the phase that a test asks for.
+// phases_on_request.cpp -- closures that each count 1 on every ps, in the phase that a test asks for.
 //
-//   mpirun -np 7 phases_until_told DIRECTORY --capstan-ps=2 --capstan-coordinator-wait=20s
+//   mpirun -np 7 phases_on_request DIRECTORY --capstan-ps=2 --capstan-coordinator-wait=20s
 //
 // The test writes the name of a phase into DIRECTORY/phase (by rename, so that it is never read half
 // written):
@@ -17,7 +17,7 @@
 // error, when the job cannot go on.
 //
 // A checkpoint's step is the number of closures that it contains, so each process of the coordinator knows
-// from the recorded step or the checkpoint what the sums have to be.
+// the expected sums from the recorded step or the checkpoint.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>

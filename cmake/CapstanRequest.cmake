@@ -1,0 +1,10 @@
+# capstan_request(<NAME> <help> <out>): defines a cache variable that is AUTO, ON or OFF; sets <out> to it in upper case.
+function(capstan_request name help out)
+  set(${name} AUTO CACHE STRING "${help}: AUTO uses it if found, ON requires it, OFF disables it")
+  set_property(CACHE ${name} PROPERTY STRINGS AUTO ON OFF)
+  string(TOUPPER "${${name}}" request)
+  if(NOT request MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "${name} is '${${name}}', expected AUTO, ON or OFF")
+  endif()
+  set(${out} ${request} PARENT_SCOPE)
+endfunction()
