@@ -1,7 +1,7 @@
 # One step of the install test: cmake -DSTEP=... -DKIND=shared|static ... -P run_step.cmake
 #   install       of the library of that kind, into a prefix of its own
 #   find_package  an outside project, with CMake
-#   pkg_config    an outside program, with the command of docs/running.md
+#   pkg_config    an outside program, with the command of docs/howto/build_your_program.md
 #   components    requests that find_package refuses
 #   exports       what libcapstan.so exports
 function(run)
@@ -72,8 +72,8 @@ elseif(STEP STREQUAL "pkg_config")
     set(module capstan-static)
   endif()
   run(${PKG_CONFIG} --exact-version=${VERSION} ${module})
-  # The command that docs/running.md gives, with this compiler and these files.
-  file(STRINGS ${RUNNING_MD} command REGEX "^    c\\+\\+ program\\.cpp .*pkg-config")
+  # The command of docs/howto/build_your_program.md, with this compiler and these files.
+  file(STRINGS ${PAGE} command REGEX "^c\\+\\+ program\\.cpp .*pkg-config")
   set(program ${SCRATCH}/outside_pkg_config)
   # The static library links what find_package has compiled.
   set(file ${SOURCE}/main.cpp)
