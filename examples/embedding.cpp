@@ -1,4 +1,4 @@
-// embedding.cpp -- the program of the README: an embedding table on the ps, trained by any free worker.
+// embedding.cpp -- an embedding table on the ps, trained by any free worker.
 #include <capstan/capstan.hpp>
 #include <cstdio>
 

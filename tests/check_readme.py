@@ -37,7 +37,7 @@ def differences(root, page):
 
 
 def check(root):
-    pages = ["README.md", *sorted(str(page.relative_to(root)) for page in (root / "docs").glob("*.md"))]
+    pages = ["README.md", *sorted(str(page.relative_to(root)) for page in (root / "docs").rglob("*.md"))]
     found = [complaint for page in pages for complaint in differences(root, page)]
     if not BLOCK.search((root / "README.md").read_text()):
         found.append("README.md shows no program: no ```cpp block after <!-- examples/NAME.cpp -->")

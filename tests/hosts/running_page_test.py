@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the tested blocks of docs/running.md verbatim: on one host, on two, and on Slurm.
+"""Every shell block of docs/howto/ is run as it stands: on one host, on two, and on Slurm.
 
-A block is ```sh after a line `<!-- tested: PLACE -->`. All blocks of a place are one script, after the blocks for "everywhere". It
-runs in a directory that looks like the source tree after launch/setup.
+A block is ```sh after a line `<!-- tested: PLACE -->`. The blocks of one place on one page are a script, after those for
+everywhere, which laptop.md has. It runs in a directory that looks like the source tree after launch/setup.
 """
 import os
 import pathlib
@@ -20,16 +20,16 @@ from job import BIN, MPIEXEC, JobTest, main
 SCRATCH = pathlib.Path(sys.argv[3])
 del sys.argv[3]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "running.md").read_text()
+PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs" / "howto").glob("*.md"))}
 PLACES = ("everywhere", "one", "hosts", "slurm")
 BLOCK = re.compile(r"^<!-- tested: (\w+) -->\n```sh\n(.*?)^```$", re.S | re.M)
 
 
-def blocks(place):
-    return [text for name, text in BLOCK.findall(PAGE) if name in ("everywhere", place)]
+def blocks(page, place):
+    return [text for name, text in BLOCK.findall(PAGES[page]) if name == place]
 
 
-class RunningPage(JobTest):
+class HowToPages(JobTest):
     def setUp(self):
         super().setUp()
         self.tree = self.directory / "tree"
@@ -38,9 +38,10 @@ class RunningPage(JobTest):
             (self.tree / name).symlink_to(ROOT / name)
         (self.tree / "build" / "release" / "bin").symlink_to(BIN.resolve())
 
-    def script(self, place):
+    def script(self, page, place):
         path = self.directory / "blocks.sh"
-        path.write_text("set -euxo pipefail\ncd " + str(self.tree) + "\n" + "".join(blocks(place)))
+        script = blocks("laptop", "everywhere") + blocks(page, place)
+        path.write_text("set -euxo pipefail\ncd " + str(self.tree) + "\n" + "".join(script))
         return path
 
     def run_page(self, command, **environment):
@@ -48,22 +49,38 @@ class RunningPage(JobTest):
         self.assertEqual(self.exit_code(job, 150), 0, job.stderr)
         return job
 
-    def test_every_block_names_a_place(self):
-        self.assertEqual(PAGE.count("```sh\n"), len(BLOCK.findall(PAGE)))
-        self.assertEqual({name for name, _ in BLOCK.findall(PAGE)}, set(PLACES))
+    def test_every_block_has_its_place(self):
+        places = set()
+        for page, text in PAGES.items():
+            self.assertEqual(text.count("```sh\n"), len(BLOCK.findall(text)), page)
+            places |= {name for name, _ in BLOCK.findall(text)}
+        self.assertEqual(places, set(PLACES))
 
-    def test_on_one_host(self):
-        job = self.run_page(["bash", self.script("one")])
+    def test_laptop(self):
+        job = self.run_page(["bash", self.script("laptop", "one")])
         self.assertEqual(job.stdout.count("test, filtered"), 4, job.stdout)
         self.assertIn("resumed from run/checkpoint-00000060 after epoch 60", job.stderr)
         self.assertRegex(job.stdout, r"(?m)^CAPSTAN_PS=2 CAPSTAN_WORKERS=4 .*-n 7 ")
+
+    def test_checkpoint(self):
+        job = self.run_page(["bash", self.script("checkpoint", "one")])
+        self.assertIn("resumed from saved/checkpoint-00000010 after epoch 10", job.stderr)
+
+    def test_monitor(self):
+        job = self.run_page(["bash", self.script("monitor", "one")])
+        self.assertIn("metrics of the job", job.stdout)
+
+    def test_serve(self):
+        self.run_page(["bash", self.script("serve", "one")])
+        self.assertTrue((self.tree / "model.h5").is_file())
+        self.assertTrue((self.tree / "entities.npy").is_file())
 
     @unittest.skipIf(two_hosts.reason_to_skip(MPIEXEC), two_hosts.reason_to_skip(MPIEXEC) or "")
     def test_on_two_hosts(self):
         two_hosts.clean(SCRATCH)
         hosts = self.enterContext(two_hosts.TwoHosts(SCRATCH))
         subnet = f"{two_hosts.NETWORK}.0/24"
-        job = self.run_page(hosts.on_first("bash", self.script("hosts")), OMPI_MCA_plm_rsh_agent=str(hosts.directory / "agent.sh"),
+        job = self.run_page(hosts.on_first("bash", self.script("hosts", "hosts")), OMPI_MCA_plm_rsh_agent=str(hosts.directory / "agent.sh"),
                             OMPI_MCA_oob_tcp_if_include=subnet, OMPI_MCA_btl_tcp_if_include=subnet, **hosts.environment)
         self.assertEqual(job.stdout.count("test, filtered"), 1, job.stdout)
         self.assertIn("@host1] [info] ps on another host", job.stderr)
@@ -72,7 +89,7 @@ class RunningPage(JobTest):
     def test_on_slurm(self):
         two_node_slurm.clean()
         slurm = self.enterContext(two_node_slurm.TwoNodeSlurm(BIN, SCRATCH))
-        job = self.run_page(["bash", self.script("slurm")], SBATCH_WAIT="1", **slurm.environment)
+        job = self.run_page(["bash", self.script("slurm", "slurm")], SBATCH_WAIT="1", **slurm.environment)
         outputs = {path.name: path.read_text() for path in self.tree.glob("capstan-*.out")}
         self.assertEqual(len(outputs), 4, outputs)
         for name, text in outputs.items():

@@ -1,9 +1,9 @@
 # One step of the install test: cmake -DSTEP=... -DKIND=shared|static ... -P run_step.cmake
-#   install       installs the library of that kind into its own prefix
-#   find_package  builds an outside project with CMake
-#   pkg_config    builds an outside program with the command of docs/running.md
-#   components    checks requests that find_package rejects
-#   exports       checks the exports of libcapstan.so
+#   install       of the library of that kind, into a prefix of its own
+#   find_package  an outside project, with CMake
+#   pkg_config    an outside program, with the command of docs/howto/build_your_program.md
+#   components    requests that find_package refuses
+#   exports       what libcapstan.so exports
 function(run)
   list(JOIN ARGV " " words)
   message("+ ${words}")
@@ -72,8 +72,8 @@ elseif(STEP STREQUAL "pkg_config")
     set(module capstan-static)
   endif()
   run(${PKG_CONFIG} --exact-version=${VERSION} ${module})
-  # Adapts the command in docs/running.md to this compiler and these files.
-  file(STRINGS ${RUNNING_MD} command REGEX "^    c\\+\\+ program\\.cpp .*pkg-config")
+  # The command of docs/howto/build_your_program.md, with this compiler and these files.
+  file(STRINGS ${PAGE} command REGEX "^c\\+\\+ program\\.cpp .*pkg-config")
   set(program ${SCRATCH}/outside_pkg_config)
   # With the static library, links the object that find_package has compiled.
   set(file ${SOURCE}/main.cpp)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The README's program as one process and as 3, 4 and 6 ranks: it learns equally well with any roles."""
+"""example_embedding as one process and as 3, 4 and 6 ranks: it learns the same whatever the roles."""
 import pathlib
 import re
 import sys
