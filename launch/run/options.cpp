@@ -112,9 +112,9 @@ Request Options::request(std::vector<std::string> program, const char* const* en
   if (!request.roles.roles_variable.empty() &&
       (!v.ps.empty() || !v.workers.empty() || !v.spares.empty() || v.evaluator)) {
     throw Error(Code::invalid_argument,
-                "CAPSTAN_ROLES is set and overrides --ps, --workers, --spares and --evaluator; unset it or "
-                "omit these "
-                "options");
+                fmt::format("{} is set and overrides --ps, --workers, --spares and --evaluator; unset it or "
+                            "omit these options",
+                            request.roles.roles_variable));
   }
   if (request.program.empty()) {
     throw Error(Code::invalid_argument,

@@ -149,7 +149,8 @@ class BadInput(RunTest):
         self.refused("--workers", "not \"none\"", words=["--workers", "none", "--", "prog"])
         self.refused("--launcher ssh: expected mpirun, srun or local", words=["--launcher", "ssh", "--", "prog"])
         self.refused('--timeout: expected', 'found "10"', words=["--timeout", 10, "--", "prog"])
-        self.refused("CAPSTAN_ROLES is set", words=["--ps", 1, "--", "prog"], env={"CAPSTAN_ROLES": "ps:1,worker:*"})
+        for variable, value in (("CAPSTAN_ROLES", "ps:1,worker:*"), ("CAPSTAN_ROLE_FILE", "roles.txt")):
+            self.refused(f"{variable} is set", words=["--ps", 1, "--", "prog"], env={variable: value})
 
     def test_missing_files(self):
         self.refused("--hosts /nowhere/hosts: No such file", words=["--hosts", "/nowhere/hosts", "--", "prog"])
