@@ -9,6 +9,8 @@
 #include <map>
 #include <tuple>
 
+#include "launch/units.hpp"
+
 namespace capstan::launch::doctor {
 namespace {
 
@@ -31,8 +33,7 @@ auto kind_of(const Link& link) {
                     link.transports);
 }
 
-std::string microseconds(double seconds) { return fmt::format("{:.3g} us", seconds * 1e6); }
-std::string rate(double bytes_per_second) { return fmt::format("{:.3g} GB/s", bytes_per_second / 1e9); }
+std::string rate(double bytes_per_second) { return rate_text(bytes_per_second, "B"); }
 
 /// Items by the kind of their link, in the order of kinds.
 template <class Item>
@@ -162,7 +163,7 @@ std::vector<Finding> judge_speeds(const std::vector<Speed>& speeds) {
     const std::string seen = fmt::format(
         "{}, rank {} -> {}, {}: latency {} (expected {} or less), bandwidth {} (expected {}), by {}",
         class_of(speed.link), speed.link.from, speed.link.to, route_text(speed.link),
-        microseconds(speed.latency), microseconds(expected.latency), rate(speed.bandwidth), least,
+        seconds_text(speed.latency), seconds_text(expected.latency), rate(speed.bandwidth), least,
         expected.source);
     const bool slow = speed.latency > expected.latency || speed.bandwidth < expected.bandwidth;
     findings.push_back(

@@ -147,8 +147,9 @@ TEST(Speeds, ComparesWithMemcpyOrLinkRate) {
   EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})), Verdict::pass);
   EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 2e-6, 3e9, 10e9, 200}})), Verdict::warn);
   EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 25e-6, 23e9, 10e9, 200}})), Verdict::warn);
-  EXPECT_THAT(judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})[0].seen,
-              AllOf(HasSubstr("latency 2 us"), HasSubstr("bandwidth 23 GB/s"), HasSubstr("/sys: 25 GB/s")));
+  EXPECT_THAT(
+      judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})[0].seen,
+      AllOf(HasSubstr("latency 2 us"), HasSubstr("bandwidth 23.0 GB/s"), HasSubstr("/sys: 25.0 GB/s")));
 }
 
 TEST(Speeds, ReportsSlowestPairOfAKind) {
