@@ -45,6 +45,9 @@ std::string_view hint(Code code) noexcept {
     case Exit::failed:
     case Exit::requeue:
     case Exit::timed_out:
+    case Exit::not_executable:
+    case Exit::no_program:
+    case Exit::interrupted:
       break;
   }
   return "";
@@ -67,7 +70,13 @@ std::string_view describe_exit_code(int exit_code) noexcept {
     case Exit::requeue:
       return "stopped early with a checkpoint; --resume continues from it";
     case Exit::timed_out:
-      return "--timeout expired";
+      return "--timeout of capstan run expired";
+    case Exit::not_executable:
+      return "the program of capstan run is not executable";
+    case Exit::no_program:
+      return "the program of capstan run does not exist";
+    case Exit::interrupted:
+      return "Ctrl-C";
   }
   return "";
 }

@@ -16,6 +16,9 @@ enum class Exit : int {
   damaged_checkpoint = 5,  // a checksum, a size or a format does not match
   requeue = 85,            // stopped early with a checkpoint; the same command with --resume continues
   timed_out = 124,         // --timeout of `capstan run` expired, as in timeout(1)
+  not_executable = 126,    // the program of `capstan run` cannot be executed, as in a shell
+  no_program = 127,        // the program of `capstan run` does not exist, as in a shell
+  interrupted = 130,       // Ctrl-C on `capstan run`, as in a shell
 };
 
 Exit exit_code(Code code) noexcept;

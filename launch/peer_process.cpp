@@ -24,7 +24,6 @@ namespace {
 constexpr std::uint16_t kRequest = 1;  // payload: the UCX address for the reply
 constexpr std::uint16_t kReply = 2;
 constexpr std::uint64_t kPattern = 0x6e65696768626f72;  // arbitrary, but not a value of fresh memory
-constexpr std::chrono::seconds kTimeout{10};
 
 /// Addresses of the child.
 struct Contact {
@@ -37,6 +36,20 @@ struct Contact {
 bool closed(int pipe_end) {
   pollfd fd{pipe_end, POLLIN, 0};
   return poll(&fd, 1, 0) > 0;
+}
+
+/// Throws Error(deadline_exceeded): the timeout of the pipe would speak of --start-timeout, which has no
+/// effect here.
+Contact receive_contact(int from_child, std::chrono::milliseconds timeout) {
+  try {
+    return cluster::receive_value<Contact>(from_child, transport::deadline_in(timeout),
+                                           "the second process on this host");
+  } catch (const Error& error) {
+    if (error.code() != Code::deadline_exceeded) throw;
+    throw Error(Code::deadline_exceeded,
+                "the second process on this host did not open UCX within " + std::to_string(timeout.count()) +
+                    " ms; run ucx_info -d: a device of UCX_NET_DEVICES may hang, or the host is overloaded");
+  }
 }
 
 /// Replies to requests until the parent closes its end of the pipe.
@@ -60,7 +73,7 @@ void serve(int from_parent, int to_parent) {
 
 }  // namespace
 
-PeerProcess::PeerProcess() {
+PeerProcess::PeerProcess(const std::function<void()>& before_serving) {
   cluster::Pipe up = cluster::open_pipe();
   cluster::Pipe down = cluster::open_pipe();
   std::fflush(nullptr);  // or both processes would print the buffered output
@@ -71,6 +84,7 @@ PeerProcess::PeerProcess() {
     up.read_end.reset();
     down.write_end.reset();
     try {
+      before_serving();
       serve(down.read_end.get(), up.write_end.get());
     } catch (const std::exception&) {
       _exit(1);  // the parent opens UCX alike, meets the same error and reports it
@@ -88,16 +102,15 @@ PeerProcess::~PeerProcess() {
   }
 }
 
-PeerRoute PeerProcess::probe(transport::WindowPath path) {
+PeerRoute PeerProcess::probe(transport::WindowPath path, std::chrono::milliseconds timeout) {
   transport::UcxFabric fabric;
   fabric.set_rank(0);
-  const auto contact = cluster::receive_value<Contact>(from_child_.get(), transport::deadline_in(kTimeout),
-                                                       "the second process on this host");
+  const Contact contact = receive_contact(from_child_.get(), timeout);
   transport::Peer& peer = fabric.connect(1, "a second process on this host", contact.address);
   bool answered = false;
   fabric.on_message(kReply, [&](const transport::Message&) { answered = true; });
   peer.send(kRequest, {}, fabric.address());
-  transport::progress_until(fabric, transport::deadline_in(kTimeout),
+  transport::progress_until(fabric, transport::deadline_in(timeout),
                             [&] { return answered || peer.failed(); });
   if (!answered) {
     throw Error(Code::internal,

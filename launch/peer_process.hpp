@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,14 +25,16 @@ class PeerProcess {
  public:
   /// Forks. REQUIRES: no other thread runs and UCX is unused, since neither survives a fork. Throws
   /// Error(internal).
-  PeerProcess();
+  /// The child runs `before_serving` first; tests delay it there.
+  explicit PeerProcess(const std::function<void()>& before_serving = [] {});
   ~PeerProcess();
   PeerProcess(const PeerProcess&) = delete;
   PeerProcess& operator=(const PeerProcess&) = delete;
 
   /// Connects, exchanges a message, and opens a window onto the memory of the child. Throws Error: internal
-  /// if UCX cannot connect within 10 s, unavailable if `path` is `mapped` and the memory cannot be mapped.
-  PeerRoute probe(transport::WindowPath path);
+  /// if UCX cannot connect within `timeout`, deadline_exceeded if the child does not open UCX within
+  /// `timeout`, unavailable if `path` is `mapped` and the memory cannot be mapped.
+  PeerRoute probe(transport::WindowPath path, std::chrono::milliseconds timeout = std::chrono::seconds(10));
 
  private:
   pid_t child_ = -1;

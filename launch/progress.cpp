@@ -11,6 +11,8 @@
 #include <ostream>
 #include <utility>
 
+#include "launch/units.hpp"
+
 namespace capstan::launch {
 namespace {
 
@@ -40,23 +42,6 @@ double fraction(const ProgressState& state) {
 }
 
 }  // namespace
-
-std::string short_time(std::chrono::milliseconds time) {
-  // Rounds first, so that "60.0 s" and "60:00 min" never appear.
-  const auto tenths = (time.count() + 50) / 100;
-  if (tenths < 600) return fmt::format("{}.{} s", tenths / 10, tenths % 10);
-  const auto seconds = (time.count() + 500) / 1000;
-  if (seconds < 3600) return fmt::format("{}:{:02} min", seconds / 60, seconds % 60);
-  const auto minutes = (seconds + 30) / 60;
-  return fmt::format("{}:{:02} h", minutes / 60, minutes % 60);
-}
-
-std::string short_count(double count) {
-  if (count < 999.5) return fmt::format("{:.0f}", count);
-  if (count < 999'950) return fmt::format("{:.1f}k", count / 1e3);
-  if (count < 999'995'000) return fmt::format("{:.2f}M", count / 1e6);
-  return fmt::format("{:.2f}G", count / 1e9);
-}
 
 ProgressOptions ProgressOptions::for_standard_error() {
   ProgressOptions options;
@@ -118,9 +103,9 @@ void Progress::finish(const ProgressState& state) {
   if (!started_) first_ = {now, state.done};
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(now - first_.time);
   const std::int64_t count = state.done - first_.done;
-  sink_ << fmt::format("epoch {}/{}: {} {} in {}, {} {}/s, {}\n", state.epoch, state.epochs, count,
-                       options_.unit, short_time(took), short_count(per_second(count, took)), options_.unit,
-                       loss_text(state.loss))
+  sink_ << fmt::format("epoch {}/{}: {} {} in {}, {}, {}\n", state.epoch, state.epochs,
+                       short_count(static_cast<double>(count)), options_.unit, short_time(took),
+                       rate_text(per_second(count, took), options_.unit), loss_text(state.loss))
         << std::flush;
 }
 
@@ -158,8 +143,8 @@ std::string Progress::headline(const ProgressState& state) const {
 std::string Progress::progress_text(const ProgressState& state) const {
   const double rate = recent_rate();
   const std::string loss = options_.label.empty() ? "  " + loss_text(state.loss) : "";
-  return fmt::format(" {:3.0f}%  {} {}/s{}  {}", std::floor(fraction(state) * 100), short_count(rate),
-                     options_.unit, loss, time_left(state, rate));
+  return fmt::format(" {:3.0f}%  {}{}  {}", std::floor(fraction(state) * 100), rate_text(rate, options_.unit),
+                     loss, time_left(state, rate));
 }
 
 }  // namespace capstan::launch

@@ -20,8 +20,8 @@ struct ProgressOptions {
   std::chrono::milliseconds redraw_every{100};  // a shorter interval flickers
   std::chrono::milliseconds line_every{5'000};  // interval of log lines without a terminal
   std::chrono::milliseconds rate_over{10'000};  // averaging window of the displayed rate
-  std::string_view unit = "triples";
-  std::string_view label = {};  // replaces epoch and loss if not empty
+  std::string_view unit = "triples";            // "B" for bytes
+  std::string_view label = {};                  // replaces epoch and loss if not empty
 
   /// Options for standard error: terminal or log, and the width of the terminal.
   static ProgressOptions for_standard_error();
@@ -77,10 +77,5 @@ class Progress {
   bool on_screen_ = false;
   bool finished_ = false;
 };
-
-/// "3.2 s", "4:05 min", "2:30 h"
-std::string short_time(std::chrono::milliseconds time);
-/// "950", "21.4k", "1.25M", "1.25G"
-std::string short_count(double count);
 
 }  // namespace capstan::launch

@@ -7,13 +7,19 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/json.hpp"
 #include "capstan/error.hpp"
 #include "cluster/bootstrap/connect_to_job.hpp"
+#include "launch/command_line.hpp"
 #include "launch/running_job.hpp"
 #include "launch/top_table.hpp"
+#include "launch/training_epochs.hpp"
 
 namespace capstan::launch {
 namespace {
@@ -43,13 +49,32 @@ void print(const std::string& text) {
   if (std::fflush(stdout) != 0) throw Error(Code::resource_exhausted, "cannot write to standard output");
 }
 
+/// The progress of a `capstan train`; of no other program the number of epochs is known.
+EpochProgress progress_of(const cluster::RunFile& file) {
+  std::vector<const char*> words;
+  for (const std::string& word : file.arguments) words.push_back(word.c_str());
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : file.environment) variables.push_back(name + "=" + value);
+  std::vector<const char*> environment;
+  for (const std::string& variable : variables) environment.push_back(variable.c_str());
+  environment.push_back(nullptr);
+  if (std::filesystem::path(file.program).filename() != "capstan") return EpochProgress();
+  try {
+    const CommandLine line =
+        parse_command_line(static_cast<int>(words.size()), words.data(), environment.data());
+    return EpochProgress(training_epochs(line), line.settings.flag("resume"));
+  } catch (const Error&) {
+    return EpochProgress();  // a TOML file that this host or directory does not have
+  }
+}
+
 int print_once(const cluster::RunFile& file) {
   nlohmann::json metrics = ask(file);
   for (int query = 1; query < kMaxQueries && !has_fresh_rates(metrics); ++query) {
     std::this_thread::sleep_for(kRefreshInterval);
     metrics = ask(file);
   }
-  print(top_table(metrics, Screen{}));
+  print(top_table(metrics, Screen{}, progress_of(file).text(metrics)));
   return 0;
 }
 
@@ -58,6 +83,7 @@ int print_once(const cluster::RunFile& file) {
 int show_top(const std::string& run_dir, bool once) {
   const cluster::RunFile file = run_file_of(run_dir);
   if (once || ::isatty(STDOUT_FILENO) != 1) return print_once(file);
+  EpochProgress progress = progress_of(file);
   for (bool first = true;; first = false) {
     nlohmann::json metrics;
     try {
@@ -67,7 +93,7 @@ int show_top(const std::string& run_dir, bool once) {
       print("the job has ended\n");
       return 0;
     }
-    print(std::string(kClearScreen) + top_table(metrics, screen_of_terminal()));
+    print(std::string(kClearScreen) + top_table(metrics, screen_of_terminal(), progress.text(metrics)));
     std::this_thread::sleep_for(kRefreshInterval);
   }
 }

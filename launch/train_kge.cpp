@@ -90,9 +90,8 @@ void write_summary(const std::string& path, const Cluster& cluster, const kge::P
 void print_report(const kge::ProgramOptions& options, const kge::Report& report, const std::string& summary) {
   fmt::print("\n{} on {} entities, {} relations, {} training triples\n",
              std::string(kge::to_string(options.model)), report.entities, report.relations, report.train);
-  fmt::print("trained {} triples in {:.1f} s: {:.0f} triples/s (evaluation {:.1f} s, checkpoints {:.1f} s)\n",
-             report.triples, report.seconds, report.triples_per_second(), report.evaluation_seconds,
-             report.checkpoint_seconds);
+  launch::print_rate("triples", static_cast<double>(report.triples), report.seconds,
+                     report.evaluation_seconds, report.checkpoint_seconds);
   const kge::Metrics& m = report.result;
   fmt::print(
       "test, filtered, heads and tails: MRR {:.4f}  Hits@1 {:.4f}  Hits@3 {:.4f}  Hits@10 {:.4f}  ({} "

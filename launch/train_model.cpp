@@ -78,10 +78,8 @@ void print_report(const train::ModelOptions& options, const train::ModelReport& 
   const bool images = options.program == train::Program::mlp;
   fmt::print("\n{} on {} training examples, {} {}\n", to_string(options.program), report.data.train,
              report.data.width, images ? "pixels" : "features");
-  fmt::print(
-      "trained {} examples in {:.1f} s: {:.0f} examples/s (evaluation {:.1f} s, checkpoints {:.1f} s)\n",
-      report.examples, report.seconds, report.examples_per_second(), report.evaluation_seconds,
-      report.checkpoint_seconds);
+  launch::print_rate("examples", static_cast<double>(report.examples), report.seconds,
+                     report.evaluation_seconds, report.checkpoint_seconds);
   fmt::print("train: objective {:.10f}  {}\n", report.objective, train::to_string(report.train));
   if (report.test) fmt::print("test:  {}\n", train::to_string(*report.test));
   if (report.workers_lost > 0) {

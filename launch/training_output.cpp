@@ -9,6 +9,7 @@
 #include "capstan/error.hpp"
 #include "launch/exit_codes.hpp"
 #include "launch/launcher_rank.hpp"
+#include "launch/units.hpp"
 
 namespace capstan::launch {
 namespace {
@@ -45,6 +46,13 @@ void announce(const Cluster& cluster) {
     fmt::print(stderr, "capstan: 1 coordinator, {} ps, {} workers\n", cluster.count(Role::ps),
                cluster.count(Role::worker));
   }
+}
+
+void print_rate(std::string_view unit, double count, double seconds, double evaluation_seconds,
+                double checkpoint_seconds) {
+  fmt::print("trained {} {} in {}: {} (evaluation {}, checkpoints {})\n", short_count(count), unit,
+             seconds_text(seconds), rate_text(seconds > 0 ? count / seconds : 0, unit),
+             seconds_text(evaluation_seconds), seconds_text(checkpoint_seconds));
 }
 
 int requeue(const std::string& why, const std::string& checkpoint) {

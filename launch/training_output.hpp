@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "capstan/cluster.hpp"
 
@@ -17,6 +18,10 @@ void write_summary(const std::string& path, const nlohmann::json& summary);
 nlohmann::json cluster_json(const Cluster& cluster);
 /// Prints the size of the cluster on standard error.
 void announce(const Cluster& cluster);
+
+/// Prints how long the training took, and its rate without evaluations and checkpoints, on standard output.
+void print_rate(std::string_view unit, double count, double seconds, double evaluation_seconds,
+                double checkpoint_seconds);
 
 /// Reports on standard error that the training saved `checkpoint` and stopped early. Returns Exit::requeue.
 int requeue(const std::string& why, const std::string& checkpoint);

@@ -16,7 +16,7 @@ import re
 import sys
 
 LIST = "tests/untested_sources.txt"
-MOST = 27  # lines of the list; lower it with them
+MOST = 26  # lines of the list; lower it with them
 SUFFIXES = (".cpp", ".cu", ".hpp", ".cuh")
 INCLUDE = re.compile(r'\s*#\s*include\s+["<]([^">]+)[">]')
 STATEMENT = re.compile(r"\s*(?://|#) Tests: (.*)")

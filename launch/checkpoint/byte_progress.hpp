@@ -32,7 +32,7 @@ class ByteProgress {
  private:
   static ProgressOptions options(std::string_view label) {
     ProgressOptions options = ProgressOptions::for_standard_error();
-    options.unit = "bytes";
+    options.unit = "B";
     options.label = label;
     return options;
   }

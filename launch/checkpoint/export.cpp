@@ -16,6 +16,7 @@
 #include "launch/checkpoint/commands.hpp"
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/output.hpp"
+#include "launch/units.hpp"
 
 namespace capstan::launch::checkpoint {
 namespace {
@@ -102,8 +103,9 @@ int export_to(const Request& request) {
                               {"arrays", arrays.size()},
                               {"bytes", bytes}});
   } else {
-    print(fmt::format("{}: {}, {}, {} of step {}\n", to.path().string(), format, size_text(bytes),
-                      count_text(arrays.size(), "array"), reader.step()));
+    print(fmt::format("{}: {}, {}, {} of step {}\n", to.path().string(), format,
+                      size_text(static_cast<double>(bytes)), count_text(arrays.size(), "array"),
+                      reader.step()));
   }
   return 0;
 }

@@ -19,6 +19,7 @@
 #include "launch/checkpoint/commands.hpp"
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/output.hpp"
+#include "launch/units.hpp"
 
 namespace capstan::launch::checkpoint {
 namespace {
@@ -114,7 +115,7 @@ std::string as_text(const fs::path& directory, const std::vector<Listed>& all,
     const bool latest = &listed == &all.back();
     rows.push_back({fmt::format("{}", listed.entry.step),
                     fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(listed.written)),
-                    size_text(listed.bytes), fmt::format("{}", listed.parts),
+                    size_text(static_cast<double>(listed.bytes)), fmt::format("{}", listed.parts),
                     fmt::format("{}", listed.variables), state_text(listed, verified, latest)});
   }
   std::string text;

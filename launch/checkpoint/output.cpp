@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -75,18 +74,6 @@ std::string wrapped(std::span<const std::string> words, std::string_view indent)
     used += width + (starts_line ? 0 : 1);
   }
   return text.empty() ? text : text + "\n";
-}
-
-std::string size_text(std::uint64_t bytes) {
-  constexpr std::array<const char*, 6> kUnits{"kB", "MB", "GB", "TB", "PB", "EB"};
-  if (bytes < 1000) return fmt::format("{} B", bytes);
-  double size = static_cast<double>(bytes) / 1000;
-  std::size_t unit = 0;
-  while (size >= 999.5 && unit + 1 < kUnits.size()) {
-    size /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.3g} {}", size, kUnits[unit]);
 }
 
 std::string shape_text(std::span<const std::uint64_t> shape) {

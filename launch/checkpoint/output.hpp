@@ -24,8 +24,6 @@ std::string table(const Row& header, std::span<const Row> rows);
 /// Wraps words to lines of at most 100 characters, each prefixed with `indent`.
 std::string wrapped(std::span<const std::string> words, std::string_view indent);
 
-/// "950 B", "21.4 kB", "1.25 GB": powers of 1000.
-std::string size_text(std::uint64_t bytes);
 /// "(101, 7)".
 std::string shape_text(std::span<const std::uint64_t> shape);
 /// Six significant digits: "0.25", "-1.5e+09".

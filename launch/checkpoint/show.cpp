@@ -15,6 +15,7 @@
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/norms.hpp"
 #include "launch/checkpoint/output.hpp"
+#include "launch/units.hpp"
 
 namespace capstan::launch::checkpoint {
 namespace {
@@ -37,7 +38,7 @@ Norms norms_of(const io::CheckpointReader& reader, const io::ArrayInfo& array, c
 Row row_of(const Shown& shown, const io::VariableInfo& variable) {
   const bool value = shown.array.which == io::kValue;
   Row row{value ? variable.name : "  " + shown.array.which, std::string(to_string(shown.array.dtype)),
-          shape_text(shown.array.shape), size_text(shown.array.bytes())};
+          shape_text(shown.array.shape), size_text(static_cast<double>(shown.array.bytes()))};
   if (shown.norms) {
     const Norms& norms = *shown.norms;
     const bool any = norms.finite > 0;
@@ -78,7 +79,8 @@ std::string head(const io::CheckpointReader& reader, const std::vector<Shown>& a
   if (!reader.written_by().empty()) line("written by", "capstan " + reader.written_by());
   line("step", fmt::format("{}", reader.step()));
   line("holds", fmt::format("{}, {} of arrays in {}", count_text(reader.variables().size(), "variable"),
-                            size_text(bytes), count_text(reader.manifest().parts.size(), "part")));
+                            size_text(static_cast<double>(bytes)),
+                            count_text(reader.manifest().parts.size(), "part")));
   line("user state", reader.user_state());
   for (const auto& [name, value] : reader.counters()) line("counter", fmt::format("{}: {}", name, value));
   for (const auto& [name, position] : reader.positions())

@@ -1,5 +1,6 @@
 // checkpoint_directory.cpp -- uses statfs, a file of bounded size, and flock.
 #include "launch/doctor/checkpoint_directory.hpp"
+#include "launch/units.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -117,8 +118,8 @@ Finding judge_directory(const DirectoryProbe& probe) {
                 "choose another --checkpoint-dir, or fix its owner, mode, quota or mount on this host");
   }
   Finding finding =
-      pass(fmt::format("{}: {}, {} free, {:.0f} MB/s for 16 MiB with fsync, locks {}", where,
-                       probe.file_system, bytes_text(probe.free_bytes), probe.bytes_per_second / 1e6,
+      pass(fmt::format("{}: {}, {} free, {} for 16 MiB with fsync, locks {}", where, probe.file_system,
+                       bytes_text(probe.free_bytes), rate_text(probe.bytes_per_second, "B"),
                        probe.cannot_lock.empty() ? "work" : "do not"));
   finding.group_key = fmt::format("{} {}", where, probe.file_system);  // space and speed differ between ranks
   const auto also = [&](const char* about, const char* mend) {

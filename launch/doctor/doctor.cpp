@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,7 +22,6 @@
 #include "capstan/serialize.hpp"
 #include "cluster/bootstrap/mpi_bootstrap.hpp"
 #include "cluster/runtime.hpp"
-#include "launch/doctor/adapters.hpp"
 #include "launch/doctor/checkpoint_directory.hpp"
 #include "launch/doctor/checks.hpp"
 #include "launch/doctor/gpu.hpp"
@@ -150,13 +150,10 @@ class Doctor {
     } else if (ranks() > 1) {
       pairs = test_pairs(*group_);
     }
-    const auto ports = read_adapters("/sys");
-    const bool has_adapter =
-        std::any_of(ports.begin(), ports.end(), [](const AdapterPort& port) { return port.active(); });
     const auto add_all = [&](const char* check, std::vector<Finding> findings) {
       for (Finding& finding : findings) add(check, [&] { return std::move(finding); });
     };
-    add_all("transports", judge_links(pairs.links, has_adapter));
+    add_all("transports", judge_links(pairs.links, with_adapter_));
     add_all("rma", judge_rma_probes(pairs.rma_probes));
     add_all("speed", judge_speeds(pairs.speeds));
     report_.measurements = measurements(pairs.speeds);
@@ -181,6 +178,7 @@ class Doctor {
       for (const Blob& blob : group_->all_gather(to_bytes(mine), "the properties of all ranks"))
         facts.push_back(from_bytes<RankFacts>(blob));
     }
+    with_adapter_ = hosts_with_adapter(facts);
     report_.ranks = ranks();
     report_.hosts.clear();
     for (const HostRanks& host : group_by_host(facts)) report_.hosts.push_back(host.host);
@@ -261,6 +259,7 @@ class Doctor {
   std::unique_ptr<RankGroup> group_;
   RankFindings own_;
   Report report_;
+  std::set<std::string> with_adapter_;
 };
 
 }  // namespace

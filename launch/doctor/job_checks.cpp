@@ -19,6 +19,7 @@
 #include "cluster/bootstrap/mpi_bootstrap.hpp"
 #include "cluster/bootstrap/socket.hpp"
 #include "cluster/runtime.hpp"
+#include "launch/doctor/adapters.hpp"
 #include "launch/doctor/checkpoint_directory.hpp"
 #include "launch/doctor/host_names.hpp"
 #include "launch/doctor/pair_plan.hpp"
@@ -52,7 +53,18 @@ RankFacts own_facts() {
   if (stat("/proc/self/ns/ipc", &ipc) == 0) facts.ipc_namespace = ipc.st_ino;
   facts.cores = topology::allowed_cores();
   facts.address = cluster::address_of_this_host();
+  const auto ports = read_adapters("/sys");
+  facts.has_adapter =
+      std::any_of(ports.begin(), ports.end(), [](const AdapterPort& port) { return port.active(); });
   return facts;
+}
+
+std::set<std::string> hosts_with_adapter(const std::vector<RankFacts>& facts) {
+  std::set<std::string> hosts;
+  for (const RankFacts& rank : facts) {
+    if (rank.has_adapter) hosts.insert(rank.host);
+  }
+  return hosts;
 }
 
 std::vector<HostRanks> group_by_host(const std::vector<RankFacts>& facts) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct RankFacts {
   std::vector<int> cores = {};      ///< cores in its affinity mask; empty: unknown
   std::string address = {};         ///< IPv4 address of the first interface of its host
   int port = 0;                     ///< TCP port of its listener
+  bool has_adapter = false;         ///< its host has an active InfiniBand or RoCE port
 };
 
 /// Properties of this process; the caller sets `port`.
@@ -31,6 +33,9 @@ struct HostRanks {
   std::string host;
   std::vector<int> ranks;
 };
+/// Hosts with an active InfiniBand or RoCE port.
+std::set<std::string> hosts_with_adapter(const std::vector<RankFacts>& facts);
+
 /// Hosts in the order of their first ranks.
 std::vector<HostRanks> group_by_host(const std::vector<RankFacts>& facts);
 

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <tuple>
+
+#include "launch/units.hpp"
 
 namespace capstan::launch::doctor {
 namespace {
@@ -30,8 +33,7 @@ auto kind_of(const Link& link) {
                     link.transports);
 }
 
-std::string microseconds(double seconds) { return fmt::format("{:.3g} us", seconds * 1e6); }
-std::string rate(double bytes_per_second) { return fmt::format("{:.3g} GB/s", bytes_per_second / 1e9); }
+std::string rate(double bytes_per_second) { return rate_text(bytes_per_second, "B"); }
 
 /// Items by the kind of their link, in the order of kinds.
 template <class Item>
@@ -51,7 +53,7 @@ Finding failed_link(const Link& link, std::size_t count) {
               "the other host; check firewalls");
 }
 
-Finding judge_link(const Link& link, std::size_t count, bool has_adapter) {
+Finding judge_link(const Link& link, std::size_t count, bool both_have_adapter) {
   if (!link.failure.empty()) return failed_link(link, count);
   const std::string seen =
       fmt::format("{}: {} ({}, first rank {})", class_of(link), route_text(link),
@@ -59,19 +61,27 @@ Finding judge_link(const Link& link, std::size_t count, bool has_adapter) {
   if (link.mapped || (!link.same_host() && link.hardware_rma)) return pass(seen);
   if (link.same_host())
     return warn(seen, "make memory mappable: use one IPC namespace, and allow sysv or posix in UCX_TLS");
-  if (has_adapter) {
-    return warn(seen + ", although there is an InfiniBand or RoCE adapter",
+  if (both_have_adapter) {
+    return warn(seen + ", although both hosts have an InfiniBand or RoCE adapter",
                 "check UCX_TLS and UCX_NET_DEVICES; use a UCX built with verbs (ucx_info -d lists rc or dc)");
   }
-  return pass(seen + "; there is no RDMA adapter");
+  return pass(seen + "; one of the hosts has no RDMA adapter");
 }
 
 }  // namespace
 
-std::vector<Finding> judge_links(const std::vector<Link>& links, bool has_adapter) {
+std::vector<Finding> judge_links(const std::vector<Link>& links, const std::set<std::string>& with_adapter) {
   std::vector<Finding> findings;
-  for (const auto& [kind, same] : by_kind<Link>(links, [](const Link& link) -> const Link& { return link; }))
-    findings.push_back(judge_link(*same.front(), same.size(), has_adapter));
+  for (const bool both_have_adapter : {false, true}) {
+    std::vector<Link> judged;
+    std::copy_if(links.begin(), links.end(), std::back_inserter(judged), [&](const Link& link) {
+      return (with_adapter.contains(link.from_host) && with_adapter.contains(link.to_host)) ==
+             both_have_adapter;
+    });
+    for (const auto& [kind, same] :
+         by_kind<Link>(judged, [](const Link& link) -> const Link& { return link; }))
+      findings.push_back(judge_link(*same.front(), same.size(), both_have_adapter));
+  }
   if (findings.empty()) findings.push_back(skip("one rank"));
   return findings;
 }
@@ -153,7 +163,7 @@ std::vector<Finding> judge_speeds(const std::vector<Speed>& speeds) {
     const std::string seen = fmt::format(
         "{}, rank {} -> {}, {}: latency {} (expected {} or less), bandwidth {} (expected {}), by {}",
         class_of(speed.link), speed.link.from, speed.link.to, route_text(speed.link),
-        microseconds(speed.latency), microseconds(expected.latency), rate(speed.bandwidth), least,
+        seconds_text(speed.latency), seconds_text(expected.latency), rate(speed.bandwidth), least,
         expected.source);
     const bool slow = speed.latency > expected.latency || speed.bandwidth < expected.bandwidth;
     findings.push_back(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,9 @@
 
 namespace capstan::launch::doctor {
 
-/// One finding per kind of link: same host or not, path, transports. `has_adapter`: this host has an active
-/// InfiniBand or RoCE port.
-std::vector<Finding> judge_links(const std::vector<Link>& links, bool has_adapter);
+/// One finding per kind of link: same host or not, path, transports, and whether both ends could use RDMA.
+/// `with_adapter`: hosts with an active InfiniBand or RoCE port.
+std::vector<Finding> judge_links(const std::vector<Link>& links, const std::set<std::string>& with_adapter);
 
 /// One finding per kind of link; a probe that did not complete stands for its kind.
 std::vector<Finding> judge_rma_probes(const std::vector<RmaProbe>& rma_probes);

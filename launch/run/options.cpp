@@ -5,11 +5,13 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <csignal>
 #include <utility>
 
 #include "base/settings.hpp"
 #include "base/settings_value.hpp"
 #include "capstan/error.hpp"
+#include "launch/run/launch_context.hpp"
 
 namespace capstan::launch::run {
 namespace {
@@ -32,6 +34,35 @@ std::chrono::milliseconds timeout_of(const std::string& text) {
   if (value) return std::chrono::milliseconds(std::get<std::int64_t>(*value));
   throw Error(Code::invalid_argument,
               fmt::format("--timeout: expected {}, found \"{}\"", settings::allowed(kTimeout), text));
+}
+
+/// Value of the last `--name VALUE` or `--name=VALUE` in `words`; "" if there is none.
+std::string option_in(const std::vector<std::string>& words, const std::string& name) {
+  std::string value;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with(name + "=")) value = words[i].substr(name.size() + 1);
+    if (words[i] == name && i + 1 < words.size()) value = words[i + 1];
+  }
+  return value;
+}
+
+/// The signal of --save-signal if `program` has a checkpoint directory, by an option, a variable or a TOML
+/// file; else 0.
+int save_signal_of(const std::vector<std::string>& program, Settings settings,
+                   const Environment& environment) {
+  const auto variable = environment.find("CAPSTAN_CONFIG");
+  std::string config = option_in(program, "--config");
+  if (config.empty() && variable != environment.end()) config = variable->second;
+  try {
+    if (!config.empty()) settings.load_file(config);
+  } catch (const Error&) {
+    return 0;  // the program reports it
+  }
+  const std::string directory = option_in(program, "--checkpoint-dir");
+  if (directory.empty() && settings.text("checkpoint-dir").empty()) return 0;
+  std::string name = option_in(program, "--save-signal");
+  if (name.empty()) name = settings.text("save-signal");
+  return name == "USR1" ? SIGUSR1 : name == "USR2" ? SIGUSR2 : 0;
 }
 
 }  // namespace
@@ -94,6 +125,7 @@ Request Options::request(std::vector<std::string> program, const char* const* en
   };
   const std::string& role_map = settings.text("role-map");
   Request request;
+  request.save_signal = save_signal_of(program, settings, environment_of(environment));
   request.program = std::move(program);
   request.hosts = v.hosts;
   request.mpirun = v.mpirun;
@@ -112,9 +144,9 @@ Request Options::request(std::vector<std::string> program, const char* const* en
   if (!request.roles.roles_variable.empty() &&
       (!v.ps.empty() || !v.workers.empty() || !v.spares.empty() || v.evaluator)) {
     throw Error(Code::invalid_argument,
-                "CAPSTAN_ROLES is set and overrides --ps, --workers, --spares and --evaluator; unset it or "
-                "omit these "
-                "options");
+                fmt::format("{} is set and overrides --ps, --workers, --spares and --evaluator; unset it or "
+                            "omit these options",
+                            request.roles.roles_variable));
   }
   if (request.program.empty()) {
     throw Error(Code::invalid_argument,

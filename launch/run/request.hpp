@@ -30,6 +30,8 @@ struct Request {
   Roles roles = {};
   bool dry_run = false;
   std::optional<std::chrono::milliseconds> timeout = {};
+  /// Signal that makes the program save a checkpoint and exit with 85; 0 if it has no checkpoint directory.
+  int save_signal = 0;
 };
 
 }  // namespace capstan::launch::run

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include "launch/run/hosts.hpp"
 #include "launch/run/launch_context.hpp"
 #include "launch/run/plan.hpp"
+#include "launch/run/program_path.hpp"
 #include "launch/run/supervise.hpp"
 
 namespace capstan::launch::run {
@@ -41,19 +43,35 @@ std::string exit_text(int code) {
   return what.empty() ? fmt::format("exit code {}", code) : fmt::format("exit code {}: {}", code, what);
 }
 
+/// Reports a program that cannot be started. Returns the exit code of a shell, or 0 for a good program.
+int check_program(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  const int error = program_error(program, path == nullptr ? "" : path);
+  if (error == 0) return 0;
+  fmt::print(stderr, "capstan: cannot start {}: {}\n", program, std::strerror(error));
+  return static_cast<int>(error == EACCES ? Exit::not_executable : Exit::no_program);
+}
+
 }  // namespace
 
 int run(const Request& request) {
   require_not_a_rank();
   const std::vector<Host> hosts = request.hosts.empty() ? std::vector<Host>() : read_hosts(request.hosts);
-  const Plan plan = make_plan(request, detect_launch_context(request.mpirun, environment_of(environ)), hosts);
+  const LaunchContext context = detect_launch_context(request.mpirun, environment_of(environ));
+  const Plan plan = make_plan(request, context, hosts);
   if (request.dry_run) {
     fmt::print("{}\n", plan.text());
     if (std::fflush(stdout) != 0) throw Error(Code::resource_exhausted, "cannot write to standard output");
     return 0;
   }
+  // Other hosts may have programs that this one lacks.
+  if (hosts.empty() && !context.allocation) {
+    if (const int code = check_program(request.program.front()); code != 0) return code;
+  }
   fmt::print(stderr, "capstan run: {}\n", plan.text());
-  const Outcome outcome = supervise(plan, {.timeout = request.timeout});
+  const Outcome outcome = supervise(plan, {.timeout = request.timeout,
+                                           .save_signal = request.save_signal,
+                                           .requeues = context.allocation.has_value()});
   if (outcome.killed_orphans > 0) {
     fmt::print(stderr, "capstan run: killed {} process{} that the launcher left on this host\n",
                outcome.killed_orphans, outcome.killed_orphans == 1 ? "" : "es");

@@ -18,6 +18,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "capstan/error.hpp"
@@ -116,6 +117,11 @@ class LauncherProcess {
     }
     if (timed_out_) return static_cast<int>(Exit::timed_out);
     const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (interrupted_) {
+      return limits_.requeues && code == static_cast<int>(Exit::requeue)
+                 ? code
+                 : static_cast<int>(Exit::interrupted);
+    }
     // mpiexec of MPICH may exit with 0 if a signal arrives before the ranks have started.
     return code == 0 && termination_signal_ != 0 ? 128 + termination_signal_ : code;
   }
@@ -138,6 +144,13 @@ class LauncherProcess {
   }
 
   void forward(int signal) {
+    if (signal == SIGINT && !std::exchange(interrupted_, true) && limits_.save_signal != 0) {
+      std::fprintf(
+          stderr,
+          "capstan run: saving a checkpoint before the exit; press Ctrl-C again to stop without it\n");
+      kill(pid_, limits_.save_signal);
+      return;
+    }
     kill(pid_, signal);
     if (!is_termination_signal(signal)) return;
     if (termination_signal_ == 0) termination_signal_ = signal;
@@ -156,6 +169,7 @@ class LauncherProcess {
   Clock::time_point began_;
   Clock::time_point kill_at_ = Clock::time_point::max();
   int termination_signal_ = 0;  // first SIGTERM, SIGINT or SIGHUP that was forwarded
+  bool interrupted_ = false;    // by SIGINT
   bool timed_out_ = false;
   bool killed_ = false;
 };

@@ -311,7 +311,7 @@ class Program(CheckpointTest):
         shown = os.read(master, 1 << 16).decode()
         os.close(master)
         self.assertEqual(done.returncode, 0)
-        self.assertRegex(shown, r"verify \[[#.]+\] +\d+%  .* bytes/s")
+        self.assertRegex(shown, r"verify \[[#.]+\] +\d+%  .*B/s")
         self.assertTrue(shown.endswith("\r\x1b[K"), repr(shown))
 
     def test_paths_that_are_not_utf8(self):

@@ -14,7 +14,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import CAPSTAN, MPIEXEC, TRAINING_OUTPUT, JobTest, main, train
 
-USAGE, TIMED_OUT, REQUEUE = 2, 124, 85  # docs/errors.md
+USAGE, TIMED_OUT, REQUEUE, NOT_EXECUTABLE, NO_PROGRAM, INTERRUPTED = 2, 124, 85, 126, 127, 130  # docs/errors.md
 # A rank that prints its roles and waits for SIGUSR1, on which it exits with 85.
 WAITS = 'trap "exit 85" USR1; echo "ready $CAPSTAN_PS $CAPSTAN_WORKERS" >&2; while :; do sleep 0.05; done'
 
@@ -100,8 +100,45 @@ class Ends(RunTest):
         job = self.run_job("--launcher", "local", program=["sh", "-c", 'trap "echo caught; exit 9" INT; ' + WAITS.partition(";")[2]])
         self.wait_for_ready(job, 1)
         job.press_control_c()
-        self.assertEqual(self.exit_code(job), 9, job.stderr)
+        self.assertEqual(self.exit_code(job), INTERRUPTED, job.stderr)
         self.assertEqual(job.stdout, "caught\n")
+
+    def interrupt_after_save(self, *words, env=None, times=1):
+        """Exit code of a job whose program saves at SIGUSR1, and ends with 9 at SIGINT."""
+        script = WAITS.replace("exit 85", "echo saved; exit 85" if times == 1 else "echo saved")
+        program = ["sh", "-c", 'trap "exit 9" INT; ' + script, "sh", *words]
+        job = self.start([CAPSTAN, "run", "--launcher", "local", "--", *program], env=env)
+        self.wait_for_ready(job, 1)
+        job.press_control_c()
+        if times == 2:
+            self.assertTrue(job.wait_for(lambda: job.stdout == "saved\n"), job.stderr)
+            job.press_control_c()
+        self.said = job.stdout
+        code = self.exit_code(job)
+        self.said = job.stdout
+        return code
+
+    def test_control_c_saves_a_checkpoint(self):
+        directory = ["--checkpoint-dir", "run/checkpoints"]
+        self.assertEqual((self.interrupt_after_save(*directory), self.said), (INTERRUPTED, "saved\n"))
+        named = {"CAPSTAN_CHECKPOINT_DIR": "run/checkpoints"}
+        self.assertEqual((self.interrupt_after_save(env=named), self.said), (INTERRUPTED, "saved\n"))
+        batch = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "1"}
+        self.assertEqual((self.interrupt_after_save(*directory, env=batch), self.said), (REQUEUE, "saved\n"))
+        self.assertEqual((self.interrupt_after_save(), self.said), (INTERRUPTED, ""))
+        self.assertEqual((self.interrupt_after_save(*directory, "--save-signal=off"), self.said), (INTERRUPTED, ""))
+
+    def test_second_control_c_stops_without_a_checkpoint(self):
+        self.assertEqual(self.interrupt_after_save("--checkpoint-dir=run/checkpoints", times=2), INTERRUPTED)
+
+    def test_control_c_saves_the_training(self):
+        checkpoints = self.folder / "checkpoints"
+        program = train(self.graph(), "--eval-every", 10, "--checkpoint-dir", checkpoints, "--checkpoint-every", 1_000_000, epochs=1_000_000)
+        job = self.run_job("--ps", 1, "--workers", 1, program=program)
+        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        job.press_control_c()
+        self.assertEqual(self.exit_code(job), INTERRUPTED, job.stderr)
+        self.assertEqual(len(list(checkpoints.glob("checkpoint-*"))), 1, job.stderr)
 
     def test_timeout(self):
         begin = time.monotonic()
@@ -149,16 +186,21 @@ class BadInput(RunTest):
         self.refused("--workers", "not \"none\"", words=["--workers", "none", "--", "prog"])
         self.refused("--launcher ssh: expected mpirun, srun or local", words=["--launcher", "ssh", "--", "prog"])
         self.refused('--timeout: expected', 'found "10"', words=["--timeout", 10, "--", "prog"])
-        self.refused("CAPSTAN_ROLES is set", words=["--ps", 1, "--", "prog"], env={"CAPSTAN_ROLES": "ps:1,worker:*"})
+        for variable, value in (("CAPSTAN_ROLES", "ps:1,worker:*"), ("CAPSTAN_ROLE_FILE", "roles.txt")):
+            self.refused(f"{variable} is set", words=["--ps", 1, "--", "prog"], env={variable: value})
 
     def test_missing_files(self):
         self.refused("--hosts /nowhere/hosts: No such file", words=["--hosts", "/nowhere/hosts", "--", "prog"])
         self.refused("/nowhere/mpirun not found", "--launcher local", words=["--mpirun", "/nowhere/mpirun", "--", "prog"])
         self.refused("true --version: ", "expected Open MPI or MPICH", words=["--mpirun", "true", "--", "prog"])
         self.refused("--launcher srun: not in a Slurm job", words=["--launcher", "srun", "--", "prog"])
-        job = self.start([CAPSTAN, "run", "--launcher", "local", "--", "/nowhere/program"])
-        self.assertEqual(self.exit_code(job), USAGE, job.stderr)
-        self.assertIn("capstan: cannot start /nowhere/program: No such file or directory", job.stderr)
+
+    def test_programs_that_cannot_be_started(self):
+        for launcher in ("local", "mpirun"):
+            words = ["--launcher", launcher, "--workers", 1] if launcher == "mpirun" else ["--launcher", launcher]
+            self.refused("cannot start /nowhere/program: No such file", words=[*words, "--", "/nowhere/program"], code=NO_PROGRAM)
+            self.refused("cannot start no-such-program: No such file", words=[*words, "--", "no-such-program"], code=NO_PROGRAM)
+            self.refused("cannot start /etc/passwd: ", words=[*words, "--", "/etc/passwd"], code=NOT_EXECUTABLE)
 
     def test_rejects_being_a_rank(self):
         job = self.start([CAPSTAN, "run", "--", "prog"], ranks=3)

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
 
 namespace capstan::launch {
 namespace {
@@ -67,16 +69,17 @@ json metrics(int workers = 2) {
 }
 
 TEST(TopTable, ShowsJobPsAndWorkers) {
-  const std::string text = top_table(metrics(), {});
-  EXPECT_THAT(text, HasSubstr("up 1:15 min   2 workers, 1 ps   lost: 1 workers, 0 ps\n"));
-  EXPECT_THAT(
-      text, HasSubstr("functions: 500/s, 3.0k ended, 16 queued, 4 with workers, 0 wait; p50 520us, p99 1ms"));
-  EXPECT_THAT(text, HasSubstr("pull: 25.0k rows/s, 3.20MB/s, p50 0.4us, p99 1.28us\n"));
-  EXPECT_THAT(text, HasSubstr("checkpoints: 2, the last in 1.5s\n"));
-  EXPECT_THAT(text, HasSubstr("loss 0.25\n"));
-  EXPECT_THAT(text, ContainsRegex("    1 worker 0   node17 +250 +1.5k +2 +- +12.3k +1.28us .* 98.00M\n"));
-  EXPECT_THAT(text, ContainsRegex("    2 worker 1   node17 .* 3 .* LOST\n"));
-  EXPECT_THAT(text, ContainsRegex("    3 ps 0       node18 +1.10M +36.0k +2 +67.11M"));
+  const std::string text = top_table(metrics(), {}, "42 % done, 1:43 min left");
+  EXPECT_THAT(text, HasSubstr("up 1:15 min, 42 % done, 1:43 min left\n"
+                              "2 workers, 1 ps; lost: 1 worker, 0 ps\n"
+                              "functions  500/s, 3.00 k ended, 16 queued, 4 running, 0 waiting, p50 520 us,\n"
+                              "           p99 1 ms\n"
+                              "pull       25.0 k rows/s, 3.20 MB/s, p50 0.4 us, p99 1.28 us\n"));
+  EXPECT_THAT(text, HasSubstr("saves      2 saved, the last in 1.5 s\n"));
+  EXPECT_THAT(text, HasSubstr("scalars    loss 0.25\n"));
+  EXPECT_THAT(text, ContainsRegex("    1 worker 0    node17 +250 +1.50 k +- +12.3 k +12.3 k +98.0 MB\n"));
+  EXPECT_THAT(text, ContainsRegex("    2 worker 1    node17 +LOST +1.50 k +3 "));
+  EXPECT_THAT(text, ContainsRegex("    3 ps 0        node18 +1.10 M +130 MB +2 +36.0 k +67.1 MB +98.0 MB\n"));
   EXPECT_THAT(text, Not(HasSubstr("hottest")));
 }
 
@@ -86,6 +89,40 @@ TEST(TopTable, FitsTheScreen) {
   EXPECT_THAT(text, EndsWith("more lines; capstan top --once prints all\n"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LT(line.size(), 60U);
+}
+
+TEST(TopTable, NeedsNoMoreThan80Columns) {
+  json wide = metrics(2);
+  wide["workers"] = 100'000;
+  wide["hottest"] = {{"variable", "entities/embedding"}, {"shard", 12}, {"ps", 123}, {"share", 0.9}};
+  wide["staleness"] =
+      json::array({{{"group", "model"}, {"bound", 1000}, {"steps", 123'456'789}, {"spread", 1000}}});
+  for (int i = 0; i < 10; ++i) wide["scalars"]["test/accuracy" + std::to_string(i)] = 0.123456;
+  wide["each_worker"][0]["rank"] = 9999;
+  wide["each_worker"][0]["worker"] = 9999;
+  wide["each_worker"][0]["host"] = "a-host-with-a-long-name";
+  std::istringstream lines(top_table(wide, {.width = 0}));
+  for (std::string line; std::getline(lines, line);) EXPECT_LT(line.size(), 80U) << line;
+}
+
+TEST(EpochProgress, ShowsPercentAndTimeLeft) {
+  json now = metrics();
+  EXPECT_EQ(EpochProgress(10).text(now), "") << "no epoch yet";
+  now["scalars"]["epoch"] = 4;
+  EXPECT_EQ(EpochProgress(0).text(now), "") << "unknown number of epochs";
+  EXPECT_EQ(EpochProgress(10).text(now), "40 % done, 1:53 min left");
+  now["scalars"]["epoch"] = 10;
+  EXPECT_EQ(EpochProgress(10).text(now), "100 % done, 0.0 s left");
+}
+
+TEST(EpochProgress, TimeLeftOfAResumedRunIgnoresEarlierEpochs) {
+  json now = metrics();
+  now["scalars"]["epoch"] = 50;
+  EpochProgress progress(60, true);
+  EXPECT_EQ(progress.text(now), "83 % done");
+  now["scalars"]["epoch"] = 52;
+  now["elapsed"] = 85;
+  EXPECT_EQ(progress.text(now), "86 % done, 40.0 s left");
 }
 
 TEST(TopTable, RatesAreFreshIfTheyCoverSeconds) {

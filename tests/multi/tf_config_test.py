@@ -112,7 +112,7 @@ class TFConfig(JobTest):
         jobs["worker", 2] = self.start([CAPSTAN, "join", run_dir])
         self.assertTrue(chief.wait_for_text(rf"worker 2 \(rank \d+ on {HOST}\) has joined; 2 workers"), chief.stderr)
         # Before it has executed a function, it may still wait for its handshake and not notice the end of the coordinator.
-        worked = rf"worker 2 +{HOST} +\S+ +[1-9]"
+        worked = rf"worker 2 +{HOST[:9]} +\S+(?: [kM])? +[1-9]"
         while not re.search(worked, self.run_to_end([CAPSTAN, "top", run_dir, "--once"]).stdout):
             self.assertIsNone(chief.command.poll(), chief.stderr)
         os.kill(chief.command.pid, signal.SIGTERM)

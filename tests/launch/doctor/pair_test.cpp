@@ -92,7 +92,7 @@ Verdict verdict_of(const std::vector<Finding>& findings) {
 }
 
 TEST(Links, GroupsLinksByKind) {
-  const auto findings = judge_links({mapped(0, 1), messages(0, 2, "n2"), mapped(2, 3)}, false);
+  const auto findings = judge_links({mapped(0, 1), messages(0, 2, "n2"), mapped(2, 3)}, {});
   ASSERT_THAT(findings, SizeIs(2));
   EXPECT_THAT(findings[0].seen,
               HasSubstr("same host: mapped memory, calls over tcp/lo (2 pairs, first rank 0 -> 1)"));
@@ -101,16 +101,27 @@ TEST(Links, GroupsLinksByKind) {
 }
 
 TEST(Links, WarnsIfAFasterPathIsPossible) {
-  EXPECT_EQ(verdict_of(judge_links({}, false)), Verdict::skip);
-  EXPECT_EQ(verdict_of(judge_links({mapped(0, 1)}, true)), Verdict::pass);
-  EXPECT_EQ(verdict_of(judge_links({messages(0, 1, "n1")}, false)), Verdict::warn);
-  EXPECT_EQ(verdict_of(judge_links({messages(0, 1, "n2")}, false)), Verdict::pass);
-  EXPECT_EQ(verdict_of(judge_links({messages(0, 1, "n2")}, true)), Verdict::warn);
-  EXPECT_EQ(verdict_of(judge_links({rdma(0, 1)}, true)), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_links({}, {})), Verdict::skip);
+  EXPECT_EQ(verdict_of(judge_links({mapped(0, 1)}, {"n1", "n2"})), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_links({messages(0, 1, "n1")}, {})), Verdict::warn);
+  EXPECT_EQ(verdict_of(judge_links({messages(0, 1, "n2")}, {})), Verdict::pass);
+  EXPECT_EQ(verdict_of(judge_links({messages(0, 1, "n2")}, {"n1", "n2"})), Verdict::warn);
+  EXPECT_EQ(verdict_of(judge_links({rdma(0, 1)}, {"n1", "n2"})), Verdict::pass);
   Link none = messages(0, 1, "n2");
   none.failure = "rank 1 does not answer";
-  EXPECT_EQ(verdict_of(judge_links({none}, true)), Verdict::fail);
-  EXPECT_THAT(judge_links({none}, true)[0].seen, AllOf(HasSubstr("n1 -> n2"), HasSubstr("does not answer")));
+  EXPECT_EQ(verdict_of(judge_links({none}, {"n1", "n2"})), Verdict::fail);
+  EXPECT_THAT(judge_links({none}, {"n1", "n2"})[0].seen,
+              AllOf(HasSubstr("n1 -> n2"), HasSubstr("does not answer")));
+}
+
+TEST(Links, AnAdapterCountsOnlyIfBothHostsHaveOne) {
+  const std::vector<Link> links{messages(0, 1, "n2"), messages(0, 2, "n3")};
+  EXPECT_EQ(verdict_of(judge_links(links, {"n1"})), Verdict::pass);
+  const auto findings = judge_links(links, {"n1", "n3"});
+  ASSERT_THAT(findings, SizeIs(2));
+  EXPECT_EQ(findings[0].verdict, Verdict::pass);
+  EXPECT_EQ(findings[1].verdict, Verdict::warn);
+  EXPECT_THAT(findings[1].seen, HasSubstr("first rank 0 -> 2"));
 }
 
 TEST(RmaProbes, EmulatedRmaWarnsUnlessMapped) {
@@ -136,8 +147,9 @@ TEST(Speeds, ComparesWithMemcpyOrLinkRate) {
   EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})), Verdict::pass);
   EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 2e-6, 3e9, 10e9, 200}})), Verdict::warn);
   EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 25e-6, 23e9, 10e9, 200}})), Verdict::warn);
-  EXPECT_THAT(judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})[0].seen,
-              AllOf(HasSubstr("latency 2 us"), HasSubstr("bandwidth 23 GB/s"), HasSubstr("/sys: 25 GB/s")));
+  EXPECT_THAT(
+      judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})[0].seen,
+      AllOf(HasSubstr("latency 2 us"), HasSubstr("bandwidth 23.0 GB/s"), HasSubstr("/sys: 25.0 GB/s")));
 }
 
 TEST(Speeds, ReportsSlowestPairOfAKind) {
