@@ -4,6 +4,8 @@
 mpirun ends a job of which a process is killed, but with --enable-recovery, which stands for a launcher that survives the
 loss of a host.
 """
+# Tests: src/ps/durability/ps_replica.cpp
+# Tests: src/ps/durability/spare.cpp
 # Tests: src/strategy/interim_control.cpp
 import os
 import pathlib

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A ps or spare is stopped (SIGSTOP): one that resumes after its place was taken ends by itself, one that never resumes delays neither a
 save nor the end of the job."""
+# Tests: src/ps/server/ps_heartbeat.cpp
 import os
 import pathlib
 import signal

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`capstan run` on one host: the command that it prints, roles, signals, timeout, exit codes and orphaned processes."""
+# Tests: launch/run/request.hpp
 # Tests: launch/run/options.cpp
 # Tests: launch/run/run.cpp
 # Tests: launch/run/supervise.cpp

@@ -3,6 +3,8 @@
 
 The graph is made here, so that the test always runs; UMLS joins in where its files are.
 """
+# Tests: src/train/assigned_gpu.cpp
+# Tests: src/train/kge/device_trainer.cpp
 # Tests: launch/training_output.cpp
 # Tests: src/train/kge/known_graph.cpp
 # Tests: src/train/kge/program_options.cpp
