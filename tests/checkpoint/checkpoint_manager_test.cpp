@@ -2,6 +2,7 @@
 // Tests: src/checkpoint/checkpoint_writer.cpp
 // Tests: src/strategy/save_progress.cpp
 // Tests: src/strategy/ps_contents.cpp
+// Tests: src/ps/durability/shard_file_writer.cpp
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

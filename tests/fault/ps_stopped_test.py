@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A ps or spare is stopped (SIGSTOP). If it resumes after its failover, it exits; if it never resumes, it delays neither a save nor
 the end of the job."""
+# Tests: src/ps/server/ps_heartbeat.cpp
 import os
 import pathlib
 import signal

@@ -1,4 +1,5 @@
 // row_sort_test.cpp -- stable sorting of rows by number, and running maxima.
+// Tests: src/gpu/cuda_call.hpp
 #include "gpu/row_sort.hpp"
 
 #include <gtest/gtest.h>

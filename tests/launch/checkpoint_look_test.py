@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """`capstan checkpoint list`, `show`, `verify` and `diff`, on intact and damaged checkpoints."""
+# Tests: io/bytes_done.hpp
+# Tests: launch/checkpoint/byte_progress.hpp
 # Tests: launch/checkpoint/command_line.cpp
 # Tests: launch/checkpoint/compare.cpp
 # Tests: launch/checkpoint/diff.cpp

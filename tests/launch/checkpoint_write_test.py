@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`capstan checkpoint compact`, `reshard` and `import`: the result is a regular checkpoint."""
+# Tests: launch/checkpoint/request.hpp
 # Tests: io/hdf5/foreign_dataset.cpp
 # Tests: launch/checkpoint/compact.cpp
 # Tests: launch/checkpoint/copy.cpp

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """`capstan doctor`: alone and under mpirun, as a table and as JSON; it finds injected faults."""
+# Tests: launch/doctor/pair_messages.hpp
+# Tests: launch/doctor/request.hpp
 # Tests: launch/doctor/command_line.cpp
 # Tests: launch/doctor/finding.cpp
 # Tests: launch/doctor/rank_group.cpp

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`capstan run` on one host: the command that it prints, roles, signals, timeout, exit codes and orphaned processes."""
+# Tests: launch/run/request.hpp
 # Tests: launch/run/options.cpp
 # Tests: launch/run/run.cpp
 # Tests: launch/run/supervise.cpp
@@ -132,7 +133,7 @@ class Ends(RunTest):
         self.assertEqual(self.interrupt_after_save("--checkpoint-dir=run/checkpoints", times=2), INTERRUPTED)
 
     def test_control_c_saves_the_training(self):
-        checkpoints = self.folder / "checkpoints"
+        checkpoints = self.directory / "checkpoints"
         program = train(self.graph(), "--eval-every", 10, "--checkpoint-dir", checkpoints, "--checkpoint-every", 1_000_000, epochs=1_000_000)
         job = self.run_job("--ps", 1, "--workers", 1, program=program)
         self.assertTrue(job.wait_for_text(TRAINS), job.stderr)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`capstan settings --transports`: the routes that ranks find by connecting, alone and under mpirun."""
+# Tests: launch/peer_process.cpp
 import pathlib
 import re
 import subprocess

@@ -3,6 +3,8 @@
 
 The graph is created here, so the test always runs; UMLS is used, too, if its files exist.
 """
+# Tests: src/train/assigned_gpu.cpp
+# Tests: src/train/kge/device_trainer.cpp
 # Tests: launch/training_output.cpp
 # Tests: src/train/kge/known_graph.cpp
 # Tests: src/train/kge/program_options.cpp

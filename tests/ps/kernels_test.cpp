@@ -1,5 +1,7 @@
 // kernels_test.cpp -- compares every optimizer with a scalar version in double, for sparse and dense updates
 // and odd widths.
+// Tests: src/ps/update/kernel_loop.hpp
+// Tests: src/ps/update/kernel_rules.hpp
 #include "ps/update/kernels.hpp"
 
 #include <gtest/gtest.h>

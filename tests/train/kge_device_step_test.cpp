@@ -2,6 +2,8 @@
 // reproducible.
 // Tests: src/train/kge/device_bodies.hpp
 // Tests: src/train/kge/device_plan.cpp
+// Tests: src/train/kge/device_models.hpp
+// Tests: src/train/kge/device_softmax.hpp
 #include "train/kge/device_step.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // kge_evaluator_test.cpp -- compares ranks of variables on ps on a GPU with those on the CPU, also if the
 // GPU's memory does not suffice.
+// Tests: src/train/kge/device_evaluator.cpp
 #include "train/kge/evaluator.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // mlp_device_test.cpp -- compares a network on a GPU with one on the host; results are bitwise reproducible.
+// Tests: src/train/mlp/device_bodies.hpp
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,0 +1,20 @@
+#!/usr/bin/env python3
+"""check_spelling.py ROOT -- runs codespell, with the settings of .codespellrc, over the tracked files; skipped (exit 77) without it."""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from check_words import tracked_files  # noqa: E402
+
+
+def main(root):
+    if shutil.which("codespell") is None:
+        print("SKIP: codespell is not installed (Debian: codespell)")
+        return 77
+    return subprocess.run(["codespell", "--config", ".codespellrc", *tracked_files(root)], cwd=root, check=False).returncode and 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()))
