@@ -11,6 +11,9 @@ import subprocess
 import sys
 
 LIST = "tests/words.txt"
+# Pages that are still to be rewritten, also exempt from check_prose.py. The set may only shrink.
+PENDING = {"CHANGELOG.md", "CONTRIBUTING.md", "docs/checkpoint_format.md", "docs/design.md", "docs/doctor.md", "docs/gpu.md",
+           "docs/metrics.md", "docs/performance.md", "docs/status.md"}
 SKIPPED = re.compile(r"^(tests/words\.txt|tests/checks/check_words_test\.py|LICENSE|.*\.(svg|png))$")
 
 
@@ -43,7 +46,7 @@ def check(root):
     rules = read_list((root / LIST).read_text())
     found = []
     for name in tracked_files(root):
-        if SKIPPED.match(name):
+        if SKIPPED.match(name) or name in PENDING:
             continue
         try:
             text = (root / name).read_text()

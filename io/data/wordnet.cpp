@@ -129,7 +129,7 @@ class Reader {
         throw Fields({}, kFiles[file].file, number).fault("the file ends within the line");
       }
       const auto line = text.substr(at, newline - at);
-      if (!line.starts_with("  ")) add_synset(file, number, at, line);  // the licence is indented
+      if (!line.starts_with("  ")) add_synset(file, number, at, line);  // the license is indented
       at = newline + 1;
     }
     if (names_.size() == synsets_before) {

@@ -42,7 +42,7 @@ std::string to_string(const GroupCall& call);
 
 class GroupDriver;
 
-/// Returns "" if several GPUs can form a group, otherwise what is missing and what to do.
+/// Returns "" if several GPUs can form a group, otherwise the missing part and a remedy.
 std::string why_no_group();
 
 /// A group of GPUs. Collectives are asynchronous: they return once the work is enqueued on the streams. Any

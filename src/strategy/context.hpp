@@ -60,7 +60,7 @@ class Context {
   /// Set by it while one of them does something for all, and the others sleep.
   void be_together(bool together) noexcept { together_ = together; }
   ReplicaGroup& replicas() noexcept { return *replicas_; }
-  /// For whoever has the client.
+  /// Staging memory of the thread that owns the client.
   gpu::Staging& staging(int gpu) { return staging_.try_emplace(gpu, gpu).first->second; }
 
   std::shared_ptr<const BoundVariable> add(protocol::VariableDescriptor descriptor,

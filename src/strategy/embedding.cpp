@@ -17,7 +17,7 @@ Distinct::Distinct(std::span<const std::int64_t> given) {
   std::vector<std::size_t> slots(room, kFree);  // places in `ids`, open addressing
   locations.reserve(given.size());
   for (const std::int64_t id : given) {
-    // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): neighbours spread over the table.
+    // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): neighbors spread over the table.
     std::size_t at = (static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15U) >> (64 - bits);
     while (slots[at] != kFree && ids[slots[at]] != id) at = (at + 1) & (room - 1);
     if (slots[at] == kFree) {

@@ -21,7 +21,7 @@ class GradientFilter {
   /// Everything is sent as it is, unseen.
   bool passes_all() const noexcept { return rule_ == Rule::pass; }
 
-  /// What is left of a push.
+  /// The part of a push that the filter keeps.
   struct Kept {
     std::vector<std::int64_t> ids;
     std::vector<std::byte> gradient;

@@ -1,4 +1,4 @@
-// hot_row_index.cpp -- the clock: a hand goes round the places and takes the first that nobody has named
+// hot_row_index.cpp -- the clock: a hand goes round the places and takes the first that no lookup has named
 // again.
 #include "strategy/hot_row_index.hpp"
 

@@ -43,7 +43,7 @@ Recovery::~Recovery() {
     runtime_.control().on_message(transport::kCoordinatorKnown, [](const transport::Message&) {});
 }
 
-/// The coordinator connects first: nobody else knows where it is.
+/// The coordinator connects first: no other rank knows its address.
 void Recovery::call_out() {
   transport::Fabric& fabric = runtime_.control();
   fabric.on_message(transport::kCoordinatorKnown, [this](const transport::Message& message) {

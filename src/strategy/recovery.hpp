@@ -43,7 +43,7 @@ class Recovery {
   /// A worker has ended what it ran for the earlier coordinator, and the evaluator has answered. Read by the
   /// thread that drives the control fabric.
   bool has_answered(int rank) const { return answered_.contains(rank); }
-  /// When who has not answered is given up.
+  /// Time at which ranks without an answer are declared dead.
   transport::Deadline deadline() const noexcept { return deadline_; }
 
  private:

@@ -13,7 +13,7 @@ namespace strategy {
 
 ReplicaGpus::ReplicaGpus(const cluster::Runtime& runtime, int replicas) {
   try {
-    devices_ = cluster::own_gpus(runtime, replicas);
+    devices_ = cluster::assigned_gpus(runtime, replicas);
   } catch (const Error& error) {
     throw Error(error.code(),
                 fmt::format("--replica-device=gpu with --replicas={}: each replica has a GPU of "

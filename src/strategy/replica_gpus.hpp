@@ -17,7 +17,7 @@ class ReplicaGpus {
   /// unimplemented for several in a build without NCCL.
   ReplicaGpus(const cluster::Runtime& runtime, int replicas);
 
-  /// Before a run: makes streams and group, and anew those that have failed. Throws Error.
+  /// Before a run: creates streams and group, and replaces those that have failed. Throws Error.
   void get_ready();
   int device(int replica) const { return devices_[static_cast<std::size_t>(replica)]; }
 

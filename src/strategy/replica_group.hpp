@@ -106,7 +106,7 @@ class ReplicaGroup {
   std::uint64_t meeting_ = 0;
   bool broken_ = false;  // a replica has left a meeting: they are out of step until the run ends
   int arrived_ = 0;
-  std::vector<const detail::Collective*> calls_;  // by replica, null until it has come
+  std::vector<const detail::Collective*> calls_;  // by replica, null until it arrives
   std::shared_ptr<const void> result_;
   std::exception_ptr failure_;
 

@@ -23,7 +23,7 @@ class SaveProgress {
   explicit SaveProgress(std::uint64_t last) : number_(last) {}
 
   /// Returns the number of a new save by so many ps; reports about earlier ones are ignored from now on.
-  /// REQUIRES: no save is in progress, unless its caller begins it anew.
+  /// REQUIRES: no save is in progress, unless its caller repeats it.
   std::uint64_t begin(int ps_count);
   /// A save has begun, and neither `take_parts` nor `give_up` has ended it.
   bool in_progress() const;

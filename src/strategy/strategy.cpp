@@ -30,7 +30,7 @@ thread_local Strategy* current_strategy = nullptr;
 
 transport::Bytes view(const std::vector<std::byte>& bytes) { return bytes; }
 
-/// Numbers that somebody has made an enumerator of.
+/// Rejects integers that were cast to an enumerator.
 void check_options(const std::string& name, const VariableOptions& options) {
   const auto check = [&](const char* what, auto given, auto last, const char* allowed) {
     if (given <= last) return;
@@ -152,7 +152,7 @@ void Strategy::start_embedded_ps() {
 Strategy::~Strategy() {
   // By now the coordinator's dispatcher has ended, so this thread drives the control fabric.
   interim_control_.stop();
-  if (!runtime_->in_process()) cluster::Heartbeat::be_the_last();  // whoever came back would find nobody
+  if (!runtime_->in_process()) cluster::Heartbeat::be_the_last();  // a restarted rank would find no job
   const std::vector<int> workers = runtime_->membership().worker_ranks();
   const cluster::CoordinatorRecord record = runtime_->coordinator_memory().read();
   const auto& lost = record.lost;

@@ -11,7 +11,7 @@ namespace capstan::train {
 
 int assigned_gpu() {
   try {
-    return cluster::own_gpus(strategy::Context::current().runtime(), 1).front();
+    return cluster::assigned_gpus(strategy::Context::current().runtime(), 1).front();
   } catch (const Error& error) {
     throw Error(error.code(),
                 std::string(error.what()) +

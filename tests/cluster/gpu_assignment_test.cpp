@@ -35,9 +35,9 @@ TEST(AssignedGpus, AreStandInsOnRequest) {
     const Role role = rank->self().role;
     if (role != Role::ps && role != Role::worker) continue;
     ++seen;
-    EXPECT_EQ(own_gpus(*rank, 1), Numbers{rank->self().index}) << rank->self().name();
+    EXPECT_EQ(assigned_gpus(*rank, 1), Numbers{rank->self().index}) << rank->self().name();
     try {
-      (void)own_gpus(*rank, 3);
+      (void)assigned_gpus(*rank, 3);
       ADD_FAILURE() << "there are only two";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::failed_precondition);

@@ -150,7 +150,7 @@ class SmallWordnet : public ::testing::Test {
     const std::string first =
         "00000010 05 n 02 Whale 0 giant 0 002 ~ 00000089 n 0000 + 00000000 v 0101 | big\n";
     directory_.write("data.noun",
-                     "  licence\n" + first + "00000089 05 n 01 Whale 0 001 @ 00000010 n 0000 | bigger  \n");
+                     "  license\n" + first + "00000089 05 n 01 Whale 0 001 @ 00000010 n 0000 | bigger  \n");
     EXPECT_EQ(10 + first.size(), 89U);
     directory_.write("data.verb", "00000000 29 v 01 swim 0 000 01 + 02 00 | move\n");
     directory_.write("data.adj", "00000000 00 s 01 galore(ip) 0 001 & 00000000 a 0000 | many\n");
@@ -196,7 +196,7 @@ TEST_F(SmallWordnet, NamesThePackageOfAMissingFile) {
 
 TEST_F(SmallWordnet, NamesAMalformedLine) {
   const auto expect = [&](const std::string& text, const std::string& message) {
-    directory_.write("data.verb", "  licence\n" + text);
+    directory_.write("data.verb", "  license\n" + text);
     EXPECT_THAT(fault(Code::data_loss), HasSubstr(message)) << text;
   };
   expect("", "data.verb");

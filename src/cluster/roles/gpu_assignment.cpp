@@ -33,7 +33,7 @@ std::vector<int> gpus_in_turn(int turn, int wanted, int there) {
   return own;
 }
 
-std::vector<int> own_gpus(const Runtime& runtime, int wanted) {
+std::vector<int> assigned_gpus(const Runtime& runtime, int wanted) {
   const std::string name = runtime.self().name();
   if (gpu::count() == 0) throw Error(Code::failed_precondition, name + ": " + gpu::why_none());
   try {

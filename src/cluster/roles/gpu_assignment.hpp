@@ -15,7 +15,7 @@ std::vector<int> gpus_in_turn(int turn, int wanted, int there);
 /// The same for this rank and the GPUs that this process sees; its turn is its position among the members of
 /// its role on its host. Throws Error(failed_precondition), also if there is no GPU, with the reason; both
 /// name the rank.
-std::vector<int> own_gpus(const Runtime& runtime, int wanted);
+std::vector<int> assigned_gpus(const Runtime& runtime, int wanted);
 
 /// Uses stand-ins if `--gpu-stand-ins` requests them.
 void choose_gpus(const Settings& settings);

@@ -38,9 +38,9 @@ constexpr std::chrono::seconds kDies{2};
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLastPause{1600};
 constexpr std::chrono::seconds kLived{1};
-// An agent that has not looked for so long has been stopped itself, perhaps with its child.
+// An agent that has not polled for this long was itself stopped, perhaps with its child.
 constexpr std::chrono::seconds kLongLook{1};
-// The rest of a hello of which the beginning has come.
+// Time limit for the rest of a hello whose beginning has arrived.
 constexpr std::chrono::seconds kHelloArrives{10};
 // The child waits for the exchange, which has a deadline and says for whom it waited.
 constexpr std::chrono::seconds kExchangeSpeaksFirst{10};
@@ -251,7 +251,7 @@ class Agent {
     end_start(kExitLostRank);
   }
 
-  /// The launcher's daemon, without a word: nobody would ever end this rank.
+  /// Returns true if the launcher's daemon has died: no other process would ever end this rank.
   bool launcher_has_gone() const { return has_launcher_ && getppid() != launcher_; }
 
   void say_killed_at_start(pid_t pid, int signal) const {
@@ -397,8 +397,8 @@ class Agent {
     if (has_launcher_ && (job_goes_on || is_replaced(by_signal || lost_coordinator) || was_given_up()))
       _exit(0);
     if (self_.role == Role::ps) {
-      // How the job ended is for the coordinator's agent to say: alone, where one code is made of all; and
-      // where this ps was killed when the job was about to end, and came back to nobody.
+      // Only the coordinator's agent reports how the job ended if the launcher makes one code of all, and if
+      // this ps was killed as the job was about to end, so that its new process found no coordinator.
       if (has_launcher_ && lost_coordinator && (started_again_ > 0 || launcher_waits_for_all())) _exit(0);
       // A ps that waits for a coordinator to come back has left its agent time enough to speak.
       if (by_signal || (lost_coordinator && !table_.coordinator_may_return())) pause_for_coordinator();
@@ -480,7 +480,7 @@ AgentLink split_into_agent_and_child(const AgentOptions& options) {
   Pipe up = open_pipe();      // child to exchange
   Pipe across = open_pipe();  // exchange to agent
   Pipe down = open_pipe();    // agent to child
-  std::fflush(nullptr);       // or each would print what is buffered
+  std::fflush(nullptr);       // or both processes would print the buffered output
 
   // The agent takes signals one by one in supervise(); blocking them first leaves no gap.
   const sigset_t blocked = watched_signals();

@@ -59,10 +59,11 @@ struct AgentOptions {
 
 /// Splits the process in three. Returns in the child, which runs the program. A second child does the
 /// exchange and ends; the parent is the agent, which forwards signals, waits for the child and exits. It
-/// calls nothing of MPI, so that it may fork at any time: the child of a worker that dies, or of a ps that is
-/// killed, is started again, up to Table::restarts times, and that is a return from here, too; so is that of
-/// a coordinator that is killed, where Table::coordinator_may_return. None follows who has said that it is
-/// the last (pulse.hpp). REQUIRES: no other thread runs.
+/// makes no MPI call, so it may fork at any time: it restarts the child of a worker that dies or of a ps that
+/// is killed, up to Table::restarts times, and of a coordinator that is killed if
+/// Table::coordinator_may_return. Each restart is another return from this function, in the new child. A
+/// child that has announced that it is the last (heartbeat.hpp) is not restarted. REQUIRES: no other thread
+/// runs.
 ///
 /// A child that beats (pulse.hpp), and then does not for as long as it has said, is killed: it is stopped, or
 /// hangs, and would keep the launcher waiting when the job is over. A worker is started again then.

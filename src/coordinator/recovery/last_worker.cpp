@@ -48,7 +48,7 @@ void LastWorker::check() {
     deadline_.reset();
     queue_.break_down(
         Code::unavailable,
-        fmt::format("{} is gone, no worker is left, and none has come within {} ms (--worker-wait)", last_,
+        fmt::format("{} is gone, no worker is left, and none has joined within {} ms (--worker-wait)", last_,
                     runtime_.settings().duration("worker-wait").count()));
   }
 }

@@ -135,7 +135,7 @@ bool RestartedWorkers::advance() {
       dispatcher_.replace(worker.index, *worker.peer);
       runtime_.membership().set(worker.peer->rank(), cluster::MemberState::alive);
       if (io::TraceFile* trace = runtime_.trace(); trace != nullptr)
-        trace->instant("loss", "worker has come", {{"rank", worker.peer->rank()}});
+        trace->instant("loss", "worker joined", {{"rank", worker.peer->rank()}});
       const bool late = runtime_.table().is_late(worker.peer->rank());
       log::info("{} {}; {} workers", worker.peer->name(),
                 late ? "has joined" : "is there in place of the one that was lost",

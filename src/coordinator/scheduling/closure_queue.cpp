@@ -1,4 +1,4 @@
-// closure_queue.cpp -- one mutex, held for a moment at a time: nobody waits with it.
+// closure_queue.cpp -- one mutex, which no thread holds while it waits.
 #include "coordinator/scheduling/closure_queue.hpp"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ void ClosureQueue::cancel(const Closure& closure, Code code, const std::string& 
   settle_as_failed(closure, code, message);
 }
 
-/// What waits for arguments goes with what is queued.
+/// Also cancels closures that wait for arguments.
 void ClosureQueue::cancel_queued(Code code, const std::string& message) {
   const auto cancel_it = [&](const Closure& closure) { cancel(closure, code, message); };
   any_.drain(cancel_it);
@@ -67,8 +67,8 @@ void ClosureQueue::cancel_queued(Code code, const std::string& message) {
   for (const Closure& closure : waiting_.take_all()) cancel_it(closure);
 }
 
-/// Awaits what runs, cancels what is queued, raises once. A breakdown is raised every time and awaits
-/// nothing.
+/// Waits for running closures, cancels queued ones and throws the first error once. A breakdown is thrown on
+/// every call, without a wait.
 void ClosureQueue::raise_if_failed(Lock& lock) {
   if (!error_) return;
   if (!broken_) wait(lock, [this] { return running_ == 0 || broken_; });

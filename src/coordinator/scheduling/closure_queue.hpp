@@ -36,9 +36,9 @@ struct Ran {
 
 /// Thread-safe. One thread schedules and joins, another takes closures and reports how they ended.
 ///
-/// Above the usual size: one mutex guards the order of closures, the first error and what is in flight, since
-/// an error cancels what is queued and decides what join() returns. Lines of closures, closures that wait for
-/// arguments and results are classes of their own.
+/// Above the usual size: one mutex guards the order of closures, the first error and closures in flight,
+/// since an error cancels queued closures and decides what join() returns. Lines of closures, closures that
+/// wait for arguments and results are classes of their own.
 class ClosureQueue final : public strategy::ClosureScheduler {
  public:
   /// `limit`: number of queued closures from which put() blocks; 0: never. put and join wait with `waiter`,

@@ -98,7 +98,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
           [this](const protocol::ReplicaProgress& progress) { send_progress(progress); }),
       coordinator_(*runtime_),
       heartbeat_(*runtime_, incarnation_) {
-  store_.device()->configure([this] { return cluster::own_gpus(*runtime_, 1).front(); },
+  store_.device()->configure([this] { return cluster::assigned_gpus(*runtime_, 1).front(); },
                              runtime_->settings().flag("gpu-deterministic"));
   serve_requests();
   serve_fabric();
