@@ -255,8 +255,8 @@ TEST(Splits, WrongOptionsAreRefused) {
   refuse(5, {.examples_per_split = 0}, "create_split_dataset: examples_per_split is 0; it must be 1 or more");
   refuse(5, {.epochs = -2}, "create_split_dataset: epochs is -2; it must be -1 (without an end) or more");
   auto first = c.create_split_dataset(5, {.name = "mine"});
-  expect_error(Code::already_exists, "there is a dataset of splits \"mine\" already",
-               [&] { (void)c.create_split_dataset(5, {.name = "mine"}); });
+  EXPECT_THAT(error_of(Code::already_exists, [&] { (void)c.create_split_dataset(5, {.name = "mine"}); }),
+              testing::HasSubstr("\"mine\""));
   auto none = c.create_split_dataset(0, {.epochs = -1});
   EXPECT_TRUE(none.done());
   EXPECT_TRUE(none.schedule_each<&count_each>(program.counts).empty());

@@ -1,5 +1,5 @@
 // background_save_test.cpp -- a checkpoint is written while the program goes on, and other saves wait for it.
-// Tests: src/strategy/strategy_saves.cpp
+// Tests: src/strategy/save_progress.cpp
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -296,7 +296,7 @@ class HasSaid final : public spdlog::sinks::base_sink<std::mutex> {
 };
 
 TEST(ReplicaWaits, AReplicaThatDoesNotComeIsNamed) {
-  const auto named = std::make_shared<HasSaid>("replica 2 has not ended");
+  const auto named = std::make_shared<HasSaid>("still waiting for replica 2");
   spdlog::default_logger()->sinks().push_back(named);
   {
     RankThreads ranks({.ranks = 3, .flags = {{"ps", "1"}, {"replicas", "3"}, {"wait-timeout", "1s"}}});
