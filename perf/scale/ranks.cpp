@@ -14,6 +14,7 @@
 #include "perf/scale/process_memory.hpp"
 #include "perf/scale/scale.hpp"
 #include "protocol/ps_messages.hpp"
+#include "strategy/ps_calls.hpp"
 #include "strategy/strategy.hpp"
 #include "transport/message_types.hpp"
 
@@ -64,8 +65,9 @@ std::uint64_t heap_of(const std::vector<std::uint64_t>& pieces, std::uint64_t sl
 
 std::vector<protocol::PsStatistics> query_ps() {
   std::vector<protocol::PsStatistics> all;
-  for (const auto& answer : strategy::Strategy::current()->ask_every_ps(
-           transport::kPsStatistics, {}, std::chrono::seconds(60), "tell its statistics")) {
+  for (const auto& answer :
+       strategy::ask_every_ps(strategy::Strategy::current()->context().client(), transport::kPsStatistics, {},
+                              std::chrono::seconds(60), "report its statistics")) {
     all.push_back(from_bytes<protocol::PsStatistics>(answer));
   }
   return all;

@@ -43,8 +43,8 @@ void Checkpoint::write(const fs::path& directory, const std::string& user_state)
     io::rename_path(saved, target);
     io::sync_path(fs::absolute(target).parent_path());
   }
-  strategy_.implementation().move_noted_checkpoint(fs::absolute(saved).string(),
-                                                   fs::absolute(target).string());
+  strategy_.implementation().contents().move_checkpoint(fs::absolute(saved).string(),
+                                                        fs::absolute(target).string());
   io::remove_path(replaced);
   io::remove_path(temporary);
 }

@@ -50,7 +50,7 @@ std::filesystem::path CheckpointManager::save_now(std::int64_t step, const std::
     if (error.code() != Code::unavailable) throw;
     log::warn("{}; saving the next checkpoint now", error.what());
   }
-  if (options.background && strategy_.implementation().scheduler()) {
+  if (options.background && strategy_.implementation().control().scheduler()) {
     return save_in_background(step, user_state, options);
   }
   while (true) {

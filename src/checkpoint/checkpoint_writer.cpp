@@ -13,6 +13,7 @@
 #include "io/events/trace_file.hpp"
 #include "io/hdf5/layout.hpp"
 #include "strategy/disk_timeout.hpp"
+#include "strategy/ps_calls.hpp"
 
 namespace capstan::checkpoint {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 /// Maximum number of shards of one variable on one ps.
 int max_shards_of_one(const strategy::Strategy& strategy) {
   int max = 1;
-  for (const auto& variable : strategy.variables()) {
+  for (const auto& variable : strategy.variables().all()) {
     std::map<std::int32_t, int> shards_on;
     for (const auto& location : variable->descriptor.shards) max = std::max(max, ++shards_on[location.ps]);
   }
@@ -37,7 +38,7 @@ class Hold {
         state->hold();
         releases_.emplace_back([state = state] { state->release(); });
       }
-      const auto scheduler = strategy.scheduler();
+      const auto scheduler = strategy.control().scheduler();
       if (!all || !scheduler) return;
       scheduler->hold();
       releases_.emplace_back([scheduler] { scheduler->release(); });
@@ -91,7 +92,7 @@ io::CheckpointDirectory CheckpointWriter::directory() const {
 CheckpointWriter::Save CheckpointWriter::begin(std::int64_t step, const std::string& user_state,
                                                const SaveOptions& options) {
   wait_for_earlier_save();
-  const auto states = strategy_.states();
+  const auto states = strategy_.states().all();
   const Hold hold(states, strategy_, options.consistency == SaveConsistency::global);
   Save save{.step = step,
             .path = options_.directory / io::checkpoint_name(step),
@@ -100,18 +101,20 @@ CheckpointWriter::Save CheckpointWriter::begin(std::int64_t step, const std::str
   for (const auto& [name, state] : states) save.publish.positions.emplace(name, state->position());
   strategy_.context().client().flush();
   // Repeated if a ps dies and is restarted or replaced.
-  auto counters = strategy_.at_rest([&] { request_files(step, save.rows); });
-  save.publish.counters = strategy_.by_name(counters);
-  save.for_spares =
-      strategy_.checkpoint_of(std::filesystem::absolute(save.path).string(), step, std::move(counters));
+  auto counters = strategy_.counters().read_before([&] { request_files(step, save.rows); });
+  save.publish.counters = strategy_.counters().by_name(counters);
+  save.for_spares = {.directory = std::filesystem::absolute(save.path).string(),
+                     .step = step,
+                     .variables = strategy_.variables().ids(),
+                     .counters = std::move(counters)};
   save.deadline = transport::deadline_in(strategy::disk_timeout(strategy_));
   return save;
 }
 
 void CheckpointWriter::wait_for_earlier_save() {
   const auto timeout = strategy::disk_timeout(strategy_);
-  const bool ended = strategy_.wait_for_control([this] { return !strategy_.save_progress().in_progress(); },
-                                                transport::deadline_in(timeout));
+  const bool ended = strategy_.control().wait_until(
+      [this] { return !strategy_.save_progress().in_progress(); }, transport::deadline_in(timeout));
   if (ended) return;
   throw Error(Code::deadline_exceeded,
               fmt::format("waited {} ms for an earlier save of this program to end", timeout.count()));
@@ -144,7 +147,7 @@ void CheckpointWriter::request_files(std::int64_t step, const protocol::SavedRow
   const auto& runtime = strategy_.runtime();
   const std::uint64_t number = strategy_.save_progress().begin(runtime->count(Role::ps));
   try {
-    strategy_.ask_every_ps(transport::kSaveShards,
+    strategy::ask_every_ps(strategy_.context().client(), transport::kSaveShards,
                            to_bytes(protocol::SaveShards{number, path, max_shards_of_one(strategy_), rows,
                                                          fast.directory.string(), fast.owner}),
                            runtime->wait_timeout(), "start its part of a checkpoint");
@@ -160,7 +163,7 @@ std::filesystem::path CheckpointWriter::finish(Save& save) {
   const std::vector<io::PartReport> files = strategy_.save_progress().take_parts();
   lock_->require_current();
   auto path = directory().publish(save.step, files, save.publish);
-  strategy_.note_checkpoint(std::move(save.for_spares));
+  strategy_.contents().set_checkpoint(std::move(save.for_spares));
   if (save.rows.mark != 0) note_base(save, path);
   fast_.clear();
   const auto now = std::chrono::steady_clock::now();
@@ -173,13 +176,13 @@ std::filesystem::path CheckpointWriter::finish(Save& save) {
 /// Publishes once all files are on the fast level, even if one of them later does not reach the directory.
 void CheckpointWriter::publish_fast(const Save& save) {
   const strategy::SaveProgress& progress = strategy_.save_progress();
-  (void)strategy_.wait_for_control([&progress] { return progress.fast_settled(); }, save.deadline);
+  (void)strategy_.control().wait_until([&progress] { return progress.fast_settled(); }, save.deadline);
   if (const auto files = progress.fast_parts()) (void)fast_.publish(save.step, *files, save.publish);
 }
 
 void CheckpointWriter::wait_for_files(const Save& save) {
   strategy::SaveProgress& progress = strategy_.save_progress();
-  if (strategy_.wait_for_control([&progress] { return progress.settled(); }, save.deadline)) return;
+  if (strategy_.control().wait_until([&progress] { return progress.settled(); }, save.deadline)) return;
   std::vector<std::string> names;
   for (const int ps : progress.missing()) names.push_back(strategy_.runtime()->member(Role::ps, ps).name());
   progress.give_up();

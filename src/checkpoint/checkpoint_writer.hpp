@@ -33,7 +33,7 @@ class CheckpointWriter {
     std::int64_t step = 0;
     std::filesystem::path path = {};  // of the published checkpoint
     io::PublishOptions publish = {};
-    std::optional<strategy::PsContents::Checkpoint> for_spares = {};
+    strategy::PsContents::Checkpoint for_spares = {};
     protocol::SavedRows rows = {};
     transport::Deadline deadline = {};
     std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();

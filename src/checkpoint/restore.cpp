@@ -27,7 +27,7 @@ std::vector<std::string> differences(const strategy::Strategy& strategy, const i
   std::vector<std::string> lines;
   std::set<std::string> unmatched;
   for (const io::VariableInfo& variable : reader.variables()) unmatched.insert(variable.name);
-  for (const auto& variable : strategy.variables()) {
+  for (const auto& variable : strategy.variables().all()) {
     const protocol::VariableDescriptor& d = variable->descriptor;
     const std::string& saved_name = checkpoint::saved_name(options.names, d.name);
     unmatched.erase(saved_name);
@@ -52,7 +52,7 @@ std::vector<std::string> differences(const strategy::Strategy& strategy, const i
 /// warns about states without a position.
 void with_positions(const strategy::Strategy& strategy, const io::CheckpointReader& reader, bool log_missing,
                     const std::function<void(strategy::CheckpointedState&, const std::string&)>& apply) {
-  const auto states = strategy.states();
+  const auto states = strategy.states().all();
   for (const auto& [name, position] : reader.positions()) {
     if (const auto found = states.find(name); found != states.end()) apply(*found->second, position);
   }
@@ -84,7 +84,7 @@ protocol::RestorePlan planned(strategy::Strategy& strategy, const io::Checkpoint
                                                        reader.directory().string(), fmt::join(lines, "; ")));
   }
   protocol::RestorePlan plan(reader, strategy.runtime()->count(Role::ps));
-  for (const auto& variable : strategy.variables()) {
+  for (const auto& variable : strategy.variables().all()) {
     const std::string& saved_name = checkpoint::saved_name(options.names, variable->descriptor.name);
     if (checkpoint::find_variable(reader, saved_name) != nullptr)
       checkpoint::add_to_plan(plan, variable->descriptor, saved_name);
@@ -102,10 +102,23 @@ strategy::PsContents::Counters read_all(strategy::Strategy& strategy, const io::
                                         const protocol::RestorePlan& plan) {
   while (true) {
     const std::uint64_t moves = strategy.context().client().connections().relocations();
-    for (const auto& [name, value] : reader.counters()) (void)strategy.set_counter(name, value);
+    for (const auto& [name, value] : reader.counters()) (void)strategy.counters().set(name, value);
     auto counters = checkpoint::read_on_ps(strategy, plan);
     if (strategy.context().client().connections().relocations() == moves) return counters;
   }
+}
+
+/// Discards the recorded step: closures have numbers from now on that no ps has seen.
+void forget_recorded_step(strategy::Strategy& strategy) {
+  cluster::Runtime& runtime = *strategy.runtime();
+  if (!runtime.coordinator_may_return()) return;
+  std::uint64_t next = 0;
+  runtime.coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
+    record.step.reset();
+    record.too_much_open = false;
+    next = record.next_closure = (std::uint64_t{++record.restores} << 40) + 1;
+  });
+  if (const auto scheduler = strategy.control().scheduler()) scheduler->number_from(next);
 }
 
 /// Restores all current variables. Returns the counters once all ps have read.
@@ -115,7 +128,7 @@ strategy::PsContents::Counters restore(strategy::Strategy& strategy, const io::C
   with_positions(strategy, reader, true, [](strategy::CheckpointedState& state, const std::string& position) {
     state.check(position);
   });
-  strategy.forget_recorded_step();
+  forget_recorded_step(strategy);
   strategy::PsContents::Counters counters;
   try {
     counters = read_all(strategy, reader, plan);
@@ -137,7 +150,7 @@ std::unique_ptr<checkpoint::RestoredCheckpoint> matched(strategy::Strategy& stra
                                                         const RestoreOptions& options) {
   auto restored =
       std::make_unique<checkpoint::RestoredCheckpoint>(strategy, std::move(reader), options.names);
-  for (const auto& variable : strategy.variables()) {
+  for (const auto& variable : strategy.variables().all()) {
     const protocol::VariableDescriptor& d = variable->descriptor;
     if (const auto* saved =
             checkpoint::find_variable(restored->reader(), checkpoint::saved_name(options.names, d.name))) {
@@ -147,8 +160,8 @@ std::unique_ptr<checkpoint::RestoredCheckpoint> matched(strategy::Strategy& stra
       restored->lacks_variable(d.name);
     }
   }
-  for (const auto& [name, state] : strategy.states()) restored->took_position(name);
-  for (const std::string& name : strategy.created_counters()) {
+  for (const auto& [name, state] : strategy.states().all()) restored->took_position(name);
+  for (const std::string& name : strategy.counters().names()) {
     if (restored->counter(name)) restored->took_counter(name);
   }
   if (const auto rest = restored->unmatched(); !rest.empty())
@@ -164,9 +177,14 @@ void set_restore_point(strategy::Strategy& strategy, io::CheckpointReader reader
                        const RestoreOptions& options, strategy::PsContents::Counters counters) {
   const std::int64_t step = reader.step();
   auto restored = matched(strategy, std::move(reader), options);
-  auto for_spares =
-      strategy.checkpoint_of(std::filesystem::absolute(restored->path()).string(), step, std::move(counters));
-  strategy.set_restore_point(std::move(restored), std::move(for_spares));
+  std::vector<std::uint32_t> variables = strategy.variables().ids();
+  // Variables of a previous process of this coordinator, which the program has yet to create.
+  for (const protocol::ListedShard& shard : strategy.recovery().shards()) {
+    if (restored->has_variable(shard.description.name)) variables.push_back(shard.description.variable);
+  }
+  auto directory = std::filesystem::absolute(restored->path()).string();
+  strategy.restore_point().set(std::move(restored),
+                               {std::move(directory), step, std::move(variables), std::move(counters)});
 }
 
 }  // namespace
@@ -223,12 +241,12 @@ void LastRestored::note(std::string user_state, std::filesystem::path path) {
 }
 
 std::vector<std::string> LastRestored::unmatched() const {
-  const strategy::RestorePoint* restored = strategy_.implementation().restore_point();
+  const strategy::RestorePoint* restored = strategy_.implementation().restore_point().get();
   return restored == nullptr ? std::vector<std::string>{} : restored->unmatched();
 }
 
 void LastRestored::assert_consumed() const {
-  const strategy::RestorePoint* restored = strategy_.implementation().restore_point();
+  const strategy::RestorePoint* restored = strategy_.implementation().restore_point().get();
   if (restored == nullptr) return;
   std::string text;
   if (const auto rest = restored->unmatched(); !rest.empty())

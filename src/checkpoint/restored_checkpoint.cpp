@@ -12,6 +12,7 @@
 #include "base/log.hpp"
 #include "capstan/serialize.hpp"
 #include "strategy/disk_timeout.hpp"
+#include "strategy/ps_calls.hpp"
 #include "strategy/strategy.hpp"
 
 namespace capstan::checkpoint {
@@ -95,16 +96,17 @@ void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor
 void check_on_ps(strategy::Strategy& strategy, const protocol::RestorePlan& plan) {
   const auto requests = packed(plan.checks());
   strategy.context().client().connections().retry([&] {
-    strategy.ask_each_ps(transport::kCheckRestore, requests, strategy::disk_timeout(strategy, plan.bytes()),
-                         "verify the checksums of its part of a checkpoint");
+    strategy::ask_each_ps(strategy.context().client(), transport::kCheckRestore, requests,
+                          strategy::disk_timeout(strategy, plan.bytes()),
+                          "verify the checksums of its part of a checkpoint");
   });
 }
 
 strategy::PsContents::Counters read_on_ps(strategy::Strategy& strategy, const protocol::RestorePlan& plan) {
   const auto requests = packed(plan.parts());
-  return strategy.at_rest([&] {
-    strategy.ask_each_ps(transport::kRestorePart, requests, strategy::disk_timeout(strategy, plan.bytes()),
-                         "read its part of a checkpoint");
+  return strategy.counters().read_before([&] {
+    strategy::ask_each_ps(strategy.context().client(), transport::kRestorePart, requests,
+                          strategy::disk_timeout(strategy, plan.bytes()), "read its part of a checkpoint");
   });
 }
 

@@ -16,6 +16,7 @@
 #include "cluster/supervisor/heartbeat.hpp"
 #include "coordinator/scheduling/function_name.hpp"
 #include "coordinator/worker/worker_server.hpp"
+#include "strategy/disk_timeout.hpp"
 #include "telemetry/trace.hpp"
 #include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
@@ -32,7 +33,7 @@ constexpr std::chrono::milliseconds kLastMetrics{300};
 
 /// Called before any handler is registered on the control fabric.
 strategy::Strategy& with_control_of(strategy::Strategy& strategy) {
-  strategy.take_control();
+  strategy.control().stop_interim();
   return strategy;
 }
 
@@ -117,7 +118,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     queue_->number_from(runtime_.coordinator_memory().read().next_closure);
     add_workers();
     if (runtime_.incarnation() > 0) recover();
-    strategy_.begin_scheduler(queue_);
+    strategy_.control().begin_scheduler(queue_);
     loop_->start([tag = runtime_.log_tag()] { log::set_rank_tag(tag); });
     late_.open();
     metrics_.open();
@@ -131,7 +132,7 @@ Coordinator::~Coordinator() { end(); }
 
 void Coordinator::end() {
   late_.close();
-  strategy_.end_scheduler();
+  strategy_.control().end_scheduler(transport::deadline_in(strategy::disk_timeout(strategy_)));
   end_metrics();
   loop_->stop();
   queue_->break_down(Code::cancelled, "the coordinator ended before this function did");
@@ -378,7 +379,7 @@ std::shared_ptr<coordinator::Coordinator> coordinator_of(strategy::Strategy& str
       if (auto shared = found->second.lock()) return shared;
     }
   }
-  if (strategy.scheduler_ended()) {
+  if (strategy.control().scheduler_ended()) {
     throw Error(
         Code::failed_precondition,
         "cannot create a ClusterCoordinator: the earlier one of this strategy has ended, which told every "

@@ -190,7 +190,7 @@ telemetry::JobMetrics Metrics::job_metrics() {
   job.functions = of_.queue.statistics();
   fill_workers(job);
   fill_ps(job);
-  job.groups = of_.strategy.group_names();
+  job.groups = of_.strategy.update_groups().names();
   job.lost_workers = lost_workers_;
   job.lost_ps = lost_ps_;
   job.restarted_ps = restarted_ps_;

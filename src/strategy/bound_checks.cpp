@@ -1,4 +1,4 @@
-// bound_checks.cpp -- the checks, and what they say.
+// bound_checks.cpp -- checks of sizes and dtypes, and their errors.
 #include "strategy/bound_checks.hpp"
 
 #include <fmt/format.h>

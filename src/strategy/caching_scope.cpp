@@ -1,4 +1,4 @@
-// caching_scope.cpp -- which cache is the calling thread's.
+// caching_scope.cpp -- the read cache of the calling thread.
 #include "capstan/detail/caching_scope.hpp"
 
 #include "base/assert.hpp"

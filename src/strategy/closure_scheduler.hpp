@@ -1,4 +1,4 @@
-// closure_scheduler.hpp -- what saves and restores need of the scheduler that runs closures on the workers.
+// closure_scheduler.hpp -- interface of the closure scheduler for saves and restores.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,13 @@ class ClosureScheduler {
   /// Progresses the control fabric until `done` returns true; false if the deadline passes first.
   virtual bool wait_until(const std::function<bool()>& done, transport::Deadline deadline) = 0;
 
-  /// Blocks until every closure that a worker has begun has ended; no other begins until `release`. Calls
-  /// nest. Throws the error of a closure that failed, and is undone then. The caller schedules nothing.
+  /// Blocks until every running closure has ended; no other begins before `release`. Calls nest. Throws the
+  /// error of a closure that failed, after releasing. REQUIRES: the caller schedules nothing meanwhile.
   virtual void hold() = 0;
   virtual void release() = 0;
 
-  /// Numbers closures from `next` on, which is above all numbers so far: no ps has seen any of them.
+  /// Numbers closures from `next` on. REQUIRES: `next` is above all numbers so far, so that no ps has seen
+  /// any.
   virtual void number_from(std::uint64_t next) = 0;
 };
 

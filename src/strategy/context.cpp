@@ -1,4 +1,4 @@
-// context.cpp -- the variables that a rank knows, and the calling thread's context.
+// context.cpp -- variables by number, and the context of the calling thread.
 #include "strategy/context.hpp"
 
 #include <vector>
@@ -48,7 +48,7 @@ std::shared_ptr<const BoundVariable> Context::add(protocol::VariableDescriptor d
 std::shared_ptr<const BoundVariable> Context::find(std::uint32_t id) const {
   const auto found = variables_.find(id);
   if (found == variables_.end()) {
-    throw Error(Code::internal, "variable " + std::to_string(id) + " is not known on this rank");
+    throw Error(Code::internal, "variable " + std::to_string(id) + " is unknown on this rank");
   }
   return found->second;
 }
@@ -58,7 +58,7 @@ Context* Context::current_or_null() noexcept { return current_context; }
 Context& Context::current() {
   if (current_context == nullptr) {
     throw Error(Code::failed_precondition,
-                "variables are used by the thread that made the strategy, or inside a scheduled closure");
+                "variables can be used only by the thread that made the strategy and in scheduled functions");
   }
   return *current_context;
 }

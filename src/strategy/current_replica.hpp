@@ -1,13 +1,14 @@
-// current_replica.hpp -- the replica that the calling thread is, while it runs a replica's function.
+// current_replica.hpp -- the replica whose function the calling thread runs.
 #pragma once
 
 #include "capstan/detail/replica_context.hpp"
 
 namespace capstan::strategy {
 
-/// Null outside of `run`.
+/// Returns null outside of `run`.
 ReplicaContext* current_replica() noexcept;
 
+/// Sets the calling thread's replica while it lives.
 class CurrentReplica {
  public:
   explicit CurrentReplica(ReplicaContext& self) noexcept;

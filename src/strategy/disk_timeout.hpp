@@ -1,4 +1,4 @@
-// disk_timeout.hpp -- how long every ps may take to write or read its part of a checkpoint.
+// disk_timeout.hpp -- time limit for every ps to write or read its part of a checkpoint.
 #pragma once
 
 #include <algorithm>
@@ -9,19 +9,19 @@
 
 namespace capstan::strategy {
 
-/// Writing or reading waits for disks, which may be slow: ten times the usual timeout, and more for
-/// much data, which is written no faster than --checkpoint-bandwidth.
+/// Returns ten times the usual timeout, for slow disks, plus the time to transfer `bytes` at 10 MB/s or
+/// --checkpoint-bandwidth, whichever is lower.
 inline std::chrono::milliseconds disk_timeout(const Strategy& strategy, std::uint64_t bytes) {
-  constexpr std::uint64_t kSlow = 10'000'000;  // bytes a second
-  const std::uint64_t most = strategy.runtime()->settings().bytes("checkpoint-bandwidth");
-  const double rate = static_cast<double>(most == 0 ? kSlow : std::min(kSlow, most));
+  constexpr std::uint64_t kSlowDisk = 10'000'000;  // bytes per second
+  const std::uint64_t limit = strategy.runtime()->settings().bytes("checkpoint-bandwidth");
+  const double rate = static_cast<double>(limit == 0 ? kSlowDisk : std::min(kSlowDisk, limit));
   return 10 * strategy.runtime()->wait_timeout() +
          std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * static_cast<double>(bytes) / rate));
 }
-/// For all variables.
+/// The same for the values and slots of all variables.
 inline std::chrono::milliseconds disk_timeout(const Strategy& strategy) {
   std::uint64_t bytes = 0;
-  for (const auto& variable : strategy.variables()) {
+  for (const auto& variable : strategy.variables().all()) {
     const auto& d = variable->descriptor;
     bytes += d.rows() * d.width() *
              (size_of(d.dtype) +

@@ -1,4 +1,4 @@
-// embedding.cpp -- what embedding lookups check, and how ids that are named twice are found.
+// embedding.cpp -- checks of embedding lookups, and removal of duplicate ids.
 #include "capstan/embedding.hpp"
 
 #include <fmt/format.h>
@@ -12,14 +12,15 @@ namespace capstan::embedding {
 
 Distinct::Distinct(std::span<const std::int64_t> given) {
   constexpr std::size_t kFree = ~std::size_t{0};
-  const std::size_t room = std::bit_ceil(2 * given.size() + 2);
-  const int bits = std::countr_zero(room);
-  std::vector<std::size_t> slots(room, kFree);  // places in `ids`, open addressing
+  const std::size_t capacity = std::bit_ceil(2 * given.size() + 2);
+  const int bits = std::countr_zero(capacity);
+  std::vector<std::size_t> slots(capacity, kFree);  // indices into `ids`, open addressing
   locations.reserve(given.size());
   for (const std::int64_t id : given) {
-    // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): neighbors spread over the table.
+    // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): consecutive ids spread over the
+    // table.
     std::size_t at = (static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15U) >> (64 - bits);
-    while (slots[at] != kFree && ids[slots[at]] != id) at = (at + 1) & (room - 1);
+    while (slots[at] != kFree && ids[slots[at]] != id) at = (at + 1) & (capacity - 1);
     if (slots[at] == kFree) {
       slots[at] = ids.size();
       ids.push_back(id);

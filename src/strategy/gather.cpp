@@ -1,19 +1,21 @@
-// gather.cpp -- whether arrays fit together, and the shape of the whole.
+// gather.cpp -- checks that arrays can be joined, and computes the shape of the result.
 #include "capstan/detail/gather.hpp"
 
 #include <fmt/format.h>
 
+#include <string>
+
+#include "capstan/detail/reduce.hpp"
+
 namespace capstan::detail {
 
 Shape gathered_shape(std::span<const Shape* const> shapes, std::int64_t axis) {
-  Shape whole = *shapes[0];
-  const auto rank = static_cast<std::int64_t>(whole.size());
+  Shape result = *shapes[0];
+  const auto rank = static_cast<std::int64_t>(result.size());
   for (std::size_t replica = 1; replica < shapes.size(); ++replica) {
-    if (shapes[replica]->size() != whole.size()) {
-      throw Error(
-          Code::invalid_argument,
-          fmt::format("gather: ranks differ: replica {} has an array of shape {}, replica 0 of shape {}",
-                      replica, to_string(*shapes[replica]), to_string(whole)));
+    if (shapes[replica]->size() != result.size()) {
+      throw differ("gather", "the rank", replica, std::to_string(shapes[replica]->size()),
+                   std::to_string(rank));
     }
   }
   if (rank == 0) {
@@ -31,12 +33,12 @@ Shape gathered_shape(std::span<const Shape* const> shapes, std::int64_t axis) {
     if (*shapes[replica] != expected) {
       throw Error(Code::invalid_argument,
                   fmt::format("gather along axis {}: replica {} has an array of shape {}, replica 0 of shape "
-                              "{}; they may differ along that axis alone",
+                              "{}; expected shapes that differ along that axis only",
                               axis, replica, to_string(*shapes[replica]), to_string(*shapes[0])));
     }
-    whole[along] += (*shapes[replica])[along];
+    result[along] += (*shapes[replica])[along];
   }
-  return whole;
+  return result;
 }
 
 }  // namespace capstan::detail

@@ -1,4 +1,4 @@
-// gradient_filter.cpp -- one pass over a gradient; rows are copied only when one is left out.
+// gradient_filter.cpp -- one pass over a gradient; rows are copied only if one is skipped.
 #include "strategy/gradient_filter.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace capstan::strategy {
 namespace {
 
-/// The first element of a row that is NaN or infinite; `width` when there is none.
+/// Returns the index of the first element that is NaN or infinite; `width` if there is none.
 template <class T>
 std::uint64_t first_not_finite(const T* row, std::uint64_t width) {
   if constexpr (!std::is_integral_v<T>) {
@@ -23,7 +23,7 @@ std::uint64_t first_not_finite(const T* row, std::uint64_t width) {
   return width;
 }
 
-/// Calls found(row, element, value) for the rows that are not finite, until it returns false.
+/// Calls found(row, element, value) for each row that is not finite, until it returns false.
 template <class Found>
 void find_bad_rows(const protocol::VariableDescriptor& variable, const void* gradient, std::uint64_t rows,
                    const Found& found) {
@@ -60,7 +60,7 @@ std::optional<GradientFilter::Kept> GradientFilter::sparse(const protocol::Varia
   std::vector<std::uint64_t> bad;
   find_bad_rows(variable, gradient, ids.size(), [&](std::uint64_t row, std::uint64_t element, double value) {
     if (rule_ == Rule::refuse) refuse(variable, ids[row], element, value);
-    // An id that the variable does not have stays in, so that the push is refused for it.
+    // An id out of range is kept: the push rejects it.
     if (ids[row] >= 0 && static_cast<std::uint64_t>(ids[row]) < variable.rows()) bad.push_back(row);
     return true;
   });
@@ -95,7 +95,7 @@ bool GradientFilter::dense(const protocol::VariableDescriptor& variable, const v
   return finite;
 }
 
-/// Says it the first time only: a model that has diverged would fill the log.
+/// Logs the first time only: a model that has diverged would fill the log.
 void GradientFilter::count(const protocol::VariableDescriptor& variable, std::uint64_t rows,
                            std::uint64_t of) {
   const std::lock_guard lock(mutex_);

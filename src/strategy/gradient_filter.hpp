@@ -1,4 +1,4 @@
-// gradient_filter.hpp -- what becomes of NaN and infinity in what a rank pushes: --nan-gradients.
+// gradient_filter.hpp -- handles NaN and infinity in pushed gradients, as --nan-gradients says.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,27 @@
 
 namespace capstan::strategy {
 
-/// Looks at gradients before anything of them is sent. Thread-safe.
+/// Checks gradients before they are sent. Thread-safe.
 class GradientFilter {
  public:
   explicit GradientFilter(const Settings& settings);
 
-  /// Everything is sent as it is, unseen.
+  /// Returns true if gradients are sent unchecked.
   bool passes_all() const noexcept { return rule_ == Rule::pass; }
 
-  /// The part of a push that the filter keeps.
+  /// The finite rows of a push.
   struct Kept {
     std::vector<std::int64_t> ids;
     std::vector<std::byte> gradient;
   };
-  /// Nothing when all of it may be sent. Throws Error(invalid_argument) where NaN and infinity are refused.
+  /// Returns nullopt if every row may be sent. Throws Error(invalid_argument) if NaN and infinity are
+  /// refused.
   std::optional<Kept> sparse(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
                              const void* gradient);
-  /// Whether it may be sent. Throws as above.
+  /// Returns true if the gradient may be sent. Throws as above.
   bool dense(const protocol::VariableDescriptor& variable, const void* gradient);
 
-  /// Rows of the variable that were left out so far.
+  /// Returns the number of rows of the variable that were skipped so far.
   std::uint64_t skipped_rows(std::uint32_t variable) const;
 
  private:

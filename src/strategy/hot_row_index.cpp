@@ -1,5 +1,4 @@
-// hot_row_index.cpp -- the clock: a hand goes round the places and takes the first that no lookup has named
-// again.
+// hot_row_index.cpp -- CLOCK replacement: evicts the first slot that was not used since the hand passed.
 #include "strategy/hot_row_index.hpp"
 
 #include "capstan/error.hpp"
@@ -7,18 +6,18 @@
 namespace capstan::strategy {
 namespace {
 
-constexpr std::uint32_t kNoRoom = 0xFFFFFFFF;
+constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
 
 }  // namespace
 
 HotRowIndex::HotRowIndex(const HotRowsOptions& options) : options_(options) {
   if (options.rows == 0) throw Error(Code::invalid_argument, "HotRows of 0 rows; expected 1 or more");
   locations_.resize(options.rows);
-  place_of_.reserve(options.rows);
+  slot_of_.reserve(options.rows);
 }
 
-/// A place that this lookup does not use, whose row goes; kNoRoom when it uses all.
-std::uint32_t HotRowIndex::make_room() {
+/// Evicts the row of a slot that this lookup does not use; returns kNoSlot if it uses all.
+std::uint32_t HotRowIndex::evict() {
   for (std::size_t looks = 0; looks < 2 * locations_.size(); ++looks) {
     const std::size_t at = hand_;
     hand_ = (hand_ + 1) % locations_.size();
@@ -28,23 +27,23 @@ std::uint32_t HotRowIndex::make_room() {
       location.again = false;
       continue;
     }
-    if (location.id != kNone) place_of_.erase(location.id);
+    if (location.id != kNone) slot_of_.erase(location.id);
     location.id = kNone;
     return static_cast<std::uint32_t>(at);
   }
-  return kNoRoom;
+  return kNoSlot;
 }
 
 const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
   ++now_;
-  for (const std::int64_t id : beyond_) place_of_.erase(id);
+  for (const std::int64_t id : beyond_) slot_of_.erase(id);
   beyond_.clear();
   plan_.locations.clear();
   plan_.to_read.clear();
   plan_.to_locations.clear();
   for (const std::int64_t id : ids) {
-    const auto known = place_of_.find(id);
-    if (known != place_of_.end()) {
+    const auto known = slot_of_.find(id);
+    if (known != slot_of_.end()) {
       plan_.locations.push_back(known->second);
       if (known->second >= locations_.size()) continue;
       Location& location = locations_[known->second];
@@ -59,14 +58,14 @@ const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
       location.read_at = now_;
     } else {
       ++statistics_.misses;
-      std::uint32_t at = make_room();
-      if (at == kNoRoom) {
+      std::uint32_t at = evict();
+      if (at == kNoSlot) {
         at = static_cast<std::uint32_t>(locations_.size() + beyond_.size());
         beyond_.push_back(id);
       } else {
         locations_[at] = {id, now_, now_, false};
       }
-      place_of_.emplace(id, at);
+      slot_of_.emplace(id, at);
       plan_.locations.push_back(at);
     }
     plan_.to_read.push_back(id);
@@ -78,11 +77,11 @@ const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
 
 void HotRowIndex::evict(std::span<const std::int64_t> ids) {
   for (const std::int64_t id : ids) {
-    const auto known = place_of_.find(id);
-    if (known == place_of_.end()) continue;
+    const auto known = slot_of_.find(id);
+    if (known == slot_of_.end()) continue;
     if (known->second < locations_.size()) {
       locations_[known->second] = {};
-      place_of_.erase(known);
+      slot_of_.erase(known);
     }
   }
 }

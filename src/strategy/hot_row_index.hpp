@@ -1,4 +1,4 @@
-// hot_row_index.hpp -- which rows lie where in a cache of rows, how old they are, and which make room.
+// hot_row_index.hpp -- slots and ages of the rows in a cache, and the choice of the row to evict.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@
 
 namespace capstan::strategy {
 
-/// Knows nothing of the rows themselves. One thread.
+/// Does not hold the rows themselves. Used by one thread.
 class HotRowIndex {
  public:
   explicit HotRowIndex(const HotRowsOptions& options);
 
-  /// One lookup.
+  /// The steps of one lookup.
   struct Plan {
-    std::vector<std::uint32_t> locations;     // of each id
-    std::vector<std::int64_t> to_read;        // different ones
-    std::vector<std::uint32_t> to_locations;  // of each of them
-    std::uint32_t rows = 0;                   // that the cache has to have: places are below
+    std::vector<std::uint32_t> locations;     // slot of each id
+    std::vector<std::int64_t> to_read;        // distinct ids
+    std::vector<std::uint32_t> to_locations;  // slot of each of to_read
+    std::uint32_t rows = 0;                   // capacity that the cache needs: slots are below
   };
-  /// What has to be read before every id's row lies at its place. Valid until the next call.
+  /// Returns which rows to read into which slots, and the slot of each id. Valid until the next call.
   const Plan& plan(std::span<const std::int64_t> ids);
 
-  /// They are not there.
+  /// The rows of these ids are not in the cache.
   void evict(std::span<const std::int64_t> ids);
   const HotRowsStatistics& statistics() const noexcept { return statistics_; }
 
@@ -34,18 +34,18 @@ class HotRowIndex {
     std::int64_t id = kNone;
     std::uint64_t read_at = 0;  // lookups
     std::uint64_t used_at = 0;
-    bool again = false;  // it was named again since the hand passed
+    bool again = false;  // used again since the hand passed
   };
   static constexpr std::int64_t kNone = -1;
 
-  std::uint32_t make_room();
+  std::uint32_t evict();
 
   HotRowsOptions options_;
   std::uint64_t now_ = 0;  // lookups
   std::vector<Location> locations_;
   std::size_t hand_ = 0;
-  std::unordered_map<std::int64_t, std::uint32_t> place_of_;
-  std::vector<std::int64_t> beyond_;  // of the last lookup, without a place of their own
+  std::unordered_map<std::int64_t, std::uint32_t> slot_of_;
+  std::vector<std::int64_t> beyond_;  // ids of the last lookup that have no slot of their own
   Plan plan_;
   HotRowsStatistics statistics_;
 };

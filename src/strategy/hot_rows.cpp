@@ -1,4 +1,5 @@
-// hot_rows.cpp -- rows are read into one array of the GPU, put in their places, and gathered from there.
+// hot_rows.cpp -- reads rows into an array of the GPU, scatters them to their slots and gathers them from
+// there.
 #include "capstan/hot_rows.hpp"
 
 #include <fmt/format.h>
@@ -15,9 +16,9 @@ namespace {
 
 using gpu::Values;
 
-/// Not less than `count`; what was there goes, after the work that uses it.
+/// Makes `values` hold at least `count` elements. Frees the old ones after the work that uses them.
 template <class T>
-void make_room(Values<T>& values, int device, std::size_t count) {
+void reserve_values(Values<T>& values, int device, std::size_t count) {
   if (values.size() >= count) return;
   values = {};
   values = Values<T>(device, count);
@@ -43,14 +44,14 @@ class HotRowBytes::Implementation {
       throw Error(Code::invalid_argument,
                   fmt::format("HotRows on GPU {}: a lookup by a stream of GPU {}", device_, stream.device()));
     }
-    stream.implementation().begin_after(used_);  // of another stream
+    stream.implementation().begin_after(used_);  // which may be of another stream
     const strategy::HotRowIndex::Plan& plan = index_.plan(ids);
     try {
       read(stream, plan);
       gather(stream, plan, static_cast<std::byte*>(out));
     } catch (...) {
       index_.evict(plan.to_read);
-      used_.record(stream.implementation());  // by what had been given to it
+      used_.record(stream.implementation());  // work that was submitted before the error
       throw;
     }
     used_.record(stream.implementation());
@@ -61,18 +62,18 @@ class HotRowBytes::Implementation {
   void read(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan) {
     if (rows_.size() < plan.rows * row_bytes_) grow(stream, plan.rows);
     if (plan.to_read.empty()) return;
-    make_room(fetched_, device_, plan.to_read.size() * row_bytes_);
+    reserve_values(fetched_, device_, plan.to_read.size() * row_bytes_);
     read_(stream, plan.to_read, fetched_.data());
     gpu::scatter(stream.implementation(), copy_of(stream, plan, plan.to_locations, fetched_.data()));
   }
   void gather(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan, std::byte* out) {
     gpu::gather(stream.implementation(), copy_of(stream, plan, plan.locations, out));
   }
-  /// Of rows at `locations`, whose numbers go to the GPU.
+  /// Describes a copy of the rows at `locations`, which it sends to the GPU.
   gpu::RowCopy copy_of(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan,
                        const std::vector<std::uint32_t>& locations, std::byte* outside) {
     Values<std::uint32_t>& there = &locations == &plan.locations ? locations_ : to_place_;
-    make_room(there, device_, locations.size());
+    reserve_values(there, device_, locations.size());
     const auto* bytes = reinterpret_cast<const std::byte*>(locations.data());
     staging_.to_gpu(stream.implementation(), reinterpret_cast<std::byte*>(there.data()),
                     locations.size() * sizeof(std::uint32_t), sizeof(std::uint32_t),
@@ -100,11 +101,11 @@ class HotRowBytes::Implementation {
   strategy::HotRowIndex index_;
   gpu::Staging staging_;
   gpu::Event used_;
-  Values<std::byte> rows_;           // by place
-  Values<std::byte> fetched_;        // as they were read
-  Values<std::uint32_t> locations_;  // of a lookup's ids
-  Values<std::uint32_t> to_place_;   // of what it reads
-  Values<std::uint32_t> first_bad_;  // places are never bad
+  Values<std::byte> rows_;           // by slot
+  Values<std::byte> fetched_;        // in the order of a plan's to_read
+  Values<std::uint32_t> locations_;  // slots of a lookup's ids
+  Values<std::uint32_t> to_place_;   // slots of the rows that it reads
+  Values<std::uint32_t> first_bad_;  // output of gather and scatter; slots are always valid
 };
 
 HotRowBytes::HotRowBytes(int device, std::uint64_t row_bytes, HotRowsOptions options, Read read)
@@ -122,7 +123,7 @@ HotRowsStatistics HotRowBytes::statistics() const { return implementation_->inde
 void HotRowBytes::check_room(std::size_t elements, std::size_t rows, std::uint64_t width) {
   if (elements == rows * width) return;
   throw Error(Code::invalid_argument,
-              fmt::format("HotRows::lookup: {} rows of {} elements make {} elements, room for {} was given",
+              fmt::format("HotRows::lookup: {} rows of {} elements make {} elements, the output holds {}",
                           rows, width, rows * width, elements));
 }
 

@@ -1,4 +1,4 @@
-// interim_control.cpp -- dropping replicas, in the record that a ClusterCoordinator begins with.
+// interim_control.cpp -- drops replicas, in the record that a ClusterCoordinator starts with.
 #include "strategy/interim_control.hpp"
 
 #include "base/log.hpp"
@@ -62,7 +62,7 @@ void InterimControl::drop_replica_of(int rank) {
       if (changed) spare.state = State::dead;
     }
   });
-  if (!dropped) return;  // it was told to take the ps's place
+  if (!dropped) return;  // it replaces the ps
   if (changed) log::warn("{} goes on without {}", ps.name(), replica.name());
   runtime_.control_peer(ps).send(transport::kReplicaDropped, {});
 }

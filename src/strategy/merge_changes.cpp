@@ -131,7 +131,7 @@ std::shared_ptr<const void> make_once(const std::string& call,
                                         const detail::CrossReplicaScope scope;
                                         return make();
                                       }};
-  return replica.group().meet(replica.replica_id_in_sync_group(), collective);
+  return replica.group().rendezvous().meet(replica.replica_id_in_sync_group(), collective);
 }
 
 void merge_changes(const protocol::VariableDescriptor& variable, const RowChange& mine,
@@ -147,7 +147,7 @@ void merge_changes(const protocol::VariableDescriptor& variable, const RowChange
         apply_merged(variable, all, apply);
         return nullptr;
       }};
-  replica.group().meet(replica.replica_id_in_sync_group(), call);
+  replica.group().rendezvous().meet(replica.replica_id_in_sync_group(), call);
 }
 
 }  // namespace capstan::strategy

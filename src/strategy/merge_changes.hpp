@@ -1,4 +1,5 @@
-// merge_changes.hpp -- what the replicas of a worker do to one variable at the same time, as one change.
+// merge_changes.hpp -- merges the simultaneous changes of a worker's replicas to one variable into one
+// change.
 #pragma once
 
 #include <cstddef>
@@ -23,17 +24,17 @@ struct RowChange {
   std::size_t elements = 0;
 };
 
-/// What a program calls it: assign_add, scatter_min.
+/// Returns the name in the API: assign_add, scatter_min.
 std::string name_of(protocol::RowOp op, bool scatter);
 
-/// The calling thread is one of several replicas.
+/// Returns true if the calling thread is one of several replicas.
 bool among_replicas() noexcept;
 
 /// Throws Error(failed_precondition) among replicas, which cannot create `what` together.
 void require_one_thread(const std::string& what);
 
 /// Called by all replicas at the same time: replica 0's `make` is called once, and every replica gets what it
-/// returns or throws. Throws what ReplicaGroup::meet throws. REQUIRES: among_replicas().
+/// returns or throws. Throws what ReplicaRendezvous::meet throws. REQUIRES: among_replicas().
 std::shared_ptr<const void> make_once(const std::string& call,
                                       const std::function<std::shared_ptr<const void>()>& make);
 
@@ -42,7 +43,8 @@ std::shared_ptr<const void> make_once(const std::string& call,
 /// element; those of scatter operations are all rows, one replica's after another's, which a mean divides by
 /// the number of replicas. Throws Error: invalid_argument for an aggregation of none, for a sum or mean that
 /// the dtype does not have, and for dense changes of different rows; unimplemented for the sum or mean of a
-/// scatter operation that is no arithmetic; and what ReplicaGroup::meet throws. REQUIRES: among_replicas().
+/// scatter operation that is no arithmetic; and what ReplicaRendezvous::meet throws. REQUIRES:
+/// among_replicas().
 void merge_changes(const protocol::VariableDescriptor& variable, const RowChange& mine,
                    const std::function<void(const RowChange&)>& apply);
 

@@ -1,4 +1,4 @@
-// partitioners.cpp -- TensorFlow's three formulas.
+// partitioners.cpp -- the formulas of TensorFlow's three partitioners.
 #include "capstan/partitioners.hpp"
 
 #include <algorithm>

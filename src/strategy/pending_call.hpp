@@ -1,4 +1,4 @@
-// pending_call.hpp -- the calls that a Pending waits for.
+// pending_call.hpp -- reads and pushes that a Pending waits for.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace capstan::strategy {
 
-/// Used by the thread that made it.
+/// Used by the thread that created it.
 class PendingCall {
  public:
   virtual ~PendingCall() = default;
@@ -35,7 +35,7 @@ class PendingRead final : public PendingCall {
   client::Client::Reading reading_;
 };
 
-/// Everything that was pushed to some ps before it was made.
+/// All pushes to some ps before its creation.
 class PendingPush final : public PendingCall {
  public:
   PendingPush(Context& context, client::Client::PushPositions positions)

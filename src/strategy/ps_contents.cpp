@@ -1,14 +1,17 @@
-// ps_contents.cpp -- a list, and what of it a checkpoint has.
+// ps_contents.cpp -- a list of shards, and the variables that the last checkpoint has.
 #include "strategy/ps_contents.hpp"
 
 #include <fmt/format.h>
+
+#include <set>
 
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
 
 namespace capstan::strategy {
 
-PsContents::PsContents(cluster::CoordinatorMemory& memory) : memory_(memory) {
+PsContents::PsContents(cluster::CoordinatorMemory& memory, bool has_spares)
+    : memory_(memory), has_spares_(has_spares) {
   const auto found = memory_.read().checkpoint;
   if (!found.empty()) checkpoint_ = from_bytes<Checkpoint>(found);
 }
@@ -30,6 +33,7 @@ void PsContents::add_group(const std::string& name) {
 }
 
 void PsContents::set_checkpoint(Checkpoint checkpoint) {
+  if (!has_spares_) return;
   const std::lock_guard lock(mutex_);
   checkpoint_ = std::move(checkpoint);
   note();
@@ -51,7 +55,7 @@ void PsContents::forget_checkpoint() {
 void PsContents::extend_checkpoint(std::uint32_t variable) {
   const std::lock_guard lock(mutex_);
   if (!checkpoint_ || !checkpoint_->restored) return;
-  checkpoint_->last_variable = variable;
+  checkpoint_->variables.push_back(variable);
   note();
 }
 
@@ -68,11 +72,9 @@ std::optional<PsContents::Checkpoint> PsContents::checkpoint() const {
 }
 
 void PsContents::check_group() const {
-  if (!group_.empty()) {
-    throw Error(
-        Code::unavailable,
-        fmt::format("what the workers of update group \"{}\" had pushed in their last step is lost", group_));
-  }
+  if (group_.empty()) return;
+  throw Error(Code::unavailable,
+              fmt::format("the pushes of the last step of update group \"{}\" are lost", group_));
 }
 
 void PsContents::require_no_group() const {
@@ -84,19 +86,18 @@ protocol::FailoverRequest PsContents::takeover_of(int ps) const {
   const std::lock_guard lock(mutex_);
   check_group();
   if (!checkpoint_) {
-    throw Error(
-        Code::unavailable,
-        "no checkpoint was saved or restored in this run (CheckpointManager) that its shards could be "
-        "taken from");
+    throw Error(Code::unavailable,
+                "this run has no checkpoint to restore its shards from; save one with CheckpointManager");
   }
   protocol::FailoverRequest failover;
   failover.index = ps;
   failover.source = protocol::FailoverRequest::Source::checkpoint;
   failover.directory = checkpoint_->directory;
-  for (const auto& [where, shard] : shards_) {
-    if (where != ps) continue;
-    if (shard.variable > checkpoint_->last_variable) {
-      throw Error(Code::unavailable, fmt::format("variable \"{}\" was made after the last checkpoint, {}",
+  const std::set<std::uint32_t> saved(checkpoint_->variables.begin(), checkpoint_->variables.end());
+  for (const auto& [on, shard] : shards_) {
+    if (on != ps) continue;
+    if (!saved.contains(shard.variable)) {
+      throw Error(Code::unavailable, fmt::format("variable \"{}\" is not in the last checkpoint, {}",
                                                  shard.name, checkpoint_->directory));
     }
     failover.shards.push_back(shard);

@@ -1,4 +1,4 @@
-// ps_contents.hpp -- what each ps holds, kept by the coordinator for a spare that has to take its place.
+// ps_contents.hpp -- the shards and the checkpoint from which a spare restores each ps.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace capstan::strategy {
 
-/// Written by the thread that makes variables and checkpoints, read by the coordinator's. Any thread.
+/// Kept by the coordinator. Written by the thread that creates variables and checkpoints, read by the thread
+/// that drives the control fabric. Any thread.
 class PsContents {
  public:
   struct Counter {
@@ -25,40 +26,44 @@ class PsContents {
   struct Checkpoint {
     std::string directory;
     std::int64_t step = 0;
-    std::uint32_t last_variable = 0;  // made before it
-    Counters counters;                // as they were then
-    bool restored = false;            // and not saved, so that variables made later may be in it
+    std::vector<std::uint32_t> variables;  // numbers of those that it has
+    Counters counters;                     // values at that step
+    bool restored = false;                 // not saved: it may have variables that the program creates later
   };
 
-  /// The checkpoint is what an earlier process of this coordinator has noted in `memory`, if it has.
-  explicit PsContents(cluster::CoordinatorMemory& memory);
+  /// Starts with the checkpoint that a previous process of this coordinator noted in `memory`, if there is
+  /// one. Without spares no checkpoint is noted.
+  PsContents(cluster::CoordinatorMemory& memory, bool has_spares);
 
-  /// A shard that is there now.
+  /// The ps has this shard from now on.
   void add(int ps, protocol::CreateShard shard);
-  /// Update groups keep their steps in the ps alone.
+  /// An update group exists; its unfinished steps are in no checkpoint.
   void add_group(const std::string& name);
-  /// One that was saved, or that all variables were restored from.
+  /// Notes a checkpoint that was saved, or from which all its variables were restored.
   void set_checkpoint(Checkpoint checkpoint);
+  /// The checkpoint in `from` was renamed.
   void move_checkpoint(const std::string& from, const std::string& to);
-  /// None is what the variables are.
+  /// No checkpoint has the values of the variables.
   void forget_checkpoint();
-  /// It has a variable as well that was made after it was restored. Nothing when another one was saved since.
+  /// A variable or counter that was created after the restore took its value from the checkpoint. Does
+  /// nothing if another checkpoint was saved since.
   void extend_checkpoint(std::uint32_t variable);
   void extend_checkpoint(const Counter& counter);
   std::optional<Checkpoint> checkpoint() const;
 
-  /// Throws Error(unavailable) when there is an update group.
+  /// Throws Error(unavailable) if there is an update group.
   void require_no_group() const;
-  /// Of the ps with that index; who the spare is and what it has to know of ranks is left to the caller.
-  /// Throws Error(unavailable) that says why the shards cannot be had.
+  /// Returns the request for the ps with that index, without ranks and incarnation. Throws Error(unavailable)
+  /// if its shards cannot be restored.
   protocol::FailoverRequest takeover_of(int ps) const;
 
  private:
   void check_group() const;
-  /// For the coordinator's next process. REQUIRES: the mutex.
+  /// Writes the checkpoint for a restarted coordinator. REQUIRES: the mutex.
   void note();
 
   cluster::CoordinatorMemory& memory_;
+  const bool has_spares_;
   mutable std::mutex mutex_;
   std::vector<std::pair<int, protocol::CreateShard>> shards_;  // in the order of their creation
   std::string group_;

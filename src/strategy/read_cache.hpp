@@ -1,4 +1,4 @@
-// read_cache.hpp -- what the calling thread's CachingScope keeps.
+// read_cache.hpp -- values that a CachingScope holds.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,26 @@ namespace capstan::strategy {
 
 class ReadCache {
  public:
-  /// The calling thread's, or null.
+  /// Returns the calling thread's cache, or null.
   static ReadCache* current() noexcept;
   static void set_current(ReadCache* cache) noexcept;
 
-  /// Copies the variable's values into `out`; `read(out)` gets them the first time.
+  /// Copies the variable's values into `out`; the first call reads them with `read(out)`.
   template <class Read>
   void read(const std::shared_ptr<const BoundVariable>& variable, void* out, std::size_t bytes,
             const Read& read) {
-    const auto found = kept_.find(variable);
-    if (found != kept_.end()) {
+    const auto found = values_.find(variable);
+    if (found != values_.end()) {
       std::memcpy(out, found->second.data(), bytes);
       return;
     }
     read(out);
     const auto* first = static_cast<const std::byte*>(out);
-    kept_.emplace(variable, std::vector<std::byte>(first, first + bytes));
+    values_.emplace(variable, std::vector<std::byte>(first, first + bytes));
   }
 
  private:
-  std::map<std::shared_ptr<const BoundVariable>, std::vector<std::byte>> kept_;
+  std::map<std::shared_ptr<const BoundVariable>, std::vector<std::byte>> values_;
 };
 
 }  // namespace capstan::strategy

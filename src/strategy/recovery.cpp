@@ -1,5 +1,4 @@
-// recovery.cpp -- calling out, waiting for every ps, and holding what it has against what the program asks
-// for.
+// recovery.cpp -- announces the restart, waits for replies, and compares existing shards with new variables.
 #include "strategy/recovery.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +31,7 @@ Recovery::Recovery(cluster::Runtime& runtime, client::Client& client)
   cluster::CoordinatorRecord found = runtime_.coordinator_memory().read();
   for (std::string& name : found.variables) complete_.insert(std::move(name));
   groups_ = std::move(found.groups);
-  call_out();
+  announce_restart();
   await_ps();
   await_workers();
   list_shards(client);
@@ -43,8 +42,8 @@ Recovery::~Recovery() {
     runtime_.control().on_message(transport::kCoordinatorKnown, [](const transport::Message&) {});
 }
 
-/// The coordinator connects first: no other rank knows its address.
-void Recovery::call_out() {
+/// The coordinator connects first: the other ranks do not know its new address.
+void Recovery::announce_restart() {
   transport::Fabric& fabric = runtime_.control();
   fabric.on_message(transport::kCoordinatorKnown, [this](const transport::Message& message) {
     const auto incarnation = transport::read_header<std::int32_t>(message);
@@ -55,14 +54,14 @@ void Recovery::call_out() {
   const auto to_ps =
       to_bytes(cluster::CoordinatorBack{runtime_.incarnation(), runtime_.self(), found.workers, found.lost});
   for (const cluster::Member& member : runtime_.members()) {
-    // One that was told to be a ps is asked as that ps.
+    // A spare that replaces a ps is addressed as that ps.
     const bool spare = member.role == Role::spare && found.waits(member.rank);
     if (member.role != Role::ps && member.role != Role::evaluator && !spare) continue;
     runtime_.control_peer(member).send(transport::kCoordinatorReturned, {},
                                        member.role == Role::ps ? to_ps : to_others);
   }
   for (const int rank : runtime_.membership().worker_ranks()) {
-    if (std::find(found.lost.begin(), found.lost.end(), rank) != found.lost.end()) continue;
+    if (runtime_.membership().is_lost(rank)) continue;
     transport::Peer& worker = runtime_.control_peer(runtime_.member(rank));
     worker.send(transport::kCoordinatorReturned, {}, to_others);
     workers_.push_back(&worker);
@@ -79,19 +78,18 @@ void Recovery::await_ps() {
   const bool in_time = transport::progress_until(runtime_.control(), deadline_, known);
   if (open.empty()) return;
   const std::string name = runtime_.name_of(*open.begin());
-  cluster::Heartbeat::be_the_last();  // another would find the same
+  cluster::Heartbeat::be_the_last();  // another restart would fail likewise
   if (in_time) {
     throw Error(Code::unavailable, name +
-                                       " was gone when the coordinator came back, its shards with it; start "
-                                       "again with --resume to go on from the last checkpoint");
+                                       " died with its shards while the coordinator was restarted; restart "
+                                       "the job with --resume to continue from the last checkpoint");
   }
   throw Error(Code::deadline_exceeded,
-              fmt::format("the coordinator was started again, and waited {} ms (--coordinator-wait) for {}",
+              fmt::format("the restarted coordinator has waited {} ms (--coordinator-wait) for {}",
                           runtime_.coordinator_wait().count(), name));
 }
 
-/// Until then they change variables. Those that do not answer are fenced off by the coordinator that is to
-/// come.
+/// Workers change variables until they reply. The Coordinator fences those that do not.
 void Recovery::await_workers() {
   (void)transport::progress_until(runtime_.control(), deadline_, [this] {
     std::erase_if(workers_, [this](const transport::Peer* worker) {
@@ -109,7 +107,7 @@ void Recovery::list_shards(client::Client& client) {
                                         runtime_.wait_timeout(), "list its shards");
     for (auto& shard : from_bytes<std::vector<protocol::ListedShard>>(answer)) {
       last_variable_ = std::max(last_variable_, shard.description.variable);
-      // Of an attempt to create it that failed there may be shards under an earlier number.
+      // A failed attempt to create the variable may have left shards under a lower number.
       auto& of_name = shards_[shard.description.name];
       if (!of_name.empty() && of_name[0].description.variable > shard.description.variable) continue;
       if (!of_name.empty() && of_name[0].description.variable < shard.description.variable) of_name.clear();

@@ -1,5 +1,4 @@
-// recovery.hpp -- what the coordinator finds on the ps when it was started again in place of one that was
-// killed.
+// recovery.hpp -- reconnects a restarted coordinator to the ranks, and lists the shards on the ps.
 #pragma once
 
 #include <cstdint>
@@ -14,48 +13,47 @@
 
 namespace capstan::strategy {
 
-/// Nothing of it does anything on a coordinator that is the first of its job.
+/// Does nothing, and has no contents, on the first coordinator process of a job.
 class Recovery {
  public:
-  /// Says to all ranks that the coordinator is back, waits until every ps takes its questions, and for
-  /// workers that are in a function, and asks what shards there are. Throws Error: unavailable,
-  /// deadline_exceeded.
+  /// Sends all ranks the address of this process, waits for every ps and for workers that execute a function,
+  /// and lists the shards. Throws Error: unavailable, deadline_exceeded.
   Recovery(cluster::Runtime& runtime, client::Client& client);
   ~Recovery();
   Recovery(const Recovery&) = delete;
   Recovery& operator=(const Recovery&) = delete;
 
-  /// Numbers of variables up to here have been used.
+  /// Returns the highest number of a variable so far.
   std::uint32_t last_variable() const noexcept { return last_variable_; }
-  /// Gives a variable that is there already its number and the places of its shards that are there, by shard;
-  /// true then. Throws Error(failed_precondition) when it is another one than asked for.
+  /// If shards of the variable exist, sets its number, adds their locations by shard and returns true. Throws
+  /// Error(failed_precondition) if they belong to a variable of another shape, dtype, optimizer or division.
   using Locations = std::map<std::uint32_t, protocol::ShardLocation>;
   bool find(protocol::VariableDescriptor& variable, std::uint64_t shards, Locations& locations) const;
-  /// It has had its first values.
+  /// Returns true if the variable has received its first values.
   bool complete(const std::string& variable) const { return complete_.contains(variable); }
 
-  /// All shards that are there, in the order of their creation.
+  /// Returns all shards, in the order of their creation.
   std::vector<protocol::ListedShard> shards() const;
 
-  /// Update groups of the earlier process, by name.
+  /// Names of the previous process's update groups.
   const std::vector<std::string>& groups() const noexcept { return groups_; }
 
-  /// A worker has ended what it ran for the earlier coordinator, and the evaluator has answered. Read by the
-  /// thread that drives the control fabric.
+  /// Returns true once the rank has replied; a worker does when it has ended the closures of the previous
+  /// process. Called by the thread that drives the control fabric.
   bool has_answered(int rank) const { return answered_.contains(rank); }
-  /// Time at which ranks without an answer are declared dead.
+  /// The time at which ranks that have not replied count as dead.
   transport::Deadline deadline() const noexcept { return deadline_; }
 
  private:
-  void call_out();
+  void announce_restart();
   void await_ps();
   void await_workers();
   void list_shards(client::Client& client);
 
   cluster::Runtime& runtime_;
   transport::Deadline deadline_;
-  std::set<int> answered_;                       // ranks
-  std::vector<const transport::Peer*> workers_;  // that were there when the earlier process was killed
+  std::set<int> answered_;                                            // ranks
+  std::vector<const transport::Peer*> workers_;                       // alive when the previous process died
   std::map<std::string, std::vector<protocol::ListedShard>> shards_;  // by variable
   std::set<std::string> complete_;
   std::vector<std::string> groups_;

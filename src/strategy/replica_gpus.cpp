@@ -1,4 +1,4 @@
-// replica_gpus.cpp -- the GPUs of a rank's replicas, and the calls that these make on arrays there.
+// replica_gpus.cpp -- the GPUs of a rank's replicas, and collectives on arrays in their memory.
 #include "strategy/replica_gpus.hpp"
 
 #include <fmt/format.h>
@@ -77,13 +77,13 @@ void all_reduce_on_gpus(strategy::ReplicaGroup& group, bool mean, DType dtype,
 
 void all_gather_on_gpus(strategy::ReplicaGroup& group, DType dtype, std::span<const OnGpu> arrays) {
   require_same_sizes("all_gather", arrays);
-  const std::size_t whole = arrays[0].size * arrays.size();
+  const std::size_t all = arrays[0].size * arrays.size();
   for (std::size_t replica = 0; replica < arrays.size(); ++replica) {
-    if (arrays[replica].capacity == whole) continue;
+    if (arrays[replica].capacity == all) continue;
     throw Error(
         Code::invalid_argument,
         fmt::format("all_gather: replica {} has room for {} elements; expected {}, {} of each replica",
-                    replica, arrays[replica].capacity, whole, arrays[0].size));
+                    replica, arrays[replica].capacity, all, arrays[0].size));
   }
   group.gpus().group().all_gather(dtype, arrays[0].size, parts_of(arrays));
 }
@@ -92,7 +92,7 @@ void broadcast_on_gpus(strategy::ReplicaGroup& group, int root, DType dtype, std
   require_same_sizes("broadcast", arrays);
   if (root < 0 || root >= group.size()) {
     throw Error(Code::invalid_argument,
-                fmt::format("broadcast: the root is replica {}; there are {} replicas", root, group.size()));
+                fmt::format("broadcast: the root is replica {}, expected 0 to {}", root, group.size() - 1));
   }
   group.gpus().group().broadcast(root, dtype, arrays[0].size, parts_of(arrays));
 }

@@ -1,4 +1,4 @@
-// replica_gpus.hpp -- a GPU and a stream for each replica of a rank, and the group that those GPUs are.
+// replica_gpus.hpp -- a GPU and a stream for each replica of a rank, and their communicator.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@ namespace capstan::strategy {
 
 class ReplicaGpus {
  public:
-  /// Uses no GPU yet. Throws Error, naming the rank: failed_precondition where it does not see as many;
-  /// unimplemented for several in a build without NCCL.
+  /// Uses no GPU yet. Throws Error that names the rank: failed_precondition if it sees fewer GPUs than
+  /// replicas; unimplemented for several replicas in a build without NCCL.
   ReplicaGpus(const cluster::Runtime& runtime, int replicas);
 
-  /// Before a run: creates streams and group, and replaces those that have failed. Throws Error.
+  /// Called before a run: creates streams and communicator, again if they have failed. Throws Error.
   void get_ready();
   int device(int replica) const { return devices_[static_cast<std::size_t>(replica)]; }
 

@@ -14,9 +14,9 @@ namespace capstan {
 namespace {
 
 thread_local ReplicaContext* replica_of_this_thread = nullptr;
-thread_local strategy::ReplicaGroup* group_of_this_thread = nullptr;  // also in a merge_call's function
+thread_local strategy::ReplicaGroup* group_of_this_thread = nullptr;  // set in a merge_call's function, too
 
-/// Of the strategy in use; null for the default one.
+/// Returns the group of the strategy in use; null for the default strategy.
 strategy::ReplicaGroup* group_in_use() noexcept {
   if (group_of_this_thread != nullptr) return group_of_this_thread;
   if (strategy::Strategy* current = strategy::Strategy::current(); current != nullptr) {
@@ -52,7 +52,7 @@ CurrentReplica::~CurrentReplica() {
 namespace detail {
 
 std::shared_ptr<const void> meet(strategy::ReplicaGroup& group, int replica, const Collective& call) {
-  return group.meet(replica, call);
+  return group.rendezvous().meet(replica, call);
 }
 
 CrossReplicaScope::CrossReplicaScope() noexcept : replica_(std::exchange(replica_of_this_thread, nullptr)) {}

@@ -1,4 +1,4 @@
-// restore_point.hpp -- the checkpoint that was restored last, for what the program creates afterwards.
+// restore_point.hpp -- interface of the checkpoint that was restored last.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +17,30 @@ class RestorePoint {
   virtual ~RestorePoint() = default;
 
   virtual bool has_variable(const std::string& name) const = 0;
-  /// Throws Error(failed_precondition) that lists in what the variable differs from the checkpoint's.
+  /// Throws Error(failed_precondition) that lists the differences between the variable and the checkpoint's.
   /// REQUIRES: has_variable.
   virtual void require_fit(const protocol::VariableDescriptor& variable) const = 0;
   /// Fills a variable that was just created. Throws Error: data_loss, unavailable, deadline_exceeded,
   /// not_found (the checkpoint was deleted). REQUIRES: has_variable.
   virtual void fill(const protocol::VariableDescriptor& variable) = 0;
-  /// The program has a variable that the checkpoint has not.
+  /// Notes a variable that the checkpoint does not have.
   virtual void lacks_variable(const std::string& name) = 0;
 
-  /// The value of a counter that no counter has taken yet; a counter that there is none for is noted.
+  /// Returns the value if no counter has taken it yet. Notes a counter that the checkpoint does not have.
   virtual std::optional<std::int64_t> counter(const std::string& name) = 0;
   virtual void took_counter(const std::string& name) = 0;
-  /// The position of a dataset that no dataset has taken yet.
+  /// Returns the position if no dataset has taken it yet.
   virtual std::optional<std::string> position(const std::string& name) const = 0;
   virtual void took_position(const std::string& name) = 0;
 
-  /// Every variable so far has its values from the checkpoint, under its own name: a spare could fill a ps
-  /// from it.
+  /// Returns true if every variable so far has its values from the checkpoint, under its own name: a spare
+  /// can restore a ps from it.
   virtual bool complete() const noexcept = 0;
-  /// What the checkpoint has and the program has not, such as: variable "w".
+  /// Lists contents of the checkpoint that the program has not created, such as: variable "w".
   virtual std::vector<std::string> unmatched() const = 0;
-  /// What the program has and the checkpoint has not.
+  /// Lists variables and counters of the program that the checkpoint does not have.
   virtual std::vector<std::string> lacking() const = 0;
-  /// Path of the checkpoint, for messages.
+  /// Returns the path of the checkpoint, for messages.
   virtual std::string path() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// save_progress.cpp -- collecting the reports of the ps.
+// save_progress.cpp -- collects the reports of the ps.
 #include "strategy/save_progress.hpp"
 
 #include <algorithm>
@@ -6,17 +6,24 @@
 #include "capstan/serialize.hpp"
 #include "protocol/ps_messages.hpp"
 #include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
 
 namespace capstan::strategy {
 namespace {
 
-std::vector<io::PartReport> in_one(const std::map<int, std::vector<io::PartReport>>& of_ps) {
+std::vector<io::PartReport> flatten(const std::map<int, std::vector<io::PartReport>>& of_ps) {
   std::vector<io::PartReport> parts;
   for (const auto& [ps, reports] : of_ps) parts.insert(parts.end(), reports.begin(), reports.end());
   return parts;
 }
 
 }  // namespace
+
+SaveProgress::SaveProgress(transport::Fabric& control, std::uint64_t last)
+    : number_(last), subscriptions_(control) {
+  subscriptions_.on_message(transport::kShardsSaved,
+                            [this](const transport::Message& message) { take(message); });
+}
 
 std::uint64_t SaveProgress::begin(int ps_count) {
   const std::lock_guard lock(mutex_);
@@ -58,13 +65,13 @@ void SaveProgress::lose(int ps, const std::string& name) {
   const std::lock_guard lock(mutex_);
   ended_.insert(ps);
   if (error_ || written_.contains(ps)) return;
-  error_.emplace(Code::unavailable, name + " is gone; it was writing its part of a checkpoint");
+  error_.emplace(Code::unavailable, name + " died while it wrote its part of a checkpoint");
 }
 
 void SaveProgress::give_up() {
   const std::lock_guard lock(mutex_);
   in_progress_ = false;
-  if (!error_) error_.emplace(Code::cancelled, "the save was given up");
+  if (!error_) error_.emplace(Code::cancelled, "the save was cancelled");
 }
 
 bool SaveProgress::settled() const {
@@ -82,7 +89,7 @@ std::optional<std::vector<io::PartReport>> SaveProgress::fast_parts() const {
   const std::lock_guard lock(mutex_);
   const auto all = static_cast<std::size_t>(ps_count_);
   if (fast_.size() < all || written_.size() == all) return std::nullopt;
-  return in_one(fast_);
+  return flatten(fast_);
 }
 
 std::vector<int> SaveProgress::missing() const {
@@ -98,7 +105,7 @@ std::vector<io::PartReport> SaveProgress::take_parts() {
   const std::lock_guard lock(mutex_);
   in_progress_ = false;
   if (error_) throw *error_;
-  return in_one(written_);
+  return flatten(written_);
 }
 
 }  // namespace capstan::strategy

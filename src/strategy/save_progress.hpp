@@ -16,30 +16,30 @@
 
 namespace capstan::strategy {
 
-/// One save at a time. Any thread.
+/// One save at a time. Any thread, but for the constructor and the destructor.
 class SaveProgress {
  public:
-  /// `last`: the number of the last save that another process may have begun.
-  explicit SaveProgress(std::uint64_t last) : number_(last) {}
+  /// Receives the reports that arrive at `control`. `last`: the number of the last save that another process
+  /// may have begun.
+  SaveProgress(transport::Fabric& control, std::uint64_t last);
 
-  /// Returns the number of a new save by so many ps; reports about earlier ones are ignored from now on.
+  /// Returns the number of a new save by `ps_count` ps. Ignores reports about earlier saves from now on.
   /// REQUIRES: no save is in progress, unless its caller repeats it.
   std::uint64_t begin(int ps_count);
-  /// A save has begun, and neither `take_parts` nor `give_up` has ended it.
+  /// Returns true between `begin` and `take_parts` or `give_up`.
   bool in_progress() const;
-  /// Handler of kShardsSaved.
-  void take(const transport::Message& message);
-  /// The ps has died before it had written its file.
+  /// The ps died; ends a save that waits for its file.
   void lose(int ps, const std::string& name);
-  /// Ends the save: the caller no longer waits for it.
+  /// Ends the save with Error(cancelled).
   void give_up();
 
-  /// Every ps has written its file, or there is an error.
+  /// Returns true once every ps has written its file or one has failed.
   bool settled() const;
-  /// Every ps has written to the fast level, where the coordinator sees it, or one ps will not.
+  /// Returns true once every ps has written a file that the coordinator can read on the fast level, or one ps
+  /// will not.
   bool fast_settled() const;
-  /// The files there; nothing unless they are complete, or once the files in the directory are complete as
-  /// well.
+  /// Returns the files on the fast level; nullopt if one is missing, or if the files in the directory are
+  /// complete, too.
   std::optional<std::vector<io::PartReport>> fast_parts() const;
   /// Indices of the ps that have not written their files.
   std::vector<int> missing() const;
@@ -47,14 +47,17 @@ class SaveProgress {
   std::vector<io::PartReport> take_parts();
 
  private:
+  void take(const transport::Message& message);
+
   mutable std::mutex mutex_;
   std::uint64_t number_;
   bool in_progress_ = false;
   int ps_count_ = 0;
   std::map<int, std::vector<io::PartReport>> written_;  // by ps
   std::map<int, std::vector<io::PartReport>> fast_;
-  std::set<int> ended_;  // ps that report nothing more
+  std::set<int> ended_;  // ps that send no more reports
   std::optional<Error> error_;
+  transport::Subscriptions subscriptions_;  // last: its handler uses the above
 };
 
 }  // namespace capstan::strategy

@@ -1,4 +1,4 @@
-// save_times.hpp -- how many checkpoints were saved, and how long that took.
+// save_times.hpp -- number and duration of saves.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// slice.cpp -- the arithmetic of indexing: no variable is touched here.
+// slice.cpp -- the arithmetic of indexing, without access to a variable.
 #include "capstan/detail/slice.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ std::int64_t product(std::span<const std::int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-/// What one index picks of the axes that it stands for, which are taken as one axis of `size` places.
+/// The positions that one index selects on its axes, which count as one axis of `size` positions.
 struct Picked {
   std::int64_t size = 1;
   AxisRange range = {.start = 0, .step = 1, .count = 1};
@@ -30,7 +30,7 @@ struct Picked {
   bool all() const { return !locations && range == AxisRange{0, 1, size}; }
 };
 
-/// Resolves indices one after the other, and collects what they pick and the shape that this makes.
+/// Resolves indices in turn, and collects the selected positions and the shape of the result.
 class Resolver {
  public:
   Resolver(const std::string& variable, const Shape& of, std::span<const Index> indices)
@@ -121,8 +121,8 @@ class Resolver {
   Shape shape_;
 };
 
-/// From the places of a first group that covers axis 0 and perhaps more: which rows, each once, and where in
-/// them. `inner`: elements of a row for which one place stands is width / inner.
+/// Returns the distinct rows of a first group, which covers axis 0 and perhaps more, and the offsets in them.
+/// One position stands for width / inner elements of a row.
 void read_places(const Picked& first, std::int64_t inner, std::int64_t width, Selection& out) {
   std::vector<std::int64_t> rows;
   for (const std::int64_t location : *first.locations) {
@@ -148,9 +148,9 @@ void read_range(const AxisRange& range, Selection& out) {
 
 AxisRange AxisRange::resolve(const Slice& slice, std::int64_t size) {
   if (slice.step == 0) throw Error(Code::invalid_argument, "a slice has step 0");
-  // -2^63 has no counterpart; on an axis of less than 2^63 places a step of 1 - 2^63 does the same.
+  // -2^63 cannot be negated; on an axis of less than 2^63 positions a step of 1 - 2^63 is equivalent.
   const std::int64_t step = std::max(slice.step, -std::numeric_limits<std::int64_t>::max());
-  // Where a slice may start or stop: walking down it stops before the first place, at -1.
+  // Bounds of start and stop: a descending slice stops before the first position, at -1.
   const std::int64_t low = step > 0 ? 0 : -1;
   const std::int64_t high = step > 0 ? size : size - 1;
   const auto bound = [&](std::int64_t at) { return std::clamp(at < 0 ? at + size : at, low, high); };
@@ -159,7 +159,7 @@ AxisRange AxisRange::resolve(const Slice& slice, std::int64_t size) {
   AxisRange range{.start = start, .step = step, .count = 0};
   if (step > 0 && start < stop) range.count = (stop - start - 1) / step + 1;
   if (step < 0 && start > stop) range.count = (start - stop - 1) / -step + 1;
-  // Of one place or none the step says nothing, and with it start + i * step stays in range.
+  // The step of at most one position is irrelevant; 1 keeps start + i * step in range.
   if (range.count <= 1) range.step = 1;
   if (range.count == 0) range.start = 0;
   return range;
@@ -174,7 +174,7 @@ Selection::Selection(const std::string& variable, const Shape& of, std::span<con
   const Picked first = picked.empty() ? Picked{} : picked.front();
   const std::span<const Picked> rest = std::span(picked).subspan(picked.empty() ? 0 : 1);
 
-  // The last axes, while they are whole, and a stretch of the one before make a piece.
+  // A piece is a range of one axis and all of the axes after it.
   std::int64_t stride = 1;
   piece = 1;
   offsets = {0};
@@ -236,15 +236,15 @@ GatherPlan::GatherPlan(const std::string& variable, const Shape& of, const Array
   const std::int64_t count = product(std::span(positions.shape).first(positions.rank() - 1));
   const std::int64_t width = of.empty() ? 1 : product(std::span(of).subspan(1));
 
-  starts.resize(static_cast<std::size_t>(count));  // in elements of the whole variable, for now
+  starts.resize(static_cast<std::size_t>(count));  // in elements of the variable, for now
   for (std::int64_t i = 0; i < count; ++i) {
     std::int64_t at = 0;
     for (std::int64_t axis = 0; axis < depth; ++axis) {
       const std::int64_t location = positions.values[static_cast<std::size_t>(i * depth + axis)];
       const std::int64_t size = of[static_cast<std::size_t>(axis)];
       if (location < 0 || location >= size) {
-        refuse(Code::out_of_range, fmt::format("position {} names place {} of axis {}, which has size {}", i,
-                                               location, axis, size));
+        refuse(Code::out_of_range,
+               fmt::format("position {} is {} on axis {}, which has size {}", i, location, axis, size));
       }
       at = at * size + location;
     }

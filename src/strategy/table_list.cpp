@@ -1,4 +1,4 @@
-// table_list.cpp -- which table has a row.
+// table_list.cpp -- finds the table of an id.
 #include "capstan/embedding.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// variable.cpp -- handles: shapes are checked here, bytes are moved by the client.
+// variable.cpp -- handles check shapes; the client transfers the bytes.
 #include "capstan/variable.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ using strategy::GradientFilter;
 using strategy::rows_of;
 using strategy::Strategy;
 
-/// Where a variable is created: in the scope, or outside of all of them.
+/// Returns the strategy of the open scope, or that of this process outside of all scopes.
 Strategy& strategy_of(const std::string& name) {
   if (Strategy* strategy = Strategy::current(); strategy != nullptr) return *strategy;
   const Context* context = Context::current_or_null();
@@ -39,11 +39,13 @@ Strategy& strategy_of(const std::string& name) {
   return Strategy::of_this_process();
 }
 
-/// In `run` all replicas make one variable together.
+/// Inside `run` all replicas create one variable together.
 std::shared_ptr<const BoundVariable> create(const std::string& name, DType dtype, const Shape* shape,
                                             const detail::AnyInitialValue& initial,
                                             const VariableOptions& options) {
-  const auto make = [&] { return strategy_of(name).create_variable(name, dtype, shape, initial, options); };
+  const auto make = [&] {
+    return strategy_of(name).variable_creator().create(name, dtype, shape, initial, options);
+  };
   if (!strategy::among_replicas()) return make();
   return std::static_pointer_cast<const BoundVariable>(
       strategy::make_once("the creation of variable \"" + name + "\"", make));
@@ -71,7 +73,7 @@ Context& worker_context(const char* call) {
 
 strategy::ClientUse client_of(const BoundVariable& bound) { return bound.context->use_client(); }
 
-/// Calls on several variables go by one client.
+/// Calls on several variables use one client.
 void check_together(const BoundVariable& first, const BoundVariable& other, const char* call) {
   if (first.context == other.context) return;
   throw Error(Code::invalid_argument,
@@ -79,7 +81,7 @@ void check_together(const BoundVariable& first, const BoundVariable& other, cons
                           first.descriptor.name, other.descriptor.name));
 }
 
-/// What the dtype does not allow.
+/// Rejects operations that the dtype does not have.
 void check_operands(const BoundVariable& bound, const strategy::RowChange& change, const std::string& call) {
   using Op = protocol::RowOp;
   const protocol::VariableDescriptor& d = bound.descriptor;
@@ -97,7 +99,7 @@ void check_operands(const BoundVariable& bound, const strategy::RowChange& chang
   });
 }
 
-/// Once for all replicas, where several do the same at the same time.
+/// Applies a change once for all replicas that make it at the same time.
 void apply(const BoundVariable& bound, std::size_t rows, const strategy::RowChange& change) {
   const std::string call = strategy::name_of(change.op, change.scatter);
   check_elements(bound, change.elements, rows, call.c_str());
@@ -155,7 +157,7 @@ std::vector<std::shared_ptr<const BoundVariable>> AnyVariable::bound_shards() co
 }
 
 std::shared_ptr<const BoundVariable> AnyVariable::find(const std::string& name, DType dtype) {
-  auto found = strategy_of(name).find_variable(name);
+  auto found = strategy_of(name).variables().find(name);
   if (found != nullptr && found->descriptor.dtype != dtype) {
     throw Error(Code::invalid_argument, fmt::format("variable \"{}\" is {}, expected {}", name,
                                                     to_string(found->descriptor.dtype), to_string(dtype)));
@@ -319,7 +321,7 @@ void AnyVariable::scatter(Op op, std::span<const std::int64_t> ids, const void* 
 }
 
 UpdateGroup::UpdateGroup(std::string name, const Synchronization& synchronization)
-    : id_(scope_strategy("update group \"" + name + "\"").create_group(name, synchronization)),
+    : id_(scope_strategy("update group \"" + name + "\"").update_groups().create(name, synchronization)),
       name_(std::move(name)) {}
 
 std::int64_t UpdateGroup::end_step() const {
@@ -327,7 +329,7 @@ std::int64_t UpdateGroup::end_step() const {
 }
 
 void UpdateGroup::restart() const {
-  scope_strategy("update group \"" + name_ + "\"").restart_group(id_, name_);
+  scope_strategy("update group \"" + name_ + "\"").update_groups().restart(id_, name_);
 }
 
 void UpdateGroup::leave() const { worker_context("leave").use_client()->steps().leave(id_); }
@@ -335,7 +337,9 @@ void UpdateGroup::leave() const { worker_context("leave").use_client()->steps().
 Counter::Counter(std::string name) {
   Strategy& strategy = scope_strategy("counter \"" + name + "\"");
   context_ = &strategy.context();
-  std::tie(ps_, index_) = strategy.create_counter(name);
+  const strategy::CounterRegistry::Slot slot = strategy.counters().create(name);
+  ps_ = slot.ps;
+  index_ = slot.index;
 }
 
 strategy::Context& Counter::context_here() { return Context::current(); }

@@ -17,8 +17,8 @@ bool may_go_direct(const BoundVariable& bound) {
   return bound.context->runtime().settings().text("gpu-transfer") != "staged";
 }
 
-/// Whether an adapter is to read or write the GPU's memory itself. Throws Error(failed_precondition) where
-/// that is asked for and cannot be.
+/// Returns true if an adapter is to access the GPU's memory directly. Throws Error(failed_precondition) if
+/// the settings require it and it is impossible.
 bool goes_direct(const BoundVariable& bound, const ClientUse& client, const char* call) {
   const std::string& wanted = bound.context->runtime().settings().text("gpu-transfer");
   if (wanted == "staged") return false;
@@ -32,8 +32,8 @@ bool goes_direct(const BoundVariable& bound, const ClientUse& client, const char
                   call, bound.descriptor.name));
 }
 
-/// Piece by piece through pinned memory; a consistent read is one piece. REQUIRES: the caller has the client,
-/// and with it that memory.
+/// Reads in pieces through pinned memory; a consistent read is one piece. REQUIRES: the caller has the
+/// client, which guards that memory.
 void read_rows(const BoundVariable& bound, const DeviceStream& stream, void* out, std::uint64_t rows,
                ReadMode mode, const gpu::Staging::Fill& fill) {
   const std::uint64_t row_bytes = bound.descriptor.row_bytes();
@@ -73,7 +73,7 @@ void AnyVariable::pull_to_gpu(const DeviceStream& stream, std::uint64_t first_ro
     return;
   }
   if (mode == ReadMode::relaxed && goes_direct(*bound_, client, "pull")) {
-    stream.wait();  // whatever uses the memory now
+    stream.wait();  // work that uses the memory
     return client->pull(bound_->descriptor, first_row, rows, out, mode);
   }
   const std::uint64_t row_bytes = bound_->descriptor.row_bytes();

@@ -1,4 +1,4 @@
-// worker_resources.cpp -- an owner that is destroyed takes its object off the list.
+// worker_resources.cpp -- the destruction of the last owner removes a recipe.
 #include "strategy/worker_resources.hpp"
 
 #include <utility>
@@ -24,8 +24,8 @@ detail::ResourceHandle WorkerResources::add(std::uint32_t function, detail::Pack
   const std::shared_ptr<const Entry> entry(
       new Entry{{id, function, std::move(arguments.bytes)}, std::move(arguments.named)},
       [state = std::weak_ptr<State>(state_), id](const Entry* ended) {
-        if (const auto strategy = state.lock()) strategy->free(id);
-        delete ended;  // and with it the ownership of what its arguments name
+        if (const auto locked = state.lock()) locked->free(id);
+        delete ended;  // releases the objects that its arguments name
       });
   const std::lock_guard lock(state_->mutex);
   state_->living.emplace_hint(state_->living.end(), id, entry);

@@ -285,7 +285,7 @@ TEST(CheckpointManager, KeepsFilesOfAnotherJobThatLockedTheDirectoryAtTheStartOf
     std::filesystem::create_directories(unfinished);
     other.emplace(folder);
   });
-  program.strategy.implementation().add_state("state", state);
+  program.strategy.implementation().states().add("state", state);
   (void)error_of(Code::failed_precondition, [&] { manager.save(1); });
   ASSERT_TRUE(other && other->taken());
   EXPECT_TRUE(std::filesystem::exists(unfinished));
@@ -301,8 +301,8 @@ TEST(CheckpointManager, PublishesNothingIfAnotherJobLockedTheDirectoryDuringASav
   std::optional<LockOfAnotherJob> other;
   const auto replace = [&] {
     // All parts exist, so only the lock can prevent the publication.
-    EXPECT_TRUE(strategy.wait_for_control([&] { return strategy.save_progress().settled(); },
-                                          transport::deadline_in(std::chrono::seconds(60))));
+    EXPECT_TRUE(strategy.control().wait_until([&] { return strategy.save_progress().settled(); },
+                                              transport::deadline_in(std::chrono::seconds(60))));
     std::error_code error;  // the caller is noexcept
     std::filesystem::rename(folder, moved, error);
     EXPECT_FALSE(error) << error.message();
@@ -311,7 +311,7 @@ TEST(CheckpointManager, PublishesNothingIfAnotherJobLockedTheDirectoryDuringASav
     other.emplace(folder);
   };
   const auto state = std::make_shared<CallbackState>([] {}, replace);
-  strategy.add_state("state", state);
+  strategy.states().add("state", state);
   (void)error_of(Code::failed_precondition, [&] { manager.save(1); });
   ASSERT_TRUE(other && other->taken());
   EXPECT_TRUE(std::filesystem::exists(folder / "checkpoint-00000001.tmp"));
@@ -419,7 +419,7 @@ TEST(CheckpointManager, FailoverRequestHasTheStateOfTheLastCheckpoint) {
   EXPECT_EQ(failover.counters, (std::vector<std::pair<std::uint32_t, std::uint64_t>>{{0, 5}}));
   EXPECT_EQ(contents.takeover_of(0).shards.size(), 2U);
   const Variable<float> younger("younger", Shape{1});  // on ps 1, so ps 0 can still be replaced
-  expect_no_failover(contents, "variable \"younger\" was made after the last checkpoint, " + path.string());
+  expect_no_failover(contents, "variable \"younger\" is not in the last checkpoint, " + path.string());
   EXPECT_EQ(contents.takeover_of(0).shards.size(), 2U) << younger.name();
   (void)checkpoints.save(8);
   EXPECT_EQ(contents.takeover_of(1).shards.size(), 2U);

@@ -45,7 +45,8 @@ class ClientFixture : public testing::TestWithParam<PathParam> {
   protocol::VariableDescriptor create(const std::string& name, DType dtype, const Shape& shape,
                                       const Optimizer& optimizer = optimizers::SGD{.learning_rate = -1},
                                       const Initializer& initializer = {}) {
-    return strategy_->create_variable(name, dtype, &shape, {initializer, 0, {}}, {.optimizer = optimizer})
+    return strategy_->variable_creator()
+        .create(name, dtype, &shape, {initializer, 0, {}}, {.optimizer = optimizer})
         ->descriptor;
   }
   Client& client() { return strategy_->context().client(); }

@@ -340,7 +340,7 @@ TEST_P(ClientTest, ConcurrentClientsPushToTheSameRows) {
   };
   start(options);
   v = create("shared", DType::int64, {100});
-  counter = strategy_->create_counter("steps");
+  counter = strategy_->counters().create("steps");
   ready = true;
   ASSERT_TRUE(poll_until([&] { return finished == 3; }));
   const auto values = pull<std::int64_t>(v);
@@ -365,7 +365,7 @@ TEST_P(UcxClientTest, ReadsAndPushesOfEveryKindAddUp) {
   start(two_ps());
   const auto v =
       create("w", DType::float32, {1001, 7}, optimizers::SGD{.learning_rate = -1}, initializers::constant(1));
-  const auto counter = strategy_->create_counter("steps");
+  const auto counter = strategy_->counters().create("steps");
   std::vector<float> plain(1001 * 7, 1);
   std::mt19937 random(2);
   for (int round = 0; round < 20; ++round) {

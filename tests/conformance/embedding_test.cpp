@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Ps, Embedding, testing::Values(1, 2, 3), embedding_ps);
 
 // A3.8, B150: same.
 TEST_P(Embedding, LookupReturnsRowsInTheOrderOfIds) {
-  ASSERT_EQ(job_.strategy.implementation().variables().back()->descriptor.shards.size(), 3U);
+  ASSERT_EQ(job_.strategy.implementation().variables().all().back()->descriptor.shards.size(), 3U);
   EXPECT_EQ(embedding_lookup(table_, Ids{0, 3, 4}), Array<float>({3, 2}, {1, 2, 7, 8, 9, 10}));
   EXPECT_EQ(embedding_lookup(table_, Array<std::int64_t>({2, 2}, {4, 0, 0, 4})),
             Array<float>({2, 2, 2}, {9, 10, 1, 2, 1, 2, 9, 10}));

@@ -131,7 +131,7 @@ TEST_P(Indexing, DividesRowsInOrder) {
     const Variable<float> v("v" + std::to_string(made_++), shape);
     std::vector<std::uint64_t> out;
     std::uint64_t first = 0;
-    for (const auto& place : strategy_.implementation().variables().back()->descriptor.shards) {
+    for (const auto& place : strategy_.implementation().variables().all().back()->descriptor.shards) {
       EXPECT_EQ(place.first_row, first);
       first += place.rows;
       out.push_back(place.rows);
@@ -149,7 +149,7 @@ TEST_P(Indexing, DividesRowsInOrder) {
 // A3.3, B134, B180: same.
 TEST_P(Indexing, FullReadConcatenatesTheShards) {
   const auto v = variable<double>({4, 2}, 0);
-  ASSERT_EQ(strategy_.implementation().variables().back()->descriptor.shards.size(), 3U);
+  ASSERT_EQ(strategy_.implementation().variables().all().back()->descriptor.shards.size(), 3U);
   v.assign(std::vector<double>{0, 0, 1, 1, 2, 2, 3, 3});
   EXPECT_EQ(read_slice(v), Array<double>({4, 2}, {0, 0, 1, 1, 2, 2, 3, 3}));
   EXPECT_EQ(v.pull(), (std::vector<double>{0, 0, 1, 1, 2, 2, 3, 3}));

@@ -259,8 +259,7 @@ TEST_P(ReduceConformance, GatherOfSparseGradientsIsNotSupported) {
 // A4.3, B217: same.
 TEST_P(ReduceConformance, GatherNeedsEqualRanksAboveZero) {
   const PerReplica<Array<int>> ranks{{Array<int>(Shape{1, 2}), Array<int>(Shape{2})}};
-  EXPECT_THAT(error_of(Code::invalid_argument, [&] { strategy_.gather(ranks, 0); }),
-              HasSubstr("ranks differ"));
+  EXPECT_THAT(error_of(Code::invalid_argument, [&] { strategy_.gather(ranks, 0); }), HasSubstr("replica 1"));
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { strategy_.gather(everywhere(Array<int>()), 0); }),
               HasSubstr("scalar"));
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { strategy_.gather(everywhere(1.0), 0); }),

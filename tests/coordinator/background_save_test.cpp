@@ -1,5 +1,5 @@
 // background_save_test.cpp -- a checkpoint is written in the background, and later saves wait for it.
-// Tests: src/strategy/strategy_saves.cpp
+// Tests: src/strategy/save_progress.cpp
 #include <gtest/gtest.h>
 
 #include <algorithm>

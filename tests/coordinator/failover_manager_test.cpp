@@ -54,7 +54,8 @@ class FailoverManagerTest : public testing::Test {
         told_.emplace_back(number, from_bytes<FailoverRequest>(message.payload));
       });
     }
-    contents_ = std::make_unique<strategy::PsContents>(coordinator_->coordinator_memory());
+    contents_ =
+        std::make_unique<strategy::PsContents>(coordinator_->coordinator_memory(), /*has_spares=*/true);
     manager_ = std::make_unique<FailoverManager>(*coordinator_, *contents_);
   }
   void save_checkpoint() {
@@ -64,7 +65,7 @@ class FailoverManagerTest : public testing::Test {
     shard.shape = {10, 2};
     shard.rows = 10;
     contents_->add(1, shard);
-    contents_->set_checkpoint({.directory = "/checkpoints/3", .step = 3, .last_variable = 1, .counters = {}});
+    contents_->set_checkpoint({.directory = "/checkpoints/3", .step = 3, .variables = {1}, .counters = {}});
   }
   void deliver() {
     for (const auto& rank : ranks_) rank->control().progress();

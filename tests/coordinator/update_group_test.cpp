@@ -1,5 +1,7 @@
 // update_group_test.cpp -- bounded staleness, and synchronous training that equals one process.
 // Tests: src/client/step_clock.cpp
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -133,7 +133,7 @@ class PsLost(Connected, JobTest):
     def test_job_ends_without_a_checkpoint(self):
         job = self.begin("--capstan-window=am", saved=False)
         self.lose(job, 4)
-        self.assert_unavailable(job, rf"{name('ps', 0, 4)} is gone, .*: no checkpoint was saved or restored in this run")
+        self.assert_unavailable(job, rf"{name('ps', 0, 4)} is gone, .*: this run has no checkpoint")
 
 
 if __name__ == "__main__":

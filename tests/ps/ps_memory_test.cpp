@@ -9,6 +9,7 @@
 #include "capstan/serialize.hpp"
 #include "client/client_fixture.hpp"
 #include "protocol/ps_messages.hpp"
+#include "strategy/ps_calls.hpp"
 #include "transport/message_types.hpp"
 
 namespace capstan::client {
@@ -75,7 +76,8 @@ class PsMemoryTest : public ClientFixture {
 
   protocol::PsStatistics statistics() {
     return from_bytes<protocol::PsStatistics>(
-        strategy_->ask_every_ps(transport::kPsStatistics, {}, milliseconds(20'000), "tell its statistics")
+        strategy::ask_every_ps(strategy_->context().client(), transport::kPsStatistics, {},
+                               milliseconds(20'000), "report its statistics")
             .at(0));
   }
   void wait_for_pushes(std::uint64_t pushes) {

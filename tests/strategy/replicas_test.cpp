@@ -295,7 +295,7 @@ class LogWatcher final : public spdlog::sinks::base_sink<std::mutex> {
 };
 
 TEST(ReplicaWaits, WarningNamesTheMissingReplica) {
-  const auto watcher = std::make_shared<LogWatcher>("replica 2 has not ended");
+  const auto watcher = std::make_shared<LogWatcher>("still waiting for replica 2");
   spdlog::default_logger()->sinks().push_back(watcher);
   {
     RankThreads ranks({.ranks = 3, .flags = {{"ps", "1"}, {"replicas", "3"}, {"wait-timeout", "1s"}}});

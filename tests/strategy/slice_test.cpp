@@ -327,9 +327,8 @@ TEST(GatherNd, TakesRowsBlocksAndElements) {
   const auto expect = [&](Code code, const std::string& text, const Ids& positions) {
     expect_error(code, "gather_nd of variable \"local\": " + text, [&] { (void)gather_nd(cube, positions); });
   };
-  expect(Code::out_of_range, "position 1 names place 2 of axis 1, which has size 2",
-         Ids({2, 2}, {0, 0, 0, 2}));
-  expect(Code::out_of_range, "position 0 names place -1 of axis 0, which has size 4", Ids({1, 1}, {-1}));
+  expect(Code::out_of_range, "position 1 is 2 on axis 1, which has size 2", Ids({2, 2}, {0, 0, 0, 2}));
+  expect(Code::out_of_range, "position 0 is -1 on axis 0, which has size 4", Ids({1, 1}, {-1}));
   expect(Code::invalid_argument, "positions have 4 numbers each, the variable has 3 axes", Ids(Shape{1, 4}));
   expect(Code::invalid_argument, "positions are a scalar; expected an axis or more", Ids());
   EXPECT_EQ(cube.lookups(), 0);

@@ -1,4 +1,11 @@
-// strategy_test.cpp -- scopes, the ps of shards, rejected variables, and counters.
+// strategy_test.cpp -- scopes, locations of shards, rejected variables, counters, the end of a job.
+//
+// Tests: src/strategy/control_driver.cpp
+// Tests: src/strategy/job_lifetime.cpp
+// Tests: src/strategy/parameter_server_strategy.cpp
+// Tests: src/strategy/ps_calls.cpp
+// Tests: src/strategy/shard_creator.cpp
+// Tests: src/strategy/variable_creator.cpp
 #include "strategy/strategy.hpp"
 
 #include <fmt/format.h>
@@ -22,6 +29,7 @@
 namespace capstan {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class StrategyTest : public testing::Test {
@@ -29,7 +37,7 @@ class StrategyTest : public testing::Test {
   /// Returns the ps of each shard of a variable, e.g. "0 1".
   static std::string locations(ParameterServerStrategy& strategy, const std::string& name) {
     std::string out;
-    for (const auto& variable : strategy.implementation().variables()) {
+    for (const auto& variable : strategy.implementation().variables().all()) {
       if (variable->descriptor.name != name) continue;
       for (const auto& location : variable->descriptor.shards) {
         if (!out.empty()) out += ' ';
@@ -68,7 +76,7 @@ TEST_F(StrategyTest, ContinuesRoundRobinAcrossVariables) {
   EXPECT_EQ(locations(strategy, "d"), "2 0");
   EXPECT_EQ(a.shards().size(), 2U);
   EXPECT_EQ(c.shards().size(), 1U);
-  const auto& shards = strategy.implementation().variables()[0]->descriptor.shards;
+  const auto& shards = strategy.implementation().variables().all()[0]->descriptor.shards;
   EXPECT_EQ(shards[0].rows, 3U);
   EXPECT_EQ(shards[1].rows, 2U);
   EXPECT_EQ(shards[1].first_row, 3U);
@@ -205,7 +213,7 @@ TEST_F(StrategyTest, RejectsInvalidVariablesAndContinues) {
   by_one.flush();
   EXPECT_EQ(by_one.pull(), (std::vector<std::int64_t>{-1, -2, -3, -4}));
   const Variable<float> v("v", Shape{4}, initializers::constant(2));
-  expect_error(Code::already_exists, "there is a variable \"v\" already", shape({4}));
+  EXPECT_THAT(error_of(Code::already_exists, shape({4})), HasSubstr("\"v\""));
   n.push_dense(std::vector<std::int64_t>{1, 2, 3, 4});
   n.flush();
   EXPECT_EQ(n.pull(), (std::vector<std::int64_t>{1, 2, 3, 4}));
@@ -229,7 +237,7 @@ TEST_F(StrategyTest, RejectsVariablesWithOverflowingSizes) {
     EXPECT_THAT(text, HasSubstr(part));
   const Variable<bool> free("large", Shape{3});
   EXPECT_EQ(free.pull(), std::vector<std::uint8_t>(3));
-  EXPECT_EQ(strategy.implementation().variables()[0]->descriptor.id, 1U)
+  EXPECT_EQ(strategy.implementation().variables().all()[0]->descriptor.id, 1U)
       << "a rejected variable was sent to a ps";
 }
 
@@ -249,7 +257,7 @@ TEST_F(StrategyTest, RejectsParametersOutOfRangeBeforeContactingAnyPs) {
   }
   EXPECT_EQ(strategy.loads()[0].shards, 0U);
   const Variable<float> v("v", Shape{4});
-  EXPECT_EQ(strategy.implementation().variables()[0]->descriptor.id, 1U)
+  EXPECT_EQ(strategy.implementation().variables().all()[0]->descriptor.id, 1U)
       << "a rejected variable was sent to a ps";
 }
 
@@ -259,9 +267,9 @@ TEST_F(StrategyTest, DistributesCountersRoundRobin) {
   const auto scope = strategy.scope();
   std::vector<Counter> counters;
   for (int i = 0; i < 128; ++i) counters.emplace_back(fmt::format("c{}", i));
-  expect_error(Code::already_exists, "there is a counter \"c5\" already", [] { Counter c("c5"); });
-  expect_error(Code::resource_exhausted, "128 counters are all that 2 ps have room for",
-               [] { Counter c("one more"); });
+  EXPECT_THAT(error_of(Code::already_exists, [] { Counter c("c5"); }), HasSubstr("\"c5\""));
+  EXPECT_THAT(error_of(Code::resource_exhausted, [] { Counter c("one more"); }),
+              AllOf(HasSubstr("one more"), HasSubstr("128")));
   for (int i = 0; i < 128; ++i) EXPECT_EQ(counters[static_cast<std::size_t>(i)].fetch_add(i), 0);
   for (int i = 0; i < 128; ++i) EXPECT_EQ(counters[static_cast<std::size_t>(i)].fetch_add(-2 * i), i);
   for (int i = 0; i < 128; ++i) EXPECT_EQ(counters[static_cast<std::size_t>(i)].value(), -i);

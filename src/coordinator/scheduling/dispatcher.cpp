@@ -272,7 +272,7 @@ void Dispatcher::give(Worker& worker, Closure closure) {
 /// batch is complete: all objects that its closures may name exist by then.
 std::uint64_t Dispatcher::announce(Worker& worker) {
   protocol::Announcement announcement;
-  for (const auto& variable : strategy_.variables(worker.known_variables)) {
+  for (const auto& variable : strategy_.variables().all(worker.known_variables)) {
     announcement.variables.push_back(variable->descriptor);
   }
   for (const auto& recipe : strategy_.worker_resources().after(worker.known_resources)) {

@@ -33,7 +33,7 @@ std::int64_t size_of_file(const std::filesystem::path& file) {
 /// The name that was asked for, or the first that is free.
 std::string name_of(const SplitOptions& options, strategy::Strategy& strategy) {
   if (!options.name.empty()) return options.name;
-  const auto taken = strategy.states();
+  const auto taken = strategy.states().all();
   std::string name = "splits";
   for (int i = 2; taken.contains(name); ++i) name = "splits-" + std::to_string(i);
   return name;
@@ -44,7 +44,7 @@ SplitDataset made(const std::shared_ptr<coordinator::Coordinator>& coordinator, 
   options.name = name_of(options, coordinator->strategy());
   auto keeper =
       std::make_shared<coordinator::SplitKeeper>(coordinator, std::move(cuts), std::move(data), options);
-  coordinator->strategy().add_state(options.name, keeper);
+  coordinator->strategy().states().add(options.name, keeper);
   return SplitDataset(std::move(keeper));
 }
 

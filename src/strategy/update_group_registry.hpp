@@ -1,0 +1,44 @@
+// update_group_registry.hpp -- creates and restarts update groups on every ps.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "capstan/variable.hpp"
+#include "cluster/runtime.hpp"
+#include "strategy/context.hpp"
+#include "strategy/ps_contents.hpp"
+#include "strategy/recovery.hpp"
+
+namespace capstan::strategy {
+
+/// Used by the thread that made the strategy, but for names().
+class UpdateGroupRegistry {
+ public:
+  /// All outlive this object.
+  UpdateGroupRegistry(cluster::Runtime& runtime, Context& context, const Recovery& recovery,
+                      PsContents& contents);
+
+  /// Creates a group of all workers and returns its number, from 1 on. Throws Error: invalid_argument,
+  /// already_exists, resource_exhausted, and unavailable if a previous process of this coordinator had
+  /// groups.
+  std::uint32_t create(const std::string& name, const Synchronization& synchronization);
+  /// Every ps discards the unfinished steps of the group.
+  void restart(std::uint32_t group, const std::string& name);
+  /// Returns the names by number, from 1 on. Any thread.
+  std::vector<std::string> names() const;
+
+ private:
+  void check_new(const std::string& name) const;
+
+  cluster::Runtime& runtime_;
+  Context& context_;
+  const Recovery& recovery_;
+  PsContents& contents_;
+  mutable std::mutex mutex_;  // changes of names_
+  std::vector<std::string> names_;
+};
+
+}  // namespace capstan::strategy

@@ -1,0 +1,133 @@
+// variable_creator.cpp -- all checks precede the first request to a ps.
+#include "strategy/variable_creator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/name.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::strategy {
+namespace {
+
+/// Rejects numbers that were cast to an enumeration.
+void check_options(const std::string& name, const VariableOptions& options) {
+  const auto check = [&](const char* option, auto given, auto last, const char* allowed) {
+    if (given <= last) return;
+    throw Error(Code::invalid_argument, fmt::format("variable \"{}\" has {} {}; expected {}", name, option,
+                                                    static_cast<int>(given), allowed));
+  };
+  check("aggregation", options.aggregation, VariableAggregation::only_first_replica,
+        "none, sum, mean or only_first_replica");
+  check("synchronization", options.synchronization, VariableSynchronization::on_read,
+        "automatic, none, on_write or on_read");
+  check("memory", options.memory.value_or(ShardMemory::host), ShardMemory::device, "host or device");
+}
+
+void check_rounding(const protocol::VariableDescriptor& variable) {
+  const bool is_half = variable.dtype == DType::float16 || variable.dtype == DType::bfloat16;
+  if (!variable.stochastic_rounding || (is_half && variable.memory == ShardMemory::device)) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("variable \"{}\" has dtype {} in the memory of a {} and stochastic rounding; "
+                          "expected float16 or bfloat16 in the memory of GPUs (ShardMemory::device)",
+                          variable.name, to_string(variable.dtype), to_string(variable.memory)));
+}
+
+}  // namespace
+
+VariableCreator::VariableCreator(const Services& services, const StrategyOptions& options,
+                                 bool on_coordinator)
+    : use_(services),
+      default_memory_(options.memory),
+      on_coordinator_(on_coordinator),
+      placement_(services.runtime.count(Role::ps), options.variable_partitioner, options.placement),
+      shards_(services.context, services.recovery, placement_) {}
+
+std::shared_ptr<const BoundVariable> VariableCreator::create(const std::string& name, DType dtype,
+                                                             const Shape* shape,
+                                                             const detail::AnyInitialValue& initial,
+                                                             const VariableOptions& options) {
+  check_name("variable", name);
+  detail::WholeValue value;
+  if (shape != nullptr) check_new(name, *shape);
+  if (initial.whole) value = initial.whole();
+  if (shape == nullptr && !initial.whole) {
+    throw Error(Code::invalid_argument, "variable \"" + name + "\" needs a shape: its initializer has none");
+  }
+  if (shape != nullptr && initial.whole && !value.fits(*shape)) {
+    throw Error(Code::invalid_argument,
+                fmt::format("variable \"{}\" has shape {} and an initial value of shape {}", name,
+                            to_string(*shape), to_string(value.shape)));
+  }
+  const Shape& sizes = shape != nullptr ? *shape : value.shape;
+  if (shape == nullptr) check_new(name, sizes);
+  protocol::check_initializer(name, dtype, sizes, initial.initializer);
+  check_options(name, options);
+  protocol::VariableDescriptor descriptor = describe(name, dtype, sizes, options);
+  protocol::check_optimizer(name, dtype, descriptor.optimizer);
+  check_rounding(descriptor);
+  protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
+  use_.restore_point.require_fit(descriptor);
+
+  ShardCreator::Created created = shards_.create(descriptor, initial);
+  fill(descriptor, created, initial, value);
+  for (auto& [ps, request] : created.requests) use_.contents.add(ps, std::move(request));
+  use_.restore_point.note_created(descriptor.id);
+  auto bound = use_.context.add(std::move(descriptor), on_coordinator_);
+  use_.variables.add(bound);
+  return bound;
+}
+
+protocol::VariableDescriptor VariableCreator::describe(const std::string& name, DType dtype,
+                                                       const Shape& shape,
+                                                       const VariableOptions& options) const {
+  protocol::VariableDescriptor descriptor;
+  descriptor.name = name;
+  descriptor.dtype = dtype;
+  descriptor.shape.assign(shape.begin(), shape.end());
+  descriptor.optimizer = options.optimizer.value_or(is_floating(dtype) || dtype == DType::boolean
+                                                        ? Optimizer(optimizers::SGD{})
+                                                        : Optimizer(optimizers::SGD{.learning_rate = 1}));
+  descriptor.trainable = options.trainable;
+  descriptor.aggregation = options.aggregation;
+  descriptor.synchronization = options.synchronization;
+  descriptor.group = options.group ? options.group->id() : 0;
+  descriptor.memory = options.memory.value_or(default_memory_);
+  descriptor.stochastic_rounding = options.stochastic_rounding;
+  return descriptor;
+}
+
+void VariableCreator::check_new(const std::string& name, const Shape& shape) const {
+  if (!std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size >= 0; })) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("variable \"{}\" has shape {}; expected sizes of 0 or more", name, to_string(shape)));
+  }
+  (void)elements_of(shape);
+  use_.variables.require_new(name);
+}
+
+void VariableCreator::fill(const protocol::VariableDescriptor& descriptor,
+                           const ShardCreator::Created& created, const detail::AnyInitialValue& initial,
+                           const detail::WholeValue& value) {
+  const bool has_values = created.existed && use_.recovery.complete(descriptor.name);
+  const bool needs_value = initial.whole && !has_values;
+  bool restored = false;
+  try {
+    restored = use_.restore_point.fill(descriptor);
+  } catch (...) {
+    if (!created.existed) shards_.drop(descriptor);
+    throw;
+  }
+  if (!restored && needs_value) {
+    use_.context.client().update(descriptor, protocol::RowOp::set, 0, descriptor.rows(), value.bytes.data());
+  }
+  if (needs_value && use_.runtime.coordinator_may_return()) {
+    use_.runtime.coordinator_memory().change(
+        [&](auto& record) { record.variables.push_back(descriptor.name); });
+  }
+}
+
+}  // namespace capstan::strategy
