@@ -42,7 +42,7 @@ void add_wrapped(std::vector<std::string>& lines, std::string_view label,
   std::string line = fmt::format("{:<11}", label);
   const std::size_t indent = line.size();
   for (const std::string& item : items) {
-    if (line.size() > indent && line.size() + 2 + item.size() > kColumns) {
+    if (line.size() > indent && line.size() + 3 + item.size() > kColumns) {  // a comma may follow
       lines.push_back(line + ",");
       line.assign(indent, ' ');
     }
