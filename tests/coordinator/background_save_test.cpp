@@ -19,7 +19,7 @@
 namespace capstan {
 namespace {
 
-constexpr std::int64_t kRows = 1 << 16;
+constexpr std::int64_t kBackgroundSaveRows = 1 << 16;
 
 /// Two ps that write 2 MiB each, throttled so that a save takes a quarter of a second. A test repeats a save
 /// that ended before its check.
@@ -56,7 +56,7 @@ class BackgroundSave : public testing::Test {
   Cluster cluster_ = cluster::join(slow());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();
-  Variable<float> w_{"w", Shape{kRows, 16}, initializers::constant(1)};
+  Variable<float> w_{"w", Shape{kBackgroundSaveRows, 16}, initializers::constant(1)};
 };
 
 TEST_F(BackgroundSave, ContainsTheValuesOfItsStart) {
@@ -65,10 +65,10 @@ TEST_F(BackgroundSave, ContainsTheValuesOfItsStart) {
   std::filesystem::path saved;
   for (std::int64_t step = 1; saved.empty(); ++step) {
     ASSERT_LE(step, 100) << "no save was in the background";
-    w_.assign(std::vector<float>(kRows * 16, 1));
+    w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 1));
     const auto begin = std::chrono::steady_clock::now();
     const auto path = manager.save(step, "null", {.background = true});
-    w_.assign(std::vector<float>(kRows * 16, 2));
+    w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 2));
     if (!std::filesystem::exists(path)) saved = path;
     manager.wait();
     EXPECT_GT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
@@ -82,11 +82,11 @@ TEST_F(BackgroundSave, ForegroundSaveWaitsForIt) {
   CheckpointManager manager(strategy_, {.directory = path("run")});
   CheckpointManager another(strategy_, {.directory = path("another")});
   const auto first = manager.save(1, "null", {.background = true});
-  w_.assign(std::vector<float>(kRows * 16, 2));
+  w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 2));
   Checkpoint(strategy_).write(path("second"));
-  w_.assign(std::vector<float>(kRows * 16, 3));
+  w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 3));
   const auto third = another.save(3, "null", {.background = true});
-  w_.assign(std::vector<float>(kRows * 16, 4));
+  w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 4));
   const auto fourth = manager.save(4);
   another.wait();
   EXPECT_EQ(first_of(first), 1);
@@ -138,7 +138,7 @@ class ThroughAFastLevel : public testing::Test {
   Cluster cluster_ = cluster::join(settings());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();
-  Variable<float> w_{"w", Shape{kRows, 16}, initializers::constant(1)};
+  Variable<float> w_{"w", Shape{kBackgroundSaveRows, 16}, initializers::constant(1)};
 };
 
 TEST_F(ThroughAFastLevel, CheckpointStaysUntilItIsInItsDirectory) {
@@ -147,9 +147,9 @@ TEST_F(ThroughAFastLevel, CheckpointStaysUntilItIsInItsDirectory) {
   std::optional<std::int64_t> before;
   for (std::int64_t step = 1;; ++step) {
     ASSERT_LE(step, 100) << "no checkpoint was in the fast level first";
-    w_.assign(std::vector<float>(kRows * 16, 1));
+    w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 1));
     const auto saved = manager.save(step, "null", {.background = true});
-    w_.assign(std::vector<float>(kRows * 16, 2));
+    w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 2));
     std::optional<std::int64_t> fast;
     while (!fast && !std::filesystem::exists(saved)) fast = fast_step();
     const auto latest = manager.latest();
@@ -175,11 +175,11 @@ TEST_F(ThroughAFastLevel, RestoresACheckpointThatDidNotReachItsDirectory) {
     EXPECT_THROW(manager.wait(), Error);
     EXPECT_EQ(fast_step(), lost);
   }
-  w_.assign(std::vector<float>(kRows * 16, 2));
+  w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 2));
   CheckpointManager manager(strategy_, {.directory = path("run")});
   EXPECT_EQ(manager.latest().value_or(0), lost - 1);
   EXPECT_EQ(manager.restore_latest(), lost);
-  EXPECT_EQ(w_.pull(), std::vector<float>(kRows * 16, 1));
+  EXPECT_EQ(w_.pull(), std::vector<float>(kBackgroundSaveRows * 16, 1));
   EXPECT_EQ(manager.latest(), lost);
   EXPECT_TRUE(std::filesystem::is_empty(path("fast")));
 }
@@ -195,17 +195,17 @@ TEST_F(ThroughAFastLevel, RestoresAnIncrementWithItsBase) {
     EXPECT_THROW(manager.wait(), Error);
     EXPECT_EQ(fast_step(), lost);
   }
-  w_.assign(std::vector<float>(kRows * 16, 2));
+  w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 2));
   CheckpointManager manager(strategy_, {.directory = path("run")});
   EXPECT_EQ(manager.restore_latest(), lost);
-  std::vector<float> expected(kRows * 16, 1);
+  std::vector<float> expected(kBackgroundSaveRows * 16, 1);
   std::fill_n(expected.begin() + 5 * 16, 16, 7.0F);
   EXPECT_EQ(w_.pull(), expected);
 }
 
 TEST_F(ThroughAFastLevel, NamedCheckpointLeavesNoFiles) {
   Checkpoint(strategy_).write(path("best"));
-  w_.assign(std::vector<float>(kRows * 16, 2));
+  w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 2));
   Checkpoint(strategy_).write(path("best"));
   EXPECT_EQ(SavedCheckpoint(path("best")).read_rows<float>("w", 0, 1).values[0], 2);
   EXPECT_TRUE(std::filesystem::is_empty(path("fast")));

@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-constexpr std::int64_t kRows = 100;
+constexpr std::int64_t kJobMetricsRows = 100;
 constexpr std::int64_t kWidth = 8;
 constexpr int kFunctions = 300;
 
@@ -49,7 +49,8 @@ class MetricsOfAJob : public testing::TestWithParam<Network> {
     RankThreads ranks(options(every));
     ParameterServerStrategy strategy(ranks.cluster(), {FixedShardsPartitioner{2}});
     auto scope = strategy.scope();
-    Variable<float> table("table", Shape{kRows, kWidth}, initializers::zeros(), {optimizers::SGD{0.1}});
+    Variable<float> table("table", Shape{kJobMetricsRows, kWidth}, initializers::zeros(),
+                          {optimizers::SGD{0.1}});
     ClusterCoordinator coordinator(strategy);
     for (int i = 0; i < kFunctions; ++i) {
       coordinator.schedule<&move>(table);
@@ -79,8 +80,8 @@ TEST_P(MetricsOfAJob, LastRecordContainsAllWork) {
   EXPECT_EQ(last["functions"]["running"], 0);
   EXPECT_EQ(last["workers"], 2);
   EXPECT_EQ(last["pull"]["calls"], 2 * kFunctions);
-  EXPECT_EQ(last["pull"]["rows"], (5 + kRows) * kFunctions);
-  EXPECT_EQ(last["pull"]["bytes"], (5 + kRows) * kFunctions * kWidth * 4);
+  EXPECT_EQ(last["pull"]["rows"], (5 + kJobMetricsRows) * kFunctions);
+  EXPECT_EQ(last["pull"]["bytes"], (5 + kJobMetricsRows) * kFunctions * kWidth * 4);
   EXPECT_GT(last["pull"]["p50"], 0);
   EXPECT_GE(last["pull"]["p99"], last["pull"]["p50"]);
   EXPECT_EQ(last["push"]["rows"], 3 * kFunctions);
@@ -104,7 +105,7 @@ TEST_P(MetricsOfAJob, RecordsAreContinuous) {
     RankThreads ranks(options("20ms"));
     ParameterServerStrategy strategy(ranks.cluster());
     auto scope = strategy.scope();
-    Variable<float> table("table", Shape{kRows, kWidth}, initializers::zeros());
+    Variable<float> table("table", Shape{kJobMetricsRows, kWidth}, initializers::zeros());
     ClusterCoordinator coordinator(strategy);
     EXPECT_TRUE(poll_until([&] {
       coordinator.schedule<&move>(table);

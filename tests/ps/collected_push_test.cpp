@@ -17,10 +17,10 @@ namespace {
 
 class CollectedPushTest : public gpu::OnGpu {};
 
-constexpr std::uint64_t kWidth = 4;
+constexpr std::uint64_t kCollectedPushWidth = 4;
 
 std::vector<float> gradient_of(std::size_t rows, int seed) {
-  std::vector<float> gradient(rows * kWidth);
+  std::vector<float> gradient(rows * kCollectedPushWidth);
   for (std::size_t i = 0; i < gradient.size(); ++i)
     gradient[i] = static_cast<float>((i * 31 + static_cast<std::size_t>(seed) * 17) % 23) - 11;
   return gradient;
@@ -46,8 +46,9 @@ std::vector<std::vector<std::byte>> entries_of(std::uint32_t variable, const std
     entries.push_back(from_rank(
         push_entry<float>(variable, 0,
                           rows.empty() ? rows : std::vector<std::uint32_t>(at(rows, first), at(rows, end)),
-                          rows.empty() ? first : 0, kWidth,
-                          std::vector<float>(at(gradient, first * kWidth), at(gradient, end * kWidth)),
+                          rows.empty() ? first : 0, kCollectedPushWidth,
+                          std::vector<float>(at(gradient, first * kCollectedPushWidth),
+                                             at(gradient, end * kCollectedPushWidth)),
                           first == 0, end == count),
         rank));
   }
@@ -75,7 +76,8 @@ TEST_F(CollectedPushTest, MatchesTheHostShard) {
          {Optimizer(optimizers::SGD{.learning_rate = 0.5}), Optimizer(optimizers::Adam{.learning_rate = 0.1}),
           Optimizer(optimizers::Adagrad{}), Optimizer(optimizers::FTRL{})}) {
       ++id;
-      stores.create(one_shard<float>(id, {1000, kWidth}, optimizer, initializers::uniform(-1, 1, id)));
+      stores.create(
+          one_shard<float>(id, {1000, kCollectedPushWidth}, optimizer, initializers::uniform(-1, 1, id)));
       for (const std::size_t part : {1000, 999, 37, 1}) {
         for (const auto& entry : entries_of(id, every_third(1000), 1000, part, 1)) stores.push(entry);
         for (const auto& entry : entries_of(id, {}, 1000, part, 2)) stores.push(entry);
@@ -87,8 +89,8 @@ TEST_F(CollectedPushTest, MatchesTheHostShard) {
 
 TEST_F(CollectedPushTest, SplitsLargePushesIntoPieces) {
   TwoStores stores;
-  constexpr std::uint32_t kRows = 3 * ShardGpu::kPieceBytes / (kWidth * sizeof(float)) + 5;
-  stores.create(one_shard<float>(1, {kRows, kWidth}, optimizers::Adam{.learning_rate = 0.1}));
+  constexpr std::uint32_t kRows = 3 * ShardGpu::kPieceBytes / (kCollectedPushWidth * sizeof(float)) + 5;
+  stores.create(one_shard<float>(1, {kRows, kCollectedPushWidth}, optimizers::Adam{.learning_rate = 0.1}));
   for (const auto& entry : entries_of(1, every_third(kRows), kRows, 3000, 1)) stores.push(entry);
   for (const auto& entry : entries_of(1, {}, kRows, 3000, 2)) stores.push(entry);
   expect_near(stores, 1);
@@ -96,8 +98,8 @@ TEST_F(CollectedPushTest, SplitsLargePushesIntoPieces) {
 
 TEST_F(CollectedPushTest, ReadSeesCollectedEntries) {
   TwoStores stores;
-  stores.create(one_shard<float>(1, {100, kWidth}, optimizers::SGD{.learning_rate = 1}));
-  stores.create(one_shard<float>(2, {100, kWidth}, optimizers::SGD{.learning_rate = 1}));
+  stores.create(one_shard<float>(1, {100, kCollectedPushWidth}, optimizers::SGD{.learning_rate = 1}));
+  stores.create(one_shard<float>(2, {100, kCollectedPushWidth}, optimizers::SGD{.learning_rate = 1}));
   for (const auto& entry : entries_of(1, {}, 100, 7, 3)) {
     stores.push(entry);
     expect_near(stores, 1);
@@ -115,7 +117,7 @@ TEST_F(CollectedPushTest, ReadSeesCollectedEntries) {
 
 TEST_F(CollectedPushTest, AppliesARowOfTwoPushersTwice) {
   TwoStores stores;
-  stores.create(one_shard<float>(1, {10, kWidth}, optimizers::Adam{.learning_rate = 0.1}));
+  stores.create(one_shard<float>(1, {10, kCollectedPushWidth}, optimizers::Adam{.learning_rate = 0.1}));
   const auto one = entries_of(1, {0, 1, 2, 3}, 4, 2, 1, 1);
   const auto other = entries_of(1, {2, 3, 0, 1}, 4, 2, 2, 2);
   for (std::size_t i = 0; i < one.size(); ++i) {
@@ -130,7 +132,7 @@ TEST_F(CollectedPushTest, AppliesARowOfTwoPushersTwice) {
 
 TEST_F(CollectedPushTest, AcceptsDensePushWithMissingEntries) {
   TwoStores stores;
-  stores.create(one_shard<float>(1, {100, kWidth}, optimizers::SGD{.learning_rate = 1}));
+  stores.create(one_shard<float>(1, {100, kCollectedPushWidth}, optimizers::SGD{.learning_rate = 1}));
   const auto entries = entries_of(1, {}, 100, 10, 3);
   for (const std::size_t i : {0, 1, 4, 5, 9}) stores.push(entries[i]);
   expect_near(stores, 1);
@@ -139,7 +141,7 @@ TEST_F(CollectedPushTest, AcceptsDensePushWithMissingEntries) {
 TEST_F(CollectedPushTest, LaunchesEntriesTogether) {
   if (!gpu::are_stand_ins()) GTEST_SKIP() << "only stand-ins count launches";
   const auto gpu = std::make_shared<ShardGpu>(0, false);
-  DeviceTable table(gpu, one_shard<float>(1, {1000, kWidth}, optimizers::SGD{}));
+  DeviceTable table(gpu, one_shard<float>(1, {1000, kCollectedPushWidth}, optimizers::SGD{}));
   const auto given_by = [&](const std::vector<std::vector<std::byte>>& entries) {
     const std::uint64_t before = gpu->stream().stand_in()->enqueued();
     for (const auto& entry : entries) {
@@ -166,7 +168,7 @@ class Pusher {
     protocol::PushHeader header;
     std::memcpy(&header, of.data(), sizeof header);
     const std::uint64_t numbers = protocol::number_bytes(header.kind, header.rows);
-    const std::uint64_t bytes = header.rows * kWidth * sizeof(float);
+    const std::uint64_t bytes = header.rows * kCollectedPushWidth * sizeof(float);
     const gpu::Stream stream(0);
     if (at <= kBytes - bytes) {
       gpu::copy(stream, mapped_.data() + at, of.data() + sizeof header + numbers, bytes);
@@ -193,7 +195,7 @@ class Pusher {
 TEST_F(CollectedPushTest, AcceptsGradientsInStagingBuffers) {
   for (const bool deterministic : {false, true}) {
     TwoStores stores(deterministic);
-    stores.create(one_shard<float>(1, {1000, kWidth}, optimizers::Adam{.learning_rate = 0.1}));
+    stores.create(one_shard<float>(1, {1000, kCollectedPushWidth}, optimizers::Adam{.learning_rate = 0.1}));
     const Pusher pusher(stores.gpu, 7);
     for (const std::size_t part : {1000, 30}) {
       for (const auto& rows : {every_third(1000), std::vector<std::uint32_t>{}}) {
@@ -201,7 +203,7 @@ TEST_F(CollectedPushTest, AcceptsGradientsInStagingBuffers) {
         for (const auto& entry : entries_of(1, rows, 1000, part, 1)) {
           apply_entry(stores.host.store(), entry);
           apply_entry(stores.gpu.store(), pusher.entry(entry, at));
-          at += part * kWidth * sizeof(float);
+          at += part * kCollectedPushWidth * sizeof(float);
         }
         stores.gpu.store().settle();
         expect_near(stores, 1);
@@ -212,16 +214,17 @@ TEST_F(CollectedPushTest, AcceptsGradientsInStagingBuffers) {
 
 TEST_F(CollectedPushTest, DropsGradientsOutsideTheBuffersOfTheirPusher) {
   OneStore gpu(ShardMemory::device);
-  gpu.create(one_shard<float>(1, {100, kWidth}, optimizers::SGD{}));
+  gpu.create(one_shard<float>(1, {100, kCollectedPushWidth}, optimizers::SGD{}));
   const Pusher pusher(gpu, 7);
   const auto whole = entries_of(1, {}, 100, 100, 1).front();
   apply_entry(gpu.store(), from_rank(pusher.entry(whole, 0), 8));
-  apply_entry(gpu.store(), pusher.entry(whole, Pusher::kBytes - 100 * kWidth * sizeof(float) + 1));
+  apply_entry(gpu.store(),
+              pusher.entry(whole, Pusher::kBytes - 100 * kCollectedPushWidth * sizeof(float) + 1));
   apply_entry(gpu.store(), pusher.entry(whole, ~std::uint64_t{0} - 63));
   apply_entry(gpu.store(), with_op(pusher.entry(whole, 0), protocol::RowOp::set));
   EXPECT_EQ(gpu.store().statistics().rows_pushed, 0U);
-  EXPECT_EQ(gpu.values<float>(1), std::vector<float>(100 * kWidth, 0));
-  apply_entry(gpu.store(), pusher.entry(whole, Pusher::kBytes - 100 * kWidth * sizeof(float)));
+  EXPECT_EQ(gpu.values<float>(1), std::vector<float>(100 * kCollectedPushWidth, 0));
+  apply_entry(gpu.store(), pusher.entry(whole, Pusher::kBytes - 100 * kCollectedPushWidth * sizeof(float)));
   EXPECT_EQ(gpu.store().statistics().rows_pushed, 100U);
   gpu.store().device()->release_staging_buffers(7);
   apply_entry(gpu.store(), pusher.entry(whole, 0));
@@ -230,10 +233,10 @@ TEST_F(CollectedPushTest, DropsGradientsOutsideTheBuffersOfTheirPusher) {
 
 TEST_F(CollectedPushTest, ReusesAReleasedBuffer) {
   OneStore none(ShardMemory::host);
-  none.create(one_shard<float>(1, {10, kWidth}, optimizers::SGD{}));
+  none.create(one_shard<float>(1, {10, kCollectedPushWidth}, optimizers::SGD{}));
   EXPECT_TRUE(none.store().device()->open_staging_buffer(1, 4096).key.empty()) << "this ps has no GPU";
   OneStore gpu(ShardMemory::device);
-  gpu.create(one_shard<float>(1, {10, kWidth}, optimizers::SGD{}));
+  gpu.create(one_shard<float>(1, {10, kCollectedPushWidth}, optimizers::SGD{}));
   const auto first = gpu.store().device()->open_staging_buffer(1, 4096);
   const auto second = gpu.store().device()->open_staging_buffer(1, 4096);
   EXPECT_NE(first.number, second.number);

@@ -11,13 +11,13 @@
 namespace capstan::ps {
 namespace {
 
-constexpr std::uint64_t kSlab = 1 << 20;
+constexpr std::uint64_t kHeapSlab = 1 << 20;
 
 class HeapTest : public testing::Test {
  protected:
   transport::LoopHub hub_;
   std::unique_ptr<transport::Fabric> fabric_ = hub_.open();
-  Heap heap_{*fabric_, kSlab};
+  Heap heap_{*fabric_, kHeapSlab};
 };
 
 TEST_F(HeapTest, PiecesAreAlignedZeroedAndDoNotOverlap) {
@@ -43,16 +43,16 @@ TEST_F(HeapTest, SmallPiecesShareASlabAndLargePiecesHaveTheirOwnRegion) {
   EXPECT_EQ(heap_.bytes(), 0U);
   const Piece a = heap_.allocate(100);
   const Piece b = heap_.allocate(100);
-  EXPECT_EQ(heap_.bytes(), kSlab);
+  EXPECT_EQ(heap_.bytes(), kHeapSlab);
   EXPECT_EQ(a.region, b.region);
   EXPECT_NE(a.offset, b.offset);
-  const Piece large = heap_.allocate(3 * kSlab);
+  const Piece large = heap_.allocate(3 * kHeapSlab);
   EXPECT_NE(large.region, a.region);
   EXPECT_EQ(large.offset, 0U);
-  EXPECT_EQ(heap_.bytes(), 4 * kSlab);
+  EXPECT_EQ(heap_.bytes(), 4 * kHeapSlab);
   // The open slab is still used.
   EXPECT_EQ(heap_.allocate(100).region, a.region);
-  EXPECT_EQ(heap_.bytes(), 4 * kSlab);
+  EXPECT_EQ(heap_.bytes(), 4 * kHeapSlab);
 }
 
 TEST_F(HeapTest, RollsBackToAMark) {
@@ -61,8 +61,8 @@ TEST_F(HeapTest, RollsBackToAMark) {
   const std::uint64_t bytes = heap_.bytes();
   const Piece second = heap_.allocate(100);
   std::memset(second.data, 7, 100);
-  (void)heap_.allocate(3 * kSlab);
-  for (int i = 0; i < 4; ++i) (void)heap_.allocate(kSlab / 2);  // a further slab
+  (void)heap_.allocate(3 * kHeapSlab);
+  for (int i = 0; i < 4; ++i) (void)heap_.allocate(kHeapSlab / 2);  // a further slab
   heap_.roll_back(mark);
   EXPECT_EQ(heap_.mark(), mark);
   EXPECT_EQ(heap_.bytes(), bytes);

@@ -19,9 +19,9 @@
 namespace capstan::ps {
 namespace {
 
-constexpr std::uint64_t kRanks = 3;
-constexpr std::uint64_t kRing = std::uint64_t{1} << 20;
-constexpr std::uint64_t kRows = 500;
+constexpr std::uint64_t kPersistentStateRanks = 3;
+constexpr std::uint64_t kPersistentStateRing = std::uint64_t{1} << 20;
+constexpr std::uint64_t kPersistentStateRows = 500;
 constexpr std::uint64_t kEntries = 4000;
 constexpr int kPusher = 1;
 
@@ -47,10 +47,10 @@ std::vector<std::byte> entry_of(std::mt19937_64& random, std::uint32_t table, st
   const std::uint64_t count = width > 1000 ? 1 + random() % 4 : 1 + random() % 150;
   std::vector<std::uint32_t> rows;
   for (std::uint64_t i = 0; i < count && !dense; ++i)
-    rows.push_back(static_cast<std::uint32_t>((random() % 3 + i * 3) % kRows));
+    rows.push_back(static_cast<std::uint32_t>((random() % 3 + i * 3) % kPersistentStateRows));
   std::vector<T> gradient(count * width);
   for (T& g : gradient) g = static_cast<T>(static_cast<float>(random() % 100) / 10);
-  return push_entry<T>(table, 0, rows, random() % (kRows - count), width, gradient);
+  return push_entry<T>(table, 0, rows, random() % (kPersistentStateRows - count), width, gradient);
 }
 
 /// Returns the k-th entry of the pusher, which depends only on k.
@@ -105,12 +105,12 @@ const std::vector<std::byte>& entry(std::uint64_t k) {
 class PsProcess {
  public:
   explicit PsProcess(const std::shared_ptr<transport::PersistentMemory>& memory)
-      : persistent_(memory, fabric_, kRanks, kRing / 4),
-        board_(persistent_.board(protocol::BoardLayout(kRanks).bytes())),
+      : persistent_(memory, fabric_, kPersistentStateRanks, kPersistentStateRing / 4),
+        board_(persistent_.board(protocol::BoardLayout(kPersistentStateRanks).bytes())),
         store_(
             fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},
             &persistent_),
-        rings_(board_->memory().data(), kRanks, store_.heap(), store_, &persistent_) {
+        rings_(board_->memory().data(), kPersistentStateRanks, store_.heap(), store_, &persistent_) {
     if (persistent_.has_predecessor()) {
       uncommitted_ = persistent_.uncommitted_entry().has_value();
       store_.recover();
@@ -121,19 +121,19 @@ class PsProcess {
       request.variable = t;
       request.name = "t" + std::to_string(t);
       request.dtype = tables()[t].dtype;
-      request.shape = {kRows, tables()[t].width};
-      request.rows = kRows;
+      request.shape = {kPersistentStateRows, tables()[t].width};
+      request.rows = kPersistentStateRows;
       request.optimizer = tables()[t].optimizer;
       store_.create(request);  // already exists after a restart
     }
-    location_ = rings_.open(kPusher, kRing);
+    location_ = rings_.open(kPusher, kPersistentStateRing);
     ring_ = store_.heap().at(location_.region, location_.offset).data;
   }
 
   bool found_uncommitted_entry() const { return uncommitted_; }
 
   void push_all() {
-    const protocol::BoardLayout layout(kRanks);
+    const protocol::BoardLayout layout(kPersistentStateRanks);
     auto tail = word(layout.tail(kPusher));
     std::uint64_t k = 0;
     for (std::uint64_t at = 0; at < tail.load(); ++k) at = begin_of(at, entry(k).size()) + entry(k).size();
@@ -142,13 +142,13 @@ class PsProcess {
         const std::vector<std::byte>& bytes = entry(k);
         const std::uint64_t from = tail.load();
         const std::uint64_t at = begin_of(from, bytes.size());
-        if (at + bytes.size() - word(layout.applied(kPusher)).load() > kRing) break;
+        if (at + bytes.size() - word(layout.applied(kPusher)).load() > kPersistentStateRing) break;
         if (at != from) {
           protocol::PushHeader padding;
           padding.bytes = at - from;
-          std::memcpy(ring_ + from % kRing, &padding, sizeof padding);
+          std::memcpy(ring_ + from % kPersistentStateRing, &padding, sizeof padding);
         }
-        std::memcpy(ring_ + at % kRing, bytes.data(), bytes.size());
+        std::memcpy(ring_ + at % kPersistentStateRing, bytes.data(), bytes.size());
         tail.store(at + bytes.size());
         ++k;
       }
@@ -158,7 +158,7 @@ class PsProcess {
 
   /// Returns the position of an entry of a pusher at position `at`, so that the entry does not wrap.
   static std::uint64_t begin_of(std::uint64_t at, std::uint64_t bytes) {
-    const std::uint64_t to_end = kRing - at % kRing;
+    const std::uint64_t to_end = kPersistentStateRing - at % kPersistentStateRing;
     return to_end < bytes ? at + to_end : at;
   }
 

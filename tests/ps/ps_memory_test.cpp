@@ -19,8 +19,8 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kWorkers = 64;
 constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kRing = 64 * kKiB;
-constexpr std::uint64_t kSlab = 1024 * kKiB;  // as RankThreads sets it
+constexpr std::uint64_t kPsMemoryRing = 64 * kKiB;
+constexpr std::uint64_t kPsMemorySlab = 1024 * kKiB;  // as RankThreads sets it
 
 /// Orders to the workers, which are threads. Each push adds 1 to the first row of the variable.
 struct Orders {
@@ -98,10 +98,11 @@ class PsMemoryTest : public ClientFixture {
 
   /// The rings share the rest of the first slab, and further slabs.
   static std::uint64_t formula(std::uint64_t before, std::uint64_t rings) {
-    const std::uint64_t in_first = (kSlab - before) / kRing;
+    const std::uint64_t in_first = (kPsMemorySlab - before) / kPsMemoryRing;
     const std::uint64_t in_others = rings > in_first ? rings - in_first : 0;
-    const std::uint64_t others = (in_others + kSlab / kRing - 1) / (kSlab / kRing);
-    return (1 + others) * kSlab;
+    const std::uint64_t others =
+        (in_others + kPsMemorySlab / kPsMemoryRing - 1) / (kPsMemorySlab / kPsMemoryRing);
+    return (1 + others) * kPsMemorySlab;
   }
   static constexpr std::uint64_t kShardAndVersion = 64 * kKiB + 4 * kKiB;
 
@@ -112,7 +113,7 @@ TEST_P(PsMemoryTest, MemoryOf64WorkersMatchesTheFormula) {
   create("adam", DType::float32, {1024, 16}, optimizers::Adam{});  // 64 KiB, and twice that of slots
   for (int i = 0; i < 63; ++i) create("small" + std::to_string(i), DType::float32, {16});    // a page each
   const std::uint64_t before = kShardAndVersion + 3 * 64 * kKiB + 63 * 4 * kKiB + 4 * kKiB;  // 65 versions
-  EXPECT_EQ(statistics().heap_bytes, kSlab) << "no ring is allocated before a worker pushes";
+  EXPECT_EQ(statistics().heap_bytes, kPsMemorySlab) << "no ring is allocated before a worker pushes";
   EXPECT_EQ(statistics().rings, 0U);
   for (const std::uint64_t workers : {std::uint64_t{1}, kWorkers / 2, kWorkers}) {
     orders_.may_push = workers;

@@ -20,10 +20,10 @@
 namespace capstan::ps {
 namespace {
 
-constexpr std::uint64_t kRanks = 4;
-constexpr std::uint64_t kRing = 8192;
-constexpr std::uint32_t kRows = 40;
-constexpr std::uint64_t kWidth = 3;
+constexpr std::uint64_t kReplicaRanks = 4;
+constexpr std::uint64_t kReplicaRing = 8192;
+constexpr std::uint32_t kReplicaRows = 40;
+constexpr std::uint64_t kReplicaWidth = 3;
 
 class ReplicaTest : public testing::Test {
  protected:
@@ -38,8 +38,9 @@ class ReplicaTest : public testing::Test {
   }
 
   void create(std::uint32_t variable, const Optimizer& optimizer) {
-    const protocol::CreateShard request{variable, 0,     "v",       DType::float32, {kRows, kWidth},
-                                        0,        kRows, optimizer, Initializer{}};
+    const protocol::CreateShard request{
+        variable,     0,         "v",          DType::float32, {kReplicaRows, kReplicaWidth}, 0,
+        kReplicaRows, optimizer, Initializer{}};
     stream_.call(transport::kCreateVariable, 1, to_bytes(request));
     follow();
     store_.create(request);
@@ -58,8 +59,8 @@ class ReplicaTest : public testing::Test {
   }
   static std::vector<std::byte> entry(std::uint32_t variable, std::vector<std::uint32_t> rows, float value,
                                       bool first_part = true, bool last_part = true) {
-    return push_entry<float>(variable, 0, rows, 0, kWidth, std::vector<float>(rows.size() * kWidth, value),
-                             first_part, last_part);
+    return push_entry<float>(variable, 0, rows, 0, kReplicaWidth,
+                             std::vector<float>(rows.size() * kReplicaWidth, value), first_part, last_part);
   }
   std::atomic_ref<std::uint64_t> word(std::uint64_t at) {
     return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(board_->memory().data() + at));
@@ -67,7 +68,7 @@ class ReplicaTest : public testing::Test {
   std::uint64_t applied(int rank) { return word(layout_.applied(static_cast<std::uint64_t>(rank))); }
   /// Writes an entry to the ring of a rank at position `tail`; the ring never wraps here.
   void publish(int rank, std::uint64_t& tail, const std::vector<std::byte>& entry) {
-    const protocol::RingLocation location = rings_.open(rank, kRing);
+    const protocol::RingLocation location = rings_.open(rank, kReplicaRing);
     std::memcpy(store_.heap().at(location.region, location.offset).data + tail, entry.data(), entry.size());
     tail += entry.size();
     word(layout_.tail(static_cast<std::uint64_t>(rank))).store(tail);
@@ -101,9 +102,9 @@ class ReplicaTest : public testing::Test {
                          [this](const protocol::ReplicaProgress& progress) {
                            to_ps_.send(transport::kReplicated, transport::as_bytes(progress));
                          }};
-  protocol::BoardLayout layout_{kRanks};
+  protocol::BoardLayout layout_{kReplicaRanks};
   std::unique_ptr<transport::Region> board_ = ps_fabric_->allocate(layout_.bytes());
-  RingReader rings_{board_->memory().data(), kRanks, store_.heap(), store_, nullptr, &stream_};
+  RingReader rings_{board_->memory().data(), kReplicaRanks, store_.heap(), store_, nullptr, &stream_};
   std::vector<std::pair<int, std::uint64_t>> acknowledged_;
   PushInbox inbox_{store_, [this](int rank, std::uint64_t bytes) { acknowledged_.emplace_back(rank, bytes); },
                    nullptr, &stream_};
@@ -136,7 +137,7 @@ TEST_F(ReplicaTest, AppliesAMessageEntryAfterTheReplica) {
   EXPECT_TRUE(inbox_.apply_some());
   ASSERT_EQ(acknowledged_.size(), 1U);
   EXPECT_EQ(values_of(store_, 1), values_of(copy_, 1));
-  EXPECT_EQ(values_of(store_, 1)[4 * kWidth], -2);
+  EXPECT_EQ(values_of(store_, 1)[4 * kReplicaWidth], -2);
 }
 
 TEST_F(ReplicaTest, ReplicatesALearningRate) {
@@ -151,7 +152,7 @@ TEST_F(ReplicaTest, ReplicatesALearningRate) {
   EXPECT_TRUE(rings_.apply_some());
   EXPECT_TRUE(inbox_.apply_some());
   EXPECT_EQ(values_of(copy_, 1)[0], -5);
-  EXPECT_EQ(values_of(copy_, 1)[kWidth], -5);
+  EXPECT_EQ(values_of(copy_, 1)[kReplicaWidth], -5);
   EXPECT_EQ(values_of(store_, 1), values_of(copy_, 1));
 }
 
@@ -161,15 +162,15 @@ TEST_F(ReplicaTest, StoresAreBitwiseEqual) {
   create(1, optimizers::SGD{.learning_rate = 1});
   create(2, optimizers::Adam{.learning_rate = 0.01});
   std::mt19937 random(7);
-  std::uint64_t tails[kRanks] = {};
+  std::uint64_t tails[kReplicaRanks] = {};
   for (int step = 0; step < 300; ++step) {
     std::vector<std::uint32_t> rows;
-    for (std::uint32_t row = random() % 5; row < kRows; row += 1 + random() % 9) rows.push_back(row);
-    const int rank = static_cast<int>(random() % kRanks);
+    for (std::uint32_t row = random() % 5; row < kReplicaRows; row += 1 + random() % 9) rows.push_back(row);
+    const int rank = static_cast<int>(random() % kReplicaRanks);
     const auto made = entry(rank == 3 ? 2 : 1, rows, static_cast<float>(random() % 100));
     if (rank >= 2) {
       send(rank, made);
-    } else if (tails[rank] + made.size() <= kRing) {
+    } else if (tails[rank] + made.size() <= kReplicaRing) {
       publish(rank, tails[rank], made);
     }
     if (random() % 3 == 0) follow();
@@ -181,7 +182,7 @@ TEST_F(ReplicaTest, StoresAreBitwiseEqual) {
   EXPECT_FALSE(stream_.has_pending());
   for (const std::uint32_t variable : {1U, 2U}) {
     EXPECT_EQ(values_of(store_, variable), values_of(copy_, variable));
-    EXPECT_NE(values_of(store_, variable)[kWidth], 0);
+    EXPECT_NE(values_of(store_, variable)[kReplicaWidth], 0);
   }
 }
 

@@ -20,7 +20,7 @@
 namespace capstan::kge {
 namespace {
 
-constexpr std::int64_t kEntities = 20'000, kRelations = 3;
+constexpr std::int64_t kKgeEvaluatorEntities = 20'000, kRelations = 3;
 constexpr int kDim = 48;  // 3.7 MiB of entities: more than one buffer of pinned memory
 
 /// Two ps; the test's thread is the coordinator, which reads on the same paths as a worker.
@@ -34,10 +34,12 @@ class KgeEvaluator : public testing::Test {
         }()),
         strategy_(ranks_.cluster(), {FixedShardsPartitioner{2}}),
         scope_(strategy_.scope()),
-        entities_("entities", Shape{kEntities, kDim}, initializers::normal(0, 0.5, 1)),
+        entities_("entities", Shape{kKgeEvaluatorEntities, kDim}, initializers::normal(0, 0.5, 1)),
         relations_("relations", Shape{2 * kRelations, kDim}, initializers::normal(0, 0.5, 2)) {}
 
-  static RankerOptions options_of(ModelKind model) { return {model, kDim, kEntities, kRelations}; }
+  static RankerOptions options_of(ModelKind model) {
+    return {model, kDim, kKgeEvaluatorEntities, kRelations};
+  }
   TrueAnswers answers() const { return {triples_, kRelations}; }
   Metrics rank(Evaluator& evaluator, std::int64_t evaluation) const {
     return evaluator.rank(triples_, evaluation, entities_, relations_);
@@ -47,7 +49,7 @@ class KgeEvaluator : public testing::Test {
   ParameterServerStrategy strategy_;
   ParameterServerStrategy::Scope scope_;
   Variable<float> entities_, relations_;
-  const std::vector<Triple> triples_ = random_triples(12, kEntities, kRelations, 3);
+  const std::vector<Triple> triples_ = random_triples(12, kKgeEvaluatorEntities, kRelations, 3);
 };
 
 /// Removes the stand-ins after all objects on them.
@@ -108,7 +110,7 @@ TEST_F(KgeEvaluatorOnGpu, FallsBackToCpuWhenGpuMemoryIsExhausted) {
   EXPECT_EQ(log.find(words, first + 1), std::string::npos) << "once";
   taken.reset();
   expect_same(rank(gpu, 3), expected);
-  EXPECT_LT(gpu::info(0).free_bytes, free - kEntities * kDim * 4) << "by the GPU again";
+  EXPECT_LT(gpu::info(0).free_bytes, free - kKgeEvaluatorEntities * kDim * 4) << "by the GPU again";
 }
 
 }  // namespace

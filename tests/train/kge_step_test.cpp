@@ -16,14 +16,18 @@
 namespace capstan::kge {
 namespace {
 
-constexpr std::int64_t kEntities = 9;
+constexpr std::int64_t kKgeStepEntities = 9;
 constexpr std::int64_t kRelations = 2;
 
 const std::vector<Triple> kBatch{{0, 0, 1}, {1, 1, 2}, {5, 0, 1}, {3, 1, 3}, {0, 0, 1}};
 
 StepOptions small(ModelKind model, int dim, float n3) {
-  return {
-      .model = model, .dim = dim, .negatives = 7, .n3 = n3, .entities = kEntities, .relations = kRelations};
+  return {.model = model,
+          .dim = dim,
+          .negatives = 7,
+          .n3 = n3,
+          .entities = kKgeStepEntities,
+          .relations = kRelations};
 }
 
 std::vector<float> random_rows(std::size_t size, unsigned seed) {
@@ -49,8 +53,8 @@ class Objective {
       double total = std::exp(positive);
       for (const std::int64_t negative : negatives_) {
         if (negative == answer) continue;
-        total += std::exp(score(query, row(entities, step_.entity_ids(), negative))) * (kEntities - 1) /
-                 static_cast<double>(negatives_.size());
+        total += std::exp(score(query, row(entities, step_.entity_ids(), negative))) *
+                 (kKgeStepEntities - 1) / static_cast<double>(negatives_.size());
       }
       sum += std::log(total) - positive;
     });
@@ -132,7 +136,8 @@ std::vector<std::int64_t> negatives_of(const StepOptions& options, std::uint64_t
   const train::CounterRng random(seed, number);
   std::vector<std::int64_t> negatives;
   for (int j = 0; j < options.negatives; ++j) {
-    negatives.push_back(static_cast<std::int64_t>(random.below(kEntities, static_cast<std::uint64_t>(j))));
+    negatives.push_back(
+        static_cast<std::int64_t>(random.below(kKgeStepEntities, static_cast<std::uint64_t>(j))));
   }
   return negatives;
 }
