@@ -314,7 +314,7 @@ TEST_P(ClientTest, RejectsRowsThatDoNotFitTheRing) {
 /// Workers with their own clients.
 TEST_P(ClientTest, ConcurrentClientsPushToTheSameRows) {
   protocol::VariableDescriptor v;
-  std::pair<std::int32_t, std::uint32_t> counter;
+  strategy::CounterRegistry::Slot counter;
   std::atomic<bool> ready{false};
   std::atomic<int> finished{0};
   RankThreadsOptions options{.ranks = 6, .flags = {{"ps", "2"}, {"push-ring-bytes", "64KiB"}}};
@@ -326,7 +326,7 @@ TEST_P(ClientTest, ConcurrentClientsPushToTheSameRows) {
       const Ids ids{0, 3, 50, 99, runtime->self().index};
       const std::vector<std::int64_t> gradient{1, 2, 3, 4, 1000};
       mine.push(v, ids, gradient.data());
-      mine.fetch_add(counter.first, counter.second, 1);
+      mine.fetch_add(counter.ps, counter.index, 1);
       std::vector<std::int64_t> out(1);
       mine.flush();
       mine.lookup(v, Ids{50}, out.data());
@@ -349,8 +349,8 @@ TEST_P(ClientTest, ConcurrentClientsPushToTheSameRows) {
   EXPECT_EQ(values[99], 3 * 40 * 4);
   EXPECT_EQ(values[0], 3 * 40 + 40 * 1000);
   EXPECT_EQ(values[1], 40 * 1000);
-  EXPECT_EQ(client().fetch_add(counter.first, counter.second, 5), 120U);
-  EXPECT_EQ(client().fetch_add(counter.first, counter.second, 0), 125U);
+  EXPECT_EQ(client().fetch_add(counter.ps, counter.index, 5), 120U);
+  EXPECT_EQ(client().fetch_add(counter.ps, counter.index, 0), 125U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, ClientTest,
@@ -383,7 +383,7 @@ TEST_P(UcxClientTest, ReadsAndPushesOfEveryKindAddUp) {
     }
     client().flush();
     ASSERT_EQ(pull<float>(v), plain) << "round " << round;
-    EXPECT_EQ(client().fetch_add(counter.first, counter.second, 2), static_cast<std::uint64_t>(2 * round));
+    EXPECT_EQ(client().fetch_add(counter.ps, counter.index, 2), static_cast<std::uint64_t>(2 * round));
   }
   const std::vector<float> values(7, 77);
   client().update(v, protocol::RowOp::set, 500, 1, values.data());

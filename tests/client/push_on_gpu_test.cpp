@@ -30,9 +30,9 @@ class PushOnGpu : public ClientFixture {
   protocol::VariableDescriptor create_on_gpu(const std::string& name, std::int64_t rows, std::int64_t width,
                                              const Optimizer& optimizer) {
     const Shape shape{rows, width};
-    return strategy_
-        ->create_variable(name, DType::float32, &shape, {{}, 0, {}},
-                          {.optimizer = optimizer, .memory = ShardMemory::device})
+    return strategy_->variable_creator()
+        .create(name, DType::float32, &shape, {{}, 0, {}},
+                {.optimizer = optimizer, .memory = ShardMemory::device})
         ->descriptor;
   }
   /// Pushes `gradient` from GPU memory, before the stream has computed it. Returns the result of

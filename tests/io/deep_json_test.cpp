@@ -18,8 +18,8 @@ std::string nested_arrays(std::size_t depth) { return std::string(depth, '[') + 
 
 class DeepJson : public ::testing::Test {
  protected:
-  TemporaryDirectory directory_;
-  CheckpointDirectory directory_{directory_.path()};
+  TemporaryDirectory scratch_;
+  CheckpointDirectory directory_{scratch_.path()};
 };
 
 TEST_F(DeepJson, RejectsDeepUserStateAtSave) {
