@@ -59,14 +59,14 @@ void make(const std::filesystem::path& directory, const Json& description) {
   CheckpointDirectory to(directory, 0);
   const std::int64_t step = description.at("step");
   const int parts = description.at("parts");
-  const auto directory = to.begin(step);
+  const auto unfinished = to.begin(step);
   std::vector<PartReport> reports;
   const bool increment = description.contains("base");
   for (int i = 0; i < parts; ++i) {
     auto rows = rows_of_part(description, arrays, i, parts);
     std::vector<std::vector<char>> memory;
     if (increment) rows = only_changed(rows, description.at("changed").get<Changes>(), memory);
-    reports.push_back(write_part(directory / part_file_name(i, parts), rows));
+    reports.push_back(write_part(unfinished / part_file_name(i, parts), rows));
   }
   PublishOptions options{description.at("user_state").dump(), description.at("settings").dump()};
   for (const auto& [name, position] : description.at("positions").items())
