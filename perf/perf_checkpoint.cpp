@@ -273,7 +273,7 @@ void measure_all(const Session& session) {
 }
 
 void more_flags(CLI::App& app) {
-  app.add_option("--folder", directory, "directory for the checkpoints, on the disk to measure")
+  app.add_option("--directory", directory, "directory for the checkpoints, on the disk to measure")
       ->capture_default_str();
   app.add_option("--table-bytes", table_bytes, "size of the table")
       ->transform(CLI::AsSizeValue(false))

@@ -136,7 +136,7 @@ class Ends(RunTest):
         checkpoints = self.directory / "checkpoints"
         program = train(self.graph(), "--eval-every", 10, "--checkpoint-dir", checkpoints, "--checkpoint-every", 1_000_000, epochs=1_000_000)
         job = self.run_job("--ps", 1, "--workers", 1, program=program)
-        self.assertTrue(job.wait_for_text(TRAINS), job.stderr)
+        self.assertTrue(job.wait_for_text(TRAINING_OUTPUT), job.stderr)
         job.press_control_c()
         self.assertEqual(self.exit_code(job), INTERRUPTED, job.stderr)
         self.assertEqual(len(list(checkpoints.glob("checkpoint-*"))), 1, job.stderr)
