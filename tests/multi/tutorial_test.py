@@ -7,7 +7,7 @@ import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, PATIENT, JobTest, main
+from job import BIN, LONG_TIMEOUTS, JobTest, main
 
 EPOCHS = 60  # of step 6: some seconds, in which two processes are killed
 BATCHES = 2000  # an epoch
@@ -51,7 +51,7 @@ class Tutorial(JobTest):
 
     def test_step6_counts_each_batch_once_though_a_worker_and_a_ps_are_killed(self):
         directory = self.directory / "run"
-        job = self.start([BIN / "tutorial_step6", directory, EPOCHS, "--capstan-ps=2"], 5, env=PATIENT)
+        job = self.start([BIN / "tutorial_step6", directory, EPOCHS, "--capstan-ps=2"], 5, env=LONG_TIMEOUTS)
         for epoch, name in ((2, "worker 0"), (6, "ps 1")):
             self.assertTrue(job.wait_for(lambda: f"epoch {epoch}\n" in job.stdout), job.stderr)
             process = rf"{name} \(rank \d+ on \S+\) is process (\d+)"
