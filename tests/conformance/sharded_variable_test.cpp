@@ -284,13 +284,9 @@ TEST_P(ShardedVariable, VariableWithoutRowsHasOneShard) {
   }});
   {
     const auto scope = strategy().scope();
-    EXPECT_EQ(
-        error_of(Code::invalid_argument,
-                 [] {
-                   const Variable<float> v("v", Shape{0, 3});
-                 }),
-        "variable_partitioner returned 2 shards for variable \"v\" of shape (0, 3), which has no rows to "
-        "put into them; expected 1");
+    expect_error_naming(Code::invalid_argument, {"\"v\"", "2 shards", "(0, 3)"}, [] {
+      const Variable<float> v("v", Shape{0, 3});
+    });
   }
   for (const Partitioner& partitioner :
        {Partitioner(MinSizePartitioner{.max_shards = 4}), Partitioner(MaxSizePartitioner{16})}) {

@@ -210,8 +210,8 @@ TEST_F(DeviceMemory, StochasticRoundingRequires16BitTypeAndGpu) {
   const auto scope = strategy.scope();
   expect_error(
       Code::invalid_argument,
-      "variable \"f\" is float32 in the memory of a device and asks for stochastic rounding; expected "
-      "float16 or bfloat16 in the memory of GPUs (ShardMemory::device)",
+      "variable \"f\" has dtype float32 in the memory of a device and stochastic rounding; expected float16 "
+      "or bfloat16 in the memory of GPUs (ShardMemory::device)",
       [] {
         Variable<float> v("f", Shape{4}, {}, {.memory = ShardMemory::device, .stochastic_rounding = true});
       });
