@@ -34,10 +34,10 @@ class CounterRegistryTest : public testing::Test {
 };
 
 TEST_F(CounterRegistryTest, DistributesCountersOverThePs) {
-  EXPECT_EQ(counters_.create("a"), Slot(0, 0));
-  EXPECT_EQ(counters_.create("b"), Slot(1, 0));
-  EXPECT_EQ(counters_.create("c"), Slot(0, 1));
-  EXPECT_EQ(counters_.create("d"), Slot(1, 1));
+  EXPECT_EQ(counters_.create("a"), (Slot{0, 0}));
+  EXPECT_EQ(counters_.create("b"), (Slot{1, 0}));
+  EXPECT_EQ(counters_.create("c"), (Slot{0, 1}));
+  EXPECT_EQ(counters_.create("d"), (Slot{1, 1}));
   EXPECT_EQ(counters_.names(), (std::set<std::string>{"a", "b", "c", "d"}));
 }
 
@@ -69,7 +69,7 @@ TEST_F(CounterRegistryTest, RejectsADuplicateName) {
   counters_.create("steps");
   EXPECT_THAT(error_of(Code::already_exists, [&] { counters_.create("steps"); }),
               testing::HasSubstr("steps"));
-  EXPECT_EQ(counters_.create("next"), Slot(1, 0)) << "a rejected counter takes no slot";
+  EXPECT_EQ(counters_.create("next"), (Slot{1, 0})) << "a rejected counter takes no slot";
 }
 
 TEST_F(CounterRegistryTest, RejectsANameThatNoCheckpointCanHold) {
