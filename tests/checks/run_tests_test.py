@@ -26,6 +26,19 @@ output of a skipped test
 """.splitlines()
 
 
+UNUSUAL = """\
+1/7 Test #1: aborted ..........................Subprocess aborted***Exception:   0.10 sec
+terminate called
+2/7 Test #2: signaled .........................SIGUSR1***Exception:   0.00 sec
+3/7 Test #3: mismatched .......................***Failed  Required regular expression not found. Regex=[hell 12
+b
+]  0.00 sec
+4/7 Test #4: matched ..........................***Failed  Error regular expression found in output. Regex=[hello 1.5]  0.00 sec
+5/7 Test #5: absent ...........................***Not Run   0.00 sec
+6/7 Test #6: off ..............................***Not Run (Disabled)   0.00 sec
+""".splitlines()
+
+
 class RunTests(unittest.TestCase):
     def setUp(self):
         self.progress = run_tests.Progress({"base.log_test": 1, "fault.ps_restarted_test": 30, "io.samples_test": 1,
@@ -39,6 +52,16 @@ class RunTests(unittest.TestCase):
         self.assertEqual(self.progress.failed, ["fault.ps_restarted_test", "base.json_test", "io.samples_test"])
         self.assertEqual(self.progress.skipped, 1)
         self.assertEqual(len(self.progress.done), 5)
+
+    def test_counts_signals_mismatches_and_tests_without_a_result_as_failures(self):
+        names = ["aborted", "signaled", "mismatched", "matched", "absent", "off", "never reported"]
+        progress = run_tests.Progress(dict.fromkeys(names, 1))
+        with contextlib.redirect_stdout(self.shown):
+            run_tests.follow(iter(UNUSUAL), self.log, progress, run_tests.Display(progress), "release")
+        progress.record_missing()
+        self.assertEqual(progress.failed, ["aborted", "signaled", "mismatched", "matched", "absent", "never reported"])
+        self.assertEqual(progress.skipped, 1)
+        self.assertIn("terminate called", self.shown.getvalue())
 
     def test_shows_output_and_command_of_failed_tests_only(self):
         shown = self.shown.getvalue()

@@ -22,7 +22,8 @@ from list_skips import skips  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STALLS = ROOT / "tests/support/stalls.py"
-RESULT = re.compile(r"^ *\d+/\d+ +Test +#\d+: (?P<name>\S+) \.* *(?P<result>Passed|\*\*\*\D*?) +(?P<seconds>[\d.]+) sec")
+# "Passed", "***Failed", "Subprocess aborted***Exception:", or "***Failed  Required regular expression …" over several lines
+RESULT = re.compile(r"^ *\d+/\d+ +Test +#\d+: (?P<name>\S+) \.* *(?P<result>Passed|[^*]*\*\*\*.*?)(?: +(?P<seconds>[\d.]+) sec)?$")
 START = re.compile(r"^ +Start +\d+: ")
 SUMMARY = re.compile(r"^\d+% tests passed")
 SECONDS_BETWEEN_LINES = 20
@@ -42,10 +43,15 @@ class Progress:
 
     def record(self, name, result, seconds):
         self.done[name] = seconds
-        if "Skipped" in result or "Not Run" in result:
+        if "Skipped" in result or "Disabled" in result:
             self.skipped += 1
         elif result != "Passed":
             self.failed.append(name)
+
+    def record_missing(self):
+        """Records each test without a result as failed, for example if ctest was killed."""
+        for name in self.costs.keys() - self.done.keys():
+            self.record(name, "no result", 0)
 
     def seconds_left(self):
         """Extrapolates from the expected cost of the completed tests; None until a tenth is done, as it is too uncertain."""
@@ -144,7 +150,7 @@ def follow(lines, log, progress, display, preset):
         print(line, file=log)
         result = RESULT.match(line)
         if result:
-            progress.record(result["name"], result["result"], float(result["seconds"]))
+            progress.record(result["name"], result["result"], float(result["seconds"] or 0))
             failing = result["name"] in progress.failed
             if failing:
                 display.print(line.strip(), f"  run it alone: {repeat_command(preset, result['name'])}")
@@ -196,6 +202,7 @@ def main(preset, *arguments):
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
         follow(lines_of(process), log, progress, display, preset)
         display.print(*(f"the machine stalled: {stall}" for stall in stalls()))
+    progress.record_missing()
     display.print(*summary(progress, build, preset))
     return process.returncode
 
