@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -23,6 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
 using Doubles = std::vector<double>;
 using Flags = RankThreadsOptions::Flags;
 
@@ -194,7 +197,7 @@ TEST_P(ReplicaGpusTest, GpuErrorEndsTheRunAndTheNextRunWorks) {
       job.strategy.run([&](ReplicaContext& replica) {
         const DeviceArray<float> array = to_device(replica.stream(), std::vector<float>{1, 2});
         if (replica.replica_id_in_sync_group() == 1) {
-          for (int i = 0; i < 40; ++i) replica.stream().implementation().stand_in()->enqueue(work);
+          for (int i = 0; i < 200; ++i) replica.stream().implementation().stand_in()->enqueue(work);
         }
         replica.all_reduce(ReduceOp::SUM, array.span());
         if (waits) replica.wait();
@@ -205,8 +208,14 @@ TEST_P(ReplicaGpusTest, GpuErrorEndsTheRunAndTheNextRunWorks) {
     EXPECT_THAT(error_of(Code::internal, run([] { throw std::runtime_error("lost"); }, waits)),
                 HasSubstr("lost"));
   }
-  // 40 times, which is longer than the time-out of 2 s.
-  EXPECT_THAT(error_of(Code::deadline_exceeded, run([] { std::this_thread::sleep_for(60ms); }, true)),
+  // 5 s, far longer than the time-out of 2 s: a replica that polls may starve the others of their first poll.
+  const auto first = std::make_shared<std::optional<Clock::time_point>>();
+  const auto delay = [first] {
+    if (!*first) *first = Clock::now();
+    // Sleeps, because the work of a stand-in is a function that takes time.
+    if (Clock::now() < **first + 5s) std::this_thread::sleep_for(60ms);
+  };
+  EXPECT_THAT(error_of(Code::deadline_exceeded, run(delay, true)),
               AllOf(HasSubstr("GPU 1 "), HasSubstr("all_reduce of 2 float32"), HasSubstr("2000 ms")));
   run([] {}, true)();
 }
