@@ -4,7 +4,7 @@
 mpirun ends a job if one of its child processes dies from a signal, except with --enable-recovery, which stands in for a launcher
 that survives the loss of a host.
 """
-# Tests: src/ps/durability/ps_replica.cpp
+# Tests: src/ps/durability/replication.cpp
 # Tests: src/ps/durability/spare.cpp
 # Tests: src/strategy/interim_control.cpp
 import os

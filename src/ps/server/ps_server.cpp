@@ -31,23 +31,6 @@ constexpr std::chrono::microseconds kPollOnSharedCore{200};
 /// Turns of the loop per poll of an idle fabric: polling a ring is a load, polling the fabric a system call.
 constexpr unsigned kTurnsPerFabricPoll = 8;
 
-std::unique_ptr<ReplicaStream> replica_of(cluster::Runtime& runtime) {
-  if (!runtime.ps_have_replicas() || runtime.self().role != Role::ps) return nullptr;
-  return std::make_unique<ReplicaStream>(
-      runtime.control_peer(runtime.member(Role::spare, runtime.self().index)));
-}
-
-std::unique_ptr<ReplicaWatch> watch_of(ReplicaStream* replica, cluster::Runtime& runtime) {
-  if (replica == nullptr) return nullptr;
-  return std::make_unique<ReplicaWatch>(
-      *replica,
-      ReplicaWatch::Timeouts{.silence = runtime.settings().duration("heartbeat-timeout"),
-                             .wait = runtime.wait_timeout()},
-      [&runtime] {
-        runtime.control_peer(runtime.member(Role::coordinator, 0)).send(transport::kReplicaLost, {});
-      });
-}
-
 }  // namespace
 
 PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
@@ -66,16 +49,15 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
           [this](std::uint32_t group, std::uint64_t steps) { board_.set_steps(group, steps); },
           [this](std::uint32_t counter, std::uint64_t delta) { count(counter, delta); }, persistent_.get(),
           regions_.get(), ledger_capacity(*runtime_)),
-      replica_(replica_of(*runtime_)),
-      replica_watch_(watch_of(replica_.get(), *runtime_)),
-      rings_(board_.data(), max_ranks(), store_.heap(), store_, persistent_.get(), replica_.get()),
+      replication_(*runtime_, [this](const std::function<bool()>& done) { receive_until(done); }),
+      rings_(board_.data(), max_ranks(), store_.heap(), store_, persistent_.get(), replication_.stream()),
       inbox_(
           store_,
           [this](int rank, std::uint64_t bytes) {
             const protocol::PushApplied applied{bytes, incarnation_};
             client(rank).send(transport::kPushApplied, transport::as_bytes(applied));
           },
-          persistent_.get(), replica_.get()),
+          persistent_.get(), replication_.stream()),
       // Clients send reads from their data fabrics and expect the rows there.
       rows_(store_, [this](int rank) -> transport::Peer& { return client(rank); }),
       saver_(
@@ -92,17 +74,16 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
       rpc_(
           fabric_, [this](int rank) -> transport::Peer& { return client(rank); },
           [this](int rank) { return !is_lost(rank); }),
-      replica_inbox_(
-          store_,
-          [this](std::uint16_t type, int from, transport::Bytes request) { replay(type, from, request); },
-          [this](const protocol::ReplicaProgress& progress) { send_progress(progress); }),
+      follower_(
+          *runtime_, store_,
+          [this](std::uint16_t type, int from, transport::Bytes request) { replay(type, from, request); }),
       coordinator_(*runtime_),
       heartbeat_(*runtime_, incarnation_) {
   store_.device()->configure([this] { return cluster::assigned_gpus(*runtime_, 1).front(); },
                              runtime_->settings().flag("gpu-deterministic"));
   serve_requests();
   serve_fabric();
-  serve_replica();
+  replication_.serve();
   if (failover) {
     fail_over(*failover);
   } else if (persistent_ && persistent_->has_predecessor()) {
@@ -122,8 +103,7 @@ void PsServer::fail_over(const protocol::FailoverRequest& failover) {
       for (const auto& [counter, value] : failover.counters) board_.fetch_add(counter, value);
       break;
     case protocol::FailoverRequest::Source::replica:
-      following_ = false;
-      replica_inbox_.end();
+      follower_.fail_over();
       for (int rank = 0; rank < runtime_->table().capacity(); ++rank) rings_.reset(rank);
       break;
   }
@@ -187,7 +167,7 @@ void PsServer::serve_requests() {
                                  0,
                                  rings_.applied(from).value_or(by_message),
                                  incarnation_,
-                                 replica_ ? 1U : 0U,
+                                 replication_.stream() != nullptr ? 1U : 0U,
                                  protocol::round_up(runtime_->settings().bytes("push-ring-bytes"))};
     if (runtime_->in_process())
       reply.sink = reinterpret_cast<std::uint64_t>(static_cast<protocol::PushSink*>(&store_));
@@ -207,7 +187,7 @@ void PsServer::serve_requests() {
     return store_.device()->key(variable, shard);
   });
   rpc_.serve(transport::kOpenStagingBuffer, [this](int from, transport::Bytes request) {
-    if (replica_)
+    if (replication_.stream() != nullptr)
       return to_bytes(protocol::StagingBufferKey{});  // a replica receives only gradients in host memory
     return to_bytes(store_.device()->open_staging_buffer(from, from_bytes<std::uint64_t>(request)));
   });
@@ -263,6 +243,27 @@ void PsServer::serve_requests() {
   });
 }
 
+void PsServer::serve_replicated(std::uint16_t type, Request handler) {
+  const Request& stored = replicated_requests_[type] = std::move(handler);
+  rpc_.serve(type, [this, type, &stored](int from, transport::Bytes request) {
+    return replication_.execute(type, from, request, stored);
+  });
+}
+
+void PsServer::replay(std::uint16_t type, int from, transport::Bytes request) {
+  if (type == transport::kWorkerDead) {
+    follower_.close(from);
+    close_rank(from);
+  } else if (type == transport::kMemberJoined) {
+    add_member(request);
+  } else if (const auto found = replicated_requests_.find(type); found != replicated_requests_.end()) {
+    found->second(from, request);
+  } else {
+    throw Error(Code::invalid_argument,
+                fmt::format("cannot replay a replication record: unexpected message type {}", type));
+  }
+}
+
 void PsServer::count(std::uint32_t counter, std::uint64_t delta) {
   if (!Board::has_counter(counter)) return;
   if (persistent_) {
@@ -301,7 +302,7 @@ void PsServer::serve_fabric() {
       client(worker.rank)
           .send(transport::kPushApplied,
                 transport::as_bytes(protocol::PushApplied{protocol::kFenced, incarnation_}));
-    when_safe([this, worker] {
+    replication_.when_safe([this, worker] {
       runtime_->control_peer(runtime_->member(Role::coordinator, 0))
           .send(transport::kWorkerClosed, transport::as_bytes(worker));
     });
@@ -310,7 +311,7 @@ void PsServer::serve_fabric() {
     if (fenced_) return;
     const auto rank = from_bytes<cluster::Member>(message.payload).rank;
     add_member(message.payload);
-    when_safe([this, rank] { report_member_known(rank); });
+    replication_.when_safe([this, rank] { report_member_known(rank); });
   });
   fabric_.on_message(transport::kCoordinatorReturned,
                      [this](const transport::Message& message) { coordinator_.hear(message); });
@@ -323,8 +324,8 @@ void PsServer::serve_fabric() {
   fabric_.on_message(transport::kShutdown, [this](const transport::Message&) { job_ended_ = true; });
   fabric_.on_message(transport::kFenced, [this](const transport::Message&) { fenced_ = true; });
   fabric_.on_failure([this](transport::Peer& peer) {
-    if (replica_ && &peer == &replica_->peer()) return abandon_replica("its connection failed");
-    if (!following_) {  // a replica closes a rank when its ps does
+    if (replication_.is_replica(peer)) return replication_.abandon("its connection failed");
+    if (!follower_.active()) {  // a replica closes a rank when its ps does
       close_rank(peer.rank());
       rings_.release(peer.rank());
       store_.device()->release_staging_buffers(peer.rank());
@@ -366,13 +367,13 @@ void PsServer::add_member(transport::Bytes bytes) {
   runtime_->membership().add(member, cluster::MemberState::alive);
   store_.add_worker(member.rank);
   if (persistent_) persistent_->append(PersistentState::Record::member, bytes);
-  if (replica_) replica_->call(transport::kMemberJoined, member.rank, bytes);
+  replication_.send(transport::kMemberJoined, member.rank, bytes);
 }
 
 /// Connects to a restarted coordinator. Drops the state of its previous process, adds members that joined and
 /// marks ranks that died in the meantime.
 void PsServer::reconnect_coordinator() {
-  if (following_) {  // the ps replicates the other changes
+  if (follower_.active()) {  // the ps replicates the other changes
     (void)coordinator_.take_up();
     return coordinator_.answer();
   }
@@ -395,7 +396,7 @@ void PsServer::reconnect_coordinator() {
   }
   heartbeat_.forget_coordinator();
   coordinator_.answer();
-  if (replica_watch_) replica_watch_->on_coordinator_returned(ReplicaWatch::Clock::now());
+  replication_.on_coordinator_returned();
 }
 
 const std::string& PsServer::stop_reason() {
@@ -422,8 +423,7 @@ void PsServer::close_rank(int rank) {
   close_pusher(rank, inbox_, rings_);
   rows_.close(rank);
   store_.remove_worker(rank);
-  if (replica_)
-    replica_->call(transport::kWorkerDead, rank, transport::as_bytes(protocol::WorkerDead{rank, 0}));
+  replication_.send(transport::kWorkerDead, rank, transport::as_bytes(protocol::WorkerDead{rank, 0}));
 }
 
 void PsServer::run() {
@@ -450,6 +450,19 @@ void PsServer::run() {
   drain_reads();
 }
 
+std::optional<protocol::FailoverRequest> PsServer::follow() {
+  follower_.begin();
+  // Each end detects the death of the other only after traffic in both directions.
+  runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
+  while (!follower_.order() && !job_ended_ && stop_reason().empty()) {
+    follower_.beat();
+    if (!poll_fabric()) fabric_.wait(ReplicaFollower::kHeartbeatPeriod);
+  }
+  follower_.stop_waiting();
+  if (!stop_reason().empty()) throw Error(Code::unavailable, stop_reason() + "; this replica of a ps exits");
+  return follower_.order();
+}
+
 void PsServer::serve() {
   Backoff backoff(kPollOnOwnCore, kPollOnSharedCore);
   bool fabric_busy = true;
@@ -471,18 +484,40 @@ bool PsServer::poll_fabric() {
   bool busy = fabric_.progress() != 0;
   if (coordinator_.news()) reconnect_coordinator();
   busy |= rpc_.answer_pending();
-  busy |= replica_inbox_.apply_some();
+  busy |= follower_.apply_some();
   busy |= inbox_.apply_some();
   busy |= rows_.advance();
   if (saver_.advance_copies_rows()) heartbeat_.announce_work();
   busy |= saver_.advance();
-  if (replica_) busy |= poll_replica();
-  if (!following_) heartbeat_.beat();  // a replica sends heartbeats to its agent only: follow()
+  busy |= poll_replica();
+  if (!follower_.active()) heartbeat_.beat();  // a replica sends heartbeats to its agent only: follow()
   if (!coordinator_.until() && heartbeat_.coordinator_is_silent())
     silence_reason_ =
         fmt::format("{} is unreachable: no heartbeat within {} ms",
                     runtime_->member(Role::coordinator, 0).name(), runtime_->wait_timeout().count());
   return busy;
+}
+
+bool PsServer::poll_replica() {
+  const bool advanced = replication_.poll(!coordinator_.until());
+  if (replication_.consent_overdue()) {
+    silence_reason_ =
+        fmt::format("cannot continue without the replica: no consent from {} within {} ms",
+                    runtime_->member(Role::coordinator, 0).name(), runtime_->wait_timeout().count());
+  }
+  return advanced;
+}
+
+void PsServer::receive_until(const std::function<bool()>& done) {
+  const auto must_return = [&] { return done() || must_stop(); };
+  while (!must_return()) {
+    transport::progress_until(fabric_, transport::deadline_in(std::chrono::milliseconds(100)),
+                              [&] { return must_return() || coordinator_.news(); });
+    if (coordinator_.news()) reconnect_coordinator();
+    poll_replica();
+    heartbeat_.beat();
+  }
+  if (must_stop()) throw RequestAborted{};
 }
 
 void PsServer::drain_reads() {

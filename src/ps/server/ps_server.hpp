@@ -12,9 +12,8 @@
 #include "cluster/runtime.hpp"
 #include "protocol/failover.hpp"
 #include "ps/durability/persistent_state.hpp"
-#include "ps/durability/replica_inbox.hpp"
-#include "ps/durability/replica_stream.hpp"
-#include "ps/durability/replica_watch.hpp"
+#include "ps/durability/replica_follower.hpp"
+#include "ps/durability/replication.hpp"
 #include "ps/durability/shard_file_writer.hpp"
 #include "ps/ingest/push_inbox.hpp"
 #include "ps/ingest/ring_reader.hpp"
@@ -27,7 +26,7 @@
 namespace capstan::ps {
 
 /// Larger than other classes, since it connects all parts of a ps: each message and request names several of
-/// them. What has a state of its own is a class of its own, such as ReplicaWatch.
+/// them. What has a state of its own is a class of its own, such as Replication.
 ///
 /// Single-threaded. Polls while there is work, then sleeps in the kernel until a message or a doorbell
 /// arrives. Polls for less time if other threads need its core.
@@ -71,18 +70,11 @@ class PsServer {
   /// Serves a type of request that changes this ps and must be replicated. Requests that change nothing
   /// are served by rpc_.serve alone.
   void serve_replicated(std::uint16_t type, Request handler);
-  std::vector<std::byte> replicate(std::uint16_t type, int from, transport::Bytes request);
   void serve_fabric();
-  void serve_replica();
-  /// Blocks until the replica has applied all records, or has ended. Throws RequestAborted.
-  void await_replica();
-  /// Continues without the replica once the coordinator has agreed: see ReplicaWatch.
-  void abandon_replica(const std::string& why) { replica_watch_->abandon(why, ReplicaWatch::Clock::now()); }
+  /// Receives messages until `done`. Throws RequestAborted if this ps must stop.
+  void receive_until(const std::function<bool()>& done);
   bool poll_replica();
-  /// Calls `then` once the replica has applied all records so far, at once if there is none.
-  void when_safe(std::function<void()> then);
-  /// On the replica: reports its progress, and replays a request of its ps.
-  void send_progress(const protocol::ReplicaProgress& progress);
+  /// On the replica: executes a request as its ps did.
   void replay(std::uint16_t type, int from, transport::Bytes request);
   void report(const transport::Message& message);
   void mark_dead(const protocol::WorkerDead& worker);
@@ -120,8 +112,7 @@ class PsServer {
   Board board_;
   std::uint32_t incarnation_ = 0;  // number of spares that have replaced the ps
   Store store_;
-  std::unique_ptr<ReplicaStream> replica_;       // null: the ps never had a replica
-  std::unique_ptr<ReplicaWatch> replica_watch_;  // null as `replica_`
+  Replication replication_;
   RingReader rings_;
   PushInbox inbox_;
   RowSender rows_;
@@ -129,8 +120,7 @@ class PsServer {
   std::chrono::steady_clock::time_point save_began_{};
   transport::RpcServer rpc_;
   std::map<std::uint16_t, Request> replicated_requests_;  // handlers of replicated requests, by message type
-  ReplicaInbox replica_inbox_;                            // on a replica: records from its ps
-  bool following_ = false;                                // this is a replica
+  ReplicaFollower follower_;
   bool job_ended_ = false;
   bool fenced_ = false;
   cluster::CoordinatorWatch coordinator_;

@@ -1,0 +1,52 @@
+// replica_follower.cpp -- messages and heartbeats of a replica.
+#include "ps/durability/replica_follower.hpp"
+
+#include <utility>
+
+#include "capstan/serialize.hpp"
+#include "cluster/supervisor/heartbeat.hpp"
+#include "transport/bytes.hpp"
+#include "transport/message_types.hpp"
+
+namespace capstan::ps {
+
+ReplicaFollower::ReplicaFollower(cluster::Runtime& runtime, protocol::PushSink& sink,
+                                 ReplicaInbox::Replay replay)
+    : runtime_(runtime), inbox_(sink, std::move(replay), [this](const protocol::ReplicaProgress& progress) {
+        send_progress(progress);
+      }) {}
+
+void ReplicaFollower::begin() {
+  active_ = true;
+  runtime_.control().on_message(transport::kReplicate, [this](const transport::Message& message) {
+    if (active_) inbox_.receive(message);
+  });
+  runtime_.control().on_message(transport::kFailover, [this](const transport::Message& message) {
+    order_ = from_bytes<protocol::FailoverRequest>(message.payload);
+  });
+}
+
+void ReplicaFollower::beat() const {
+  cluster::Heartbeat::beat(2 * runtime_.settings().duration("heartbeat-timeout"));
+}
+
+void ReplicaFollower::stop_waiting() {
+  cluster::Heartbeat::rest();
+  runtime_.control().on_message(transport::kFailover, [](const transport::Message&) {});
+}
+
+void ReplicaFollower::fail_over() {
+  active_ = false;
+  inbox_.end();
+}
+
+void ReplicaFollower::send_progress(const protocol::ReplicaProgress& progress) {
+  runtime_.control_peer(runtime_.member(Role::ps, runtime_.self().index))
+      .send(transport::kReplicated, transport::as_bytes(progress));
+  if (progress.busy == 0) return;
+  // The agent must not mistake a long call for a hang either.
+  cluster::Heartbeat::rest();
+  runtime_.control().progress();
+}
+
+}  // namespace capstan::ps
