@@ -103,6 +103,16 @@ TEST_F(ReplicationTest, ReplicaThatRefusesAValidRequestIsDroppedBeforeTheReply) 
   EXPECT_THAT(events_, ElementsAre("ps executes for 2"));
 }
 
+TEST_F(ReplicationTest, DroppedReplicaIsToldToEnd) {
+  runtime(Role::spare).control().on_message(transport::kFenced, [this](const transport::Message&) {
+    events_.emplace_back("replica is fenced");
+  });
+  replication_.abandon("a test");
+  receive_until([&] { return replication_.stream()->dropped(); });
+  runtime(Role::spare).control().progress();
+  EXPECT_THAT(events_, ElementsAre("consent requested", "replica is fenced"));
+}
+
 TEST_F(ReplicationTest, ReplicaThatAcceptsAnInvalidRequestIsDropped) {
   EXPECT_EQ(error_of(Code::invalid_argument, [&] { execute(true); }), "the ps refuses");
   EXPECT_TRUE(replication_.stream()->dropped());

@@ -20,7 +20,7 @@ class ReplicaStream {
  public:
   explicit ReplicaStream(transport::Peer& replica) : replica_(replica) {}
 
-  const transport::Peer& peer() const noexcept { return replica_; }
+  transport::Peer& peer() const noexcept { return replica_; }
 
   /// Sends a push entry of rank header.rank; `rest` is the part after the header, and may be reused on
   /// return. Returns the number of the record.

@@ -454,12 +454,13 @@ std::optional<protocol::FailoverRequest> PsServer::follow() {
   follower_.begin();
   // Each end detects the death of the other only after traffic in both directions.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
-  while (!follower_.order() && !job_ended_ && stop_reason().empty()) {
+  while (!follower_.order() && !job_ended_ && !must_stop()) {
     follower_.beat();
     if (!poll_fabric()) fabric_.wait(ReplicaFollower::kHeartbeatPeriod);
   }
   follower_.stop_waiting();
   if (!stop_reason().empty()) throw Error(Code::unavailable, stop_reason() + "; this replica of a ps exits");
+  if (fenced_) log::warn("the ps continues without this replica; it exits");
   return follower_.order();
 }
 

@@ -53,8 +53,8 @@ class PsServer {
   /// reason.
   void run();
   /// Runs this spare as the replica of the ps with the same index. Returns the coordinator's order to fail
-  /// over, or nullopt when the job ends. Throws Error(unavailable) if the coordinator dies and is not
-  /// restarted.
+  /// over, or nullopt when the job ends or the ps continues without this replica. Throws Error(unavailable)
+  /// if the coordinator dies and is not restarted.
   std::optional<protocol::FailoverRequest> follow();
   /// Takes over the shards of a ps. Throws Error if they cannot be restored. REQUIRES: this rank has become
   /// the ps (Runtime::become).
