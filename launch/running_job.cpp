@@ -52,9 +52,9 @@ void join_job(const std::string& run_dir) {
   }
   setenv("CAPSTAN_JOIN", absolute.c_str(), 1);
   setenv(cluster::kJobRuns, "1", 1);
-  if (chdir(file.folder.c_str()) != 0) {
+  if (chdir(file.directory.c_str()) != 0) {
     throw Error(Code::not_found, fmt::format("cannot enter the working directory of the job, {}: {}",
-                                             file.folder, std::strerror(errno)));
+                                             file.directory, std::strerror(errno)));
   }
   std::fprintf(stderr, "capstan: joining the job of %s: %s\n", absolute.c_str(),
                fmt::format("{}", fmt::join(file.arguments, " ")).c_str());

@@ -98,7 +98,7 @@ void Runtime::remember(std::shared_ptr<transport::PersistentMemory> memory, int 
   }
   for (const SpareRecord& spare : found.spares) {
     // The previous process of the ps is fenced; this spare is replacing it.
-    if (spare.state != SpareRecord::State::takes) continue;
+    if (spare.state != SpareRecord::State::failing_over) continue;
     Member ps = member(spare.rank);
     ps.role = Role::ps;
     ps.rank = spare.ps;
@@ -130,14 +130,14 @@ transport::Peer& Runtime::data_peer(const Member& to) {
 std::vector<std::shared_ptr<Runtime>> Runtime::as_threads(const Settings& settings, int ranks,
                                                           transport::LoopHub& hub) {
   const std::vector<std::string> hosts(static_cast<std::size_t>(ranks), host_name());
-  const std::vector<Place> places = map_roles(hosts, RoleRequest::from(settings));
+  const std::vector<RoleAssignment> assignments = map_roles(hosts, RoleRequest::from(settings));
   Table table;
   std::vector<std::pair<std::unique_ptr<transport::Fabric>, std::unique_ptr<transport::Fabric>>> fabrics;
   for (int rank = 0; rank < ranks; ++rank) {
-    const Place place = places[static_cast<std::size_t>(rank)];
+    const RoleAssignment assigned = assignments[static_cast<std::size_t>(rank)];
     auto control = hub.open();
-    auto data = one_fabric(place.role) ? nullptr : hub.open();
-    table.members.push_back({rank, place.role, place.index, hosts[0], getpid(), control->address(),
+    auto data = one_fabric(assigned.role) ? nullptr : hub.open();
+    table.members.push_back({rank, assigned.role, assigned.index, hosts[0], getpid(), control->address(),
                              data ? data->address() : control->address()});
     fabrics.emplace_back(std::move(control), std::move(data));
   }

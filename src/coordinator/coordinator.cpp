@@ -311,13 +311,14 @@ std::string Coordinator::status() const {
   const std::chrono::duration<double> up = std::chrono::steady_clock::now() - began_;
   std::string text = fmt::format("up for {:.1f} s\n{} ps, {} workers", up.count(), runtime_.count(Role::ps),
                                  members_.alive(Role::worker));
-  if (runtime_.count(Role::spare) > 0) text += fmt::format(", {} spares", ps_recovery_.failovers().waiting());
+  if (runtime_.count(Role::spare) > 0)
+    text += fmt::format(", {} spares", ps_recovery_.failovers().standbys());
   text += "\n";
   text += fmt::format("functions: {} ended, {} with workers, {} queued, {} wait for arguments\n",
                       sofar.finished + sofar.failed, sofar.running, sofar.queued, sofar.waiting);
   const auto line = [&](int rank) {
     const cluster::Member& member = members_.member(rank);
-    const std::string now = ps_recovery_.failovers().now_of(rank);
+    const std::string now = ps_recovery_.failovers().role_of(rank);
     text += fmt::format("{}, pid {}{}", member.name(), member.pid, now.empty() ? "" : ", " + now);
     if (const auto status = members_.status(rank); status.state != cluster::MemberState::alive) {
       const std::chrono::duration<double> since = cluster::Membership::Clock::now() - status.since;

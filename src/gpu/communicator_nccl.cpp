@@ -153,7 +153,7 @@ class NcclDriver final : public GroupDriver {
  public:
   explicit NcclDriver(std::vector<const Stream*> streams) : streams_(std::move(streams)) {
     for (const Stream* stream : streams_) devices_.push_back(stream->device());
-    const On on(*streams_[0]);  // NCCL restores the selected device after its calls
+    const DeviceGuard guard(*streams_[0]);  // NCCL restores the selected device after its calls
     std::vector<ncclComm_t> made(devices_.size(), nullptr);
     check(nccl().init_all(made.data(), static_cast<int>(made.size()), devices_.data()), "ncclCommInitAll");
     comms_ = std::move(made);
@@ -169,7 +169,7 @@ class NcclDriver final : public GroupDriver {
   }
 
   void enqueue(const GroupCall& call, std::span<const Part> parts) override {
-    const On on(*streams_[0]);
+    const DeviceGuard guard(*streams_[0]);
     check(nccl().group_start(), "ncclGroupStart");
     ncclResult_t worst = ncclSuccess;
     for (std::size_t rank = 0; rank < comms_.size(); ++rank) {
@@ -200,7 +200,7 @@ class NcclDriver final : public GroupDriver {
   bool are_done() const noexcept {
     try {
       for (const Stream* stream : streams_) {
-        const On on(*stream);
+        const DeviceGuard guard(*stream);
         if (cudaStreamQuery(static_cast<cudaStream_t>(stream->handle())) == cudaSuccess) continue;
         (void)cudaGetLastError();
         return false;

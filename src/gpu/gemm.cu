@@ -53,7 +53,7 @@ std::uint32_t gemm_parts(std::uint32_t rows, std::uint32_t columns, std::uint32_
 }
 
 void multiply(const Stream& stream, const Gemm& gemm, GemmTerm term) {
-  const On on(stream);
+  const DeviceGuard guard(stream);
   if (term == GemmTerm::product) return start_any<AddProduct>(stream, gemm);
   start_any<AddSquaredDifference>(stream, gemm);
 }

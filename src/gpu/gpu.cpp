@@ -80,7 +80,7 @@ void Stream::Destroy::operator()(void* handle) const noexcept { real::destroy_st
 
 void Stream::wait() const {
   if (stand_in_) return stand_in_->run_until(stand_in_->enqueued());
-  const On on(*this);
+  const DeviceGuard guard(*this);
   real::wait_for_stream(handle_.get());
 }
 
@@ -98,7 +98,7 @@ Event::Event(int device, Timing timing) : device_(device), timing_(timing) {
 void Event::Destroy::operator()(void* handle) const noexcept { real::destroy_event(device, handle); }
 
 void Event::record(const Stream& stream) {
-  const On on(stream);
+  const DeviceGuard guard(stream);
   if (stream.stand_in() == nullptr) return real::record(handle_.get(), stream.handle());
   auto made = std::make_shared<Recording>();
   made->queue = stream.stand_in_;
@@ -111,7 +111,7 @@ void Event::record(const Stream& stream) {
 
 void Event::wait() const {
   if (handle_) {
-    const On on(device_);
+    const DeviceGuard guard(device_);
     return real::wait_for_event(handle_.get());
   }
   if (recording_) recording_->queue->run_until(recording_->position);
@@ -119,7 +119,7 @@ void Event::wait() const {
 
 bool Event::done() const {
   if (handle_) {
-    const On on(device_);
+    const DeviceGuard guard(device_);
     return real::done(handle_.get());
   }
   return !recording_ || recording_->queue->run_one(recording_->position);
@@ -130,7 +130,7 @@ double Event::milliseconds_since(const Event& earlier) const {
   earlier.wait();
   wait();
   if (handle_) {
-    const On on(device_);
+    const DeviceGuard guard(device_);
     return real::milliseconds(earlier.handle_.get(), handle_.get());
   }
   const std::chrono::duration<double, std::milli> passed = *recording_->passed - *earlier.recording_->passed;
@@ -138,7 +138,7 @@ double Event::milliseconds_since(const Event& earlier) const {
 }
 
 void Stream::begin_after(const Event& event) const {
-  const On on(*this);
+  const DeviceGuard guard(*this);
   if (stand_in_ == nullptr) return real::begin_after(handle_.get(), event.handle_.get());
   if (event.recording_) {
     stand_in_->enqueue([recording = event.recording_] { recording->queue->run_until(recording->position); });
@@ -247,14 +247,14 @@ void PinnedMemory::Free::operator()(std::byte* bytes) const noexcept {
 
 void copy(const Stream& stream, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
-  const On on(stream);
+  const DeviceGuard guard(stream);
   if (stream.stand_in() == nullptr) return real::copy(stream.handle(), to, from, bytes);
   stream.stand_in()->launch([to, from, bytes] { std::memcpy(to, from, bytes); });
 }
 
 void fill_with_zeros(const Stream& stream, void* memory, std::size_t bytes) {
   if (bytes == 0) return;
-  const On on(stream);
+  const DeviceGuard guard(stream);
   if (stream.stand_in() == nullptr) return real::fill_with_zeros(stream.handle(), memory, bytes);
   stream.stand_in()->launch([memory, bytes] { std::memset(memory, 0, bytes); });
 }

@@ -82,7 +82,7 @@ int device_for_pinned() {
 template <class Call>
 void ignore_errors(int device, const Call& call) noexcept {
   try {
-    const On on(device);
+    const DeviceGuard guard(device);
     if (call() != cudaSuccess) (void)cudaGetLastError();
   } catch (const std::exception&) {  // the device has failed, and its resources with it
   }
@@ -113,7 +113,7 @@ Info info(int device) {
   check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   std::array<char, 32> bus{};
   check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device), "cudaDeviceGetPCIBusId");
-  const On on(device);
+  const DeviceGuard guard(device);
   std::size_t free = 0;
   std::size_t total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
@@ -140,7 +140,7 @@ void restore(int device) noexcept {
 }
 
 void* create_stream(int device) {
-  const On on(device);
+  const DeviceGuard guard(device);
   cudaStream_t made = nullptr;
   check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   return made;
@@ -156,7 +156,7 @@ void begin_after(void* stream, void* event) {
 }
 
 void* create_event(int device, Timing timing) {
-  const On on(device);
+  const DeviceGuard guard(device);
   cudaEvent_t made = nullptr;
   const unsigned flags = timing == Timing::yes ? cudaEventDefault : cudaEventDisableTiming;
   check(cudaEventCreateWithFlags(&made, flags), "cudaEventCreateWithFlags");
@@ -185,7 +185,7 @@ double milliseconds(void* begin, void* end) {
 }
 
 std::byte* allocate(int device, std::size_t bytes) {
-  const On on(device);
+  const DeviceGuard guard(device);
   void* made = nullptr;
   const cudaError_t answer = cudaMalloc(&made, bytes);
   return made_by(answer, made, "cudaMalloc");
@@ -198,7 +198,7 @@ void free(int device, std::byte* bytes) noexcept {
 }
 
 std::byte* allocate_pinned(std::size_t bytes) {
-  const On on(device_for_pinned());
+  const DeviceGuard guard(device_for_pinned());
   void* made = nullptr;
   const cudaError_t answer = cudaHostAlloc(&made, bytes, cudaHostAllocPortable);
   return made_by(answer, made, "cudaHostAlloc");
@@ -229,7 +229,7 @@ std::optional<std::array<std::byte, kExportBytes>> export_memory(int device, std
   return std::bit_cast<std::array<std::byte, kExportBytes>>(handle);
 }
 std::byte* import_memory(int device, const std::array<std::byte, kExportBytes>& exported) {
-  const On on(device);
+  const DeviceGuard guard(device);
   void* mapped = nullptr;
   const cudaError_t answer = cudaIpcOpenMemHandle(&mapped, std::bit_cast<cudaIpcMemHandle_t>(exported),
                                                   cudaIpcMemLazyEnablePeerAccess);

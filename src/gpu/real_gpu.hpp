@@ -68,22 +68,22 @@ void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t 
 namespace capstan::gpu {
 
 /// Selects the stream's device for CUDA calls of the calling thread, until destruction. Stand-ins check this.
-class On {
+class DeviceGuard {
  public:
-  explicit On(const Stream& stream)
+  explicit DeviceGuard(const Stream& stream)
       : is_stand_in_(stream.stand_in() != nullptr),
         before_(is_stand_in_ ? select_stand_in(stream.device()) : real::select(stream.device())) {}
   /// REQUIRES: the GPUs are not stand-ins.
-  explicit On(int device) : is_stand_in_(false), before_(real::select(device)) {}
-  ~On() {
+  explicit DeviceGuard(int device) : is_stand_in_(false), before_(real::select(device)) {}
+  ~DeviceGuard() {
     if (is_stand_in_) {
       (void)select_stand_in(before_);
     } else {
       real::restore(before_);
     }
   }
-  On(const On&) = delete;
-  On& operator=(const On&) = delete;
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
   bool is_stand_in_;

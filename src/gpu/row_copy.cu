@@ -32,7 +32,7 @@ void with_pack(const RowCopy& copy, const F& f) {
 }  // namespace
 
 void gather(const Stream& stream, const RowCopy& copy) {
-  const On on(stream);
+  const DeviceGuard guard(stream);
   with_pack(copy, [&]<class P>(P) {
     const std::uint64_t packs = copy.row_bytes / sizeof(P);
     in_pieces(copy.count, packs, [&](std::uint32_t first, std::uint32_t rows) {
@@ -49,7 +49,7 @@ void gather(const Stream& stream, const RowCopy& copy) {
 }
 
 void gather(const Stream& stream, const RowsAt& rows) {
-  const On on(stream);
+  const DeviceGuard guard(stream);
   with_pack(rows.multiple | reinterpret_cast<std::uintptr_t>(rows.out), [&]<class P>(P) {
     const std::uint64_t packs = rows.row_bytes / sizeof(P);
     in_pieces(rows.count, packs, [&](std::uint32_t first, std::uint32_t count) {
@@ -61,7 +61,7 @@ void gather(const Stream& stream, const RowsAt& rows) {
 }
 
 void scatter(const Stream& stream, const RowCopy& copy) {
-  const On on(stream);
+  const DeviceGuard guard(stream);
   with_pack(copy, [&]<class P>(P) {
     const std::uint64_t packs = copy.row_bytes / sizeof(P);
     in_pieces(copy.count, packs, [&](std::uint32_t first, std::uint32_t rows) {

@@ -19,7 +19,7 @@ void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count,
                std::uint32_t* order) {
   if (stream.stand_in() == nullptr)
     return real::sort_rows(stream, scratch, count, bits, rows, sorted_rows, order_in, order);
-  const On on(stream);
+  const DeviceGuard guard(stream);
   stream.stand_in()->launch([=] {
     std::vector<std::uint32_t> positions(count);
     std::iota(positions.begin(), positions.end(), 0U);
@@ -36,7 +36,7 @@ void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count,
 void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t count,
                      const std::uint32_t* in, std::uint32_t* out) {
   if (stream.stand_in() == nullptr) return real::running_maximum(stream, scratch, count, in, out);
-  const On on(stream);
+  const DeviceGuard guard(stream);
   stream.stand_in()->launch([=] {
     std::partial_sum(in, in + count, out, [](std::uint32_t a, std::uint32_t b) { return std::max(a, b); });
   });

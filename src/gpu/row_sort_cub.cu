@@ -36,7 +36,7 @@ void scan(const Stream& stream, void* scratch, std::size_t& bytes, std::uint32_t
 }  // namespace
 
 std::size_t scratch_bytes(const Stream& stream, std::uint32_t count) {
-  const On on(stream);
+  const DeviceGuard guard(stream);
   std::size_t for_sort = 0;
   std::size_t for_scan = 0;
   sort(stream, nullptr, for_sort, count, 32, nullptr, nullptr, nullptr, nullptr);
@@ -47,14 +47,14 @@ std::size_t scratch_bytes(const Stream& stream, std::uint32_t count) {
 void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count, int bits,
                const std::uint32_t* rows, std::uint32_t* sorted_rows, const std::uint32_t* order_in,
                std::uint32_t* order) {
-  const On on(stream);
+  const DeviceGuard guard(stream);
   std::size_t bytes = scratch.size();
   sort(stream, scratch.data(), bytes, count, bits, rows, sorted_rows, order_in, order);
 }
 
 void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t count,
                      const std::uint32_t* in, std::uint32_t* out) {
-  const On on(stream);
+  const DeviceGuard guard(stream);
   std::size_t bytes = scratch.size();
   scan(stream, scratch.data(), bytes, count, in, out);
 }

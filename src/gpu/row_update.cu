@@ -30,7 +30,7 @@ void UpdateScratch::reserve(const Stream& stream, std::uint32_t rows, std::uint6
   starts_in_ = std::move(numbers[3]);
   starts_ = std::move(numbers[4]);
   scratch_ = std::move(scratch);
-  const On on(stream);
+  const DeviceGuard guard(stream);
   each<4>(stream, IotaBody{order_in_.data()}, rows);
 }
 

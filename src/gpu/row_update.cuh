@@ -130,7 +130,7 @@ void update_rows(const Stream& stream, const Rule& rule, const Update<T>& update
 template <class T>
 void Updater::apply(const Stream& stream, const Optimizer& optimizer, const Update<T>& update) {
   if (update.count == 0 || update.width == 0) return;
-  const On on(stream);
+  const DeviceGuard guard(stream);
   using A = Arithmetic<T>;
   A* gradient = nullptr;
   if constexpr (std::is_same_v<A, T>) {

@@ -110,8 +110,8 @@ class BoardLayout {
   explicit BoardLayout(std::uint64_t ranks) noexcept : ranks_(ranks) {}
   /// 1 while the ps sleeps and needs a doorbell.
   std::uint64_t asleep() const noexcept { return 0; }
-  /// The transport::LifeWord of the ps.
-  std::uint64_t life_word() const noexcept { return kCacheLine; }
+  /// The transport::LivenessWord of the ps.
+  std::uint64_t liveness_word() const noexcept { return kCacheLine; }
   std::uint64_t tail(std::uint64_t rank) const noexcept { return (2 + rank) * kCacheLine; }
   std::uint64_t applied(std::uint64_t rank) const noexcept { return (2 + ranks_ + rank) * kCacheLine; }
   std::uint64_t counter(std::uint64_t index) const noexcept { return (2 + 2 * ranks_ + index) * kCacheLine; }

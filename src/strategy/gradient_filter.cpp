@@ -54,9 +54,9 @@ GradientFilter::GradientFilter(const Settings& settings) {
   rule_ = word == "refuse" ? Rule::refuse : word == "skip" ? Rule::skip : Rule::pass;
 }
 
-std::optional<GradientFilter::Kept> GradientFilter::sparse(const protocol::VariableDescriptor& variable,
-                                                           std::span<const std::int64_t> ids,
-                                                           const void* gradient) {
+std::optional<GradientFilter::FiniteRows> GradientFilter::sparse(const protocol::VariableDescriptor& variable,
+                                                                 std::span<const std::int64_t> ids,
+                                                                 const void* gradient) {
   std::vector<std::uint64_t> bad;
   find_bad_rows(variable, gradient, ids.size(), [&](std::uint64_t row, std::uint64_t element, double value) {
     if (rule_ == Rule::refuse) refuse(variable, ids[row], element, value);
@@ -67,7 +67,7 @@ std::optional<GradientFilter::Kept> GradientFilter::sparse(const protocol::Varia
   if (bad.empty()) return std::nullopt;
   count(variable, bad.size(), ids.size());
   const std::uint64_t row_bytes = variable.row_bytes();
-  Kept kept;
+  FiniteRows kept;
   kept.ids.reserve(ids.size() - bad.size());
   kept.gradient.reserve((ids.size() - bad.size()) * row_bytes);
   const auto* bytes = static_cast<const std::byte*>(gradient);

@@ -22,14 +22,14 @@ class GradientFilter {
   bool passes_all() const noexcept { return rule_ == Rule::pass; }
 
   /// The finite rows of a push.
-  struct Kept {
+  struct FiniteRows {
     std::vector<std::int64_t> ids;
     std::vector<std::byte> gradient;
   };
   /// Returns nullopt if every row may be sent. Throws Error(invalid_argument) if NaN and infinity are
   /// refused.
-  std::optional<Kept> sparse(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
-                             const void* gradient);
+  std::optional<FiniteRows> sparse(const protocol::VariableDescriptor& variable,
+                                   std::span<const std::int64_t> ids, const void* gradient);
   /// Returns true if the gradient may be sent. Throws as above.
   bool dense(const protocol::VariableDescriptor& variable, const void* gradient);
 

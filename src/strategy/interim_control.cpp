@@ -57,7 +57,7 @@ void InterimControl::drop_replica_of(int rank) {
     }
     for (cluster::SpareRecord& spare : record.spares) {
       if (spare.rank != replica.rank) continue;
-      changed = spare.state == State::waits;
+      changed = spare.state == State::standby;
       dropped = changed || (spare.state == State::dead && spare.incarnation == 0);
       if (changed) spare.state = State::dead;
     }

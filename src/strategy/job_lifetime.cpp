@@ -47,7 +47,8 @@ void JobLifetime::end() {
     if (member.role == Role::worker && members.is_lost(member.rank)) continue;
     // A spare that replaces a ps receives the message of that ps. One that counts as dead may live, but a
     // restarted coordinator has no connection to it.
-    if (member.role == Role::spare && runtime_->incarnation() > 0 && !record.waits(member.rank)) continue;
+    if (member.role == Role::spare && runtime_->incarnation() > 0 && !record.is_standby(member.rank))
+      continue;
     try {
       runtime_->control_peer(member).send(transport::kShutdown, {});
     } catch (const Error& error) {

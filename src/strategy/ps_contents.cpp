@@ -82,7 +82,7 @@ void PsContents::require_no_group() const {
   check_group();
 }
 
-protocol::FailoverRequest PsContents::takeover_of(int ps) const {
+protocol::FailoverRequest PsContents::failover_of(int ps) const {
   const std::lock_guard lock(mutex_);
   check_group();
   if (!checkpoint_) {

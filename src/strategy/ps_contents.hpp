@@ -55,7 +55,7 @@ class PsContents {
   void require_no_group() const;
   /// Returns the request for the ps with that index, without ranks and incarnation. Throws Error(unavailable)
   /// if its shards cannot be restored.
-  protocol::FailoverRequest takeover_of(int ps) const;
+  protocol::FailoverRequest failover_of(int ps) const;
 
  private:
   void check_group() const;

@@ -50,12 +50,13 @@ void Recovery::announce_restart() {
     if (incarnation == runtime_.incarnation()) answered_.insert(message.from);
   });
   const cluster::CoordinatorRecord found = runtime_.coordinator_memory().read();
-  const auto to_others = to_bytes(cluster::CoordinatorBack{runtime_.incarnation(), runtime_.self(), {}, {}});
-  const auto to_ps =
-      to_bytes(cluster::CoordinatorBack{runtime_.incarnation(), runtime_.self(), found.workers, found.lost});
+  const auto to_others =
+      to_bytes(cluster::CoordinatorReturned{runtime_.incarnation(), runtime_.self(), {}, {}});
+  const auto to_ps = to_bytes(
+      cluster::CoordinatorReturned{runtime_.incarnation(), runtime_.self(), found.workers, found.lost});
   for (const cluster::Member& member : runtime_.members()) {
     // A spare that replaces a ps is addressed as that ps.
-    const bool spare = member.role == Role::spare && found.waits(member.rank);
+    const bool spare = member.role == Role::spare && found.is_standby(member.rank);
     if (member.role != Role::ps && member.role != Role::evaluator && !spare) continue;
     runtime_.control_peer(member).send(transport::kCoordinatorReturned, {},
                                        member.role == Role::ps ? to_ps : to_others);

@@ -113,7 +113,7 @@ void ReplicaGroup::work(int replica) {
     try {
       std::optional<ParameterServerStrategy::Scope> scope;
       if (strategy_ != nullptr) scope.emplace(strategy_);
-      std::optional<gpu::On> on_gpu;
+      std::optional<gpu::DeviceGuard> on_gpu;
       if (gpus_) on_gpu.emplace(gpus_->stream(replica).implementation());
       (*body_)(self);
     } catch (...) {

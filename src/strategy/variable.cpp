@@ -249,7 +249,7 @@ void AnyVariable::push_parts(std::span<const Part> parts) {
     pushes.push_back({&part.variable->bound_->descriptor, part.ids, part.gradient});
   }
   const auto client = client_of(*parts.front().variable->bound_);
-  std::vector<GradientFilter::Kept> kept;  // of the parts that lose rows; outlives the push
+  std::vector<GradientFilter::FiniteRows> kept;  // of the parts that lose rows; outlives the push
   if (auto& filter = parts.front().variable->bound_->context->gradients(); !filter.passes_all()) {
     kept.reserve(parts.size());
     for (client::Client::Push& push : pushes) {

@@ -10,7 +10,7 @@ enum MessageType : std::uint16_t {
   kReply = 1,                // header: ReplyHeader; payload: the answer, or the text of an error
   kShutdown = 2,             // coordinator to all: the job is over
   kHello = 3,                // opens a connection; to a worker that the coordinator admits: its incarnation
-  kCoordinatorReturned = 4,  // coordinator to all: a CoordinatorBack; it has replaced the previous one
+  kCoordinatorReturned = 4,  // coordinator to all: a CoordinatorReturned; it has replaced the previous one
   kCoordinatorKnown = 5,     // the answer: the ps can be called, the worker has ended its closures
 
   // client to ps (protocol/ps_messages.hpp)

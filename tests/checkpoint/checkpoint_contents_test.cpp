@@ -245,7 +245,7 @@ TEST(OneCheckpoint, SparesReadItUnderItsName) {
   ContentsJob job(2, {{"spares", "1"}});
   auto v = job.make("v", 1);
   Checkpoint(job.strategy).write(folder.path() / "named");
-  EXPECT_EQ(job.strategy.implementation().contents().takeover_of(0).directory,
+  EXPECT_EQ(job.strategy.implementation().contents().failover_of(0).directory,
             (folder.path() / "named").string());
 }
 

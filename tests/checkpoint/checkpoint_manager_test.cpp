@@ -387,7 +387,7 @@ TEST(CheckpointManager, CheckMayRejectBeforeAnythingIsChanged) {
 /// Expects that no spare can replace ps 1, for the given reason.
 void expect_no_failover(const strategy::PsContents& contents, const std::string& reason) {
   try {
-    (void)contents.takeover_of(1);
+    (void)contents.failover_of(1);
     ADD_FAILURE() << "a spare could replace the ps";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::unavailable);
@@ -409,7 +409,7 @@ TEST(CheckpointManager, FailoverRequestHasTheStateOfTheLastCheckpoint) {
   CheckpointManager checkpoints(strategy, {.directory = folder.path()});
   const auto path = checkpoints.save(7);
   second.add(1);  // after the save
-  protocol::FailoverRequest failover = contents.takeover_of(1);
+  protocol::FailoverRequest failover = contents.failover_of(1);
   EXPECT_EQ(failover.source, protocol::FailoverRequest::Source::checkpoint);
   EXPECT_EQ(failover.directory, path.string());
   ASSERT_EQ(failover.shards.size(), 1U);
@@ -417,12 +417,12 @@ TEST(CheckpointManager, FailoverRequestHasTheStateOfTheLastCheckpoint) {
   EXPECT_EQ(failover.shards[0].first_row, 3U);
   EXPECT_EQ(failover.shards[0].rows, 3U);
   EXPECT_EQ(failover.counters, (std::vector<std::pair<std::uint32_t, std::uint64_t>>{{0, 5}}));
-  EXPECT_EQ(contents.takeover_of(0).shards.size(), 2U);
+  EXPECT_EQ(contents.failover_of(0).shards.size(), 2U);
   const Variable<float> younger("younger", Shape{1});  // on ps 1, so ps 0 can still be replaced
   expect_no_failover(contents, "variable \"younger\" is not in the last checkpoint, " + path.string());
-  EXPECT_EQ(contents.takeover_of(0).shards.size(), 2U) << younger.name();
+  EXPECT_EQ(contents.failover_of(0).shards.size(), 2U) << younger.name();
   (void)checkpoints.save(8);
-  EXPECT_EQ(contents.takeover_of(1).shards.size(), 2U);
+  EXPECT_EQ(contents.failover_of(1).shards.size(), 2U);
   const UpdateGroup group("steps", Synchronous{});
   expect_no_failover(contents, "update group \"steps\"");
 }

@@ -334,7 +334,7 @@ TEST(RestoreCost, ReadsEachByteOnceForItsChecksumAndOnceForItsShard) {
 TEST_F(Restore, FailoverUsesACheckpointThatContainsAllVariables) {
   const auto source = [](RestoreJob& job) -> std::string {
     try {
-      return job.strategy.implementation().contents().takeover_of(0).directory;
+      return job.strategy.implementation().contents().failover_of(0).directory;
     } catch (const Error& error) {
       return error.what();
     }

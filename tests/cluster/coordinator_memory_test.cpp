@@ -82,16 +82,18 @@ TEST(CoordinatorMemory, NextProcessKnowsWaitingSpares) {
   const auto memory = transport::PersistentMemory::create();
   CoordinatorMemory first;
   first.keep_in(memory);
-  EXPECT_TRUE(first.read().waits(3)) << "no spare has a task yet";
+  EXPECT_TRUE(first.read().is_standby(3)) << "no spare has a task yet";
   first.change([](CoordinatorRecord& record) {
-    record.spares = {
-        {3, State::waits}, {4, State::takes, 6, 1, 1}, {5, State::stands, 7, 2, 2}, {8, State::dead}};
+    record.spares = {{3, State::standby},
+                     {4, State::failing_over, 6, 1, 1},
+                     {5, State::active, 7, 2, 2},
+                     {8, State::dead}};
   });
   CoordinatorMemory second;
   second.keep_in(memory);
   const CoordinatorRecord found = second.read();
-  EXPECT_TRUE(found.waits(3));
-  for (const int rank : {4, 5, 8}) EXPECT_FALSE(found.waits(rank)) << rank;
+  EXPECT_TRUE(found.is_standby(3));
+  for (const int rank : {4, 5, 8}) EXPECT_FALSE(found.is_standby(rank)) << rank;
   EXPECT_EQ(found.spares[2].ps, 7);
   EXPECT_EQ(found.spares[2].incarnation, 2U);
 }

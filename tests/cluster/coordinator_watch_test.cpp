@@ -22,12 +22,13 @@ class CoordinatorWatchTest : public testing::Test {
   Runtime& worker() { return *runtimes_[1]; }
 
   void greet(CoordinatorWatch& watch, std::int32_t incarnation) {
-    watch.meet({.from = 0, .header = transport::as_bytes(incarnation), .payload = {}});
+    watch.on_admission({.from = 0, .header = transport::as_bytes(incarnation), .payload = {}});
   }
 
   void return_as(CoordinatorWatch& watch, std::int32_t incarnation) {
-    const auto bytes = to_bytes(CoordinatorBack{incarnation, worker().member(Role::coordinator, 0), {}, {}});
-    watch.hear({.from = 0, .header = {}, .payload = bytes});
+    const auto bytes =
+        to_bytes(CoordinatorReturned{incarnation, worker().member(Role::coordinator, 0), {}, {}});
+    watch.on_announcement({.from = 0, .header = {}, .payload = bytes});
   }
 
  private:
@@ -45,13 +46,13 @@ TEST_F(CoordinatorWatchTest, GreetingIdentifiesTheProcess) {
 TEST_F(CoordinatorWatchTest, IgnoresALateGreetingOfAnEarlierProcess) {
   CoordinatorWatch watch(worker());
   return_as(watch, 2);
-  ASSERT_TRUE(watch.news());
+  ASSERT_TRUE(watch.has_announcement());
   greet(watch, 1);
   EXPECT_EQ(watch.incarnation(), 2);
-  EXPECT_EQ(watch.take_up().incarnation, 2);
+  EXPECT_EQ(watch.reconnect().incarnation, 2);
   greet(watch, 0);
   return_as(watch, 1);
-  EXPECT_FALSE(watch.news());
+  EXPECT_FALSE(watch.has_announcement());
   EXPECT_EQ(watch.incarnation(), 2);
 }
 

@@ -265,7 +265,7 @@ TEST_F(RunDirectory, RecordsHowThisProcessWasStarted) {
   EXPECT_EQ(read.program, std::filesystem::read_symlink("/proc/self/exe"));
   EXPECT_EQ(read.arguments, file_.arguments);
   EXPECT_FALSE(read.arguments.empty());
-  EXPECT_EQ(read.folder, std::filesystem::current_path());
+  EXPECT_EQ(read.directory, std::filesystem::current_path());
   EXPECT_FALSE(same(random_token(), random_token()));
 }
 

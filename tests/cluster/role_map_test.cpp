@@ -21,13 +21,13 @@ std::vector<std::string> hosts_of(const std::string& letters) {
 }
 
 /// Roles by rank, one letter each. Checks that indices count up with the ranks.
-std::string roles_of(const std::vector<Place>& places) {
+std::string roles_of(const std::vector<RoleAssignment>& assignments) {
   std::string letters;
   std::array<int, 5> next{};
-  for (const Place& place : places) {
-    const auto role = static_cast<std::size_t>(place.role);
+  for (const RoleAssignment& assigned : assignments) {
+    const auto role = static_cast<std::size_t>(assigned.role);
     letters += "CPWES"[role];
-    EXPECT_EQ(place.index, next[role]++) << letters;
+    EXPECT_EQ(assigned.index, next[role]++) << letters;
   }
   return letters;
 }
@@ -38,8 +38,8 @@ std::string map(const std::string& hosts, const RoleRequest& request = {}) {
 
 void expect_refused(const std::string& hosts, const RoleRequest& request, const std::string& text) {
   try {
-    const auto places = map_roles(hosts_of(hosts), request);
-    ADD_FAILURE() << hosts << " became " << roles_of(places);
+    const auto assignments = map_roles(hosts_of(hosts), request);
+    ADD_FAILURE() << hosts << " became " << roles_of(assignments);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::invalid_argument);
     EXPECT_EQ(std::string(error.what()), text);
@@ -137,9 +137,9 @@ TEST(RoleMap, PlacesReplicasOnAnotherHostIfPossible) {
   // The rank of each replica, by the index of its ps.
   const auto replicas = [](const std::string& hosts, int ps) {
     std::map<int, int> ranks;
-    const auto places = map_roles(hosts_of(hosts), {.ps = ps, .replicas = true});
-    for (std::size_t rank = 0; rank < places.size(); ++rank) {
-      if (places[rank].role == Role::spare) ranks[places[rank].index] = static_cast<int>(rank);
+    const auto assignments = map_roles(hosts_of(hosts), {.ps = ps, .replicas = true});
+    for (std::size_t rank = 0; rank < assignments.size(); ++rank) {
+      if (assignments[rank].role == Role::spare) ranks[assignments[rank].index] = static_cast<int>(rank);
     }
     return ranks;
   };

@@ -94,7 +94,7 @@ class FailoverManagerTest : public testing::Test {
 
 TEST_F(FailoverManagerTest, FencesTheOldProcessAndSendsASpareItsState) {
   save_checkpoint();
-  EXPECT_EQ(manager_->waiting(), 2);
+  EXPECT_EQ(manager_->standbys(), 2);
   ASSERT_TRUE(advance(1));
   EXPECT_THAT(fenced_, ElementsAre(ps(1).rank));
   ASSERT_EQ(told_.size(), 1U);
@@ -110,9 +110,9 @@ TEST_F(FailoverManagerTest, FencesTheOldProcessAndSendsASpareItsState) {
   EXPECT_EQ(failover.shards[0].name, "w");
   EXPECT_TRUE(manager_->is_being_replaced(ps(1).rank));
   EXPECT_FALSE(manager_->is_being_replaced(ps(0).rank));
-  EXPECT_FALSE(manager_->waits(spare(0)));
-  EXPECT_TRUE(manager_->waits(spare(1)));
-  EXPECT_EQ(manager_->waiting(), 1);
+  EXPECT_FALSE(manager_->is_standby(spare(0)));
+  EXPECT_TRUE(manager_->is_standby(spare(1)));
+  EXPECT_EQ(manager_->standbys(), 1);
 }
 
 TEST_F(FailoverManagerTest, SendsOneRequestBeforeTheDeadline) {
@@ -143,7 +143,7 @@ TEST_F(FailoverManagerTest, AbandonsThePsWithoutACheckpoint) {
   EXPECT_FALSE(advance(1));
   EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr("CheckpointManager"));
   EXPECT_THAT(fenced_, IsEmpty());
-  EXPECT_EQ(manager_->waiting(), 2);
+  EXPECT_EQ(manager_->standbys(), 2);
 }
 
 TEST_F(FailoverManagerTest, AbandonsThePsIfNoSpareIsLeft) {
@@ -168,7 +168,7 @@ TEST_F(FailoverManagerTest, SelectsTheNextSpareWhenOneExceedsItsDeadline) {
 TEST_F(FailoverManagerTest, SelectsTheNextSpareWhenOneFails) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
-  manager_->fail(spare(0), "no space left");
+  manager_->on_failover_failed(spare(0), "no space left");
   EXPECT_FALSE(manager_->is_being_replaced(ps(1).rank));
   EXPECT_THAT(manager_->why(ps(1).rank),
               testing::AllOf(HasSubstr(coordinator_->name_of(spare(0))), HasSubstr("no space left")));
@@ -179,7 +179,7 @@ TEST_F(FailoverManagerTest, SelectsTheNextSpareWhenOneFails) {
 TEST_F(FailoverManagerTest, SelectsTheNextSpareWhenOneDies) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
-  manager_->lose(spare(0));
+  manager_->on_spare_dead(spare(0));
   EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr(coordinator_->name_of(spare(0))));
   EXPECT_TRUE(advance(1));
   EXPECT_EQ(told_.back().first, spare(1));
@@ -187,9 +187,9 @@ TEST_F(FailoverManagerTest, SelectsTheNextSpareWhenOneDies) {
 
 TEST_F(FailoverManagerTest, SkipsASpareThatDiedBefore) {
   save_checkpoint();
-  manager_->lose(spare(0));
-  manager_->lose(spare(0));
-  EXPECT_EQ(manager_->waiting(), 1);
+  manager_->on_spare_dead(spare(0));
+  manager_->on_spare_dead(spare(0));
+  EXPECT_EQ(manager_->standbys(), 1);
   ASSERT_TRUE(advance(1));
   EXPECT_EQ(told_[0].first, spare(1));
 }
@@ -198,9 +198,9 @@ TEST_F(FailoverManagerTest, ReplacesThePsOnceTheSpareHasTheShards) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
   EXPECT_EQ(coordinator_->membership().state(ps(1).rank), cluster::MemberState::fenced);
-  manager_->welcome(ps(1).rank, 1);
-  EXPECT_EQ(manager_->now_of(spare(0)), "now ps 1");
-  EXPECT_EQ(manager_->now_of(spare(1)), "");
+  manager_->on_ps_complete(ps(1).rank, 1);
+  EXPECT_EQ(manager_->role_of(spare(0)), "now ps 1");
+  EXPECT_EQ(manager_->role_of(spare(1)), "");
   EXPECT_FALSE(manager_->is_being_replaced(ps(1).rank));
 }
 
@@ -208,8 +208,8 @@ TEST_F(FailoverManagerTest, IgnoresThePsOfAnotherIncarnation) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
   for (const std::uint32_t incarnation : {0U, 2U}) {
-    manager_->welcome(ps(1).rank, incarnation);
-    EXPECT_EQ(manager_->now_of(spare(0)), "") << incarnation;
+    manager_->on_ps_complete(ps(1).rank, incarnation);
+    EXPECT_EQ(manager_->role_of(spare(0)), "") << incarnation;
   }
 }
 
@@ -232,10 +232,10 @@ TEST_F(FailoverManagerTest, AdmitsOnlyTheCurrentIncarnationOfAPs) {
 TEST_F(FailoverManagerTest, ReplacesASpareThatBecameAPsAndDied) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
-  manager_->welcome(ps(1).rank, 1);
-  manager_->lose_ps(ps(1).rank);
+  manager_->on_ps_complete(ps(1).rank, 1);
+  manager_->on_ps_dead(ps(1).rank);
   EXPECT_TRUE(coordinator_->membership().is_lost(spare(0)));
-  EXPECT_EQ(manager_->now_of(spare(0)), "");
+  EXPECT_EQ(manager_->role_of(spare(0)), "");
   ASSERT_TRUE(advance(1));
   EXPECT_EQ(told_.back().first, spare(1));
   EXPECT_EQ(told_.back().second.incarnation, 2U);
@@ -244,13 +244,13 @@ TEST_F(FailoverManagerTest, ReplacesASpareThatBecameAPsAndDied) {
 TEST_F(FailoverManagerTest, ContinuesWithTheStateOfAnEarlierCoordinator) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
-  manager_->welcome(ps(1).rank, 1);
+  manager_->on_ps_complete(ps(1).rank, 1);
   ASSERT_TRUE(advance(0));
   const FailoverManager restarted(*coordinator_, *contents_);
-  EXPECT_EQ(restarted.waiting(), 0);
-  EXPECT_EQ(restarted.now_of(spare(0)), "now ps 1");
+  EXPECT_EQ(restarted.standbys(), 0);
+  EXPECT_EQ(restarted.role_of(spare(0)), "now ps 1");
   EXPECT_EQ(restarted.incarnation_of(ps(1).rank), 1U);
-  EXPECT_EQ(restarted.now_of(spare(1)), "now ps 0") << "every ps has answered the new process";
+  EXPECT_EQ(restarted.role_of(spare(1)), "now ps 0") << "every ps has answered the new process";
 }
 
 TEST_F(FailoverManagerTest, ReplacesAPsOnlyWithItsOwnReplica) {
@@ -259,7 +259,7 @@ TEST_F(FailoverManagerTest, ReplacesAPsOnlyWithItsOwnReplica) {
   ASSERT_EQ(told_.size(), 1U);
   EXPECT_EQ(told_[0].first, spare(1));
   EXPECT_EQ(told_[0].second.source, FailoverRequest::Source::replica);
-  manager_->lose(spare(1));
+  manager_->on_spare_dead(spare(1));
   EXPECT_FALSE(advance(1)) << "the other replica belongs to the other ps";
 }
 
@@ -275,7 +275,7 @@ TEST_F(FailoverManagerTest, DoesNotDropAReplicaDuringFailover) {
   start({{"ps", "2"}, {"replicas-of-ps", "2"}});
   ASSERT_TRUE(advance(1));
   EXPECT_FALSE(manager_->drop_replica(ps(1)));
-  manager_->welcome(ps(1).rank, 1);
+  manager_->on_ps_complete(ps(1).rank, 1);
   EXPECT_FALSE(manager_->drop_replica(ps(1)));
 }
 

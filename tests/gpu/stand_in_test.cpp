@@ -92,10 +92,10 @@ TEST_F(StandIns, KernelsNeedTheSelectedDevice) {
   const IotaBody body{there.data()};
   EXPECT_DEATH(each<4>(first, body, 5), "selected == device_") << "no device is selected by default";
   {
-    const On on_second(second);
+    const DeviceGuard on_second(second);
     EXPECT_DEATH(each<4>(first, body, 5), "selected == device_");
     {
-      const On on_first(first);
+      const DeviceGuard on_first(first);
       EXPECT_DEATH(each<4>(second, body, 5), "selected == device_");
     }
     each<4>(second, body, 5);

@@ -27,11 +27,11 @@ class PsContentsTest : public testing::Test {
   }
   std::vector<std::string> shards_of(int ps) const {
     std::vector<std::string> names;
-    for (const auto& shard : contents_.takeover_of(ps).shards) names.push_back(shard.name);
+    for (const auto& shard : contents_.failover_of(ps).shards) names.push_back(shard.name);
     return names;
   }
   std::string failure_of(int ps) const {
-    return error_of(Code::unavailable, [&] { (void)contents_.takeover_of(ps); });
+    return error_of(Code::unavailable, [&] { (void)contents_.failover_of(ps); });
   }
 
   cluster::CoordinatorMemory memory_;
@@ -45,10 +45,10 @@ TEST_F(PsContentsTest, NamesShardsAndCountersOfOnePs) {
   checkpoint({1, 2});
   EXPECT_THAT(shards_of(0), testing::ElementsAre("a", "b"));
   EXPECT_THAT(shards_of(1), testing::ElementsAre("b"));
-  EXPECT_EQ(contents_.takeover_of(0).directory, "/checkpoints/7");
-  EXPECT_EQ(contents_.takeover_of(0).counters,
+  EXPECT_EQ(contents_.failover_of(0).directory, "/checkpoints/7");
+  EXPECT_EQ(contents_.failover_of(0).counters,
             (std::vector<std::pair<std::uint32_t, std::uint64_t>>{{2, 5}}));
-  EXPECT_TRUE(contents_.takeover_of(1).counters.empty());
+  EXPECT_TRUE(contents_.failover_of(1).counters.empty());
 }
 
 // A restarted coordinator finds the shards of "b", which the program creates after the checkpoint: its number
@@ -59,7 +59,7 @@ TEST_F(PsContentsTest, RefusesAVariableThatTheCheckpointLacksWhateverItsNumber) 
   add(0, 3, "c");
   checkpoint({1, 3});
   EXPECT_THAT(failure_of(0), HasSubstr("\"b\""));
-  EXPECT_NO_THROW((void)contents_.takeover_of(1)) << "it has no shard of b";
+  EXPECT_NO_THROW((void)contents_.failover_of(1)) << "it has no shard of b";
 }
 
 // A restarted coordinator restores a checkpoint, and the program creates its variables in another order.
@@ -72,7 +72,7 @@ TEST_F(PsContentsTest, ARestoredCheckpointIsExtendedInAnyOrder) {
   contents_.extend_checkpoint(1);
   contents_.extend_checkpoint(PsContents::Counter{0, 3, 9});
   EXPECT_THAT(shards_of(0), testing::ElementsAre("a", "b"));
-  EXPECT_EQ(contents_.takeover_of(0).counters.size(), 2U);
+  EXPECT_EQ(contents_.failover_of(0).counters.size(), 2U);
 }
 
 TEST_F(PsContentsTest, ASavedCheckpointIsNotExtended) {
@@ -85,7 +85,7 @@ TEST_F(PsContentsTest, ASavedCheckpointIsNotExtended) {
 TEST_F(PsContentsTest, RefusesWithoutACheckpointAndWithAnUpdateGroup) {
   EXPECT_THAT(failure_of(0), HasSubstr("checkpoint"));
   checkpoint({});
-  EXPECT_NO_THROW((void)contents_.takeover_of(0));
+  EXPECT_NO_THROW((void)contents_.failover_of(0));
   EXPECT_NO_THROW(contents_.require_no_group());
   contents_.add_group("steps");
   EXPECT_THAT(failure_of(0), HasSubstr("\"steps\""));

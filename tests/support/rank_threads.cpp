@@ -18,16 +18,16 @@ namespace {
 
 std::vector<std::shared_ptr<cluster::Runtime>> over_ucx(const Settings& settings, int ranks) {
   const std::vector<std::string> hosts(static_cast<std::size_t>(ranks), cluster::host_name());
-  const auto places = cluster::map_roles(hosts, cluster::RoleRequest::from(settings));
+  const auto assignments = cluster::map_roles(hosts, cluster::RoleRequest::from(settings));
   using Fabrics = std::pair<std::unique_ptr<transport::Fabric>, std::unique_ptr<transport::Fabric>>;
   std::vector<Fabrics> fabrics;
   cluster::Table table;
   table.secret = transport::JobSecret::random();
   for (int rank = 0; rank < ranks; ++rank) {
-    const cluster::Place place = places[static_cast<std::size_t>(rank)];
+    const cluster::RoleAssignment assigned = assignments[static_cast<std::size_t>(rank)];
     auto control = std::make_unique<transport::UcxFabric>();
-    auto data = cluster::one_fabric(place.role) ? nullptr : std::make_unique<transport::UcxFabric>();
-    table.members.push_back({rank, place.role, place.index, hosts[0], 0, control->address(),
+    auto data = cluster::one_fabric(assigned.role) ? nullptr : std::make_unique<transport::UcxFabric>();
+    table.members.push_back({rank, assigned.role, assigned.index, hosts[0], 0, control->address(),
                              data ? data->address() : control->address()});
     fabrics.emplace_back(std::move(control), std::move(data));
   }

@@ -29,9 +29,9 @@ class PsBoard {
         timeout_(timeout) {}
 
   bool mapped() const noexcept { return window_->mapped() != nullptr; }
-  /// The transport::LifeWord of the ps; nullptr if the board is not mapped.
-  const std::byte* life_word() const noexcept {
-    return mapped() ? window_->mapped() + layout_.life_word() : nullptr;
+  /// The transport::LivenessWord of the ps; nullptr if the board is not mapped.
+  const std::byte* liveness_word() const noexcept {
+    return mapped() ? window_->mapped() + layout_.liveness_word() : nullptr;
   }
 
   /// Makes the entries before `tail` visible to the ps. They arrive before the tail.

@@ -63,7 +63,7 @@ void PsSession::begin(const protocol::ConnectReply& reply) {
       peer_->open_window(reply.board,
                          same_host || wanted == "mapped" ? window_path(wanted) : transport::WindowPath::rma),
       layout, rank_, timeout());
-  process_.life_word = process_.board->life_word();
+  process_.liveness_word = process_.board->liveness_word();
   process_.applied = acknowledged_ = reply.applied;
   process_.ring_bytes = reply.ring_bytes;
   process_.doorbell = reply.doorbell;
@@ -196,7 +196,7 @@ bool PsSession::wait_until(const std::function<bool()>& done) {
   Backoff backoff(kPollAlone, kPollOnASharedCore);
   Clock::time_point deadline{};
   for (unsigned polls = 1; !done(); ++polls) {
-    if (process_.life_word == nullptr || polls % kPollsBetweenProgress == 0) fabric().progress();
+    if (process_.liveness_word == nullptr || polls % kPollsBetweenProgress == 0) fabric().progress();
     if (!alive()) {
       if (!reconnect()) throw lost_pushes();
       deadline = {};
@@ -205,7 +205,7 @@ bool PsSession::wait_until(const std::function<bool()>& done) {
     if (backoff.pause()) continue;
     if (deadline == Clock::time_point{}) deadline = Clock::now() + timeout();
     if (Clock::now() >= deadline) return false;
-    if (process_.life_word == nullptr) {
+    if (process_.liveness_word == nullptr) {
       fabric().wait(std::chrono::milliseconds(1));
     } else {
       fabric().progress();

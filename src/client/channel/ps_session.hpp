@@ -19,7 +19,7 @@
 #include "protocol/failover.hpp"
 #include "protocol/ps_messages.hpp"
 #include "protocol/push_format.hpp"
-#include "transport/memory/life_word.hpp"
+#include "transport/memory/liveness_word.hpp"
 #include "transport/rpc/rpc.hpp"
 
 namespace capstan::client {
@@ -29,7 +29,7 @@ struct PsProcess {
   std::uint32_t incarnation = 0;  // after a change, shard locations are stale (ConnectReply)
   Path path = Path::messages;
   std::unique_ptr<PsBoard> board;
-  const std::byte* life_word = nullptr;  // of the board; nullptr if the board is not mapped
+  const std::byte* liveness_word = nullptr;  // of the board; nullptr if the board is not mapped
   std::string doorbell;
   bool counts_by_call = false;         // only the ps itself adds to its counters
   protocol::PushSink* sink = nullptr;  // its store if it is a thread of this process
@@ -80,12 +80,12 @@ class PsSession {
   /// returns true, memory that was loaded before the call belonged to a live ps.
   bool alive() const noexcept {
     return !peer_->failed() && !restarted_ &&
-           (process_.life_word == nullptr || transport::LifeWord::alive(process_.life_word));
+           (process_.liveness_word == nullptr || transport::LivenessWord::alive(process_.liveness_word));
   }
   /// Reconnects if the ps is dead; returns false if everything in flight was lost with its memory. Throws
   /// Error(unavailable) if the ps is not restarted within --ps-wait.
   [[nodiscard]] bool reconnect_if_dead() {
-    if (process_.life_word == nullptr) fabric().progress();  // detects dead peers
+    if (process_.liveness_word == nullptr) fabric().progress();  // detects dead peers
     return alive() || reconnect();
   }
   /// Like reconnect_if_dead(), but throws Error(unavailable) if everything in flight was lost.

@@ -137,7 +137,7 @@ void find_coordinator(Runtime& runtime, const cluster::AgentLink::Kept& memory) 
   if (!memory) return;
   runtime.keep_in(memory);
   const auto last = cluster::PersistentRecord(memory).read();
-  if (!last.empty()) runtime.coordinator_returned(from_bytes<cluster::CoordinatorBack>(last).coordinator);
+  if (!last.empty()) runtime.coordinator_returned(from_bytes<cluster::CoordinatorReturned>(last).coordinator);
 }
 
 /// How the processes of this job find each other.

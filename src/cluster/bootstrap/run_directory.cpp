@@ -107,7 +107,7 @@ RunFile run_file_of_this_process() {
   file.token = random_token();
   std::error_code ignored;  // `capstan join` then reports that the program does not exist
   file.program = fs::read_symlink("/proc/self/exe", ignored).string();
-  file.folder = fs::current_path(ignored).string();
+  file.directory = fs::current_path(ignored).string();
   std::ifstream words("/proc/self/cmdline", std::ios::binary);
   for (std::string word; std::getline(words, word, '\0');) file.arguments.push_back(word);
   for (char** at = environ; *at != nullptr; ++at) {
@@ -120,13 +120,13 @@ RunFile run_file_of_this_process() {
   return file;
 }
 
-void write_run_file(const fs::path& folder, const RunFile& file) {
+void write_run_file(const fs::path& directory, const RunFile& file) {
   const nlohmann::json json{
       {"version", kVersion},         {"host", file.host},           {"pid", file.pid},
       {"address", file.address},     {"token", to_hex(file.token)}, {"program", file.program},
-      {"arguments", file.arguments}, {"folder", file.folder},       {"environment", file.environment}};
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw failed("mkdir", folder);
-  const fs::path path = folder / kName;
+      {"arguments", file.arguments}, {"directory", file.directory}, {"environment", file.environment}};
+  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) throw failed("mkdir", directory);
+  const fs::path path = directory / kName;
   const fs::path temporary = path.string() + "." + file.host + "." + std::to_string(file.pid);
   (void)unlink(temporary.c_str());  // left by a previous process with this pid
   const Socket out(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -141,8 +141,8 @@ void write_run_file(const fs::path& folder, const RunFile& file) {
   }
 }
 
-RunFile read_run_file(const fs::path& folder) {
-  const fs::path path = folder / kName;
+RunFile read_run_file(const fs::path& directory) {
+  const fs::path path = directory / kName;
   const Socket in(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!in) throw failed("open", path);
   struct stat status {};
@@ -155,10 +155,10 @@ RunFile read_run_file(const fs::path& folder) {
     const auto json = parse_json(read_whole(in.get(), path), "its text", Code::data_loss);
     if (json.at("version") != kVersion) throw Error(Code::data_loss, "it is of another version of Capstan");
     if (!is_token(json.at("token"))) throw Error(Code::data_loss, "its token is not one");
-    return {json.at("host"),    json.at("pid"),
-            json.at("address"), from_hex(json.at("token").get<std::string>()),
-            json.at("program"), json.at("arguments").get<std::vector<std::string>>(),
-            json.at("folder"),  json.at("environment").get<std::map<std::string, std::string>>()};
+    return {json.at("host"),      json.at("pid"),
+            json.at("address"),   from_hex(json.at("token").get<std::string>()),
+            json.at("program"),   json.at("arguments").get<std::vector<std::string>>(),
+            json.at("directory"), json.at("environment").get<std::map<std::string, std::string>>()};
   } catch (const nlohmann::json::exception& error) {
     throw Error(Code::data_loss, path.string() + ": " + error.what());
   } catch (const Error& error) {
@@ -166,10 +166,10 @@ RunFile read_run_file(const fs::path& folder) {
   }
 }
 
-void remove_run_file(const fs::path& folder, const std::string& host, std::int64_t pid) noexcept {
+void remove_run_file(const fs::path& directory, const std::string& host, std::int64_t pid) noexcept {
   try {
-    const RunFile file = read_run_file(folder);
-    if (file.host == host && file.pid == pid) (void)unlink((folder / kName).c_str());
+    const RunFile file = read_run_file(directory);
+    if (file.host == host && file.pid == pid) (void)unlink((directory / kName).c_str());
   } catch (const std::exception&) {
     // The file does not exist, or is another job's.
   }

@@ -20,7 +20,7 @@ struct RunFile {
   Token token{};
   std::string program;
   std::vector<std::string> arguments;              // starts with the program's name
-  std::string folder;                              // working directory of the start
+  std::string directory;                           // working directory of the start
   std::map<std::string, std::string> environment;  // CAPSTAN_* and UCX_*
 };
 
@@ -34,11 +34,12 @@ Token token_in(const std::string& source, const std::string& text);
 RunFile run_file_of_this_process();
 
 /// Creates the directory if necessary. Throws Error.
-void write_run_file(const std::filesystem::path& folder, const RunFile& file);
+void write_run_file(const std::filesystem::path& directory, const RunFile& file);
 /// Throws Error: not_found; permission_denied if the file belongs to another user, or others can read it;
 /// data_loss.
-RunFile read_run_file(const std::filesystem::path& folder);
+RunFile read_run_file(const std::filesystem::path& directory);
 /// Removes the file if it is that of this process.
-void remove_run_file(const std::filesystem::path& folder, const std::string& host, std::int64_t pid) noexcept;
+void remove_run_file(const std::filesystem::path& directory, const std::string& host,
+                     std::int64_t pid) noexcept;
 
 }  // namespace capstan::cluster

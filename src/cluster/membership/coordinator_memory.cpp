@@ -10,9 +10,9 @@
 
 namespace capstan::cluster {
 
-bool CoordinatorRecord::waits(int spare_rank) const {
+bool CoordinatorRecord::is_standby(int spare_rank) const {
   return std::none_of(spares.begin(), spares.end(), [spare_rank](const SpareRecord& spare) {
-    return spare.rank == spare_rank && spare.state != SpareRecord::State::waits;
+    return spare.rank == spare_rank && spare.state != SpareRecord::State::standby;
   });
 }
 

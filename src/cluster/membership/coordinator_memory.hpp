@@ -20,9 +20,9 @@ inline constexpr std::uint64_t kMostOpenClosures = 50'000;
 
 /// A spare, and the ps that it replaces.
 struct SpareRecord {
-  enum class State : std::uint8_t { waits, takes, stands, dead };
+  enum class State : std::uint8_t { standby, failing_over, active, dead };
   std::int32_t rank = 0;
-  State state = State::waits;
+  State state = State::standby;
   std::int32_t ps = 0;  // rank; this and the following once the spare was told to replace it
   std::int32_t ps_index = 0;
   std::uint32_t incarnation = 0;  // of the ps: protocol::FailoverRequest
@@ -43,14 +43,14 @@ struct CoordinatorRecord {
   std::vector<std::byte> checkpoint;   // strategy::PsContents::Checkpoint; empty: none
 
   /// Returns true if the spare is alive and replaces no ps.
-  bool waits(int spare_rank) const;
+  bool is_standby(int spare_rank) const;
   /// Throws Error(data_loss) if too_much_open: the ledgers no longer show which closures have run.
   void require_not_too_much_open() const;
 };
 
 /// Payload of kCoordinatorReturned: the new process, and changes of members that the receiver may have
 /// missed.
-struct CoordinatorBack {
+struct CoordinatorReturned {
   std::int32_t incarnation = 0;  // number of restarts
   Member coordinator;
   std::vector<Member> workers;     // to a ps: those that were restarted or joined late

@@ -15,36 +15,36 @@
 
 namespace capstan::cluster {
 
-void CoordinatorWatch::lose(const transport::Peer& peer) {
-  if (until_) return;
-  lost_ = peer.name();
-  until_ = Clock::now();
-  if (!runtime_.coordinator_may_return() || alone_ || !known_) return;
-  *until_ += runtime_.coordinator_wait();
-  log::warn("{} is gone; waiting {} ms for it to come back", lost_, runtime_.coordinator_wait().count());
+void CoordinatorWatch::on_connection_lost(const transport::Peer& peer) {
+  if (deadline_) return;
+  name_ = peer.name();
+  deadline_ = Clock::now();
+  if (!runtime_.coordinator_may_return() || isolated_ || !address_known_) return;
+  *deadline_ += runtime_.coordinator_wait();
+  log::warn("{} is gone; waiting {} ms for it to come back", name_, runtime_.coordinator_wait().count());
 }
 
-void CoordinatorWatch::reach_none() {
-  alone_ = true;
-  if (until_) until_ = Clock::now();
+void CoordinatorWatch::on_isolated() {
+  isolated_ = true;
+  if (deadline_) deadline_ = Clock::now();
 }
 
-void CoordinatorWatch::greet(const transport::Message& message) {
-  if (message.from == runtime_.member(Role::coordinator, 0).rank) known_ = true;
+void CoordinatorWatch::on_greeting(const transport::Message& message) {
+  if (message.from == runtime_.member(Role::coordinator, 0).rank) address_known_ = true;
 }
 
-void CoordinatorWatch::hear(const transport::Message& message) {
+void CoordinatorWatch::on_announcement(const transport::Message& message) {
   try {
-    auto back = from_bytes<CoordinatorBack>(message.payload);
+    auto back = from_bytes<CoordinatorReturned>(message.payload);
     if (back.incarnation <= incarnation_) return;
     incarnation_ = back.incarnation;  // late messages of the previous process have a lower one
-    back_ = std::move(back);
+    announcement_ = std::move(back);
   } catch (const Error& error) {
     log::error("dropped a malformed kCoordinatorReturned: {}", error.what());
   }
 }
 
-bool CoordinatorWatch::meet(const transport::Message& message) {
+bool CoordinatorWatch::on_admission(const transport::Message& message) {
   const auto incarnation = transport::read_header<std::int32_t>(message);
   if (!incarnation) return false;
   incarnation_ =
@@ -52,32 +52,33 @@ bool CoordinatorWatch::meet(const transport::Message& message) {
   return true;
 }
 
-CoordinatorBack CoordinatorWatch::take_up() {
-  CoordinatorBack back = *std::exchange(back_, std::nullopt);
-  until_.reset();
-  alone_ = false;
-  known_ = true;
+CoordinatorReturned CoordinatorWatch::reconnect() {
+  CoordinatorReturned back = *std::exchange(announcement_, std::nullopt);
+  deadline_.reset();
+  isolated_ = false;
+  address_known_ = true;
   runtime_.coordinator_returned(back.coordinator);
   return back;
 }
 
-void CoordinatorWatch::answer() {
+void CoordinatorWatch::acknowledge() {
   runtime_.control_peer(runtime_.member(Role::coordinator, 0))
       .send(transport::kCoordinatorKnown, transport::as_bytes(incarnation_));
 }
 
-const std::string& CoordinatorWatch::verdict() {
-  if (!verdict_.empty() || !until_ || Clock::now() < *until_) return verdict_;
-  verdict_ = lost_ + " is gone";
-  if (alone_) {
-    verdict_ += ", and no other rank can be reached";
-  } else if (!known_) {
-    verdict_ += ", and had not recorded the address of this restarted rank: no other coordinator can find it";
+const std::string& CoordinatorWatch::stop_reason() {
+  if (!stop_reason_.empty() || !deadline_ || Clock::now() < *deadline_) return stop_reason_;
+  stop_reason_ = name_ + " is gone";
+  if (isolated_) {
+    stop_reason_ += ", and no other rank can be reached";
+  } else if (!address_known_) {
+    stop_reason_ +=
+        ", and had not recorded the address of this restarted rank: no other coordinator can find it";
   } else if (runtime_.coordinator_may_return()) {
-    verdict_ += fmt::format(", and has not come back within {} ms (--coordinator-wait)",
-                            runtime_.coordinator_wait().count());
+    stop_reason_ += fmt::format(", and has not come back within {} ms (--coordinator-wait)",
+                                runtime_.coordinator_wait().count());
   }
-  return verdict_;
+  return stop_reason_;
 }
 
 }  // namespace capstan::cluster

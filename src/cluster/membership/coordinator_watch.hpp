@@ -20,43 +20,43 @@ class CoordinatorWatch {
   explicit CoordinatorWatch(Runtime& runtime) : runtime_(runtime) {}
 
   /// Called by the fabric's failure handler: the connection to the coordinator has failed.
-  void lose(const transport::Peer& peer);
+  void on_connection_lost(const transport::Peer& peer);
   /// No ps is reachable from this restarted worker, so no new coordinator will learn its address: ends the
   /// wait.
-  void reach_none();
+  void on_isolated();
   /// This ps was restarted. Its new address is recorded by the coordinator that greets it; until then it does
   /// not wait for another coordinator, which could not find it.
-  void expect_greeting() { known_ = false; }
+  void expect_greeting() { address_known_ = false; }
   /// Handler of kHello to a ps.
-  void greet(const transport::Message& message);
+  void on_greeting(const transport::Message& message);
   /// Handler of kCoordinatorReturned.
-  void hear(const transport::Message& message);
+  void on_announcement(const transport::Message& message);
   /// Handler of the kHello by which a coordinator admits this worker: stores the coordinator's incarnation.
   /// Returns false if the message has none.
-  bool meet(const transport::Message& message);
+  bool on_admission(const transport::Message& message);
   /// A new coordinator has announced itself, and this rank is not connected to it yet.
-  bool news() const noexcept { return back_.has_value(); }
-  /// Connects to the new coordinator, and returns its message. Not inside progress(). REQUIRES: news().
-  CoordinatorBack take_up();
+  bool has_announcement() const noexcept { return announcement_.has_value(); }
+  /// Connects to the new coordinator, and returns its message. Not inside progress(). REQUIRES:
+  /// has_announcement().
+  CoordinatorReturned reconnect();
   /// Sends it the answer, kCoordinatorKnown.
-  void answer();
+  void acknowledge();
   /// Returns the reason to end, such as "coordinator 0 (rank 0 on n1) is gone", once the wait is over; else
   /// "".
-  const std::string& verdict();
+  const std::string& stop_reason();
   /// Deadline of the wait; nothing while the coordinator is connected.
-  std::optional<Clock::time_point> until() const noexcept { return until_; }
+  std::optional<Clock::time_point> deadline() const noexcept { return deadline_; }
   /// Number of restarts of the current coordinator.
   std::int32_t incarnation() const noexcept { return incarnation_; }
 
  private:
   Runtime& runtime_;
-  std::optional<CoordinatorBack> back_;
-  std::optional<Clock::time_point> until_;
-  std::string lost_;
-  std::string verdict_;
-  bool alone_ = false;
-  bool known_ =
-      true;  // the coordinator has this process's address; false from expect_greeting() to the greeting
+  std::optional<CoordinatorReturned> announcement_;  // of a coordinator that is not connected yet
+  std::optional<Clock::time_point> deadline_;        // set while the coordinator is not connected
+  std::string name_;                                 // of the coordinator that is not connected
+  std::string stop_reason_;
+  bool isolated_ = false;      // no ps is reachable
+  bool address_known_ = true;  // to the coordinator; false from expect_greeting() to the greeting
   std::int32_t incarnation_ = 0;
 };
 

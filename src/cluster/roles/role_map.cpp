@@ -178,7 +178,7 @@ std::vector<int> choose_replicas(Hosts hosts, const std::set<int>& ps_ranks, con
 
 }  // namespace
 
-std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleRequest& request) {
+std::vector<RoleAssignment> map_roles(std::span<const std::string> hosts, const RoleRequest& request) {
   const int ranks = static_cast<int>(hosts.size());
   if (ranks == 2) {
     throw Error(Code::invalid_argument,
@@ -222,35 +222,35 @@ std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleReque
     }
   }
 
-  std::vector<Place> places;
+  std::vector<RoleAssignment> assignments;
   int next_ps = 0;
   int next_spare = 0;
   int next_worker = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     if (rank == 0) {
-      places.push_back({Role::coordinator, 0});
+      assignments.push_back({Role::coordinator, 0});
     } else if (ps_ranks.contains(rank)) {
-      places.push_back({Role::ps, next_ps++});
+      assignments.push_back({Role::ps, next_ps++});
     } else if (const auto found = replica_of.find(rank); found != replica_of.end()) {
-      places.push_back({Role::spare, found->second});
+      assignments.push_back({Role::spare, found->second});
     } else if (spare_ranks.contains(rank)) {
-      places.push_back({Role::spare, next_spare++});
+      assignments.push_back({Role::spare, next_spare++});
     } else if (taken.contains(rank)) {
-      places.push_back({Role::evaluator, 0});
+      assignments.push_back({Role::evaluator, 0});
     } else {
-      places.push_back({Role::worker, next_worker++});
+      assignments.push_back({Role::worker, next_worker++});
     }
   }
-  return places;
+  return assignments;
 }
 
-std::vector<Place> places_of(std::span<const Role> roles, std::string_view source) {
+std::vector<RoleAssignment> assignments_of(std::span<const Role> roles, std::string_view source) {
   const auto refused = [&](std::string_view what) {
     return Error(Code::invalid_argument, fmt::format("{}: {}", source, what));
   };
   std::map<Role, int> next;
-  std::vector<Place> places;
-  for (const Role role : roles) places.push_back({role, next[role]++});
+  std::vector<RoleAssignment> assignments;
+  for (const Role role : roles) assignments.push_back({role, next[role]++});
   if (next[Role::coordinator] == 0) throw refused("no rank is the coordinator");
   if (next[Role::coordinator] > 1)
     throw refused(fmt::format("{} ranks are the coordinator; one has to be", next[Role::coordinator]));
@@ -262,7 +262,7 @@ std::vector<Place> places_of(std::span<const Role> roles, std::string_view sourc
   if (next[Role::worker] == 0) throw refused("no rank is a worker");
   if (next[Role::evaluator] > 1)
     throw refused(fmt::format("{} ranks are evaluators; one may be", next[Role::evaluator]));
-  return places;
+  return assignments;
 }
 
 namespace {
@@ -286,11 +286,12 @@ std::vector<Role> own_roles(std::span<const Hello> hellos) {
 }
 
 /// The other settings must agree with these roles.
-void require_asked_for(const std::vector<Place>& places, const RoleRequest& request,
+void require_asked_for(const std::vector<RoleAssignment>& assignments, const RoleRequest& request,
                        std::string_view source) {
   const auto require = [&](Role role, int asked, const char* flag) {
-    const auto there = std::count_if(places.begin(), places.end(),
-                                     [role](const Place& place) { return place.role == role; });
+    const auto there =
+        std::count_if(assignments.begin(), assignments.end(),
+                      [role](const RoleAssignment& assigned) { return assigned.role == role; });
     if (asked != 0 && asked != there) {
       throw Error(Code::invalid_argument, fmt::format("{}: {} ranks are {}, --{} says {}; leave --{} out",
                                                       source, there, to_string(role), flag, asked, flag));
@@ -314,15 +315,15 @@ void require_asked_for(const std::vector<Place>& places, const RoleRequest& requ
   }
 }
 
-std::vector<Place> places_for(std::span<const Hello> hellos, Hosts hosts) {
+std::vector<RoleAssignment> assignments_for(std::span<const Hello> hellos, Hosts hosts) {
   const RoleRequest& request = hellos[0].roles;
   std::vector<Role> roles = own_roles(hellos);
   if (roles.empty() && request.file.empty()) return map_roles(hosts, request);
   const std::string source = roles.empty() ? request.file : "--role or TF_CONFIG";
   if (roles.empty()) roles = read_role_file(request.file, hosts);
-  auto places = places_of(roles, source);
-  require_asked_for(places, request, source);
-  return places;
+  auto assignments = assignments_of(roles, source);
+  require_asked_for(assignments, request, source);
+  return assignments;
 }
 
 }  // namespace
@@ -363,12 +364,12 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
         "same --coordinator-wait");
     hosts.push_back(hello.host);
   }
-  const std::vector<Place> places = places_for(hellos, hosts);
+  const std::vector<RoleAssignment> assignments = assignments_for(hellos, hosts);
   std::vector<Member> members;
   for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
     const Hello& hello = hellos[rank];
-    members.push_back({static_cast<int>(rank), places[rank].role, places[rank].index, hello.host, hello.pid,
-                       hello.control_address, hello.data_address, hello.resources});
+    members.push_back({static_cast<int>(rank), assignments[rank].role, assignments[rank].index, hello.host,
+                       hello.pid, hello.control_address, hello.data_address, hello.resources});
   }
   return members;
 }

@@ -12,10 +12,10 @@
 
 namespace capstan::cluster {
 
-struct Place {
+struct RoleAssignment {
   Role role = Role::worker;
   int index = 0;
-  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator==(const RoleAssignment&, const RoleAssignment&) = default;
 };
 
 /// Returns a role and index for each of `hosts` (host name by rank). Rank 0 is the coordinator.
@@ -23,11 +23,11 @@ struct Place {
 /// of the ranks, but at least one. The evaluator is the last rank; spares are spread, first over hosts with
 /// the fewest ps; all others are workers. `request.file` is not read. Throws Error(invalid_argument), which
 /// says what would fit.
-std::vector<Place> map_roles(std::span<const std::string> hosts, const RoleRequest& request);
+std::vector<RoleAssignment> map_roles(std::span<const std::string> hosts, const RoleRequest& request);
 
 /// The same for ranks with these roles. Throws Error(invalid_argument), which begins with `source`, if they
 /// are no cluster.
-std::vector<Place> places_of(std::span<const Role> roles, std::string_view source);
+std::vector<RoleAssignment> assignments_of(std::span<const Role> roles, std::string_view source);
 
 /// Returns the members in rank order: by the roles that the ranks requested, by the role file, or by
 /// map_roles. Throws Error: failed_precondition, which names a rank whose program or role settings differ;

@@ -14,7 +14,8 @@ namespace capstan::coordinator {
 void Coordinator::add_workers() {
   for (const cluster::Member& member : runtime_.members()) {
     // The transport reports a death only on a connection that has been used in both directions.
-    const bool no_spare_any_more = member.role == Role::spare && !ps_recovery_.failovers().waits(member.rank);
+    const bool no_spare_any_more =
+        member.role == Role::spare && !ps_recovery_.failovers().is_standby(member.rank);
     if (member.role != Role::coordinator && !no_spare_any_more &&
         (member.role != Role::worker || runtime_.incarnation() == 0))
       runtime_.control_peer(member).send(transport::kHello, {});

@@ -31,8 +31,8 @@ FailoverManager::FailoverManager(cluster::Runtime& runtime, const strategy::PsCo
   for (const cluster::SpareRecord& found : runtime_.coordinator_memory().read().spares) {
     spares_.push_back({found});
     // The strategy has called every ps, so this failover has succeeded.
-    if (found.state == State::takes) spares_.back().state = State::stands;
-    tell_members(spares_.back());
+    if (found.state == State::failing_over) spares_.back().state = State::active;
+    update_membership(spares_.back());
   }
   if (!spares_.empty()) return;
   for (const cluster::Member& member : runtime_.members()) {
@@ -45,17 +45,17 @@ void FailoverManager::set(Spare& spare, State state) {
     const std::lock_guard lock(mutex_);
     spare.state = state;
   }
-  note();
-  tell_members(spare);
+  record_states();
+  update_membership(spare);
 }
 
-void FailoverManager::tell_members(const Spare& spare) {
+void FailoverManager::update_membership(const Spare& spare) {
   if (spare.state == State::dead)
     runtime_.membership().set(spare.rank, cluster::MemberState::dead, "it cannot take the place of a ps");
-  if (spare.state == State::stands) runtime_.membership().set(spare.rank, cluster::MemberState::alive);
+  if (spare.state == State::active) runtime_.membership().set(spare.rank, cluster::MemberState::alive);
 }
 
-void FailoverManager::note() {
+void FailoverManager::record_states() {
   runtime_.coordinator_memory().change(
       [this](cluster::CoordinatorRecord& record) { record.spares.assign(spares_.begin(), spares_.end()); });
 }
@@ -72,11 +72,11 @@ FailoverManager::Spare* FailoverManager::choose(const cluster::Member& ps) {
     const int replica = runtime_.member(Role::spare, ps.index).rank;
     const auto found =
         std::find_if(spares_.begin(), spares_.end(), [&](const Spare& s) { return s.rank == replica; });
-    return found->state == State::waits ? &*found : nullptr;
+    return found->state == State::standby ? &*found : nullptr;
   }
   Spare* best = nullptr;
   for (Spare& spare : spares_) {
-    if (spare.state != State::waits) continue;
+    if (spare.state != State::standby) continue;
     if (best == nullptr) best = &spare;
     if (runtime_.member(spare.rank).host != ps.host) return &spare;
   }
@@ -85,21 +85,21 @@ FailoverManager::Spare* FailoverManager::choose(const cluster::Member& ps) {
 
 bool FailoverManager::advance(const cluster::Member& ps, const std::vector<std::int32_t>& dead,
                               Clock::time_point now) {
-  if (Spare* spare = find(State::takes, ps.rank)) {
-    if (now < spare->by) return true;
+  if (Spare* spare = find(State::failing_over, ps.rank)) {
+    if (now < spare->deadline) return true;
     why_[ps.rank] = fmt::format("{} has not taken its place in time", runtime_.name_of(spare->rank));
     log::warn("{}: {}", ps.name(), why_[ps.rank]);
     set(*spare, State::dead);
   }
-  if (Spare* spare = choose(ps)) return tell(*spare, ps, dead, now);
+  if (Spare* spare = choose(ps)) return order_failover(*spare, ps, dead, now);
   if (why_[ps.rank].empty())
     why_[ps.rank] =
         runtime_.ps_have_replicas() ? "it no longer has a replica" : "no spare is left (--spares)";
   return false;
 }
 
-protocol::FailoverRequest FailoverManager::takeover_of(const cluster::Member& ps) const {
-  if (!runtime_.ps_have_replicas()) return contents_.takeover_of(ps.index);
+protocol::FailoverRequest FailoverManager::request_for(const cluster::Member& ps) const {
+  if (!runtime_.ps_have_replicas()) return contents_.failover_of(ps.index);
   contents_.require_no_group();
   protocol::FailoverRequest failover;
   failover.index = ps.index;
@@ -107,11 +107,11 @@ protocol::FailoverRequest FailoverManager::takeover_of(const cluster::Member& ps
   return failover;
 }
 
-bool FailoverManager::tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& dead,
-                           Clock::time_point now) {
+bool FailoverManager::order_failover(Spare& spare, const cluster::Member& ps,
+                                     const std::vector<std::int32_t>& dead, Clock::time_point now) {
   protocol::FailoverRequest failover;
   try {
-    failover = takeover_of(ps);
+    failover = request_for(ps);
   } catch (const Error& error) {
     why_[ps.rank] = error.what();
     return false;
@@ -125,10 +125,10 @@ bool FailoverManager::tell(Spare& spare, const cluster::Member& ps, const std::v
   }
   {
     const std::lock_guard lock(mutex_);
-    spare = {{spare.rank, State::takes, ps.rank, ps.index, failover.incarnation},
+    spare = {{spare.rank, State::failing_over, ps.rank, ps.index, failover.incarnation},
              now + runtime_.wait_timeout() + reading(failover)};
   }
-  note();
+  record_states();
   runtime_.membership().set(ps.rank, cluster::MemberState::fenced,
                             fmt::format("{} takes its place", runtime_.name_of(spare.rank)));
   const auto checkpoint = contents_.checkpoint();
@@ -143,13 +143,14 @@ bool FailoverManager::tell(Spare& spare, const cluster::Member& ps, const std::v
 }
 
 bool FailoverManager::is_being_replaced(int ps) const {
-  return std::any_of(spares_.begin(), spares_.end(),
-                     [ps](const Spare& spare) { return spare.state == State::takes && spare.ps == ps; });
+  return std::any_of(spares_.begin(), spares_.end(), [ps](const Spare& spare) {
+    return spare.state == State::failing_over && spare.ps == ps;
+  });
 }
 
-bool FailoverManager::waits(int rank) const {
+bool FailoverManager::is_standby(int rank) const {
   return std::any_of(spares_.begin(), spares_.end(), [rank](const Spare& spare) {
-    return spare.state == State::waits && spare.rank == rank;
+    return spare.state == State::standby && spare.rank == rank;
   });
 }
 
@@ -168,25 +169,25 @@ bool FailoverManager::admits(const cluster::Member& ps, std::uint32_t incarnatio
   return false;
 }
 
-void FailoverManager::welcome(int ps, std::uint32_t incarnation) {
+void FailoverManager::on_ps_complete(int ps, std::uint32_t incarnation) {
   for (Spare& spare : spares_) {
-    if (incarnation > 0 && spare.ps == ps && spare.incarnation == incarnation) set(spare, State::stands);
+    if (incarnation > 0 && spare.ps == ps && spare.incarnation == incarnation) set(spare, State::active);
   }
   why_.erase(ps);
 }
 
-void FailoverManager::lose_ps(int ps) {
-  if (Spare* spare = find(State::stands, ps)) set(*spare, State::dead);
+void FailoverManager::on_ps_dead(int ps) {
+  if (Spare* spare = find(State::active, ps)) set(*spare, State::dead);
 }
 
-void FailoverManager::lose(int rank) {
+void FailoverManager::on_spare_dead(int rank) {
   for (Spare& spare : spares_) {
     if (spare.rank != rank || spare.state == State::dead) continue;
     const State before = spare.state;
     set(spare, State::dead);
-    if (before == State::waits) {
-      log::warn("{} is gone; {} spares are left", runtime_.name_of(rank), waiting());
-    } else if (before == State::takes) {
+    if (before == State::standby) {
+      log::warn("{} is gone; {} spares are left", runtime_.name_of(rank), standbys());
+    } else if (before == State::failing_over) {
       why_[spare.ps] = runtime_.name_of(rank) + " died while it took its place";
       log::warn("{} is gone before it had the shards of {}", runtime_.name_of(rank),
                 runtime_.name_of(spare.ps));
@@ -194,9 +195,9 @@ void FailoverManager::lose(int rank) {
   }
 }
 
-void FailoverManager::fail(int rank, const std::string& why) {
+void FailoverManager::on_failover_failed(int rank, const std::string& why) {
   for (Spare& spare : spares_) {
-    if (spare.rank != rank || spare.state != State::takes) continue;
+    if (spare.rank != rank || spare.state != State::failing_over) continue;
     set(spare, State::dead);
     why_[spare.ps] = fmt::format("{} could not take its place: {}", runtime_.name_of(rank), why);
     log::warn("{} has not got the shards of {}: {}", runtime_.name_of(rank), runtime_.name_of(spare.ps), why);
@@ -208,8 +209,8 @@ bool FailoverManager::drop_replica(const cluster::Member& ps) {
   const int replica = runtime_.member(Role::spare, ps.index).rank;
   for (Spare& spare : spares_) {
     if (spare.rank != replica) continue;
-    if (spare.state == State::takes || spare.state == State::stands) return false;
-    if (spare.state == State::waits) {
+    if (spare.state == State::failing_over || spare.state == State::active) return false;
+    if (spare.state == State::standby) {
       log::warn("{} goes on without {}", ps.name(), runtime_.name_of(replica));
       set(spare, State::dead);
     }
@@ -217,16 +218,16 @@ bool FailoverManager::drop_replica(const cluster::Member& ps) {
   return true;
 }
 
-int FailoverManager::waiting() const {
+int FailoverManager::standbys() const {
   const std::lock_guard lock(mutex_);
   return static_cast<int>(std::count_if(spares_.begin(), spares_.end(),
-                                        [](const Spare& spare) { return spare.state == State::waits; }));
+                                        [](const Spare& spare) { return spare.state == State::standby; }));
 }
 
-std::string FailoverManager::now_of(int rank) const {
+std::string FailoverManager::role_of(int rank) const {
   const std::lock_guard lock(mutex_);
   for (const Spare& spare : spares_) {
-    if (spare.rank == rank && spare.state == State::stands) return fmt::format("now ps {}", spare.ps_index);
+    if (spare.rank == rank && spare.state == State::active) return fmt::format("now ps {}", spare.ps_index);
   }
   return {};
 }

@@ -15,7 +15,7 @@
 
 namespace capstan::coordinator {
 
-/// Used by the thread that drives the control fabric, except `now_of` and `waiting`; not inside progress().
+/// Used by the thread that drives the control fabric, except `role_of` and `standbys`; not inside progress().
 /// The states are in the coordinator's record, from which a restarted coordinator resumes.
 class FailoverManager {
  public:
@@ -32,44 +32,44 @@ class FailoverManager {
   /// Returns true if a spare was told to replace this ps and has not reported that it has.
   bool is_being_replaced(int ps) const;
   /// Returns true if the spare is alive and replaces no ps.
-  bool waits(int rank) const;
+  bool is_standby(int rank) const;
   /// Incarnation of the process that is the ps, or is about to be. Heartbeats of others are ignored.
   std::uint32_t incarnation_of(int ps) const;
   /// A process claims to be this ps. Returns false if another process has replaced it; tells it to end.
   bool admits(const cluster::Member& ps, std::uint32_t incarnation);
   /// The process of this incarnation has the shards of the ps. REQUIRES: the coordinator's record has its
   /// address.
-  void welcome(int ps, std::uint32_t incarnation);
+  void on_ps_complete(int ps, std::uint32_t incarnation);
   /// The ps is dead, and with it the spare that had replaced it, if any.
-  void lose_ps(int ps);
+  void on_ps_dead(int ps);
   /// A spare is dead, whatever its state.
-  void lose(int rank);
+  void on_spare_dead(int rank);
   /// A spare reports that it cannot replace the ps.
-  void fail(int rank, const std::string& why);
+  void on_failover_failed(int rank, const std::string& why);
 
   /// A ps reports that its replica no longer follows it. Returns true if that replica will not replace it.
   /// Also inside progress().
   bool drop_replica(const cluster::Member& ps);
 
   /// Number of live spares that replace no ps. Any thread.
-  int waiting() const;
+  int standbys() const;
   /// Returns "now ps 1" for a spare that has replaced it, else "". Any thread.
-  std::string now_of(int rank) const;
+  std::string role_of(int rank) const;
 
  private:
   using State = cluster::SpareRecord::State;
   struct Spare : cluster::SpareRecord {
-    Clock::time_point by{};  // deadline of a failover in progress
+    Clock::time_point deadline{};  // of a failover in progress
   };
   Spare* find(State state, int ps);
   Spare* choose(const cluster::Member& ps);
-  protocol::FailoverRequest takeover_of(const cluster::Member& ps) const;
-  bool tell(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& dead,
-            Clock::time_point now);
+  protocol::FailoverRequest request_for(const cluster::Member& ps) const;
+  bool order_failover(Spare& spare, const cluster::Member& ps, const std::vector<std::int32_t>& dead,
+                      Clock::time_point now);
   void set(Spare& spare, State state);
-  void tell_members(const Spare& spare);
+  void update_membership(const Spare& spare);
   /// Records the states, before any rank is notified.
-  void note();
+  void record_states();
 
   cluster::Runtime& runtime_;
   const strategy::PsContents& contents_;

@@ -32,9 +32,9 @@ void Coordinator::on_failure(transport::Peer& peer) {
       return;
     case Role::spare:
       // The endpoint of the spare itself fails late, if at all: that of the ps reports the death.
-      if (!ps_recovery_.failovers().now_of(peer.rank()).empty()) return;
+      if (!ps_recovery_.failovers().role_of(peer.rank()).empty()) return;
       members_.set(peer.rank(), MemberState::dead, cause);
-      return ps_recovery_.failovers().lose(peer.rank());
+      return ps_recovery_.failovers().on_spare_dead(peer.rank());
     case Role::ps:
       return ps_recovery_.lose(peer, cause);
     default:

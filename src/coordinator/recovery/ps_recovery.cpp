@@ -47,7 +47,7 @@ void PsRecovery::lose(const transport::Peer& peer, const std::string& cause) {
   if (!members_.set(peer.rank(), MemberState::dead, cause)) return;
   use_.failure_detector.forget(peer.rank());
   use_.strategy.save_progress().lose(use_.runtime.member(peer.rank()).index, peer.name());
-  failovers_.lose_ps(peer.rank());
+  failovers_.on_ps_dead(peer.rank());
   if (use_.runtime.ps_may_be_replaced()) {
     log::warn("{} is gone; its dependents block until it recovers", peer.name());
     return;
@@ -74,7 +74,7 @@ void PsRecovery::admit(const cluster::Member& ps, std::uint32_t incarnation) {
   use_.runtime.ps_returned_to_control(ps);
   // Before a spare's record no longer names it, and before the greeting, after which the ps relies on it.
   if (use_.runtime.coordinator_may_return()) use_.record.record_members();
-  failovers_.welcome(ps.rank, incarnation);
+  failovers_.on_ps_complete(ps.rank, incarnation);
   members_.set(ps.rank, MemberState::alive);
   peer.send(transport::kHello, {});
   peer.send(transport::kHeartbeat, transport::as_bytes(protocol::PsHeartbeatHeader{}));
@@ -102,7 +102,7 @@ cluster::Membership::Clock::time_point PsRecovery::deadline_of(const cluster::Me
 
 void PsRecovery::replace_overdue() {
   cluster::Runtime& runtime = use_.runtime;
-  for (const auto& [rank, why] : std::exchange(failed_spares_, {})) failovers_.fail(rank, why);
+  for (const auto& [rank, why] : std::exchange(failed_spares_, {})) failovers_.on_failover_failed(rank, why);
   if (runtime.ps_given_up()) return;
   const auto now = cluster::Membership::Clock::now();
   for (int index = 0; index < runtime.count(Role::ps); ++index) {

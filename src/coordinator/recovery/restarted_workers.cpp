@@ -71,8 +71,9 @@ void RestartedWorkers::begin(const Asking& asking) {
   Returning worker{
       &runtime_.control_peer(member), member.index, {}, transport::deadline_in(runtime_.wait_timeout())};
   if (asking.by_a_ps) {
-    worker.peer->send(transport::kCoordinatorReturned, {},
-                      to_bytes(cluster::CoordinatorBack{runtime_.incarnation(), runtime_.self(), {}, {}}));
+    worker.peer->send(
+        transport::kCoordinatorReturned, {},
+        to_bytes(cluster::CoordinatorReturned{runtime_.incarnation(), runtime_.self(), {}, {}}));
   }
   // The transport reports a death only on a connection that has been used in both directions.
   const std::int32_t incarnation = runtime_.incarnation();

@@ -16,7 +16,7 @@ std::vector<TaskState> coordinator::Coordinator::task_states() const {
     const int rank = worker ? worker_ranks.at(static_cast<std::size_t>(member.index)) : member.rank;
     const bool dead = members_.state(rank) != cluster::MemberState::alive;
     std::string name = runtime_.name_of(rank);
-    if (const std::string now = ps_recovery_.failovers().now_of(rank); !now.empty()) name += ", " + now;
+    if (const std::string now = ps_recovery_.failovers().role_of(rank); !now.empty()) name += ", " + now;
     states.push_back({member.role, member.index, dead, std::move(name)});
   }
   return states;

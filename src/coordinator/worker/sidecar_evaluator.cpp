@@ -53,20 +53,20 @@ struct SidecarEvaluator::Job {
     fabric.on_message(transport::kDumpStacks, [](const transport::Message&) { write_stacks(); });
     fabric.on_message(transport::kShutdown, [this](const transport::Message&) { over = true; });
     fabric.on_failure([this](transport::Peer& peer) {
-      if (!over && runtime->member(peer.rank()).role == Role::coordinator) watch.lose(peer);
+      if (!over && runtime->member(peer.rank()).role == Role::coordinator) watch.on_connection_lost(peer);
     });
     fabric.on_message(transport::kCoordinatorReturned,
-                      [this](const transport::Message& message) { watch.hear(message); });
+                      [this](const transport::Message& message) { watch.on_announcement(message); });
     runtime->control_peer(runtime->member(Role::coordinator, 0)).send(transport::kHello, {});
   }
   ~Job() { runtime->control().remove_handlers(); }
   /// Not inside progress().
   bool ended() {
-    if (watch.news()) {
-      (void)watch.take_up();
-      watch.answer();
+    if (watch.has_announcement()) {
+      (void)watch.reconnect();
+      watch.acknowledge();
     }
-    return over || !watch.verdict().empty();
+    return over || !watch.stop_reason().empty();
   }
 
   std::shared_ptr<cluster::Runtime> runtime;
@@ -165,8 +165,8 @@ int SidecarEvaluator::start(const Evaluate& evaluate) {
     }
     pause();
   }
-  if (job_->watch.verdict().empty()) return 0;
-  log::error("{}; the evaluator ends", job_->watch.verdict());
+  if (job_->watch.stop_reason().empty()) return 0;
+  log::error("{}; the evaluator ends", job_->watch.stop_reason());
   return kExitLostRank;
 }
 

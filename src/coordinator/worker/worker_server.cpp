@@ -148,12 +148,12 @@ void WorkerServer::listen() {
         message.payload.empty() ? kFencedText : std::string(text, message.payload.size()), kGraceOfTheFenced);
   });
   fabric.on_message(transport::kCoordinatorReturned, [this](const transport::Message& message) {
-    watch_.hear(message);
-    if (watch_.news()) tasks_.replace_coordinator();
+    watch_.on_announcement(message);
+    if (watch_.has_announcement()) tasks_.replace_coordinator();
   });
   fabric.on_failure([this](transport::Peer& peer) {
     if (runtime_->member(peer.rank()).role != Role::coordinator) return;
-    if (ending() != End::Reason::job_over) watch_.lose(peer);
+    if (ending() != End::Reason::job_over) watch_.on_connection_lost(peer);
     tasks_.drop_queued();
   });
   const auto connect = [this] {
@@ -172,13 +172,14 @@ void WorkerServer::listen() {
 void WorkerServer::join_job() {
   transport::Fabric& fabric = runtime_->control();
   bool heard = false;
-  fabric.on_message(transport::kHello,
-                    [this, &heard](const transport::Message& message) { heard |= watch_.meet(message); });
+  fabric.on_message(transport::kHello, [this, &heard](const transport::Message& message) {
+    heard |= watch_.on_admission(message);
+  });
   const bool late = runtime_->came_late();
   auto next = std::chrono::steady_clock::now();
   const auto ask = [&] {
     const auto self = to_bytes(runtime_->self());
-    if (!watch_.until()) {
+    if (!watch_.deadline()) {
       coordinator_->send(transport::kJoin, {}, self);
       return;
     }
@@ -189,7 +190,7 @@ void WorkerServer::join_job() {
       peer.send(transport::kJoin, {}, self);
       any |= !peer.failed();
     }
-    if (!any) watch_.reach_none();
+    if (!any) watch_.on_isolated();
   };
   const auto answered = [&] {
     follow_coordinator();
@@ -238,7 +239,7 @@ ControlLoop::Round WorkerServer::round() {
   const std::vector<std::uint64_t> revoked = tasks_.take_revoked();
   const End::Reason reason = ending();
   if (reason == End::Reason::job_over || reason == End::Reason::fenced) answers.clear();
-  if (answer_due_.exchange(false)) watch_.answer();
+  if (answer_due_.exchange(false)) watch_.acknowledge();
   if (!answers.empty()) coordinator_->send(transport::kClosuresDone, {}, answers);
   // After the error that caused it, so that the coordinator cancels them. Not inside progress(): a worker
   // that joins late may be asked before it is connected.
@@ -254,12 +255,12 @@ ControlLoop::Round WorkerServer::round() {
 /// Connects to a coordinator that has replaced the previous one, or ends if none has in time. Not inside
 /// progress().
 void WorkerServer::follow_coordinator() {
-  if (!watch_.news()) {
-    const std::string& verdict = watch_.verdict();
+  if (!watch_.has_announcement()) {
+    const std::string& verdict = watch_.stop_reason();
     if (!verdict.empty()) end(End::Reason::coordinator_lost, verdict, kGraceAtTheEnd);
     return;
   }
-  const cluster::CoordinatorBack back = watch_.take_up();
+  const cluster::CoordinatorReturned back = watch_.reconnect();
   heartbeat_.forget(coordinator_->rank());
   // For the process that the agent starts if this one dies.
   if (runtime_->persistent_memory())
@@ -289,9 +290,9 @@ std::chrono::milliseconds WorkerServer::beat_or_exit() {
     if (at < now + rest) rest = std::chrono::ceil<std::chrono::milliseconds>(at - now);
   };
   no_later_than(heartbeat_.send(*coordinator_, now));
-  if (const auto until = watch_.until(); until && *until > now) no_later_than(*until);
+  if (const auto until = watch_.deadline(); until && *until > now) no_later_than(*until);
   // A coordinator may end, or the network to it may fail, without a message.
-  if (heartbeat_.suspects(coordinator_->rank(), now) && !watch_.until()) {
+  if (heartbeat_.suspects(coordinator_->rank(), now) && !watch_.deadline()) {
     end(End::Reason::coordinator_lost, coordinator_->name() + " is gone", kGraceAtTheEnd);
   }
   const std::lock_guard lock(mutex_);

@@ -38,16 +38,16 @@ std::optional<protocol::FailoverRequest> wait_for_order(cluster::Runtime& runtim
   fabric.on_message(transport::kHello, [](const transport::Message&) {});
   fabric.on_message(transport::kDumpStacks, [](const transport::Message&) { write_stacks(); });
   fabric.on_message(transport::kCoordinatorReturned,
-                    [&](const transport::Message& message) { coordinator.hear(message); });
-  fabric.on_failure([&](transport::Peer& peer) { coordinator.lose(peer); });
+                    [&](const transport::Message& message) { coordinator.on_announcement(message); });
+  fabric.on_failure([&](transport::Peer& peer) { coordinator.on_connection_lost(peer); });
   // Each end detects the death of the other only after traffic in both directions.
   runtime.control_peer(runtime.member(Role::coordinator, 0)).send(transport::kHello, {});
-  while (!order && !job_ended && coordinator.verdict().empty()) {
+  while (!order && !job_ended && coordinator.stop_reason().empty()) {
     cluster::Heartbeat::beat(2 * runtime.settings().duration("heartbeat-timeout"));
     if (fabric.progress() == 0) fabric.wait(kSpareHeartbeatPeriod);
-    if (!coordinator.news()) continue;
-    (void)coordinator.take_up();
-    coordinator.answer();
+    if (!coordinator.has_announcement()) continue;
+    (void)coordinator.reconnect();
+    coordinator.acknowledge();
   }
   cluster::Heartbeat::rest();
   fabric.on_message(transport::kFailover, [](const transport::Message&) {});
@@ -56,7 +56,7 @@ std::optional<protocol::FailoverRequest> wait_for_order(cluster::Runtime& runtim
   fabric.on_failure({});
   if (job_ended) return std::nullopt;
   if (order) return from_bytes<protocol::FailoverRequest>(*order);
-  throw Error(Code::unavailable, coordinator.verdict() + "; this spare exits");
+  throw Error(Code::unavailable, coordinator.stop_reason() + "; this spare exits");
 }
 
 cluster::Member as_ps(const cluster::Runtime& runtime, int rank, int index) {

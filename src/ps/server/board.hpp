@@ -21,7 +21,7 @@ class Board {
 
   transport::RegionKey key() const { return memory_->key(); }
   std::byte* data() const { return memory_->memory().data(); }
-  std::byte* life_word() const { return data() + layout_.life_word(); }
+  std::byte* liveness_word() const { return data() + layout_.liveness_word(); }
   /// 1 while the ps sleeps until a doorbell.
   auto asleep() const { return transport::word_at(data() + layout_.asleep()); }
 

@@ -17,7 +17,7 @@
 #include "protocol/replica_format.hpp"
 #include "ps/durability/store_restore.hpp"
 #include "transport/bytes.hpp"
-#include "transport/memory/life_word.hpp"
+#include "transport/memory/liveness_word.hpp"
 #include "transport/memory/word.hpp"
 
 namespace capstan::ps {
@@ -286,7 +286,7 @@ void PsServer::serve_fabric() {
     if (!is_lost(m.from)) inbox_.receive(m);
   });
   fabric_.on_message(transport::kDoorbell, [](const transport::Message&) {});  // only ends the sleep
-  fabric_.on_message(transport::kHello, [this](const transport::Message& m) { coordinator_.greet(m); });
+  fabric_.on_message(transport::kHello, [this](const transport::Message& m) { coordinator_.on_greeting(m); });
   fabric_.on_message(transport::kHeartbeat, [this](const transport::Message& m) { heartbeat_.receive(m); });
   fabric_.on_message(transport::kReport, [this](const transport::Message& m) { report(m); });
   fabric_.on_message(transport::kDumpStacks, [](const transport::Message&) { write_stacks(); });
@@ -314,10 +314,10 @@ void PsServer::serve_fabric() {
     replication_.when_safe([this, rank] { report_member_known(rank); });
   });
   fabric_.on_message(transport::kCoordinatorReturned,
-                     [this](const transport::Message& message) { coordinator_.hear(message); });
+                     [this](const transport::Message& message) { coordinator_.on_announcement(message); });
   // From a worker that cannot find the coordinator; it repeats the message until a coordinator accepts it.
   fabric_.on_message(transport::kJoin, [this](const transport::Message& message) {
-    if (coordinator_.until()) return;
+    if (coordinator_.deadline()) return;
     runtime_->control_peer(runtime_->member(Role::coordinator, 0))
         .send(transport::kJoin, {}, message.payload);
   });
@@ -332,7 +332,8 @@ void PsServer::serve_fabric() {
     }
     // Only the control connection counts: at the end of a job, the coordinator's data fabric may close before
     // kShutdown arrives.
-    if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0))) coordinator_.lose(peer);
+    if (&peer == &runtime_->control_peer(runtime_->member(Role::coordinator, 0)))
+      coordinator_.on_connection_lost(peer);
   });
 }
 
@@ -374,8 +375,8 @@ void PsServer::add_member(transport::Bytes bytes) {
 /// marks ranks that died in the meantime.
 void PsServer::reconnect_coordinator() {
   if (follower_.active()) {  // the ps replicates the other changes
-    (void)coordinator_.take_up();
-    return coordinator_.answer();
+    (void)coordinator_.reconnect();
+    return coordinator_.acknowledge();
   }
   const int rank = runtime_->member(Role::coordinator, 0).rank;
   close_rank(rank);
@@ -383,7 +384,7 @@ void PsServer::reconnect_coordinator() {
   store_.device()->release_staging_buffers(rank);
   rings_.reset(rank);
   rpc_.forget(rank);
-  const cluster::CoordinatorBack back = coordinator_.take_up();
+  const cluster::CoordinatorReturned back = coordinator_.reconnect();
   if (persistent_) persistent_->append(PersistentState::Record::coordinator, to_bytes(back.coordinator));
   for (const cluster::Member& worker : back.workers) {
     if (runtime_->membership().knows(worker.rank)) continue;
@@ -395,12 +396,12 @@ void PsServer::reconnect_coordinator() {
     if (!is_lost(dead_rank)) mark_dead({dead_rank, 0});
   }
   heartbeat_.forget_coordinator();
-  coordinator_.answer();
+  coordinator_.acknowledge();
   replication_.on_coordinator_returned();
 }
 
 const std::string& PsServer::stop_reason() {
-  const std::string& verdict = coordinator_.verdict();
+  const std::string& verdict = coordinator_.stop_reason();
   return verdict.empty() ? silence_reason_ : verdict;
 }
 
@@ -432,7 +433,7 @@ void PsServer::run() {
   // Each end detects the death of the other only after traffic in both directions.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
   board_.asleep().store(0, std::memory_order_relaxed);
-  const transport::LifeWord life_word(board_.life_word());
+  const transport::LivenessWord liveness_word(board_.liveness_word());
   if (restarted()) announce_restart();
   try {
     serve();
@@ -483,7 +484,7 @@ void PsServer::serve() {
 
 bool PsServer::poll_fabric() {
   bool busy = fabric_.progress() != 0;
-  if (coordinator_.news()) reconnect_coordinator();
+  if (coordinator_.has_announcement()) reconnect_coordinator();
   busy |= rpc_.answer_pending();
   busy |= follower_.apply_some();
   busy |= inbox_.apply_some();
@@ -492,7 +493,7 @@ bool PsServer::poll_fabric() {
   busy |= saver_.advance();
   busy |= poll_replica();
   if (!follower_.active()) heartbeat_.beat();  // a replica sends heartbeats to its agent only: follow()
-  if (!coordinator_.until() && heartbeat_.coordinator_is_silent())
+  if (!coordinator_.deadline() && heartbeat_.coordinator_is_silent())
     silence_reason_ =
         fmt::format("{} is unreachable: no heartbeat within {} ms",
                     runtime_->member(Role::coordinator, 0).name(), runtime_->wait_timeout().count());
@@ -500,7 +501,7 @@ bool PsServer::poll_fabric() {
 }
 
 bool PsServer::poll_replica() {
-  const bool advanced = replication_.poll(!coordinator_.until());
+  const bool advanced = replication_.poll(!coordinator_.deadline());
   if (replication_.consent_overdue()) {
     silence_reason_ =
         fmt::format("cannot continue without the replica: no consent from {} within {} ms",
@@ -513,8 +514,8 @@ void PsServer::receive_until(const std::function<bool()>& done) {
   const auto must_return = [&] { return done() || must_stop(); };
   while (!must_return()) {
     transport::progress_until(fabric_, transport::deadline_in(std::chrono::milliseconds(100)),
-                              [&] { return must_return() || coordinator_.news(); });
-    if (coordinator_.news()) reconnect_coordinator();
+                              [&] { return must_return() || coordinator_.has_announcement(); });
+    if (coordinator_.has_announcement()) reconnect_coordinator();
     poll_replica();
     heartbeat_.beat();
   }

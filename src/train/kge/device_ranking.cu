@@ -27,7 +27,7 @@ constexpr std::size_t kQueryBlock = 512;
 
 void DeviceRanker::measure_table() {
   CAPSTAN_ASSERT(has_table());
-  const gpu::On on(stream_);
+  const gpu::DeviceGuard guard(stream_);
   RankMemory memory{};
   memory.dim = dim_;
   memory.entities = table_.data();
@@ -109,7 +109,7 @@ void DeviceRanker::score_blocks(const RankMemory& given) {
 
 Metrics DeviceRanker::rank(const float* relation_rows) {
   CAPSTAN_ASSERT(has_table() && !words_.empty());
-  const gpu::On on(stream_);
+  const gpu::DeviceGuard guard(stream_);
   const RankMemory memory = reserve_buffers(relation_rows);
   const auto queries = static_cast<std::uint32_t>(counts_.size());
   with_unit(options_.model, memory.part_size, [&](auto model, auto width, Divider units) {

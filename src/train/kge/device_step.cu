@@ -84,7 +84,7 @@ StepMemory DeviceStep::reserve_buffers(DevicePlan& plan, const DeviceRows& rows)
 
 void DeviceStep::compute(DevicePlan& plan, const DeviceRows& rows) {
   CAPSTAN_ASSERT(plan.batch().queries() > 0);
-  const gpu::On on(stream_);
+  const gpu::DeviceGuard guard(stream_);
   const StepMemory memory = reserve_buffers(plan, rows);
   const DeviceLists& lists = memory.lists;
   with_unit(options_.model, memory.part_size, [&](auto model, auto width, const Divider& units) {

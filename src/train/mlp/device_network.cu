@@ -80,7 +80,7 @@ void DeviceNetwork::reserve_buffers() {
 void DeviceNetwork::compute(const float* values, double scale, double l2, float* gradient) {
   CAPSTAN_ASSERT(added_ == examples_);
   if (examples_ == 0) return gpu::fill_with_zeros(stream_, gradient, layers_.size() * sizeof(float));
-  const gpu::On on(stream_);
+  const gpu::DeviceGuard guard(stream_);
   copy_batch();
   forward(values);
   backward(values, scale, l2, gradient);
@@ -97,7 +97,7 @@ void DeviceNetwork::copy_batch() {
 void DeviceNetwork::score(const float* values) {
   CAPSTAN_ASSERT(added_ == examples_);
   if (examples_ == 0) return;
-  const gpu::On on(stream_);
+  const gpu::DeviceGuard guard(stream_);
   copy_batch();
   gpu::grow(correct_, stream_.device(), examples_);
   forward(values);

@@ -1,4 +1,4 @@
-// life_word.hpp -- a word in shared memory that shows whether its thread is alive.
+// liveness_word.hpp -- a word in shared memory that shows whether its thread is alive.
 //
 // Loads from mapped memory of a dead process still succeed, and its endpoint fails only milliseconds later.
 // The kernel knows at once: when a thread ends, also by SIGKILL, the kernel marks every robust mutex that the
@@ -12,17 +12,17 @@
 
 namespace capstan::transport {
 
-class LifeWord {
+class LivenessWord {
  public:
   static constexpr std::size_t kBytes = 64;
   static_assert(sizeof(pthread_mutex_t) <= kBytes);
 
   /// Creates the word at `at`, in zeroed shared memory, aligned to 8 bytes. It represents the calling thread,
   /// which must also destroy it.
-  explicit LifeWord(std::byte* at);
-  ~LifeWord();
-  LifeWord(const LifeWord&) = delete;
-  LifeWord& operator=(const LifeWord&) = delete;
+  explicit LivenessWord(std::byte* at);
+  ~LivenessWord();
+  LivenessWord(const LivenessWord&) = delete;
+  LivenessWord& operator=(const LivenessWord&) = delete;
 
   /// Returns true from the constructor until the destructor or the death of the thread. Any process that maps
   /// the word. Loads before the call are ordered before it (acquire).

@@ -1,5 +1,5 @@
-// life_word.cpp -- a robust mutex that its thread never unlocks.
-#include "transport/memory/life_word.hpp"
+// liveness_word.cpp -- a robust mutex that its thread never unlocks.
+#include "transport/memory/liveness_word.hpp"
 
 #include <linux/futex.h>
 
@@ -27,7 +27,7 @@ struct MutexAttributes {
 
 }  // namespace
 
-LifeWord::LifeWord(std::byte* at) : mutex_(reinterpret_cast<pthread_mutex_t*>(at)) {
+LivenessWord::LivenessWord(std::byte* at) : mutex_(reinterpret_cast<pthread_mutex_t*>(at)) {
   // A mutex that is not robust would appear held for ever.
   MutexAttributes attributes;
   check_pthread(pthread_mutexattr_setpshared(&attributes.raw, PTHREAD_PROCESS_SHARED),
@@ -38,9 +38,9 @@ LifeWord::LifeWord(std::byte* at) : mutex_(reinterpret_cast<pthread_mutex_t*>(at
   check_pthread(pthread_mutex_lock(mutex_), "pthread_mutex_lock");
 }
 
-LifeWord::~LifeWord() { pthread_mutex_unlock(mutex_); }
+LivenessWord::~LivenessWord() { pthread_mutex_unlock(mutex_); }
 
-bool LifeWord::alive(const std::byte* at) noexcept {
+bool LivenessWord::alive(const std::byte* at) noexcept {
   thread_fence(std::memory_order_acquire);
 #ifdef __GLIBC__
   // The futex word: the thread id of the holder; the kernel replaces it by FUTEX_OWNER_DIED when the thread

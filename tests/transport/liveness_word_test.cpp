@@ -1,5 +1,6 @@
-// life_word_test.cpp -- the word is true exactly as long as the thread that owns it runs, however it ends.
-#include "transport/memory/life_word.hpp"
+// liveness_word_test.cpp -- the word is true exactly as long as the thread that owns it runs, however it
+// ends.
+#include "transport/memory/liveness_word.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -12,7 +13,7 @@
 namespace capstan::transport {
 namespace {
 
-class LifeWordTest : public testing::Test {
+class LivenessWordTest : public testing::Test {
  protected:
   void SetUp() override {
     void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -24,33 +25,33 @@ class LifeWordTest : public testing::Test {
   std::byte* word_ = nullptr;
 };
 
-TEST_F(LifeWordTest, IsAliveFromConstructorToDestructor) {
-  EXPECT_FALSE(LifeWord::alive(word_));
+TEST_F(LivenessWordTest, IsAliveFromConstructorToDestructor) {
+  EXPECT_FALSE(LivenessWord::alive(word_));
   {
-    const LifeWord life_word(word_);
-    EXPECT_TRUE(LifeWord::alive(word_));
+    const LivenessWord liveness_word(word_);
+    EXPECT_TRUE(LivenessWord::alive(word_));
   }
-  EXPECT_FALSE(LifeWord::alive(word_));
+  EXPECT_FALSE(LivenessWord::alive(word_));
 }
 
-TEST_F(LifeWordTest, IsDeadAfterItsProcessIsKilled) {
+TEST_F(LivenessWordTest, IsDeadAfterItsProcessIsKilled) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    const LifeWord life_word(word_);
+    const LivenessWord liveness_word(word_);
     if (::write(ready[1], "x", 1) == 1) pause();
     _exit(0);
   }
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  EXPECT_TRUE(LifeWord::alive(word_));
+  EXPECT_TRUE(LivenessWord::alive(word_));
   kill(child, SIGSTOP);
-  EXPECT_TRUE(LifeWord::alive(word_)) << "a stopped process is not dead";
+  EXPECT_TRUE(LivenessWord::alive(word_)) << "a stopped process is not dead";
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
-  EXPECT_FALSE(LifeWord::alive(word_));
+  EXPECT_FALSE(LivenessWord::alive(word_));
   close(ready[0]);
   close(ready[1]);
 }
