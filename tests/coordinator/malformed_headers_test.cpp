@@ -1,6 +1,7 @@
 // malformed_headers_test.cpp -- every handler ignores a header of the wrong size, and the cluster continues.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -74,6 +75,18 @@ constexpr std::array kHandled{
     Handled{To::ps, transport::kOpenStagingBuffer, kCallId},
 };
 
+/// Types that are not sent here.
+constexpr std::array kWithoutHeader{transport::kShutdown,     transport::kCoordinatorReturned,
+                                    transport::kDoorbell,     transport::kMemberJoined,
+                                    transport::kReplicaLost,  transport::kReplicaDropped,
+                                    transport::kClosuresDone, transport::kGivenBack,
+                                    transport::kJoin,         transport::kFenced,
+                                    transport::kLeave,        transport::kDumpStacks,
+                                    transport::kFailover};
+/// A header of another size has a meaning, or the handler exists only in recovery or on a replica.
+constexpr std::array kOtherwiseTested{transport::kHello, transport::kHeartbeat, transport::kCoordinatorKnown,
+                                      transport::kReplicate};
+
 std::vector<std::size_t> wrong_sizes(std::size_t right) { return {0, 1, right - 1, right + 1, 120}; }
 
 /// Sends headers of all wrong sizes to every rank except this worker; returns the number of messages.
@@ -102,6 +115,19 @@ std::int64_t send_malformed() {
 }
 
 std::int64_t count_one_function(const Counter& counter) { return counter.fetch_add(1); }
+
+TEST(MalformedHeaders, EveryTypeIsListed) {
+  const auto has = [](const auto& types, std::uint32_t type) {
+    return std::find(types.begin(), types.end(), type) != types.end();
+  };
+  for (std::uint32_t type = 0; type <= 0xffff; ++type) {
+    if (!transport::is_message_type(type)) continue;
+    const bool sent = std::any_of(kHandled.begin(), kHandled.end(),
+                                  [type](const Handled& handled) { return handled.type == type; });
+    EXPECT_EQ(int{sent} + int{has(kWithoutHeader, type)} + int{has(kOtherwiseTested, type)}, 1)
+        << "message type " << type << ": add it to kHandled if its handlers read a header";
+  }
+}
 
 TEST(MalformedHeaders, AreIgnoredByEveryHandler) {
   const RankThreads ranks({.ranks = 4, .flags = {{"ps", "1"}}});
