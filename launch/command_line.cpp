@@ -16,6 +16,10 @@
 #include "capstan/error.hpp"
 #include "launch/checkpoint/command_line.hpp"
 #include "launch/doctor/command_line.hpp"
+#include "launch/help/completions.hpp"
+#include "launch/help/describe.hpp"
+#include "launch/help/help_text.hpp"
+#include "launch/help/markdown.hpp"
 #include "launch/run/options.hpp"
 #include "launch/version.hpp"
 
@@ -42,10 +46,9 @@ std::string_view placeholder(SettingKind kind) {
   }
 }
 
-std::string help_line(const Setting& setting) {
-  const std::string_view initial = setting.initial_means.empty() ? setting.initial : setting.initial_means;
-  if (setting.kind == SettingKind::flag) return std::string(setting.help);
-  return fmt::format("{} [{}]", setting.help, initial);
+std::string default_of(const Setting& setting) {
+  if (setting.kind == SettingKind::flag) return setting.initial == "true" ? "on" : "";
+  return std::string(setting.initial_means.empty() ? setting.initial : setting.initial_means);
 }
 
 /// A subcommand of `capstan train`.
@@ -72,7 +75,7 @@ Options add_settings(CLI::App& app, std::string_view program = {}) {
   Options options;
   for (const Setting& setting : Settings::table()) {
     if (!program.empty() && !accepts(program, setting)) continue;
-    const std::string help = help_line(setting);
+    const std::string help(setting.help);
     CLI::Option* option = nullptr;
     if (setting.kind == SettingKind::flag) {
       option = app.add_flag(fmt::format("--{0},!--no-{0}", setting.name), help);
@@ -80,7 +83,9 @@ Options add_settings(CLI::App& app, std::string_view program = {}) {
       option = app.add_option(fmt::format("--{}", setting.name))->description(help);
       option->type_name(std::string(setting.choices.empty() ? placeholder(setting.kind) : setting.choices));
     }
-    option->group(fmt::format("Settings of {}", setting.group));
+    option->default_str(default_of(setting));
+    const bool common = program.empty() || setting.group == "runtime";
+    option->group(fmt::format("{} of {}", common ? help::kCommonGroup : "Options", setting.group));
     if (setting.list && !program.empty() && program != "kge") {
       option->expected(1, kMaxFiles)->type_name("FILE");
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -92,8 +97,13 @@ Options add_settings(CLI::App& app, std::string_view program = {}) {
   return options;
 }
 
-/// Adds the options only when the command is parsed: adding those of all commands costs CLI11 milliseconds.
-void add_settings_if_named(CLI::App& app, Options& options, std::string_view program = {}) {
+/// Adds the options only when the command is parsed, unless `eager`: those of all commands cost CLI11
+/// milliseconds.
+void add_settings_if_named(CLI::App& app, Options& options, bool eager, std::string_view program = {}) {
+  if (eager) {
+    options = add_settings(app, program);
+    return;
+  }
   app.preparse_callback([&app, &options, program](std::size_t) { options = add_settings(app, program); });
 }
 
@@ -133,6 +143,18 @@ void require_values(const CLI::App& command) {
   }
 }
 
+void reject_unknown_words(const CLI::App& command) {
+  require_values(command);
+  const auto words = command.remaining();
+  if (words.empty()) return;
+  if (command.get_name() == "run" && !words.front().starts_with("-")) {
+    throw Error(Code::invalid_argument,
+                fmt::format("run: unexpected argument \"{0}\"; put -- before the program: capstan run -- {0}",
+                            words.front()));
+  }
+  throw_unknown_word(command, words.front());
+}
+
 Settings load_settings(const Options& options, const std::string& config, const char* const* environment) {
   Settings settings;
   settings.load_environment(environment);
@@ -155,6 +177,65 @@ Settings load_settings(const Options& options, const std::string& config, const 
   return settings;
 }
 
+/// The command that was parsed last: "train kge" below "train".
+const CLI::App& innermost(const CLI::App& command) {
+  const auto parsed = command.get_subcommands();
+  return parsed.empty() ? command : innermost(*parsed.front());
+}
+
+/// Throws the error, with a hint that names the command whose help the user needs.
+[[noreturn]] void throw_with_help(const CLI::App& app, std::string_view message) {
+  throw Error(Code::invalid_argument, fmt::format("{}\nhint: `{} --help` lists the options", message,
+                                                  help::describe(innermost(app)).path));
+}
+
+/// `capstan help`: its options.
+struct HelpOptions {
+  std::vector<std::string> topic;
+  std::string shell, share;
+  bool all = false, markdown = false;
+
+  CLI::App& add_to(CLI::App& app) {
+    CLI::App& command = *app.add_subcommand("help", "print the help of a command");
+    command.add_option("COMMAND", topic, "the command, such as train kge; without one, all commands")
+        ->expected(0, kMaxFiles);
+    command.add_flag("--all", all, "also list the settings that every job has");
+    command.add_option("--completions", shell, "print the script that completes commands in this shell")
+        ->allow_extra_args(false)
+        ->type_name(std::string(help::kShells));
+    command
+        .add_option("--install", share, "write man pages and completions below DIR, such as /usr/local/share")
+        ->type_name("DIR");
+    command.add_flag("--markdown", markdown, "print docs/command_line.md");
+    return command;
+  }
+
+  /// Throws Error(invalid_argument) for an unknown command or shell.
+  CommandLine line(const CLI::App& app) const {
+    const CLI::App* command = &app;
+    for (const std::string& word : topic) {
+      const auto subcommands =
+          command->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == word; });
+      if (subcommands.empty()) throw_unknown_word(*command, word);
+      command = subcommands.front();
+    }
+    if (!share.empty()) {
+      return {.action = Action::install_help, .text = share, .pages = help::describe_all(app)};
+    }
+    std::string text;
+    if (markdown) {
+      text = help::markdown(help::describe_all(app));
+    } else if (shell.empty()) {
+      text = help::help_text(help::describe(*command), all, help::help_width());
+    } else if (fmt::format("|{}|", help::kShells).find(fmt::format("|{}|", shell)) == std::string::npos) {
+      throw Error(Code::invalid_argument, fmt::format("--completions {}: expected {}", shell, help::kShells));
+    } else {
+      text = help::completions(help::describe_all(app), shell);
+    }
+    return {.action = Action::print_text, .text = text};
+  }
+};
+
 /// Index of the first "--" of `capstan run`, after which the program and its arguments follow; `argc` if
 /// there is none.
 int program_separator(int argc, const char* const* argv) {
@@ -170,13 +251,19 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   std::vector<std::string> program;
   for (int i = separator + 1; i < argc; ++i) program.emplace_back(argv[i]);
   argc = separator;
-  CLI::App app("Capstan: a parameter-server runtime on MPI, UCX and HDF5", "capstan");
+  CLI::App app("train on a parameter server, and manage its jobs and checkpoints", "capstan");
+  app.require_subcommand(0, 1);  // `capstan status run`: RUN_DIR is not the command of that name
+  app.set_help_flag("-h,--help", "print this help and exit");
+  app.set_help_all_flag("--help-all", "print all options and exit");
+  const bool eager = argc > 1 && std::string_view(argv[1]) == "help";
   bool version = false;
   app.add_flag("--version", version, "print the versions of Capstan, MPI, UCX and HDF5");
 
   std::string config;
   const auto add_config = [&config](CLI::App& command) {
-    command.add_option("--config", config, "TOML file with settings [$CAPSTAN_CONFIG]")->type_name("FILE");
+    command.add_option("--config", config, "TOML file with settings")
+        ->default_str("$CAPSTAN_CONFIG")
+        ->type_name("FILE");
   };
   CLI::App& train = *app.add_subcommand("train", "train a model");
   std::array<CLI::App*, kTrainers.size()> trainers{};
@@ -185,7 +272,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     trainers[i] =
         train.add_subcommand(std::string(kTrainers[i].program), std::string(kTrainers[i].description));
     add_config(*trainers[i]);
-    add_settings_if_named(*trainers[i], trainer_options[i], kTrainers[i].program);
+    add_settings_if_named(*trainers[i], trainer_options[i], eager, kTrainers[i].program);
   }
 
   CLI::App& show =
@@ -199,7 +286,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
       ->excludes("--markdown");
   add_config(show);
   Options show_options;
-  add_settings_if_named(show, show_options);
+  add_settings_if_named(show, show_options, eager);
 
   std::string run_dir;
   const auto add_run_dir = [&run_dir](CLI::App& command) {
@@ -225,6 +312,9 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   doctor::Request doctor_request;
   CLI::App& doctor = doctor::add_command(app, doctor_request);
 
+  HelpOptions help_options;
+  const CLI::App& help_command = help_options.add_to(app);
+
   // Unknown words are rejected below with a suggestion, which the message of CLI11 lacks.
   std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
   commands.insert(commands.end(),
@@ -234,21 +324,19 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   try {
     app.parse(argc, const_cast<char**>(argv));
   } catch (const CLI::CallForHelp&) {
-    return {.action = Action::print_text, .text = app.help()};
+    return {.action = Action::print_text,
+            .text = help::help_text(help::describe(innermost(app)), false, help::help_width())};
+  } catch (const CLI::CallForAllHelp&) {
+    return {.action = Action::print_text,
+            .text = help::help_text(help::describe(innermost(app)), true, help::help_width())};
   } catch (const CLI::ParseError& error) {
-    throw Error(Code::invalid_argument, error.what());
+    throw_with_help(app, error.what());
   }
-  for (const CLI::App* command : commands) {
-    require_values(*command);
-    const auto words = command->remaining();
-    if (words.empty()) continue;
-    if (command == &run.command() && !words.front().starts_with("-")) {
-      throw Error(
-          Code::invalid_argument,
-          fmt::format("run: unexpected argument \"{0}\"; put -- before the program: capstan run -- {0}",
-                      words.front()));
-    }
-    throw_unknown_word(*command, words.front());
+  try {
+    for (const CLI::App* command : commands) reject_unknown_words(*command);
+    if (help_command.parsed()) return help_options.line(app);
+  } catch (const Error& error) {
+    throw_with_help(app, error.what());
   }
 
   if (version) return {.action = Action::print_text, .text = version_text()};
@@ -268,19 +356,16 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   if (checkpoint.parsed()) {
     if (!checkpoint.get_subcommands().empty())
       return {.action = Action::checkpoint, .checkpoint = std::move(request)};
-    throw Error(Code::invalid_argument,
-                fmt::format("checkpoint: no subcommand, expected one of {}", checkpoint::verbs()));
+    throw_with_help(app, fmt::format("checkpoint: no subcommand, expected one of {}", checkpoint::verbs()));
   }
   for (std::size_t i = 0; i < kTrainers.size(); ++i) {
     if (!trainers[i]->parsed()) continue;
     return {.action = kTrainers[i].action,
             .settings = load_settings(trainer_options[i], config, environment)};
   }
-  throw Error(Code::invalid_argument, train.parsed()
-                                          ? "train: no program, expected capstan train kge, lr, fm or mlp"
-                                          : "a command is missing, expected capstan train, run, doctor, "
-                                            "settings, status, top, trace, join or "
-                                            "checkpoint");
+  throw_with_help(app, train.parsed() ? "train: no program, expected capstan train kge, lr, fm or mlp"
+                                      : "a command is missing, expected capstan train, run, doctor, "
+                                        "settings, status, top, trace, join, checkpoint or help");
 }
 
 }  // namespace capstan::launch

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/settings.hpp"
 #include "launch/checkpoint/request.hpp"
 #include "launch/doctor/request.hpp"
+#include "launch/help/command_page.hpp"
 #include "launch/run/request.hpp"
 
 namespace capstan::launch {
@@ -25,18 +27,21 @@ enum class Action {
   train_mlp,
   checkpoint,
   run,
-  doctor
+  doctor,
+  install_help
 };
 
 struct CommandLine {
   Action action = Action::print_text;
-  /// print_text: the text to print; show_status, show_top, merge_trace and join: RUN_DIR.
+  /// print_text: the text to print; show_status, show_top, merge_trace and join: RUN_DIR; install_help: the
+  /// directory.
   std::string text = {};
   bool once = false;  ///< show_top: print one table and exit
   Settings settings = Settings();
   checkpoint::Request checkpoint = {};
   run::Request run = {};
   doctor::Request doctor = {};
+  std::vector<help::CommandPage> pages = {};  ///< install_help
 };
 
 /// Merges the command line, the CAPSTAN_* variables of `environment` (in the format of `environ`) and the

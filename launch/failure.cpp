@@ -22,7 +22,9 @@ int report_failure(Code code, std::string_view message) {
   std::string text;
   if (rank == 0) {
     text.append("capstan: ").append(message).append("\n");
-    if (!hint(code).empty()) text.append("hint: ").append(hint(code)).append("\n");
+    // An error of the command line has a hint of its own.
+    if (!hint(code).empty() && message.find("\nhint: ") == std::string_view::npos)
+      text.append("hint: ").append(hint(code)).append("\n");
   } else if (is_rank_local(code)) {
     text.append("capstan: rank ").append(std::to_string(rank)).append(": ").append(message).append("\n");
   }

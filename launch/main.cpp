@@ -10,6 +10,7 @@
 #include "launch/command_line.hpp"
 #include "launch/doctor/doctor.hpp"
 #include "launch/failure.hpp"
+#include "launch/help/install.hpp"
 #include "launch/launcher_rank.hpp"
 #include "launch/run/run.hpp"
 #include "launch/running_job.hpp"
@@ -51,10 +52,14 @@ int run_command(int argc, char** argv) {
     case Action::print_settings:
     case Action::print_settings_markdown:
     case Action::checkpoint:
+    case Action::install_help:
       break;
   }
   if (launcher_rank() != 0) return 0;
   switch (line.action) {
+    case Action::install_help:
+      help::install(line.pages, line.text);
+      break;
     case Action::checkpoint:
       return checkpoint::run(line.checkpoint);
     case Action::print_text:

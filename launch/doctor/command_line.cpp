@@ -6,19 +6,15 @@ namespace capstan::launch::doctor {
 CLI::App& add_command(CLI::App& app, Request& request) {
   CLI::App& command =
       *app.add_subcommand("doctor", "check the hosts for problems that make a run fail or slow");
-  command.footer(
-      "Example, with the hosts and flags of the run:\n"
-      "  mpirun -np 8 --hostfile hosts capstan doctor --checkpoint-dir run/checkpoints\n\n"
-      "The exit code is 3 if a check fails. See docs/doctor.md.\n");
-  command.add_flag("--list", request.list, "list the checks without running them [off]");
-  command.add_flag("--json", request.json, "print the report as JSON [off]");
-  command.add_option("--only", request.only, "run only these checks, separated by commas [all]")
+  command.add_flag("--list", request.list, "list the checks without running them");
+  command.add_flag("--json", request.json, "print the report as JSON");
+  command.add_option("--only", request.only, "run only these checks, separated by commas")
+      ->default_str("all")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAMES");
-  command
-      .add_option("--checkpoint-dir", request.checkpoint_dir,
-                  "directory for checkpoints of a run [$CAPSTAN_CHECKPOINT_DIR]")
+  command.add_option("--checkpoint-dir", request.checkpoint_dir, "directory for checkpoints of a run")
+      ->default_str("$CAPSTAN_CHECKPOINT_DIR")
       ->type_name("DIR");
   command.add_option("--look", request.probe)->group("");
   return command;

@@ -76,28 +76,31 @@ struct Options::Values {
 
 Options::Options(CLI::App& app) : values_(std::make_unique<Values>()) {
   Values& v = *values_;
-  v.command =
-      app.add_subcommand("run", "start a program on a cluster: capstan run [options] -- PROGRAM [arguments]");
+  v.command = app.add_subcommand("run", "start a program on this machine, on hosts or in a Slurm job");
   CLI::App& run = *v.command;
-  run.add_option("--ps", v.ps, "number of ps [1; with --hosts or in Slurm: by the setting ps]")
+  run.add_option("--ps", v.ps, "number of ps")
+      ->default_str("1; with --hosts or in Slurm: by the setting ps")
       ->type_name("N");
-  run.add_option("--workers", v.workers,
-                 "number of workers [one per core; with --hosts or in Slurm: all other ranks]")
+  run.add_option("--workers", v.workers, "number of workers")
+      ->default_str("one per core; with --hosts or in Slurm: all other ranks")
       ->type_name("N");
-  run.add_option("--spares", v.spares, "number of spare ranks, which replace dead ps [0]")->type_name("N");
+  run.add_option("--spares", v.spares, "number of spare ranks, which replace dead ps")
+      ->default_str("0")
+      ->type_name("N");
   run.add_flag("--evaluator", v.evaluator, "add a rank that evaluates checkpoints");
   run.add_option("--hosts", v.hosts,
                  "host file with lines `n1 slots=4` or `n1:4`; one slot if no number is given")
       ->type_name("FILE");
-  run.add_option("--launcher", v.launcher,
-                 "program that starts the ranks [mpirun; in Slurm srun if there is no mpirun or the job is "
-                 "heterogeneous]")
+  run.add_option("--launcher", v.launcher, "program that starts the ranks")
+      ->default_str("mpirun; in Slurm srun if there is no mpirun or the job is heterogeneous")
       ->type_name("mpirun|srun|local");
-  run.add_option("--mpirun", v.mpirun, "the mpirun to use, from Open MPI or MPICH [mpirun]")
+  run.add_option("--mpirun", v.mpirun, "the mpirun to use, from Open MPI or MPICH")
+      ->default_str("mpirun")
       ->type_name("FILE");
   run.add_flag("--dry-run", v.dry_run, "print the command without running it");
   run.add_option("--timeout", v.timeout,
-                 "end the job after this time: SIGTERM, then SIGKILL after 10 s; exit code 124 [none]")
+                 "end the job after this time: SIGTERM, then SIGKILL after 10 s; exit code 124")
+      ->default_str("none")
       ->type_name("TIME");
   for (CLI::Option* option : run.get_options()) {
     if (option->get_name() != "--help") option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);

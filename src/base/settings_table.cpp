@@ -9,7 +9,6 @@ namespace {
 using enum SettingKind;
 
 constexpr std::string_view kAutomatic = "automatic";
-constexpr std::string_view kModelDefault = "depends on the model";
 
 constexpr std::array kTable{
     // Roles, failure handling and communication.
@@ -382,7 +381,7 @@ constexpr std::array kTable{
             .initial = "0",
             .help = "examples (kge: triples) per gradient; fewer if a worker has fewer",
             .unit = "examples",
-            .initial_means = kModelDefault,
+            .initial_means = "kge 512; lr and fm 256; mlp 64",
             .minimum = 1,
             .maximum = 1 << 30},
     Setting{.name = "epochs",
@@ -391,7 +390,7 @@ constexpr std::array kTable{
             .initial = "0",
             .help = "number of passes over the training data",
             .unit = "epochs",
-            .initial_means = kModelDefault,
+            .initial_means = "transe 60; distmult 12; complex 24; others 10",
             .minimum = 1,
             .maximum = 1e6},
     Setting{.name = "optimizer",
@@ -401,15 +400,16 @@ constexpr std::array kTable{
             .help = "how a ps applies gradients",
             .initial_means = "adagrad; mlp: adam",
             .choices = "sgd|momentum|adagrad|rmsprop|adam|adamw|ftrl"},
-    Setting{.name = "learning-rate",
-            .group = "train",
-            .kind = real,
-            .initial = "0",
-            .help = "step size of the optimizer",
-            .initial_means = kModelDefault,
-            .minimum = 0,
-            .maximum = 1e6,
-            .above_minimum = true},
+    Setting{
+        .name = "learning-rate",
+        .group = "train",
+        .kind = real,
+        .initial = "0",
+        .help = "step size of the optimizer",
+        .initial_means = "kge 0.15; lr 0.1; fm 0.05; momentum 0.01; sgd 0.1; adam, adamw and rmsprop 0.001",
+        .minimum = 0,
+        .maximum = 1e6,
+        .above_minimum = true},
     Setting{.name = "momentum",
             .group = "train",
             .kind = real,
@@ -515,7 +515,7 @@ constexpr std::array kTable{
             .initial = "0",
             .help = "length of an embedding row",
             .unit = "floats",
-            .initial_means = kModelDefault,
+            .initial_means = "distmult 512; others 256",
             .minimum = 1,
             .maximum = 65536},
     Setting{.name = "negatives",
@@ -524,7 +524,7 @@ constexpr std::array kTable{
             .initial = "0",
             .help = "random entities that serve as negative samples for a batch",
             .unit = "entities",
-            .initial_means = kModelDefault,
+            .initial_means = "transe 256; others 1024",
             .minimum = 1,
             .maximum = 1 << 20},
     Setting{.name = "slice-batches",
@@ -547,7 +547,7 @@ constexpr std::array kTable{
             .kind = real,
             .initial = "0",
             .help = "weight of the N3 regularizer; an explicit 0 disables it",
-            .initial_means = kModelDefault,
+            .initial_means = "distmult 0.06; complex 0.1",
             .minimum = 0,
             .maximum = 1e6},
     Setting{.name = "unseen",

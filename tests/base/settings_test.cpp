@@ -374,7 +374,7 @@ TEST(SettingsPrint, MarkdownDoesNotDependOnTheRun) {
   Settings().print_markdown(by_default);
   with_flag("dim", "64").print_markdown(changed);
   EXPECT_EQ(by_default.str(), changed.str());
-  EXPECT_THAT(by_default.str(), HasSubstr("| `dim` | depends on the model | floats |"));
+  EXPECT_THAT(by_default.str(), HasSubstr("| `dim` | distmult 512; others 256 | floats |"));
 }
 
 TEST(SettingsPrint, JsonHasTypedValues) {

@@ -52,6 +52,12 @@ if(STEP STREQUAL "install")
   endif()
   if(EXISTS ${PREFIX}/bin/capstan)
     run(${PREFIX}/bin/capstan --version)
+    foreach(file man/man1/capstan-train-kge.1 bash-completion/completions/capstan zsh/site-functions/_capstan
+                 fish/vendor_completions.d/capstan.fish doc/capstan/README.md)
+      if(NOT EXISTS ${PREFIX}/share/${file})
+        message(FATAL_ERROR "the installation lacks share/${file}")
+      endif()
+    endforeach()
   endif()
 
 elseif(STEP STREQUAL "find_package")

@@ -291,7 +291,7 @@ class Program(CheckpointTest):
         for verb in ("list", "show", "verify", "diff", "export", "import", "reshard"):
             done = run(verb, "--help")
             self.assertEqual(done.returncode, 0)
-            self.assertIn(f"Example:\n  capstan checkpoint {verb} ", done.stdout)
+            self.assertIn(f"Examples:\n  capstan checkpoint {verb} ", done.stdout)
             self.assertIn("--json", done.stdout)
 
     def test_unknown_words(self):

@@ -232,11 +232,12 @@ TEST(CommandLineParser, ErrorsNameVariableAndConfigFile) {
 
 TEST(CommandLineParser, HelpAndVersionReturnText) {
   for (const std::string program : {"kge", "lr", "fm", "mlp"}) {
-    const CommandLine help = parse({"train", program, "--help"});
+    const CommandLine help = parse({"train", program, "--help-all"});
     EXPECT_EQ(help.action, Action::print_text);
     for (const Setting& setting : Settings::table()) {
       if (!accepts(program, setting)) continue;
-      EXPECT_THAT(help.text, HasSubstr("--" + std::string(setting.name)));
+      const std::string prefix = setting.kind == SettingKind::flag ? "--[no-]" : "--";
+      EXPECT_THAT(help.text, HasSubstr(prefix + std::string(setting.name)));
     }
   }
   EXPECT_THAT(parse({"--help"}).text, AllOf(HasSubstr("train"), HasSubstr("settings")));

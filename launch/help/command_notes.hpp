@@ -1,0 +1,26 @@
+// command_notes.hpp -- examples, exit codes and further reading of each command.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capstan::launch::help {
+
+struct ExitNote {
+  int code;
+  std::string_view meaning = "";  // "": that of docs/errors.md
+};
+
+struct CommandNotes {
+  std::string_view usage = "";  // follows the operands
+  std::vector<std::string_view> examples = {};
+  std::vector<ExitNote> exits = {};
+  std::string_view page = "";  // of docs/
+};
+
+/// `path` is "capstan train kge". Returns empty notes for a path that is not in the table.
+const CommandNotes& notes_of(std::string_view path);
+std::string meaning_of(const ExitNote& note);
+
+}  // namespace capstan::launch::help

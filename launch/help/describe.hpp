@@ -1,0 +1,18 @@
+// describe.hpp -- the pages of the commands, from the parser of the command line.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <vector>
+
+#include "launch/help/command_page.hpp"
+
+namespace capstan::launch::help {
+
+/// Headings of options that start with this are settings of every job: only --help-all lists them.
+inline constexpr const char* kCommonGroup = "Settings";
+
+CommandPage describe(const CLI::App& command);
+/// The page of `command` and those of all commands below it, parents first.
+std::vector<CommandPage> describe_all(const CLI::App& command);
+
+}  // namespace capstan::launch::help
