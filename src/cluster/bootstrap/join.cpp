@@ -133,7 +133,7 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
 }
 
 /// For a restarted worker: the coordinator may have been restarted since the table was created.
-void find_coordinator(Runtime& runtime, const cluster::AgentLink::Kept& memory) {
+void find_coordinator(Runtime& runtime, const cluster::AgentLink::Memory& memory) {
   if (!memory) return;
   runtime.keep_in(memory);
   const auto last = cluster::PersistentRecord(memory).read();
