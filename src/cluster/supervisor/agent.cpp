@@ -244,7 +244,13 @@ class Agent {
         info.si_pid != pid) {
       return;
     }
-    if (info.si_code == CLD_EXITED) end_start(info.si_status != 0 ? info.si_status : kExitEnvironment);
+    if (info.si_code == CLD_EXITED) {
+      if (pid == child_ && info.si_status == 0) {
+        std::fprintf(stderr, "capstan: %s, pid %d, ended with exit code 0 before it had joined the job\n",
+                     name_.c_str(), static_cast<int>(pid));
+      }
+      end_start(info.si_status != 0 ? info.si_status : kExitEnvironment);
+    }
     if (told_to_end()) end_start(128 + SIGTERM);
     report_killed_at_start(pid, info.si_status);
     end_start(kExitLostRank);
