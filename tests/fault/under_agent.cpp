@@ -22,9 +22,11 @@ namespace cs = capstan;
 constexpr int kRound = 20;  // closures that are scheduled together
 const std::vector<std::int64_t> kPlace{0};
 
-void add(cs::Variable<std::int64_t> sum, std::int64_t number) {
+/// Returns true, since the results of all workers are collected.
+bool add(cs::Variable<std::int64_t> sum, std::int64_t number) {
   cs::compute_for(std::chrono::milliseconds(2));
   sum.scatter_add(kPlace, {number});
+  return true;
 }
 
 /// Threads that exist before Cluster::join, which a fork would lose.
