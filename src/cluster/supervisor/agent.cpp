@@ -89,7 +89,12 @@ pid_t fork_child() {
       pollfd ready{from_child.get(), POLLIN, 0};
       if (poll(&ready, 1, 0) <= 0) return std::nullopt;
       answer.hello_read = true;
-      return receive_value<Hello>(from_child.get(), Clock::now() + kHelloArrives, "this rank's program");
+      try {
+        return receive_value<Hello>(from_child.get(), Clock::now() + kHelloArrives, "this rank's program");
+      } catch (const Error& error) {
+        answer.program_ended = error.code() == Code::unavailable;
+        throw;
+      }
     };
     answer.table = options.exchange(hello);
   } catch (const Error& error) {
@@ -157,6 +162,7 @@ class Agent {
     }
     const StartAnswer answer = answer_of_exchange();
     failed_start_ = answer.code != Code::ok;
+    ended_at_start_ = answer.program_ended;
     table_ = answer.table;
     if (!failed_start_) self_ = table_.members[static_cast<std::size_t>(table_.rank)];
     began_ = Clock::now();
@@ -245,10 +251,7 @@ class Agent {
       return;
     }
     if (info.si_code == CLD_EXITED) {
-      if (pid == child_ && info.si_status == 0) {
-        std::fprintf(stderr, "capstan: %s, pid %d, ended with exit code 0 before it had joined the job\n",
-                     name_.c_str(), static_cast<int>(pid));
-      }
+      if (pid == child_ && info.si_status == 0) report_ended_at_start();
       end_start(info.si_status != 0 ? info.si_status : kExitEnvironment);
     }
     if (told_to_end()) end_start(128 + SIGTERM);
@@ -262,6 +265,12 @@ class Agent {
   void report_killed_at_start(pid_t pid, int signal) const {
     std::fprintf(stderr, "capstan: %s, pid %d, was killed by signal %d (%s) before the job had begun\n",
                  name_.c_str(), static_cast<int>(pid), signal, strsignal(signal));
+  }
+
+  /// For a program under capstan-agent that has not called Cluster::join.
+  void report_ended_at_start() const {
+    std::fprintf(stderr, "capstan: %s, pid %d, ended with exit code 0 before it had joined the job\n",
+                 name_.c_str(), static_cast<int>(child_));
   }
 
   /// Runs until the child has ended for good. Returns in each new child.
@@ -384,6 +393,10 @@ class Agent {
     }
     const bool by_signal = WIFSIGNALED(status);
     const int code = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (code == 0 && !ending && ended_at_start_) {
+      report_ended_at_start();
+      _exit(kExitEnvironment);
+    }
     if (code == 0 || ending || (failed_start_ && !by_signal)) _exit(code);
     if (failed_start_) {
       report_killed_at_start(child_, WTERMSIG(status));
@@ -452,6 +465,7 @@ class Agent {
   bool has_launcher_;
   void (*pipe_handler_)(int) = SIG_DFL;  // of the program
   bool failed_start_ = false;
+  bool ended_at_start_ = false;  // the child sent no hello
   Table table_;
   Member self_;
   int started_again_ = 0;

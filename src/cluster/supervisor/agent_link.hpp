@@ -19,7 +19,8 @@ struct StartAnswer {
   Code code = Code::ok;
   std::string message = {};  // of the error
   Table table = {};
-  bool hello_read = false;  // the child has sent its hello, so it will read this answer
+  bool hello_read = false;     // the child has sent its hello, so it will read this answer
+  bool program_ended = false;  // the child has ended without a hello
 };
 
 /// A child's connection to its agent: two pipes for the exchange at the start of the job, or the table if the
