@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
-#include <string_view>
+#include <cstdlib>
+
+extern char** environ;
 
 namespace capstan {
 namespace {
@@ -70,17 +71,49 @@ void with_fields(const ClusterOptions& options, const Visit& visit) {
 #undef CAPSTAN_FIELD
 }
 
+/// Calls `visit(name of the setting, text)` for each field that differs from its default.
+template <class Visit>
+void with_set_fields(const ClusterOptions& options, const Visit& visit) {
+  with_fields(options, [&visit](std::string_view field, const auto& value, const auto& standard) {
+    if (value == standard) return;
+    std::string name(field);
+    std::replace(name.begin(), name.end(), '_', '-');
+    visit(name, as_text(value));
+  });
+}
+
 }  // namespace
 
 Settings settings_of(const ClusterOptions& options) {
   Settings settings;
-  with_fields(options, [&settings](std::string_view field, const auto& value, const auto& standard) {
-    if (value == standard) return;
-    std::string name(field);
-    std::replace(name.begin(), name.end(), '_', '-');
-    settings.set_from_program(name, as_text(value));
+  with_set_fields(options, [&settings](const std::string& name, const std::string& text) {
+    settings.set_from_program(name, text);
   });
   return settings;
+}
+
+Settings collected_settings(const ClusterOptions& options) {
+  Settings settings = settings_of(options);
+  settings.load_environment(environ);
+  if (const char* file = std::getenv("CAPSTAN_CONFIG")) settings.load_file(file, "CAPSTAN_CONFIG");
+  return settings;
+}
+
+bool set_from_argument(Settings& settings, std::string_view argument) {
+  constexpr std::string_view kPrefix = "--capstan-";
+  if (!argument.starts_with(kPrefix)) return false;
+  const auto equals = argument.find('=');
+  const auto name = argument.substr(kPrefix.size(), equals - kPrefix.size());
+  settings.set_from_flag(name, equals == std::string_view::npos ? "true" : argument.substr(equals + 1));
+  return true;
+}
+
+std::vector<std::string> flags_of(const ClusterOptions& options, const Settings& settings) {
+  std::vector<std::string> flags;
+  with_set_fields(options, [&](const std::string& name, const std::string& text) {
+    if (settings.origin(name).kind == Origin::Kind::program) flags.push_back("--" + name + "=" + text);
+  });
+  return flags;
 }
 
 }  // namespace capstan

@@ -10,5 +10,8 @@ inline constexpr int kExitFenced = 1;
 inline constexpr int kExitEnvironment = 3;
 /// A ps or the coordinator is dead or unreachable.
 inline constexpr int kExitLostRank = 4;
+/// The agent cannot execute its program, or the program does not exist; as in a shell.
+inline constexpr int kExitNotExecutable = 126;
+inline constexpr int kExitNoProgram = 127;
 
 }  // namespace capstan

@@ -73,7 +73,7 @@ class Settings {
   void drop_from_program(std::string_view name);
 
   /// Sets settings from the CAPSTAN_* variables of a null-terminated list, such as `environ`. Ignores
-  /// CAPSTAN_CONFIG, CAPSTAN_TEST_*, CAPSTAN_UCX_* and the variables of a job; rejects other unknown ones.
+  /// _CONFIG, _TEST_*, _UCX_* and the variables of a job and of its agents; rejects other unknown ones.
   void load_environment(const char* const* variables);
 
   /// Sets settings from a TOML file. A `name = value` stands at the top, in the table of the setting's group,

@@ -111,6 +111,7 @@ void Settings::load_environment(const char* const* variables) {
     const std::string_view variable = entry.substr(0, equals);
     // UCX reads CAPSTAN_UCX_* itself, as UCX_* variables for Capstan alone.
     if (variable == "CAPSTAN_CONFIG" || variable == "CAPSTAN_JOB_TOKEN" || variable == "CAPSTAN_JOB_RUNS" ||
+        variable == "CAPSTAN_AGENT" || variable == "CAPSTAN_AGENT_LINK" ||
         variable.starts_with("CAPSTAN_TEST_") || variable.starts_with("CAPSTAN_UCX_"))
       continue;
     const auto found = std::find_if(table_.begin(), table_.end(),

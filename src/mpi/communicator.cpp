@@ -26,6 +26,12 @@ void start() {
 
 void end() noexcept { (void)MPI_Finalize(); }  // an error has no consequences any longer
 
+bool was_started() {
+  int initialized = 0;
+  check(MPI_Initialized(&initialized), "MPI_Initialized");
+  return initialized != 0;
+}
+
 std::shared_ptr<const Communicator> share(MPI_Comm communicator) {
   return std::make_shared<const Communicator>(
       std::make_shared<const Communicator::Handle>(Communicator::Handle{communicator}));

@@ -19,6 +19,8 @@ using Bytes = std::vector<std::byte>;
 void start();
 /// Calls MPI_Finalize, which waits for all other ranks.
 void end() noexcept;
+/// Returns true if this process has called MPI_Init, even if it has finalized MPI since.
+bool was_started();
 
 struct Message {
   int from = 0;

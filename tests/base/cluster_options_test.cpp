@@ -130,6 +130,41 @@ TEST(ClusterOptions, AreOverriddenByTheEnvironmentAndByFlags) {
   EXPECT_EQ(settings.origin("ps").brief(), "program");
 }
 
+TEST(ClusterOptions, AreOverriddenByTheEnvironmentOfTheProcess) {
+  ASSERT_EQ(setenv("CAPSTAN_WORKERS", "6", 1), 0);
+  const Settings settings = collected_settings({.ps = 3, .workers = 4});
+  unsetenv("CAPSTAN_WORKERS");
+  EXPECT_EQ(settings.integer("ps"), 3);
+  EXPECT_EQ(settings.integer("workers"), 6);
+}
+
+TEST(ClusterOptions, AreOverriddenByArguments) {
+  Settings settings = settings_of({.ps = 3, .trace = false});
+  EXPECT_TRUE(set_from_argument(settings, "--capstan-ps=5"));
+  EXPECT_TRUE(set_from_argument(settings, "--capstan-trace"));
+  EXPECT_FALSE(set_from_argument(settings, "--ps=6"));
+  EXPECT_FALSE(set_from_argument(settings, "train.py"));
+  EXPECT_EQ(settings.integer("ps"), 5);
+  EXPECT_TRUE(settings.flag("trace"));
+  EXPECT_THAT(error_of(Code::invalid_argument, [&] { set_from_argument(settings, "--capstan-pss=1"); }),
+              HasSubstr("pss"));
+}
+
+TEST(ClusterOptions, AreFlagsUnlessOverridden) {
+  const ClusterOptions options{
+      .ps = 3, .workers = 4, .trace = true, .start_timeout = std::chrono::seconds(90)};
+  Settings settings = settings_of(options);
+  settings.set_from_flag("workers", "6");
+  const std::vector<std::string> flags = flags_of(options, settings);
+  EXPECT_THAT(flags, testing::ElementsAre("--ps=3", "--trace=true", "--start-timeout=90000ms"));
+  // Another process that parses them has the same settings.
+  Settings parsed;
+  for (const std::string& flag : flags) EXPECT_TRUE(set_from_argument(parsed, "--capstan-" + flag.substr(2)));
+  EXPECT_EQ(parsed.integer("ps"), 3);
+  EXPECT_TRUE(parsed.flag("trace"));
+  EXPECT_EQ(parsed.duration("start-timeout"), std::chrono::seconds(90));
+}
+
 TEST(ClusterOptions, AreDroppedUnlessAnotherSourceOverridesThem) {
   Settings settings = settings_of({.replicas_of_ps = 2, .spares = 5});
   settings.set_from_flag("spares", "1");

@@ -215,6 +215,7 @@ TEST(SettingsEnvironment, ReadsCapstanVariablesAndIgnoresOthers) {
   Settings settings;
   load_environment(settings,
                    {"PATH=/bin", "UCX_TLS=tcp", "CAPSTAN", "CAPSTAN_CONFIG=/nowhere", "CAPSTAN_TEST_RANKS=4",
+                    "CAPSTAN_AGENT=/nowhere", "CAPSTAN_AGENT_LINK=0.1.0:1", "CAPSTAN_JOB_TOKEN=0",
                     "CAPSTAN_PUSH_RING_BYTES=1MiB", "CAPSTAN_CHECKPOINT_DIR=a=b"});
   EXPECT_EQ(settings.bytes("push-ring-bytes"), 1u << 20);
   EXPECT_EQ(settings.text("checkpoint-dir"), "a=b");

@@ -204,6 +204,13 @@ TEST_F(AgentTest, ReturnsTheExitCodeOfAChildThatEndsBeforeTheExchange) {
   EXPECT_EQ(run(options(Role::worker), [](AgentLink&) { return 6; }), 6);
 }
 
+TEST_F(AgentTest, ReturnsAnErrorForAChildThatEndsWithZeroBeforeTheExchange) {
+  // The agent learns of it from the child or from the exchange, whichever comes first.
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(run(options(Role::worker), [](AgentLink&) { return 0; }), kExitEnvironment);
+  }
+}
+
 TEST_F(AgentTest, RestartsAWorkerWithTheTableAndANewRank) {
   EXPECT_EQ(run(options(Role::worker, 2),
                 [this](AgentLink& link) {

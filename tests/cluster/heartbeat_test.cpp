@@ -2,23 +2,14 @@
 #include "cluster/supervisor/heartbeat.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <functional>
+#include "support/in_a_process.hpp"
 
 namespace capstan::cluster {
 namespace {
 
 using std::chrono::milliseconds;
-
-/// Runs it in a child process, since a process can share its heartbeat only once.
-bool in_a_process(const std::function<bool()>& holds) {
-  const pid_t child = fork();
-  if (child == 0) _exit(holds() ? 0 : 1);
-  int status = 0;
-  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 TEST(Heartbeat, IsVisibleToTheProcessThatSharedIt) {
   EXPECT_TRUE(in_a_process([] {
@@ -65,11 +56,26 @@ TEST(Heartbeat, TellsTheAgentNotToRestart) {
   }));
 }
 
+TEST(Heartbeat, IsSharedWithAProgramThatInheritsTheFile) {
+  EXPECT_TRUE(in_a_process([] {
+    Heartbeat::share();
+    const int inherited = dup(Heartbeat::descriptor());
+    const bool beats = in_a_process([&] {
+      Heartbeat::adopt(FileDescriptor(inherited));
+      Heartbeat::beat(milliseconds(700));
+      return Heartbeat::watched() && Heartbeat::descriptor() == inherited;
+    });
+    const auto last = Heartbeat::last();
+    return beats && last && last->most_silence == milliseconds(700);
+  }));
+}
+
 TEST(Heartbeat, DoesNothingWithoutAnAgent) {
   EXPECT_TRUE(in_a_process([] {
     Heartbeat::beat(milliseconds(10));
     Heartbeat::be_the_last();
-    return !Heartbeat::watched() && !Heartbeat::last() && !Heartbeat::was_the_last();
+    return !Heartbeat::watched() && Heartbeat::descriptor() < 0 && !Heartbeat::last() &&
+           !Heartbeat::was_the_last();
   }));
 }
 

@@ -144,7 +144,7 @@ class CoordinatorRestarted(JobTest):
         self.wait_for_stderr(job, "lingers")
         os.kill(child_of(job.ranks()[0][0]), signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 128 + signal.SIGKILL, job.stderr)
-        self.assertRegex(job.stderr, r"coordinator 0 .*, was killed by signal 9 \(Killed\); it had ended the job, or could not go on with it")
+        self.assertRegex(job.stderr, r"coordinator 0 .*, was killed by signal 9 \(Killed\); it had ended the job, or could not continue it")
         self.assertNotIn("started again", job.stderr)
         self.check_sums(job.stdout, 801)
 

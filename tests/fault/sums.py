@@ -25,10 +25,11 @@ class Connected:
 class SumsTest(Connected, JobTest):
     environment = LONG_TIMEOUTS
 
-    def start_sums(self, ranks, *options, closures=None, microseconds=0, words=(), **start):
-        """Returns once every worker has reached every ps. Without `closures`, the job runs until it is told to end."""
+    def start_sums(self, ranks, *options, closures=None, microseconds=0, words=(), under=(), **start):
+        """Returns once every worker has reached every ps. Without `closures`, the job runs until it is told to end. `under`: the
+        beginning of a command that runs the program."""
         end = pathlib.Path(tempfile.mkdtemp(dir=self.directory), "end")
-        job = self.start([SUMS, closures or end, microseconds, *words, *options], ranks, **start)
+        job = self.start([*under, SUMS, closures or end, microseconds, *words, *options], ranks, **start)
         job.end = end
         self.wait_for_stderr(job, "begins")
         return job

@@ -51,7 +51,7 @@ class WorkerStopped(SumsTest):
         child = self.stop(job, 1)
         self.assertTrue(self.declared_dead(job), job.stderr)
         self.assert_exact(job)
-        self.assertRegex(job.stderr, rf"pid {child}, is stopped or hangs: no sign of life for \S+ s; it is killed \(its threads: \S+ T\b")
+        self.assertRegex(job.stderr, rf"pid {child}, is stopped or hangs: no heartbeat for \S+ s; it is killed \(its threads: \S+ T\b")
         self.assertIn("endless deadline_exceeded", job.stdout)
         self.assertIn("this worker exits during a closure that does not end", job.stderr)
 

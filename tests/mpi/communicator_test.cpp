@@ -19,6 +19,7 @@ constexpr int kEmpty = 9;
 constexpr int kRequested = 10;
 
 TEST(Communicator, KnowsItsRanks) {
+  EXPECT_TRUE(was_started());
   const auto world = Communicator::world();
   EXPECT_EQ(world.size(), 3);
   EXPECT_TRUE(world.rank() >= 0 && world.rank() < 3);

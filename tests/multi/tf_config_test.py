@@ -65,6 +65,13 @@ class TFConfig(JobTest):
         self.assertIn("2 ps, 2 workers", jobs["chief", 0].stderr)
         self.assertGreater(self.mrr(), LEARNED_MRR)
 
+    def test_trains_under_capstan_agent(self):
+        """The build of the coordinator's program, not that of its agent, is compared with those of the other tasks."""
+        jobs = self.start_all(cluster(workers=1), [BIN / "capstan-agent", "--", *self.training(epochs=300)])
+        self.assert_all_end(jobs, 0)
+        self.assertIn("1 ps, 1 workers", jobs["chief", 0].stderr)
+        self.assertGreater(self.mrr(), LEARNED_MRR)
+
     def test_program_with_its_own_resolver(self):
         tasks = cluster(ps=1, workers=1)
         addresses = [tasks[name][0] for name in ("chief", "ps", "worker")]

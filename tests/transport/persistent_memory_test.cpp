@@ -1,6 +1,7 @@
 // persistent_memory_test.cpp -- memory of a dead process keeps its content for processes that map it.
 #include "transport/memory/persistent_memory.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,6 +9,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+
+#include "support/expect_error.hpp"
 
 namespace capstan::transport {
 namespace {
@@ -69,6 +73,25 @@ TEST(PersistentMemory, IsZeroAfterItWasUnmapped) {
   EXPECT_EQ(kept[0], std::byte{1});
   const auto again = memory->map(kFirst + kPage, kPage);
   EXPECT_TRUE(std::all_of(again.begin(), again.end(), [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
+TEST(PersistentMemory, IsAdoptedByAProgramThatInheritsTheFile) {
+  const auto memory = PersistentMemory::create();
+  memory->map(kFirst, kPage)[3] = std::byte{8};
+  const auto adopted = PersistentMemory::adopt(FileDescriptor(dup(memory->descriptor())), getpid());
+  EXPECT_TRUE(adopted->used());
+  EXPECT_EQ(adopted->map(kFirst, kPage)[3], std::byte{8});
+  EXPECT_EQ(adopted->location(kFirst).id, memory->location(kFirst).id);
+  const std::byte* theirs = map_persistent(adopted->location(kFirst), kPage);
+  ASSERT_NE(theirs, nullptr);
+  EXPECT_EQ(theirs[3], std::byte{8});
+}
+
+TEST(PersistentMemory, IsNotAdoptedFromAnotherFile) {
+  const int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(zeros, 0);
+  expect_error_naming(Code::failed_precondition, {std::to_string(zeros), std::to_string(getpid())},
+                      [&] { (void)PersistentMemory::adopt(FileDescriptor(zeros), getpid()); });
 }
 
 TEST(PersistentMemory, HasAUniqueId) {

@@ -5,8 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,18 +19,17 @@
 #include "cluster/bootstrap/connect_to_job.hpp"
 #include "cluster/bootstrap/mpi_bootstrap.hpp"
 #include "cluster/bootstrap/run_files.hpp"
-#include "cluster/bootstrap/tcp_bootstrap.hpp"
+#include "cluster/bootstrap/start.hpp"
 #include "cluster/membership/persistent_record.hpp"
 #include "cluster/roles/binding.hpp"
 #include "cluster/roles/role_map.hpp"
 #include "cluster/runtime.hpp"
 #include "cluster/supervisor/agent.hpp"
+#include "cluster/supervisor/agent_link.hpp"
 #include "cluster/supervisor/file_limit.hpp"
 #include "gpu/gpu.hpp"
 #include "transport/ucx/fabric.hpp"
 #include "transport/ucx/offer.hpp"
-
-extern char** environ;
 
 namespace capstan {
 namespace {
@@ -133,72 +130,11 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
 }
 
 /// For a restarted worker: the coordinator may have been restarted since the table was created.
-void find_coordinator(Runtime& runtime, const cluster::AgentLink::Kept& memory) {
+void find_coordinator(Runtime& runtime, const cluster::AgentLink::Memory& memory) {
   if (!memory) return;
   runtime.keep_in(memory);
   const auto last = cluster::PersistentRecord(memory).read();
   if (!last.empty()) runtime.coordinator_returned(from_bytes<cluster::CoordinatorReturned>(last).coordinator);
-}
-
-/// How the processes of this job find each other.
-struct Start {
-  std::function<cluster::Table(const cluster::HelloSource&, std::chrono::milliseconds timeout)> exchange;
-  std::string name;  // of this process, while there is no table
-  bool has_launcher;
-  std::shared_ptr<const ClusterResolver> resolver;  // null if a launcher started the ranks
-  std::function<void()> finalize = {};              // after the exchange
-};
-
-Start start_by_mpi() {
-  return {cluster::exchange_in_world, "rank " + std::to_string(cluster::launched_rank()), true, nullptr,
-          cluster::finalize_world};
-}
-
-/// A copy of the values that a resolver returns now, for the lifetime of the cluster.
-std::shared_ptr<const ClusterResolver> copy_of(const ClusterResolver& resolver) {
-  const ClusterSpec spec = resolver.cluster_spec();
-  std::map<std::string, int> accelerators;
-  try {
-    accelerators = resolver.num_accelerators();
-  } catch (const std::exception& error) {
-    log::debug("the resolver cannot name this task's accelerators: {}", error.what());
-  }
-  return std::make_shared<SimpleClusterResolver>(
-      spec, SimpleOptions{.master = spec.task_address(*resolver.task_type(), resolver.task_id().value_or(0)),
-                          .task_type = resolver.task_type(),
-                          .task_id = resolver.task_id(),
-                          .environment = resolver.environment(),
-                          .num_accelerators = std::move(accelerators),
-                          .rpc_layer = resolver.rpc_layer()});
-}
-
-Start start_at(const ClusterResolver& resolver, const Settings& settings) {
-  cluster::Meeting meeting = cluster::meeting_of(resolver, settings);
-  std::string name = meeting.self().name();
-  return {
-      [meeting = std::move(meeting)](const cluster::HelloSource& hello, std::chrono::milliseconds timeout) {
-        return cluster::meet(meeting, hello, timeout);
-      },
-      std::move(name), false, copy_of(resolver)};
-}
-
-/// Returns nothing for a process that is a job of its own.
-std::optional<Start> start_of(const Settings& settings) {
-  const std::string& way = settings.text("bootstrap");
-  if (way == "alone") return std::nullopt;
-  const int ranks = cluster::launched_ranks().value_or(1);
-  if (ranks > 1 && way != "tf-config") return start_by_mpi();
-  if (way == "mpi") {
-    cluster::refuse_lonely_step();
-    return std::nullopt;
-  }
-  const auto resolver = default_cluster_resolver();
-  if (way == "tf-config" && !resolver) {
-    throw Error(Code::invalid_argument, "--bootstrap tf-config: the variable TF_CONFIG is not set");
-  }
-  if (resolver && !resolver->cluster_spec().empty()) return start_at(*resolver, settings);
-  cluster::refuse_lonely_step();
-  return std::nullopt;
 }
 
 void apply_log_level(const Settings& settings, bool coordinator) {
@@ -206,22 +142,23 @@ void apply_log_level(const Settings& settings, bool coordinator) {
   log::set_level(!level.empty() ? level : coordinator ? "info" : "warn");
 }
 
-Cluster join_with_agent(const Settings& settings, const Start& start) {
-  const auto timeout = settings.duration("start-timeout");
+/// Takes the link to the agent that executed this program, or splits the process.
+cluster::AgentLink link_to_agent(const Settings& settings, const cluster::Start& start) {
+  if (auto passed = cluster::AgentLink::adopt()) return std::move(*passed);
   if (gpu::was_used()) {
     throw Error(Code::failed_precondition,
                 start.name +
                     ": GPUs were used before Cluster::join, which forks, and a forked process finds "
                     "none that works; call it first in main, or set --supervise off");
   }
-  cluster::AgentLink agent = cluster::split_into_agent_and_child(
-      {.exchange = [&](const cluster::HelloSource& hello) { return start.exchange(hello, timeout); },
-       .finalize = start.finalize,
-       .run_dir = settings.text("run-dir"),
-       .name = start.name,
-       .has_launcher = start.has_launcher});
-  Cluster cluster = join_with(settings, static_cast<int>(settings.integer("max-restarts")),
-                              [&](const cluster::Hello& hello) { return agent.exchange(hello, timeout); });
+  return cluster::split_into_agent_and_child(cluster::agent_options(settings, start));
+}
+
+Cluster join_with_agent(const Settings& settings, const cluster::Start& start) {
+  cluster::AgentLink agent = link_to_agent(settings, start);
+  Cluster cluster = join_with(
+      settings, static_cast<int>(settings.integer("max-restarts")),
+      [&](const cluster::Hello& hello) { return agent.exchange(hello, settings.duration("start-timeout")); });
   Runtime& runtime = *cluster.runtime();
   if (cluster::one_fabric(cluster.role()) && runtime.ps_may_return())
     runtime.keep_in(agent.persistent_memory());
@@ -234,14 +171,14 @@ Cluster join_with_agent(const Settings& settings, const Start& start) {
 /// A process is one rank of one job: the launcher, its agent and MPI know no other.
 std::atomic<bool> in_a_job{false};
 
-Cluster join_job(const Settings& settings, const Start& start) {
+Cluster join_job(const Settings& settings, const cluster::Start& start) {
   if (in_a_job) {
     throw Error(Code::failed_precondition,
                 start.name +
                     " calls Cluster::join again, expected one call in a process that "
                     "is a rank of a job; keep the first Cluster");
   }
-  Cluster joined = settings.text("supervise") == "on"
+  Cluster joined = settings.text("supervise") == "on" || cluster::AgentLink::is_passed()
                        ? join_with_agent(settings, start)
                        : join_with(settings, 0, [&](const cluster::Hello& hello) {
                            cluster::Table table =
@@ -280,28 +217,12 @@ std::string_view to_string(Role role) noexcept {
 
 namespace {
 
-/// Returns the settings of the program, the file of CAPSTAN_CONFIG and the environment.
-Settings collected_settings(const ClusterOptions& options) {
-  Settings settings = settings_of(options);
-  settings.load_environment(environ);
-  if (const char* file = std::getenv("CAPSTAN_CONFIG")) settings.load_file(file, "CAPSTAN_CONFIG");
-  return settings;
-}
-
-/// The same, with those of the arguments, which are removed from `argv`.
+/// Also collects settings from the arguments, and removes those from `argv`.
 Settings collected_settings(const ClusterOptions& options, int& argc, char** argv) {
-  constexpr std::string_view kPrefix = "--capstan-";
-  Settings settings = collected_settings(options);
+  Settings settings = capstan::collected_settings(options);
   int kept = 1;
   for (int i = 1; i < argc; ++i) {
-    const std::string_view argument(argv[i]);
-    if (!argument.starts_with(kPrefix)) {
-      argv[kept++] = argv[i];
-      continue;
-    }
-    const auto equals = argument.find('=');
-    const auto name = argument.substr(kPrefix.size(), equals - kPrefix.size());
-    settings.set_from_flag(name, equals == std::string_view::npos ? "true" : argument.substr(equals + 1));
+    if (!set_from_argument(settings, argv[i])) argv[kept++] = argv[i];
   }
   argc = kept;
   argv[argc] = nullptr;
@@ -310,7 +231,7 @@ Settings collected_settings(const ClusterOptions& options, int& argc, char** arg
 
 Cluster join_at(const ClusterResolver& resolver, const Settings& settings) {
   if (!settings.text("join").empty()) return cluster::join(settings);  // started by `capstan join`
-  return join_job(settings, start_at(resolver, settings));
+  return join_job(settings, cluster::start_at(resolver, settings));
 }
 
 }  // namespace
@@ -337,7 +258,7 @@ Cluster cluster::join(const Settings& settings) {
       return cluster::join_late(run_dir, hello, settings.duration("start-timeout"));
     });
   }
-  if (const auto start = start_of(settings)) return join_job(settings, *start);
+  if (const auto start = cluster::start_of(settings)) return join_job(settings, *start);
   apply_log_level(settings, true);
   return Cluster(Runtime::embedded_cluster(settings));
 }

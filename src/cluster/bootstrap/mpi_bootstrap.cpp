@@ -1,8 +1,6 @@
 // mpi_bootstrap.cpp -- launcher variables, the hash of the program, and the roll call over MPI.
 #include "cluster/bootstrap/mpi_bootstrap.hpp"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -20,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "base/exit_codes.hpp"
+#include "base/library_path.hpp"
 #include "capstan/serialize.hpp"
 #include "cluster/bootstrap/roll_call.hpp"
 #include "cluster/roles/role_map.hpp"
@@ -40,15 +39,6 @@ std::optional<int> number_in(const char* variable) {
   return value;
 }
 
-/// Returns the path of the shared library that contains this code; empty if the program contains it.
-std::string own_library() {
-  Dl_info info{};
-  void* loaded = nullptr;
-  const void* here = reinterpret_cast<const void*>(&own_library);
-  if (dladdr1(here, &info, &loaded, RTLD_DL_LINKMAP) == 0 || loaded == nullptr) return {};
-  return static_cast<const link_map*>(loaded)->l_name;
-}
-
 void hash_file(XXH3_state_t& state, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
@@ -66,7 +56,7 @@ std::uint64_t hash_of_binary() {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
   XXH3_64bits_reset(state.get());
   hash_file(*state, "/proc/self/exe");
-  if (const std::string library = own_library(); !library.empty()) hash_file(*state, library);
+  if (const std::string library = library_path(); !library.empty()) hash_file(*state, library);
   return XXH3_64bits_digest(state.get());
 }
 

@@ -78,7 +78,6 @@ class Reception {
       : meeting_(meeting),
         timeout_(timeout),
         deadline_(Clock::now() + timeout),
-        build_(make_hello().build),
         roll_(names(meeting), Clock::now()),
         hellos_(meeting.tasks.size()),
         is_done_(meeting.tasks.size()) {}
@@ -86,7 +85,7 @@ class Reception {
   /// Handles the call of a task. Called on the listener's thread.
   JoinAnswer answer(const StartCall& call) {
     const std::lock_guard lock(mutex_);
-    if (call.build != build_) {
+    if (build_ && call.build != *build_) {
       refuse(call, "runs another build than the coordinator: start every task from the same binary");
     }
     const auto rank = static_cast<std::size_t>(call.rank);
@@ -96,6 +95,11 @@ class Reception {
                  "was told another cluster than the coordinator, which has {} tasks: give every task the "
                  "same \"cluster\" in TF_CONFIG",
                  hellos_.size()));
+    }
+    if (!build_) {
+      if (result_) return *result_;  // the deadline has passed
+      roll_.know(rank, meeting_.tasks[rank].name(), "it waits for the coordinator's program");
+      return {Code::ok, "waiting for the coordinator's program", {}};
     }
     const auto hello = from_bytes<Hello>(call.hello);
     if (result_ && result_->code == Code::ok && !is_same_process(hello, hellos_[rank])) {
@@ -112,6 +116,7 @@ class Reception {
 
   void take_own(const Hello& hello) {
     const std::lock_guard lock(mutex_);
+    build_ = hello.build;
     take(0, hello);
     is_done_[0] = true;
   }
@@ -191,7 +196,7 @@ class Reception {
   const Meeting& meeting_;
   std::chrono::milliseconds timeout_;
   Clock::time_point deadline_;
-  std::uint64_t build_;
+  std::optional<std::uint64_t> build_;  // of the coordinator's program, once that has sent its hello
   std::mutex mutex_;
   RollCall roll_;
   std::vector<Hello> hellos_;  // by rank

@@ -1,4 +1,4 @@
-// agent.cpp -- the program in one child, the exchange at the start (MPI) in another, neither in the parent.
+// agent.cpp -- one child runs the program, another the exchange at the start (MPI); the parent supervises.
 #include "cluster/supervisor/agent.hpp"
 
 #include <poll.h>
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,30 +28,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// After a ps is lost, or has lost the coordinator, its agent waits this long for the coordinator to end the
-// job with a better message: longer than twice --ps-wait, as it is unless set.
+// Pause before the agent of a dead ps exits, in which the coordinator ends the job with a better message.
+// Longer than twice the default of --ps-wait.
 constexpr std::chrono::seconds kCoordinatorSpeaksFirst{12};
-// A child that was told to end by SIGTERM or SIGINT and has not is killed.
+// Grace period of a child after SIGTERM or SIGINT, before SIGKILL.
 constexpr std::chrono::seconds kGrace{5};
-// One that was killed, unless a file system keeps it.
+// Limit of the wait for a killed child, which a file system may block.
 constexpr std::chrono::seconds kDies{2};
-// Before a worker is started again; doubled each time that it has not lived for kLived, up to the last.
+// Pause before a restart. It doubles, up to the last, for a child that has lived for less than kLived.
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLastPause{1600};
 constexpr std::chrono::seconds kLived{1};
-// An agent that has not polled for this long was itself stopped, perhaps with its child.
-constexpr std::chrono::seconds kLongLook{1};
+// Longest interval between two polls of a running agent. After a longer one, the agent itself was stopped,
+// perhaps with its child.
+constexpr std::chrono::seconds kLongestPoll{1};
 // Time limit for the rest of a hello whose beginning has arrived.
 constexpr std::chrono::seconds kHelloArrives{10};
-// The child waits for the exchange, which has a deadline and says for whom it waited.
-constexpr std::chrono::seconds kExchangeSpeaksFirst{10};
-
-struct Answer {
-  Code code = Code::ok;
-  std::string message;
-  Table table;
-  bool program_came = false;  // the child will read this
-};
+// Time limit for the rest of an answer whose beginning has arrived.
+constexpr std::chrono::seconds kAnswerArrives{10};
 
 sigset_t watched_signals() {
   sigset_t set;
@@ -59,42 +54,47 @@ sigset_t watched_signals() {
   return set;
 }
 
-/// By the launcher or its user, who signal the child as well.
+/// Returns true if the launcher or the user has sent a termination signal; they signal the child as well.
 bool told_to_end() {
   sigset_t pending;
   sigpending(&pending);
   return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
 }
 
-/// Open MPI's mpirun ends the job with the first rank whose exit code is not 0, and returns that code.
-/// MPICH's waits for all ranks, and returns their codes OR-ed into one.
+/// Open MPI's mpirun ends the job with the first rank whose exit code is not 0, and returns that code. The
+/// mpirun of MPICH waits for all ranks, and returns the bitwise OR of their codes.
 bool launcher_waits_for_all() {
   return std::getenv("PMI_RANK") != nullptr && std::getenv("MPI_LOCALRANKID") != nullptr;
 }
 
-/// A fork whose child dies with its parent.
+/// Forks a child that dies with its parent. Throws Error(internal).
 pid_t fork_child() {
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) throw call_failed("fork", std::strerror(errno));
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(kExitEnvironment);  // it died before prctl
+    if (getppid() != parent) _exit(kExitEnvironment);  // the parent died before prctl
   }
   return child;
 }
 
-/// The second child.
+/// Runs in the second child.
 [[noreturn]] void run_exchange(const AgentOptions& options, FileDescriptor from_child,
                                FileDescriptor to_agent) {
-  prctl(PR_SET_NAME, "capstan-start");  // what ps and top call it, while it lives beside the child
-  Answer answer;
+  prctl(PR_SET_NAME, "capstan-start");  // its name in ps and top
+  StartAnswer answer;
   try {
     const auto hello = [&from_child, &answer]() -> std::optional<Hello> {
       pollfd ready{from_child.get(), POLLIN, 0};
       if (poll(&ready, 1, 0) <= 0) return std::nullopt;
-      answer.program_came = true;
-      return receive_value<Hello>(from_child.get(), Clock::now() + kHelloArrives, "this rank's program");
+      answer.hello_read = true;
+      try {
+        return receive_value<Hello>(from_child.get(), Clock::now() + kHelloArrives, "this rank's program");
+      } catch (const Error& error) {
+        answer.program_ended = error.code() == Code::unavailable;
+        throw;
+      }
     };
     answer.table = options.exchange(hello);
   } catch (const Error& error) {
@@ -114,14 +114,16 @@ pid_t fork_child() {
   _exit(0);
 }
 
-/// Null where the system refuses: a ps then does not come back.
-AgentLink::Kept persistent_memory() {
+/// Returns null, with a message, if the system refuses the memory.
+AgentLink::Memory persistent_memory() {
   try {
     return transport::PersistentMemory::create();
   } catch (const Error& error) {
-    std::fprintf(stderr,
-                 "capstan: a ps or coordinator of this rank would not come back when it is killed: %s\n",
-                 error.what());
+    std::fprintf(
+        stderr,
+        "capstan: no persistent memory, so a killed ps or coordinator of this rank is not restarted: "
+        "%s\n",
+        error.what());
     return nullptr;
   }
 }
@@ -129,54 +131,55 @@ AgentLink::Kept persistent_memory() {
 class Agent {
  public:
   Agent(pid_t child, pid_t exchange, pid_t launcher, FileDescriptor to_child, FileDescriptor from_exchange,
-        sigset_t mask, AgentLink::Kept kept, const AgentOptions& options)
+        sigset_t mask, AgentLink::Memory memory, const AgentOptions& options)
       : child_(child),
         exchange_(exchange),
         launcher_(launcher),
         to_child_(std::move(to_child)),
         from_exchange_(std::move(from_exchange)),
         mask_(mask),
-        kept_(std::move(kept)),
+        memory_(std::move(memory)),
         run_dir_(options.run_dir),
         name_(options.name),
         has_launcher_(options.has_launcher) {}
 
-  /// Returns in a child that was started again; never in the agent.
+  /// Returns in each child that is a restart; never in the agent.
   AgentLink run() {
-    pipe_handler_ = signal(SIGPIPE, SIG_IGN);  // a child that has died is found by waiting for it
+    pipe_handler_ = signal(SIGPIPE, SIG_IGN);  // waitpid reports a dead child
     start();
     return supervise();
   }
 
  private:
-  /// Until the exchange is done. It may take for ever; a signal, or the death of a child before the others
-  /// know of it, ends the rank at once, and with it, through the launcher, the job.
+  /// Waits for the exchange, which may block forever. A termination signal, or the death of a child, ends the
+  /// rank at once, and the launcher then ends the job.
   void start() {
     while (true) {
       end_if_dead(child_);
-      if (told_to_end() || launcher_has_gone()) end_start(128 + SIGTERM);
+      if (told_to_end() || launcher_is_dead()) end_start(128 + SIGTERM);
       pollfd answered{from_exchange_.get(), POLLIN, 0};
       if (poll(&answered, 1, 50) > 0) break;
     }
-    const Answer answer = answer_of_exchange();
+    const StartAnswer answer = answer_of_exchange();
     failed_start_ = answer.code != Code::ok;
+    ended_at_start_ = answer.program_ended;
     table_ = answer.table;
     if (!failed_start_) self_ = table_.members[static_cast<std::size_t>(table_.rank)];
     began_ = Clock::now();
     try {
       send_value(to_child_.get(), answer);
     } catch (const Error&) {
-      // The child is gone; supervise() reports how it ended.
+      // The child is dead; supervise() reports how it ended.
     }
     to_child_.reset();
-    if (failed_start_ && !answer.program_came && !is_over_soon(child_)) {
-      std::fprintf(stderr, "capstan: %s, pid %d, has not opened its network, and is killed: %s\n",
+    if (failed_start_ && !answer.hello_read && !exits_soon(child_)) {
+      std::fprintf(stderr, "capstan: %s, pid %d, has not opened its network; it is killed: %s\n",
                    name_.c_str(), static_cast<int>(child_), answer.message.c_str());
       end_start(kExitLostRank);
     }
   }
 
-  /// With its children, which are in the middle of it, and without what they leave.
+  /// Exits before the start is complete: kills both children and removes the memory that they leave behind.
   [[noreturn]] void end_start(int code) const {
     const auto until = Clock::now() + kDies;
     for (const pid_t pid : {child_, exchange_}) {
@@ -185,11 +188,11 @@ class Agent {
     for (const pid_t pid : {child_, exchange_}) {
       while (pid > 0 && waitpid(pid, nullptr, WNOHANG) == 0 && Clock::now() < until) usleep(1000);
     }
-    remove_memory_left();
+    remove_orphans();
     _exit(code);
   }
 
-  void remove_memory_left() const {
+  void remove_orphans() const {
     int segments = remove_orphaned_memory(first_began_);
     for (const pid_t pid : {child_, exchange_}) {
       if (pid > 0) segments += remove_orphaned_segments(pid, first_began_);
@@ -199,34 +202,35 @@ class Agent {
                  name_.c_str(), segments, segments == 1 ? "" : "s");
   }
 
-  Answer answer_of_exchange() {
+  StartAnswer answer_of_exchange() {
     try {
-      auto answer = receive_value<Answer>(from_exchange_.get(), Clock::now() + std::chrono::seconds(10),
-                                          "the exchange");
+      auto answer =
+          receive_value<StartAnswer>(from_exchange_.get(), Clock::now() + kAnswerArrives, "the exchange");
       from_exchange_.reset();
       end_exchange();
       return answer;
     } catch (const Error&) {
-      while (true) {  // it closes the pipe without an answer by dying only
+      while (true) {  // only its death closes the pipe without an answer
         end_if_dead(exchange_);
         usleep(1000);
       }
     }
   }
 
-  /// However it ends: nothing depends on it any more. If it hangs, the child's wait for the table has a
-  /// deadline.
+  /// Waits for the end of the exchange, whose exit code does not matter. If the exchange hangs, the child
+  /// exits, since its wait for the table has a deadline.
   void end_exchange() {
     while (waitpid(exchange_, nullptr, WNOHANG) == 0) {
       end_if_dead(child_);
-      if (told_to_end() || launcher_has_gone()) end_start(128 + SIGTERM);
+      if (told_to_end() || launcher_is_dead()) end_start(128 + SIGTERM);
       usleep(1000);
     }
     exchange_ = 0;
   }
 
-  /// A child that is only late reads why the start has failed, and says so itself.
-  static bool is_over_soon(pid_t pid) {
+  /// Returns true if the process exits within kHelloArrives. A child that is only late reads the error of the
+  /// exchange and reports it.
+  static bool exits_soon(pid_t pid) {
     const auto until = Clock::now() + kHelloArrives;
     while (Clock::now() < until) {
       siginfo_t info{};
@@ -239,26 +243,37 @@ class Agent {
     return false;
   }
 
+  /// Exits if this child has ended before the start is complete.
   void end_if_dead(pid_t pid) const {
     siginfo_t info{};
     if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid != pid) {
       return;
     }
-    if (info.si_code == CLD_EXITED) end_start(info.si_status != 0 ? info.si_status : kExitEnvironment);
+    if (info.si_code == CLD_EXITED) {
+      if (pid == child_ && info.si_status == 0) report_ended_at_start();
+      end_start(info.si_status != 0 ? info.si_status : kExitEnvironment);
+    }
     if (told_to_end()) end_start(128 + SIGTERM);
-    say_killed_at_start(pid, info.si_status);
+    report_killed_at_start(pid, info.si_status);
     end_start(kExitLostRank);
   }
 
   /// Returns true if the launcher's daemon has died: no other process would ever end this rank.
-  bool launcher_has_gone() const { return has_launcher_ && getppid() != launcher_; }
+  bool launcher_is_dead() const { return has_launcher_ && getppid() != launcher_; }
 
-  void say_killed_at_start(pid_t pid, int signal) const {
+  void report_killed_at_start(pid_t pid, int signal) const {
     std::fprintf(stderr, "capstan: %s, pid %d, was killed by signal %d (%s) before the job had begun\n",
                  name_.c_str(), static_cast<int>(pid), signal, strsignal(signal));
   }
 
+  /// For a program under capstan-agent that has not called Cluster::join.
+  void report_ended_at_start() const {
+    std::fprintf(stderr, "capstan: %s, pid %d, ended with exit code 0 before it had joined the job\n",
+                 name_.c_str(), static_cast<int>(child_));
+  }
+
+  /// Runs until the child has ended for good. Returns in each new child.
   AgentLink supervise() {
     const sigset_t watched = watched_signals();
     bool ending = false;
@@ -268,25 +283,25 @@ class Agent {
       if (child_ > 0 && waitpid(child_, &status, WNOHANG) == child_) {
         ending = ending || told_to_end();
         const auto died = Clock::now();
-        if (WIFSIGNALED(status)) remove_memory_left();  // may wait for other agents
-        if (!starts_again(status, ending, died)) finish(status, ending);
+        if (WIFSIGNALED(status)) remove_orphans();  // may wait for other agents
+        if (!schedules_restart(status, ending, died)) finish(status, ending);
         child_ = 0;
       }
-      if (launcher_has_gone() && !ending) {
+      if (launcher_is_dead() && !ending) {
         ending = true;
         if (child_ > 0) kill(child_, SIGKILL);
       }
       if (child_ == 0 && ending) _exit(128 + SIGTERM);
-      if (child_ == 0 && Clock::now() >= start_at_) {
+      if (child_ == 0 && Clock::now() >= restart_at_) {
         Heartbeat::rest();
-        silent_ = false;
+        hung_ = false;
         child_ = fork_child();
-        if (child_ == 0) return child_again();
+        if (child_ == 0) return link_of_restart();
         began_ = Clock::now();
       }
       if (Clock::now() >= kill_at) kill(child_, SIGKILL);
-      kill_if_silent();
-      const timespec tick = until_next_look();
+      kill_if_hanging();
+      const timespec tick = until_next_poll();
       const int signal = sigtimedwait(&watched, nullptr, &tick);
       if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP) {
         ending = true;
@@ -296,78 +311,80 @@ class Agent {
     }
   }
 
-  /// A child that beats no more is stopped, or hangs. The others have given it up before.
-  void kill_if_silent() {
+  /// Kills a child whose heartbeat has stopped: it is stopped, or hangs. The other ranks count it as dead
+  /// already.
+  void kill_if_hanging() {
     const auto now = Clock::now();
-    if (now >= looked_ + kLongLook) excused_ = now;
-    looked_ = now;
+    if (now >= polled_ + kLongestPoll) resumed_ = now;
+    polled_ = now;
     const auto beat = Heartbeat::last();
-    if (!beat || child_ <= 0 || now < std::max(beat->at, excused_) + beat->most_silence) return;
+    if (!beat || child_ <= 0 || now < std::max(beat->at, resumed_) + beat->most_silence) return;
     std::fprintf(stderr,
-                 "capstan: %s, pid %d, is stopped or hangs: no sign of life for %.1f s; it is killed "
+                 "capstan: %s, pid %d, is stopped or hangs: no heartbeat for %.1f s; it is killed "
                  "(its threads: %s)\n",
                  self_.name().c_str(), static_cast<int>(child_),
                  std::chrono::duration<double>(now - beat->at).count(), thread_states(child_).c_str());
     kill(child_, SIGKILL);
     Heartbeat::rest();
-    silent_ = true;
+    hung_ = true;
   }
 
-  timespec until_next_look() const {
+  timespec until_next_poll() const {
     std::chrono::nanoseconds wait = std::chrono::milliseconds(500);
     if (child_ == 0) {
       wait =
-          std::clamp<std::chrono::nanoseconds>(start_at_ - Clock::now(), std::chrono::nanoseconds(0), wait);
+          std::clamp<std::chrono::nanoseconds>(restart_at_ - Clock::now(), std::chrono::nanoseconds(0), wait);
     }
     return {0, wait.count()};
   }
 
+  /// "ended with exit code 3" or "was killed by signal 9 (Killed)"
   static std::string end_of(int status) {
     if (!WIFSIGNALED(status)) return "ended with exit code " + std::to_string(WEXITSTATUS(status));
     return "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) +
            ")";
   }
 
-  /// Not by a signal that asks it to end.
+  /// Returns true for death by a signal that does not ask the process to end.
   static bool was_killed(int status) {
     if (!WIFSIGNALED(status)) return false;
     const int signal = WTERMSIG(status);
     return signal != SIGTERM && signal != SIGINT && signal != SIGHUP;
   }
 
-  /// Whether the coordinator has given the child up, which the agent has killed for its silence, and goes on
-  /// without it or has ended the job. A worker is the exception: it begins with a new rank.
-  bool was_given_up() const { return silent_ && self_.role != Role::worker; }
+  /// Returns true if the agent killed the child because its heartbeat had stopped. The coordinator then
+  /// counts it as dead, and continues without it or has ended the job. Not for a worker, which restarts as a
+  /// new rank.
+  bool was_hanging() const { return hung_ && self_.role != Role::worker; }
 
-  /// Sets when the child is to be started again, and as whom.
-  bool starts_again(int status, bool ending, Clock::time_point died) {
-    const bool well = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
-    if (well || ending || failed_start_ || started_again_ >= table_.restarts) return false;
-    if (Heartbeat::was_the_last() || was_given_up()) return false;
-    // A ps that has ended by itself would find in its memory what made it end. A spare that uses memory is a
-    // ps.
+  /// Returns true if the child is to be restarted, and sets the time and the rank of the restart.
+  bool schedules_restart(int status, bool ending, Clock::time_point died) {
+    const bool done = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
+    if (done || ending || failed_start_ || started_again_ >= table_.restarts) return false;
+    if (Heartbeat::was_the_last() || was_hanging()) return false;
+    // A ps that exited by itself would find the cause in its memory again. A spare that uses memory is a ps.
     const bool returns =
         self_.role == Role::worker ||
-        (one_fabric(self_.role) && WIFSIGNALED(status) && kept_ && kept_->used()) ||
-        (self_.role == Role::coordinator && was_killed(status) && kept_ && table_.coordinator_may_return());
+        (one_fabric(self_.role) && WIFSIGNALED(status) && memory_ && memory_->used()) ||
+        (self_.role == Role::coordinator && was_killed(status) && memory_ && table_.coordinator_may_return());
     if (!returns) return false;
     pause_ = died - began_ >= kLived ? kFirstPause : std::min(2 * pause_, kLastPause);
-    start_at_ = died + pause_;
+    restart_at_ = died + pause_;
     ++started_again_;
     std::fprintf(stderr, "capstan: %s, pid %d, %s; it is started again in %.1f s (%d of at most %d times)\n",
                  self_.name().c_str(), static_cast<int>(child_), end_of(status).c_str(),
                  std::chrono::duration<double>(pause_).count(), started_again_, table_.restarts);
-    // A ps stays who it is: what it knows of others, and they of it, goes on.
+    // A ps and a coordinator keep their rank, to which their state and connections belong.
     if (self_.role == Role::worker) self_.rank = table_.rank_of_restart(self_.index, started_again_);
     return true;
   }
 
-  /// In the new child: everything is as the first one found it.
-  AgentLink child_again() {
+  /// Restores the signals to their state in the first child. Called in the new child.
+  AgentLink link_of_restart() {
     signal(SIGPIPE, pipe_handler_);
     sigprocmask(SIG_SETMASK, &mask_, nullptr);
     table_.rank = self_.rank;
-    return AgentLink(std::move(table_), kept_, started_again_);
+    return AgentLink(std::move(table_), memory_, started_again_);
   }
 
   [[noreturn]] void finish(int status, bool ending) {
@@ -376,31 +393,35 @@ class Agent {
     }
     const bool by_signal = WIFSIGNALED(status);
     const int code = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (code == 0 && !ending && ended_at_start_) {
+      report_ended_at_start();
+      _exit(kExitEnvironment);
+    }
     if (code == 0 || ending || (failed_start_ && !by_signal)) _exit(code);
     if (failed_start_) {
-      say_killed_at_start(child_, WTERMSIG(status));
+      report_killed_at_start(child_, WTERMSIG(status));
       _exit(kExitLostRank);
     }
     const bool job_goes_on =
         self_.role == Role::worker || self_.role == Role::evaluator || self_.role == Role::spare;
-    // It has said already that it lost the coordinator, whose agent ends the job.
+    // The child has reported that it lost the coordinator, whose agent ends the job.
     const bool lost_coordinator = !by_signal && code == kExitLostRank;
     if (by_signal || (job_goes_on && !lost_coordinator)) {
       std::fprintf(stderr, "capstan: %s, pid %d, %s%s\n", self_.name().c_str(), static_cast<int>(child_),
                    end_of(status).c_str(),
                    self_.role == Role::worker ? "; its work goes on elsewhere"
                    : job_goes_on              ? "; the job goes on without it"
-                   : is_replaced(by_signal)   ? "; a spare is to take its place"
-                   : coordinator_was_last()   ? "; it had ended the job, or could not go on with it"
+                   : is_replaced(by_signal)   ? "; a spare replaces it"
+                   : coordinator_was_last()   ? "; it had ended the job, or could not continue it"
                                               : "");
     }
-    if (has_launcher_ && (job_goes_on || is_replaced(by_signal || lost_coordinator) || was_given_up()))
+    if (has_launcher_ && (job_goes_on || is_replaced(by_signal || lost_coordinator) || was_hanging()))
       _exit(0);
     if (self_.role == Role::ps) {
-      // Only the coordinator's agent reports how the job ended if the launcher makes one code of all, and if
-      // this ps was killed as the job was about to end, so that its new process found no coordinator.
+      // Only the coordinator's agent returns the job's result if the launcher combines all codes into one, or
+      // if this ps was killed near the end of the job, so that its new process found no coordinator.
       if (has_launcher_ && lost_coordinator && (started_again_ > 0 || launcher_waits_for_all())) _exit(0);
-      // A ps that waits for a coordinator to come back has left its agent time enough to speak.
+      // If the coordinator may be restarted, this ps has waited for it, so its agent has had time to report.
       if (by_signal || (lost_coordinator && !table_.coordinator_may_return())) pause_for_coordinator();
       _exit(by_signal ? kExitLostRank : code);
     }
@@ -411,14 +432,14 @@ class Agent {
     return self_.role == Role::coordinator && table_.coordinator_may_return() && Heartbeat::was_the_last();
   }
 
-  /// Where the spare cannot, the coordinator ends the job. A ps that has lost its connection to the
-  /// coordinator may be the only one: a spare has its place then, and the job goes on.
+  /// Returns true if a spare replaces the dead ps; if the spare cannot, the coordinator ends the job. A ps
+  /// that lost the coordinator may be the only such rank, and is replaced too.
   bool is_replaced(bool lost) const {
     return lost && self_.role == Role::ps && table_.count(Role::spare) > 0;
   }
 
-  /// The launcher ends the job when the coordinator's agent exits; a signal from it, or its own end, ends
-  /// this pause.
+  /// Pauses until the launcher, which ends the job once the coordinator's agent has exited, sends a signal or
+  /// dies; at most for kCoordinatorSpeaksFirst.
   void pause_for_coordinator() const {
     if (!has_launcher_ || launcher_waits_for_all()) return;
     sigset_t ends;
@@ -427,72 +448,56 @@ class Agent {
     sigaddset(&ends, SIGINT);
     const auto until = Clock::now() + kCoordinatorSpeaksFirst;
     const timespec tick{0, 100'000'000};
-    while (!launcher_has_gone() && Clock::now() < until) {
+    while (!launcher_is_dead() && Clock::now() < until) {
       if (sigtimedwait(&ends, nullptr, &tick) > 0) return;
     }
   }
 
-  pid_t child_;     // 0: it has died, and is to be started again
-  pid_t exchange_;  // 0: it has ended
+  pid_t child_;     // 0: dead, and to be restarted
+  pid_t exchange_;  // 0: has ended
   pid_t launcher_;
   FileDescriptor to_child_;
   FileDescriptor from_exchange_;
   sigset_t mask_;  // of the program
-  AgentLink::Kept kept_;
+  AgentLink::Memory memory_;
   std::string run_dir_;
   std::string name_;  // before there is a table
   bool has_launcher_;
-  void (*pipe_handler_)(int) = SIG_DFL;
+  void (*pipe_handler_)(int) = SIG_DFL;  // of the program
   bool failed_start_ = false;
+  bool ended_at_start_ = false;  // the child sent no hello
   Table table_;
   Member self_;
   int started_again_ = 0;
   const std::chrono::system_clock::time_point first_began_ = std::chrono::system_clock::now();
-  Clock::time_point began_{};  // the child
-  Clock::time_point start_at_{};
+  Clock::time_point began_{};  // the current child
+  Clock::time_point restart_at_{};
   std::chrono::milliseconds pause_ = kFirstPause / 2;
-  bool silent_ = false;  // the child was killed because it did not beat
-  Clock::time_point looked_{};
-  Clock::time_point excused_{};  // silence before does not count
+  bool hung_ = false;            // the agent killed the child because its heartbeat had stopped
+  Clock::time_point polled_{};   // last poll of the heartbeat
+  Clock::time_point resumed_{};  // a heartbeat that was missed before this time does not count
 };
 
 }  // namespace
-
-Table AgentLink::exchange(const Hello& hello, std::chrono::milliseconds timeout) {
-  if (table_) return std::move(*table_);
-  void (*const before)(int) = signal(SIGPIPE, SIG_IGN);
-  try {
-    send_value(to_agent_.get(), hello);
-  } catch (const Error&) {
-    // The exchange has ended already, and its answer says why.
-  }
-  signal(SIGPIPE, before);
-  const auto deadline = Clock::now() + timeout + kExchangeSpeaksFirst;
-  const auto answer = receive_value<Answer>(from_agent_.get(), deadline, "the other ranks");
-  to_agent_.reset();
-  from_agent_.reset();
-  if (answer.code != Code::ok) throw Error(answer.code, answer.message);
-  return answer.table;
-}
 
 AgentLink split_into_agent_and_child(const AgentOptions& options) {
   Heartbeat::share();
   Pipe up = open_pipe();      // child to exchange
   Pipe across = open_pipe();  // exchange to agent
   Pipe down = open_pipe();    // agent to child
-  std::fflush(nullptr);       // or both processes would print the buffered output
+  std::fflush(nullptr);       // otherwise both processes would print the buffered output
 
-  // The agent takes signals one by one in supervise(); blocking them first leaves no gap.
+  // The agent receives signals in supervise(); blocking them before the fork leaves no gap.
   const sigset_t blocked = watched_signals();
   sigset_t before;
   sigprocmask(SIG_BLOCK, &blocked, &before);
 
-  AgentLink::Kept kept = persistent_memory();
+  AgentLink::Memory memory = persistent_memory();
   const pid_t launcher = getppid();
   const pid_t child = fork_child();
   if (child == 0) {
     sigprocmask(SIG_SETMASK, &before, nullptr);
-    return {std::move(down.read_end), std::move(up.write_end), std::move(kept)};  // the other ends are closed
+    return {std::move(down.read_end), std::move(up.write_end), std::move(memory)};  // the other ends close
   }
   const pid_t exchange = fork_child();
   if (exchange == 0) {
@@ -505,7 +510,7 @@ AgentLink split_into_agent_and_child(const AgentOptions& options) {
   across.write_end.reset();
   down.read_end.reset();
   return Agent(child, exchange, launcher, std::move(down.write_end), std::move(across.read_end), before,
-               std::move(kept), options)
+               std::move(memory), options)
       .run();
 }
 

@@ -1,13 +1,15 @@
-// heartbeat.cpp -- atomic words on a page that is shared across fork.
+// heartbeat.cpp -- atomic words in an unnamed file that is shared across fork and exec.
 #include "cluster/supervisor/heartbeat.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "capstan/error.hpp"
 
@@ -20,14 +22,32 @@ struct Words {
   std::atomic<bool> last{false};
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+FileDescriptor words_file;
 Words* words = nullptr;
+
+void* map_words(int file) {
+  void* const page = mmap(nullptr, sizeof(Words), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (page == MAP_FAILED) throw call_failed("mmap", std::strerror(errno));
+  return page;
+}
 
 }  // namespace
 
 void Heartbeat::share() {
-  void* page = mmap(nullptr, sizeof(Words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) throw call_failed("mmap", std::strerror(errno));
-  words = new (page) Words;
+  FileDescriptor file(memfd_create(kFileName, MFD_CLOEXEC));
+  if (!file) throw call_failed("memfd_create", std::strerror(errno));
+  if (ftruncate(file.get(), sizeof(Words)) != 0) {
+    throw call_failed("ftruncate of a memfd", std::strerror(errno));
+  }
+  words = new (map_words(file.get())) Words;
+  words_file = std::move(file);
+}
+
+int Heartbeat::descriptor() noexcept { return words_file.get(); }
+
+void Heartbeat::adopt(FileDescriptor file) {
+  words = static_cast<Words*>(map_words(file.get()));
+  words_file = std::move(file);
 }
 
 bool Heartbeat::watched() noexcept { return words != nullptr; }

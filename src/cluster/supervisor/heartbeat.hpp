@@ -5,6 +5,8 @@
 #include <chrono>
 #include <optional>
 
+#include "base/file_descriptor.hpp"
+
 namespace capstan::cluster {
 
 /// Shared by a process and its agent. All functions do nothing in a process without an agent.
@@ -12,8 +14,13 @@ class Heartbeat {
  public:
   using Clock = std::chrono::steady_clock;  // the same in all processes of a host
 
-  /// Called by the agent before it forks. Throws Error.
+  /// Creates the shared memory, an unnamed file. Called by the agent before it forks. Throws Error(internal).
   static void share();
+  static constexpr const char* kFileName = "capstan-heartbeat";
+  /// The file; -1 in a process without an agent.
+  static int descriptor() noexcept;
+  /// Joins the agent in a program that inherited the file across exec. Throws Error(internal).
+  static void adopt(FileDescriptor file);
 
   /// Returns true if this process has an agent.
   static bool watched() noexcept;

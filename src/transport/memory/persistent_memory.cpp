@@ -16,7 +16,7 @@
 namespace capstan::transport {
 
 std::shared_ptr<PersistentMemory> PersistentMemory::create() {
-  FileDescriptor fd(memfd_create("capstan-ps", MFD_CLOEXEC));
+  FileDescriptor fd(memfd_create(kFileName, MFD_CLOEXEC));
   if (!fd) throw call_failed("memfd_create", std::strerror(errno));
   std::random_device random;
   const std::uint64_t id = (std::uint64_t{random()} << 32) | random() | 1;
@@ -24,6 +24,17 @@ std::shared_ptr<PersistentMemory> PersistentMemory::create() {
     throw call_failed("ftruncate of a memfd", std::strerror(errno));
   }
   return std::shared_ptr<PersistentMemory>(new PersistentMemory(std::move(fd), getpid(), id));
+}
+
+std::shared_ptr<PersistentMemory> PersistentMemory::adopt(FileDescriptor file, pid_t owner) {
+  std::uint64_t id = 0;
+  if (pread(file.get(), &id, sizeof id, 0) != sizeof id || id == 0) {
+    throw Error(Code::failed_precondition,
+                "file descriptor " + std::to_string(file.get()) +
+                    ": a file without an id in its first word, expected the persistent memory of process " +
+                    std::to_string(owner) + "; let the agent pass the descriptor on");
+  }
+  return std::shared_ptr<PersistentMemory>(new PersistentMemory(std::move(file), owner, id));
 }
 
 std::span<std::byte> PersistentMemory::map(std::uint64_t offset, std::uint64_t bytes) {

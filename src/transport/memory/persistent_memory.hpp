@@ -23,11 +23,16 @@ struct FileLocation {
 };
 
 /// Created by an agent before it forks; its child maps ranges of it, and so does the child's replacement.
-/// Pages are zero, and allocated on first access.
+/// A child that executes a program passes the file descriptor on. Pages are zero, and allocated on first
+/// access.
 class PersistentMemory {
  public:
   /// Throws Error(internal) if memfd_create is missing or no file descriptor is left.
   static std::shared_ptr<PersistentMemory> create();
+  static constexpr const char* kFileName = "capstan-ps";
+  /// Uses the memory of `owner`, the agent, in a program that inherited the file across exec. Throws
+  /// Error(failed_precondition) if it is another file. REQUIRES: the descriptor's number is that in `owner`.
+  static std::shared_ptr<PersistentMemory> adopt(FileDescriptor file, pid_t owner);
   PersistentMemory(const PersistentMemory&) = delete;
   PersistentMemory& operator=(const PersistentMemory&) = delete;
 
@@ -41,6 +46,7 @@ class PersistentMemory {
   void unmap(std::uint64_t offset, std::span<const std::span<std::byte>> mapped) noexcept;
   /// Returns true if a process has mapped a range.
   bool used() const noexcept;
+  int descriptor() const noexcept { return fd_.get(); }
 
  private:
   PersistentMemory(FileDescriptor fd, pid_t owner, std::uint64_t id)
