@@ -70,7 +70,7 @@ CommandPage small_page() {
        .group = "Options"},
       {.names = {"--song"}, .negatable = true, .text = "sing it's shanty", .group = "Options"},
       {.names = {"--ps"}, .value = "N", .text = "number of ps", .group = "Settings", .is_common = true}};
-  page.examples = {"capstan turn Endeavour"};
+  page.examples = {"capstan turn Ship"};
   page.exit_codes = {{0, "success"}};
   return page;
 }
@@ -87,7 +87,7 @@ TEST(Help, ListsOwnOptionsWithDefaultsAndHidesCommonOnes) {
                           HasSubstr("  --speed slow|fast         rate of the turn (default: slow)\n"),
                           HasSubstr("--[no-]song"), Not(HasSubstr("--ps")),
                           HasSubstr("`capstan turn --help-all` also lists 1 settings"),
-                          HasSubstr("Examples:\n  capstan turn Endeavour\n"), HasSubstr("  0    success\n")));
+                          HasSubstr("Examples:\n  capstan turn Ship\n"), HasSubstr("  0    success\n")));
   EXPECT_THAT(help_text(small_page(), true, 80),
               AllOf(HasSubstr("Settings:\n  --ps N"), Not(HasSubstr("help-all"))));
 }
