@@ -266,12 +266,15 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
         ->type_name("FILE");
   };
   CLI::App& train = *app.add_subcommand("train", "train a model");
+  bool verbose = false;
   std::array<CLI::App*, kTrainers.size()> trainers{};
   std::array<Options, kTrainers.size()> trainer_options;
   for (std::size_t i = 0; i < kTrainers.size(); ++i) {
     trainers[i] =
         train.add_subcommand(std::string(kTrainers[i].program), std::string(kTrainers[i].description));
     add_config(*trainers[i]);
+    trainers[i]->add_flag("-v,--verbose", verbose,
+                          "log more, such as where each rank runs: --log-level debug");
     add_settings_if_named(*trainers[i], trainer_options[i], eager, kTrainers[i].program);
   }
 
@@ -360,8 +363,9 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   }
   for (std::size_t i = 0; i < kTrainers.size(); ++i) {
     if (!trainers[i]->parsed()) continue;
-    return {.action = kTrainers[i].action,
-            .settings = load_settings(trainer_options[i], config, environment)};
+    Settings settings = load_settings(trainer_options[i], config, environment);
+    if (verbose) settings.set_from_flag("log-level", "debug");
+    return {.action = kTrainers[i].action, .settings = std::move(settings)};
   }
   throw_with_help(app, train.parsed() ? "train: no program, expected capstan train kge, lr, fm or mlp"
                                       : "a command is missing, expected capstan train, run, doctor, "

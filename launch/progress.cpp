@@ -103,7 +103,8 @@ void Progress::finish(const ProgressState& state) {
   if (!started_) first_ = {now, state.done};
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(now - first_.time);
   const std::int64_t count = state.done - first_.done;
-  sink_ << fmt::format("epoch {}/{}: {} {} in {}, {}, {}\n", state.epoch, state.epochs,
+  std::ostream& lines = options_.lines != nullptr ? *options_.lines : sink_;
+  lines << fmt::format("epoch {}/{}: {} {} in {}, {}, {}\n", state.epoch, state.epochs,
                        short_count(static_cast<double>(count)), options_.unit, short_time(took),
                        rate_text(per_second(count, took), options_.unit), loss_text(state.loss))
         << std::flush;

@@ -22,6 +22,7 @@ struct ProgressOptions {
   std::chrono::milliseconds rate_over{10'000};  // averaging window of the displayed rate
   std::string_view unit = "triples";            // "B" for bytes
   std::string_view label = {};                  // replaces epoch and loss if not empty
+  std::ostream* lines = nullptr;                // for the summary line; null: the sink of the bar
 
   /// Options for standard error: terminal or log, and the width of the terminal.
   static ProgressOptions for_standard_error();

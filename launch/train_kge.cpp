@@ -12,6 +12,7 @@
 #include "capstan/capstan.hpp"
 #include "cluster/bootstrap/join.hpp"
 #include "launch/progress.hpp"
+#include "launch/progress_terminal.hpp"
 #include "launch/training_output.hpp"
 #include "launch/version.hpp"
 #include "train/kge/program.hpp"
@@ -121,8 +122,9 @@ int run_train_kge(const Settings& settings, int, char**) {
   const Cluster cluster = cluster::join(settings);
   if (cluster.role() != Role::coordinator) return Server(cluster).join();
 
-  launch::announce(cluster);
-  launch::Progress progress(std::cerr);
+  launch::announce(cluster, settings);
+  launch::ProgressTerminal terminal(settings.text("progress"));
+  launch::Progress progress(terminal.stream(), terminal.options());
   launch::ProgressState last;
   kge::ProgramHooks hooks;
   hooks.progress = [&](const kge::TrainProgress& p) {

@@ -13,6 +13,7 @@
 #include "capstan/capstan.hpp"
 #include "cluster/bootstrap/join.hpp"
 #include "launch/progress.hpp"
+#include "launch/progress_terminal.hpp"
 #include "launch/training_output.hpp"
 #include "launch/version.hpp"
 #include "train/model_program.hpp"
@@ -102,10 +103,11 @@ int run_train_model(train::Program program, const Settings& settings) {
   const Cluster cluster = cluster::join(settings);
   if (cluster.role() != Role::coordinator) return Server(cluster).join();
 
-  launch::announce(cluster);
-  launch::ProgressOptions shown = launch::ProgressOptions::for_standard_error();
+  launch::announce(cluster, settings);
+  launch::ProgressTerminal terminal(settings.text("progress"));
+  launch::ProgressOptions shown = terminal.options();
   shown.unit = "examples";
-  launch::Progress progress(std::cerr, shown);
+  launch::Progress progress(terminal.stream(), shown);
   launch::ProgressState last;
   train::ModelHooks hooks;
   hooks.progress = [&](const train::ModelProgress& p) {

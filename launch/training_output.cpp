@@ -2,6 +2,7 @@
 #include "launch/training_output.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -39,12 +40,22 @@ nlohmann::json cluster_json(const Cluster& cluster) {
           {"workers", cluster.count(Role::worker)}};
 }
 
-void announce(const Cluster& cluster) {
+void announce(const Cluster& cluster, const Settings& settings) {
   if (cluster.embedded()) {
     fmt::print(stderr, "capstan: all roles in this process; start a cluster with mpirun -np 5 and --ps 2\n");
+  } else if (const std::string& run_dir = settings.text("run-dir"); !run_dir.empty()) {
+    fmt::print(stderr, "capstan: to watch the job: capstan top {}\n", run_dir);
   } else {
-    fmt::print(stderr, "capstan: 1 coordinator, {} ps, {} workers\n", cluster.count(Role::ps),
-               cluster.count(Role::worker));
+    fmt::print(stderr, "capstan: to watch the job with capstan top, set --run-dir\n");
+  }
+  const std::string& signal = settings.text("save-signal");
+  if (settings.text("checkpoint-dir").empty() || signal == "off") {
+    fmt::print(
+        stderr, "capstan: to stop it, press Ctrl-C; {}\n",
+        signal == "off" ? "--save-signal off saves nothing" : "without --checkpoint-dir nothing is saved");
+  } else {
+    fmt::print(stderr, "capstan: to save and stop it: kill -{} {}, or Ctrl-C under capstan run\n", signal,
+               ::getpid());
   }
 }
 

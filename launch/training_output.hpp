@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/settings.hpp"
 #include "capstan/cluster.hpp"
 
 namespace capstan::launch {
@@ -16,8 +17,8 @@ void check_summary_path(const std::string& path);
 void write_summary(const std::string& path, const nlohmann::json& summary);
 
 nlohmann::json cluster_json(const Cluster& cluster);
-/// Prints the size of the cluster on standard error.
-void announce(const Cluster& cluster);
+/// Prints on standard error how to watch the job and how to stop it with a checkpoint. The log has its size.
+void announce(const Cluster& cluster, const Settings& settings);
 
 /// Prints how long the training took, and its rate without evaluations and checkpoints, on standard output.
 void print_rate(std::string_view unit, double count, double seconds, double evaluation_seconds,

@@ -495,6 +495,13 @@ constexpr std::array kTable{
             .initial_means = "kge: only at the end; others: 1",
             .minimum = 0,
             .maximum = 1e6},
+    Setting{.name = "progress",
+            .group = "train",
+            .kind = choice,
+            .initial = "auto",
+            .help = "progress bar: auto = on the terminal of the launcher, if it has one; on = on the "
+                    "controlling terminal; off = a line every 5 s",
+            .choices = "auto|on|off"},
     Setting{.name = "summary",
             .group = "train",
             .kind = text,

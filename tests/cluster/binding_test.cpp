@@ -84,6 +84,13 @@ TEST(Binding, TreatsHostsIndependentlyAndSkipsUnknownResources) {
   EXPECT_EQ(plan_binding(members("CPP", nowhere))[2], (Binding{"8-15", 1, "mlx5_1", "", true}));
 }
 
+TEST(Binding, SummaryCountsRolesAndHosts) {
+  EXPECT_EQ(job_summary(members("CWP", two_sockets())), "1 coordinator, 1 ps, 1 worker on 1 host");
+  auto all = members("CWWPPES", two_sockets());
+  all[2].host = "n2";
+  EXPECT_EQ(job_summary(all), "1 coordinator, 2 ps, 2 workers, 1 evaluator, 1 spare on 2 hosts");
+}
+
 TEST(Binding, TableHasOneLineForEachRank) {
   AvailableResources resources = two_sockets();
   resources.network = {"rc_mlx5", "tcp"};

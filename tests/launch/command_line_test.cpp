@@ -44,6 +44,11 @@ std::string refusal(const std::vector<std::string>& arguments,
   return "";
 }
 
+TEST(CommandLineParser, VerboseSetsTheLogLevel) {
+  EXPECT_EQ(parse({"train", "kge", "-v"}).settings.text("log-level"), "debug");
+  EXPECT_FALSE(parse({"train", "kge"}).settings.given("log-level"));
+}
+
 TEST(CommandLineParser, FlagsBecomeSettings) {
   const CommandLine line =
       parse({"train", "kge", "--dim", "64", "--learning-rate=0.5", "--resume", "--model", "transe"});

@@ -44,10 +44,18 @@ class Train(JobTest):
         self.assertLessEqual({shown["relation"] for shown in summary["predictions"]}, {one["relation"] for one in relations})
         self.assertIn(f"drawn by --seed from the {len(relations)} relation", job.stdout)
         if ranks > 1:
-            self.assertRegex(job.stderr, r"worker 0 \(rank \d+ on \S+\): .*, UCX by (\S+ )*tcp\b")
+            started = job.stderr.split("epoch 1/")[0].splitlines()
+            self.assertLessEqual(len([line for line in started if "[warning]" not in line]), 5, started)
+            self.assertIn(f"1 coordinator, {ps} ps, {workers} worker{'s' * (workers > 1)} on 1 host", job.stderr)
+            self.assertEqual(job.stderr.count("capstan: to watch the job"), 1)
+            self.assertEqual(job.stderr.count("capstan: to stop it") + job.stderr.count("capstan: to save and stop it"), 1)
         # Random guessing has log(33) = 3.5.
         self.assertLess(summary["training"]["epochs"][-1]["loss"], 2)
         return summary
+
+    def test_verbose_output_lists_where_each_rank_runs(self):
+        job = self.run_to_end(train(self.graph(), "-v", epochs=1), 3)
+        self.assertRegex(job.stderr, r"worker 0 \(rank \d+ on \S+\): .*, UCX by (\S+ )*tcp\b")
 
     def test_one_process(self):
         self.trained(0, ps=1, workers=1)

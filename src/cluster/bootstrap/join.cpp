@@ -83,8 +83,9 @@ void run_where_planned(const Settings& settings, const cluster::Table& table) {
 void say_who_runs_where(const Runtime& runtime) {
   log::set_rank_tag(runtime.log_tag());
   const auto bindings = cluster::plan_binding(runtime.members());
+  log::info("{}", cluster::job_summary(runtime.members()));
   for (const auto& line : cluster::binding_table(runtime.members(), bindings, kMostBindingLines)) {
-    log::info("{}", line);
+    log::debug("{}", line);
   }
   for (const auto& line : cluster::binding_warnings(runtime.members(), bindings)) log::warn("{}", line);
 }

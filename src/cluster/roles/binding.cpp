@@ -101,6 +101,23 @@ std::vector<Binding> plan_binding(const std::vector<Member>& members) {
   return bindings;
 }
 
+std::string job_summary(const std::vector<Member>& members) {
+  std::set<std::string> hosts;
+  std::map<Role, int> counts;
+  for (const Member& member : members) {
+    hosts.insert(member.host);
+    ++counts[member.role];
+  }
+  std::string text = "1 coordinator";
+  for (const auto& [role, name] :
+       {std::pair(Role::ps, "ps"), std::pair(Role::worker, "worker"), std::pair(Role::evaluator, "evaluator"),
+        std::pair(Role::spare, "spare")}) {
+    const int count = counts[role];
+    if (count > 0) text += fmt::format(", {} {}{}", count, name, count == 1 || role == Role::ps ? "" : "s");
+  }
+  return fmt::format("{} on {} host{}", text, hosts.size(), hosts.size() == 1 ? "" : "s");
+}
+
 std::vector<std::string> binding_table(const std::vector<Member>& members,
                                        const std::vector<Binding>& bindings, std::size_t most) {
   std::vector<std::string> lines;

@@ -26,6 +26,9 @@ struct Binding {
 /// evaluator. All stay within the CPUs that the launcher allows.
 std::vector<Binding> plan_binding(const std::vector<Member>& members);
 
+/// "1 coordinator, 2 ps, 4 workers, 1 evaluator on 3 hosts"
+std::string job_summary(const std::vector<Member>& members);
+
 /// Returns a line per rank, at most `most`: "ps 1 (rank 3 on n1): cpus 8-15, NUMA node 1, mlx5_1".
 std::vector<std::string> binding_table(const std::vector<Member>& members,
                                        const std::vector<Binding>& bindings, std::size_t most);
