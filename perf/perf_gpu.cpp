@@ -12,6 +12,7 @@
 // environment and no GPU, stand-ins make one call each; only their results count, not their rates.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -404,6 +405,16 @@ bool print(const Bench& bench, const char* json) {
 
 int main(int argc, char** argv) {
   namespace gpu = capstan::gpu;
+  CLI::App app("Measures rows per second of the kernels of a GPU, compared with its memory bandwidth.");
+  double gibibytes = 4;
+  std::string json;
+  app.add_option("GIB", gibibytes, "size of the table in GiB (default: 4)");
+  app.add_option("JSON", json, "output file for context and results");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   if (gpu::count() == 0 && std::getenv("CAPSTAN_GPU_STAND_INS") != nullptr) gpu::use_stand_ins(1);
   if (gpu::count() == 0) {
     std::fprintf(stderr, "perf_gpu: %s\n", gpu::why_none().c_str());
@@ -413,10 +424,9 @@ int main(int argc, char** argv) {
     const gpu::Info info = gpu::info(0);
     fmt::print("{} ({}), compute capability {}.{}, {:.0f} GB\n", info.name, info.bus, info.major, info.minor,
                static_cast<double>(info.bytes) * 1e-9);
-    const double gibibytes = argc > 1 ? std::atof(argv[1]) : 4;
     capstan::perf::Bench bench(static_cast<std::uint64_t>(gibibytes * (std::uint64_t{1} << 30)));
     bench.run();
-    return capstan::perf::print(bench, argc > 2 ? argv[2] : nullptr) ? 0 : 1;
+    return capstan::perf::print(bench, json.empty() ? nullptr : json.c_str()) ? 0 : 1;
   } catch (const capstan::Error& error) {
     std::fprintf(stderr, "perf_gpu: %s\n", error.what());
     return 1;

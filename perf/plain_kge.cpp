@@ -272,7 +272,11 @@ int run(int argc, char** argv) {
                  "Seed of the initial values, the order of the triples and the negatives");
   app.add_option("--eval", options.eval_every, "Interval of evaluations, in epochs; 0: only at the end");
   app.add_option("--delay", options.delay, "Delay of each gradient, in batches")->check(CLI::Range(0, 64));
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   Trainer(options, read_graph(options.data)).run();
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -39,6 +40,16 @@
 
 namespace capstan::launch::doctor {
 namespace {
+
+/// Open MPI gives each rank a terminal of its own as standard output, so a rank of several does not know
+/// whether the user's output is one.
+bool shows_color(int output) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return ::isatty(output) == 1 && cluster::launched_ranks().value_or(1) == 1 &&
+         (no_color == nullptr || *no_color == '\0') &&
+         (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
 
 [[noreturn]] void end(int code) {
   std::fflush(nullptr);
@@ -240,7 +251,7 @@ class Doctor {
   int print() const {
     const std::string text =
         request_.json ? report_.json().dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                      : report_.text();
+                      : report_.text(shows_color(output_));
     for (std::string_view rest = text; !rest.empty();) {
       const ssize_t put = ::write(output_, rest.data(), rest.size());
       if (put < 0 && errno == EINTR) continue;

@@ -65,7 +65,7 @@ Finding judge_link(const Link& link, std::size_t count, bool both_have_adapter) 
     return warn(seen + ", although both hosts have an InfiniBand or RoCE adapter",
                 "check UCX_TLS and UCX_NET_DEVICES; use a UCX built with verbs (ucx_info -d lists rc or dc)");
   }
-  return pass(seen + "; one of the hosts has no RDMA adapter");
+  return pass(seen + "; no RDMA adapter on at least one of the two hosts");
 }
 
 }  // namespace

@@ -60,6 +60,16 @@ std::vector<const ReportLine*> sorted(const std::vector<ReportLine>& lines) {
   return ordered;
 }
 
+/// The verdict in the color that terminals show for success, warnings and errors.
+std::string in_color(Verdict verdict) {
+  const int color = verdict == Verdict::pass   ? 32
+                    : verdict == Verdict::warn ? 33
+                    : verdict == Verdict::fail ? 31
+                                               : 0;
+  return color == 0 ? std::string(to_string(verdict))
+                    : fmt::format("\x1b[{}m{}\x1b[0m", color, to_string(verdict));
+}
+
 }  // namespace
 
 void Report::add(const std::vector<RankFindings>& of_ranks) {
@@ -87,13 +97,13 @@ int Report::exit_code() const {
   return static_cast<int>(count(Verdict::fail) > 0 ? Exit::environment : Exit::ok);
 }
 
-std::string Report::text() const {
+std::string Report::text(bool colored) const {
   std::string text = fmt::format("capstan doctor {}: {} {} on {}\n\n", CAPSTAN_VERSION_STRING, ranks,
                                  ranks == 1 ? "process" : "ranks", host_list(hosts));
   for (const ReportLine* line : sorted(lines)) {
     const Finding& finding = line->finding;
-    text += fmt::format("{}  {:<{}}{}{}\n", to_string(finding.verdict), finding.check, kIndent - 6,
-                        finding.seen, ranks_text(*line, ranks));
+    text += fmt::format("{}  {:<{}}{}{}\n", colored ? in_color(finding.verdict) : to_string(finding.verdict),
+                        finding.check, kIndent - 6, finding.seen, ranks_text(*line, ranks));
     if (!finding.mend.empty()) text += fmt::format("{:<{}}mend: {}\n", "", kIndent, finding.mend);
   }
   return text + fmt::format("\n{} PASS, {} WARN, {} FAIL, {} SKIP\n", count(Verdict::pass),

@@ -39,7 +39,8 @@ struct Report {
   std::size_t count(Verdict verdict) const;
   /// 3 (Exit::environment) if a check failed, else 0.
   int exit_code() const;
-  std::string text() const;
+  /// `colored`: with verdicts in color, for a terminal.
+  std::string text(bool colored = false) const;
   nlohmann::json json() const;
 };
 

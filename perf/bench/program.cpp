@@ -142,7 +142,7 @@ int run(int argc, char** argv, const Benchmark& benchmark) {
     MPI_Init(&argc, &argv);
     code = run_ranks(settings, benchmark, options, bounds);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    return app.exit(error) == 0 ? 0 : 2;  // 0 after --help
   } catch (const Error& error) {
     std::cerr << error.what() << std::endl;
     int started = 0;
@@ -159,7 +159,11 @@ int run_here(int argc, char** argv, const std::string& question,
   CLI::App app(question);
   Options options;
   add_options(app, options);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   const nlohmann::json context = context_of(options);
   Report report;
   measure(options, report);

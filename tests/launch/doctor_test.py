@@ -49,6 +49,20 @@ class Doctor(JobTest):
         (line,) = lines[check]
         return line
 
+    def shown_on_a_terminal(self, **environment):
+        terminal, end = os.openpty()
+        with open(terminal, "rb", buffering=0, closefd=True) as shown, open(end, "wb", buffering=0) as output:
+            subprocess.run([CAPSTAN, "doctor", "--only", "memlock"], stdout=output, timeout=60, check=False,
+                           env={**os.environ, "TERM": "xterm", **environment})
+            return shown.read(4096)
+
+    def test_verdicts_have_colors_on_a_terminal_only(self):
+        self.assertRegex(self.shown_on_a_terminal(), rb"\x1b\[\d\dm(PASS|WARN|FAIL)\x1b\[0m  memlock")
+        self.assertNotIn(b"\x1b", self.shown_on_a_terminal(NO_COLOR="1"))
+        self.assertNotIn(b"\x1b", self.shown_on_a_terminal(TERM="dumb"))
+        piped = subprocess.run([CAPSTAN, "doctor", "--only", "memlock"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertNotIn("\x1b", piped.stdout)
+
     def listed(self):
         return [line.split()[0] for line in self.run_to_end([CAPSTAN, "doctor", "--list"]).stdout.splitlines()]
 

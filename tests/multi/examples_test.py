@@ -61,6 +61,16 @@ class Examples(JobTest):
                 self.assertIn(text, job.stderr)
             self.assertNotIn("terminate called", job.stderr)
 
+    def test_each_program_has_help_and_rejects_unknown_options(self):
+        programs = sorted([*BIN.glob("example_*"), *BIN.glob("tutorial_step*")])
+        self.assertEqual(len(programs), 11)
+        for program in programs:
+            with self.subTest(program=program.name):
+                self.assertIn(f"usage: {program.name} [OPTIONS]", self.run_to_end([program, "--help"], 0).stdout)
+                job = self.start([program, "--no-such"], 0)
+                self.assertEqual(self.exit_code(job), 2, job.stderr)
+                self.assertIn("unknown option --no-such", job.stderr)
+
     def test_rejects_bad_input(self):
         path, missing = self.directory / "train.txt", self.directory / "missing"
         write_libsvm(path, 20)

@@ -69,7 +69,7 @@ class TFConfig(JobTest):
         """The build of the coordinator's program, not that of its agent, is compared with those of the other tasks."""
         jobs = self.start_all(cluster(workers=1), [BIN / "capstan-agent", "--", *self.training(epochs=300)])
         self.assert_all_end(jobs, 0)
-        self.assertIn("1 ps, 1 workers", jobs["chief", 0].stderr)
+        self.assertIn("1 ps, 1 worker on 1 host", jobs["chief", 0].stderr)
         self.assertGreater(self.mrr(), LEARNED_MRR)
 
     def test_program_with_its_own_resolver(self):

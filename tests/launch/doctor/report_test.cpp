@@ -48,6 +48,15 @@ TEST(Report, MergesEqualFindings) {
                     HasSubstr("2 PASS, 1 WARN, 0 FAIL, 0 SKIP\n")));
 }
 
+TEST(Report, ColorsVerdictsOnly) {
+  Report report;
+  report.add({.check = "memlock", .verdict = Verdict::pass, .seen = "unlimited"});
+  report.add({.check = "ucx", .verdict = Verdict::fail, .seen = "too old", .mend = "update it"});
+  const std::string text = report.text(true);
+  EXPECT_THAT(text, AllOf(HasSubstr("\x1b[32mPASS\x1b[0m  memlock"), HasSubstr("\x1b[31mFAIL\x1b[0m  ucx")));
+  EXPECT_THAT(report.text(), Not(HasSubstr("\x1b")));
+}
+
 TEST(Report, SortsFindingsOfACheckBySeverity) {
   const std::string text = three_ranks().text();
   EXPECT_LT(text.find("WARN  memlock"), text.find("PASS  memlock"));
