@@ -96,7 +96,7 @@ class Requeue(JobTest):
         self.assertTrue(job.wait_for_text(goes_on), job.stderr)
         job.signal_launcher(signal.SIGTERM)
         self.assertNotIn(self.exit_code(job), (0, REQUEUE), job.stderr)
-        self.assertNotIn("saved", job.stderr)
+        self.assertNotIn(": saved ", job.stderr)
 
     def slurm(self, answer):
         """Installs a squeue that executes `answer`; returns the environment of a Slurm job. (mpirun would use a complete Slurm.)"""
