@@ -5,7 +5,8 @@ usage: perf/kge_rates.py DATA_DIR [--build build/release] [--model complex] [--e
 
 Interleaves the cases: plain, local, 1 worker, 2 workers, and again, so that drift of the machine's speed affects all. A
 rate counts only if the filtered test MRR of the run is within --mrr-tolerance of the plain program's. With --gpu: plain,
-2 workers on two cores, and one process that computes on a GPU; ratios are to the rate of the two cores.
+2 workers on two cores, one process that computes on a GPU, and a worker on the GPU of its ps, whose variables are in host
+memory or in the GPU's; ratios are to the rate of the two cores.
 """
 import argparse, datetime, json, os, pathlib, platform, re, shutil, statistics, subprocess, sys, tempfile
 
@@ -56,6 +57,8 @@ if options.gpu:
         "plain, 1 core": plain,
         bound: lambda: capstan([*two_cores, "mpirun", "-np", "5"], "--ps", "2"),
         "capstan, local, one GPU": lambda: capstan([], "--device", "cuda"),
+        "1 ps in host memory, 1 GPU": lambda: capstan(["mpirun", "-np", "3"], "--ps", "1", "--device", "cuda"),
+        "1 ps in GPU memory, 1 GPU": lambda: capstan(["mpirun", "-np", "3"], "--ps", "1", "--device", "cuda", "--ps-memory", "device"),
     }
 rates = {name: [] for name in cases}
 mrrs = {name: [] for name in cases}
