@@ -57,4 +57,18 @@ CAPSTAN_BOTH void atomic_add(T* at, T value) {
 #endif
 }
 
+/// Adds kCount values to those at `to`, each of them atomically. REQUIRES: `to` is aligned to all of them.
+template <int kCount, class T>
+CAPSTAN_BOTH void atomic_add_each(T* to, const T* values) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if constexpr (std::is_same_v<T, float> && kCount == 4) {
+    // One transaction instead of four, which counts where many gradients are added to the same row.
+    atomicAdd(reinterpret_cast<float4*>(to), make_float4(values[0], values[1], values[2], values[3]));
+  } else
+#endif
+  {
+    for (int j = 0; j < kCount; ++j) atomic_add(to + j, values[j]);
+  }
+}
+
 }  // namespace capstan::gpu

@@ -183,7 +183,7 @@ struct FoldBody {
     if (at.pack == 0) owns[at.i] = read.owner == at.i;
     if (!adds(at, read)) return;
     A* to = gradient + (std::uint64_t{read.owner} * packs.divisor() + at.pack) * kCount;
-    for (int j = 0; j < kCount; ++j) atomic_add(to + j, read.pack.v[j]);
+    atomic_add_each<kCount>(to, read.pack.v);
   }
   CAPSTAN_BOTH static bool adds(const PackLocation& at, const Read& read) {
     return read.owner != at.i && read.owner != kNoBadRow;
