@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-DIRECTORIES = ("include", "src", "io", "launch", "perf", "tests", "examples")
+DIRECTORIES = ("include", "src", "io", "launch", "perf", "python", "tests", "examples")
 SUFFIXES = (".hpp", ".cpp", ".h", ".c", ".cu", ".cuh", ".inc")
 
 

@@ -22,7 +22,7 @@ OWNERS = [
     ("NCCL", r"nccl\w*\.h$", ("src/gpu/", "tests/gpu/")),
     ("hwloc", r"hwloc(/|\.h)", ("src/base/topology", "src/base/available_resources", "src/ps/")),
 ]
-DIRECTORIES = ("include", "src", "io", "launch", "perf", "tests", "examples")
+DIRECTORIES = ("include", "src", "io", "launch", "perf", "python", "tests", "examples")
 INCLUDE = re.compile(r'\s*#\s*include\s+(["<])([^">]+)[">]')
 
 
@@ -44,6 +44,8 @@ def complaint(path, bracket, included):
         if bracket == '"' and not included.startswith("capstan/") or target in ALLOWED:
             return f'a public header must not include "{included}", which is not installed'
         return None
+    if path.startswith("python/"):
+        return f"python/ uses the public headers only, not {included}" if target in ALLOWED else None
     layer = layer_of(path)
     if layer is None or target not in ALLOWED:
         return None

@@ -357,6 +357,11 @@ std::vector<std::byte> detail::fetch_bytes(const coordinator::Result& result) {
               std::string(reinterpret_cast<const char*>(result.bytes.data()), result.bytes.size()));
 }
 
+bool detail::wait_for(const coordinator::Result& result, std::chrono::milliseconds timeout) {
+  const auto settled = [&] { return is_ready(result); };
+  return settled() || result.board->waiter->wait(settled, std::chrono::steady_clock::now() + timeout);
+}
+
 bool detail::is_ready(const coordinator::Result& result) { return !result.pending() || result.board->broken; }
 
 std::vector<Split> splits(std::int64_t count) {

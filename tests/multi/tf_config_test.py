@@ -3,34 +3,19 @@
 import json
 import os
 import pathlib
-import random
 import re
 import signal
 import socket
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from addresses import free_addresses
 from longer_jobs import retry_with_longer_job
 from job import BIN, CAPSTAN, HOST, LEARNED_MRR, TRAINING_OUTPUT, JobTest, child_of, main, train
 
 
-def free_ports(count):
-    """Unused addresses outside of the range from which the kernel assigns ephemeral ports."""
-    first_given = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    addresses = []
-    while len(addresses) < count:
-        address = f"127.0.0.1:{random.randrange(max(1024, first_given // 2), first_given)}"
-        try:
-            socket.create_server(("127.0.0.1", int(address.partition(":")[2]))).close()
-        except OSError:
-            continue
-        if address not in addresses:
-            addresses.append(address)
-    return addresses
-
-
 def cluster(ps=1, workers=2, chief="chief"):
-    addresses = free_ports(1 + ps + workers)
+    addresses = free_addresses(1 + ps + workers)
     return {chief: addresses[:1], "ps": addresses[1 : 1 + ps], "worker": addresses[1 + ps :]}
 
 

@@ -1,6 +1,7 @@
 // remote_value.hpp -- RemoteValue: the future result of a scheduled function, fetched or passed on.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <map>
@@ -26,6 +27,8 @@ namespace detail {
 /// Waits for a closure's result. Throws the closure's Error, or Error(cancelled).
 CAPSTAN_API std::vector<std::byte> fetch_bytes(const coordinator::Result& result);
 CAPSTAN_API bool is_ready(const coordinator::Result& result);
+/// Waits for at most `timeout`. Returns whether fetch_bytes will not block.
+CAPSTAN_API bool wait_for(const coordinator::Result& result, std::chrono::milliseconds timeout);
 
 /// An argument, or a part of one, that is another closure's result: its bytes are inserted at `at`.
 struct ArgumentInput {

@@ -1,0 +1,131 @@
+"""Checkpoints of all variables of a strategy, in HDF5."""
+
+import datetime
+import json
+
+from . import _capstan
+
+
+class _Restored:
+    @property
+    def user_state(self):
+        """The value given to the save of the last restored checkpoint; None if there was none."""
+        return json.loads(self._implementation.user_state)
+
+    @property
+    def restored_from(self):
+        """Path of the last restored checkpoint."""
+        return self._implementation.restored_from
+
+    def unmatched(self):
+        """Return what the checkpoint has and the program does not."""
+        return self._implementation.unmatched()
+
+    def assert_consumed(self):
+        """Raise `FailedPreconditionError` unless the checkpoint and the program have the same variables."""
+        self._implementation.assert_consumed()
+
+
+class CheckpointManager(_Restored):
+    """Checkpoints of one strategy in one directory.
+
+    Parameters
+    ----------
+    strategy : ParameterServerStrategy
+    directory : path
+    max_to_keep : int
+        Older checkpoints are deleted; 0 keeps all.
+    keep_every_n_hours : float
+        Keeps a checkpoint permanently that many hours after the last one kept so; 0: none.
+    every_steps, every_seconds
+        When `due` returns True; 0 disables a criterion.
+    """
+
+    def __init__(self, strategy, directory, max_to_keep=5, *, keep_every_n_hours=0.0, every_steps=0, every_seconds=0.0):
+        self._implementation = _capstan.CheckpointManager(
+            strategy._implementation,
+            directory,
+            max_to_keep,
+            keep_every_n_hours,
+            every_steps,
+            datetime.timedelta(seconds=every_seconds),
+        )
+        strategy._before_close.append(self.close)
+
+    def close(self):
+        """Wait for a save in the background. The manager cannot be used afterwards."""
+        self._implementation = None
+
+    def save(self, step, state=None, *, consistency="shard", incremental=False, background=False):
+        """Save all variables. Return the directory of the checkpoint.
+
+        Parameters
+        ----------
+        step : int
+        state : optional
+            A value of the program that JSON can represent.
+        consistency : {"shard", "global"}
+            global: between functions, for which it waits.
+        incremental : bool
+            Save only rows that changed since the last full save.
+        background : bool
+            Return when every ps has a snapshot; its files are written meanwhile.
+        """
+        if consistency not in ("shard", "global"):
+            raise ValueError(f"consistency: found {consistency!r}, expected 'shard' or 'global'")
+        return self._implementation.save(step, json.dumps(state), consistency == "global", incremental, background)
+
+    def due(self, step):
+        """Return whether a checkpoint is due, by the interval or a signal."""
+        return self._implementation.due(step)
+
+    def wait(self):
+        """Wait for a save in the background. Raise its error."""
+        self._implementation.wait()
+
+    def restore_latest(self, *, names=None, allow_missing=False, allow_extra=True):
+        """Restore all variables from the newest undamaged checkpoint. Return its step, or None without one.
+
+        Parameters
+        ----------
+        names : dict, optional
+            Names in the checkpoint, by name of the program, where these differ.
+        allow_missing, allow_extra : bool
+            Whether the checkpoint may lack variables of the program, or have others.
+
+        Raises
+        ------
+        FailedPreconditionError
+            Variables that do not match, by name. Nothing is changed.
+        DataLossError
+            All checkpoints are damaged.
+        """
+        return self._implementation.restore_latest(names or {}, allow_missing, allow_extra)
+
+    def checkpoints(self):
+        """Return the paths of the checkpoints, oldest first."""
+        return self._implementation.checkpoints()
+
+    def latest(self):
+        """Return the step of the newest checkpoint, or None."""
+        return self._implementation.latest()
+
+
+class Checkpoint(_Restored):
+    """One checkpoint in a directory that the program names."""
+
+    def __init__(self, strategy):
+        self._implementation = _capstan.Checkpoint(strategy._implementation)
+        strategy._before_close.append(self.close)
+
+    def close(self):
+        """End the use of the strategy."""
+        self._implementation = None
+
+    def write(self, directory, state=None):
+        """Save all variables into `directory`."""
+        self._implementation.write(directory, json.dumps(state))
+
+    def read(self, directory, *, names=None, allow_missing=False, allow_extra=True):
+        """Restore one checkpoint, as `CheckpointManager.restore_latest`. Return its step."""
+        return self._implementation.read(directory, names or {}, allow_missing, allow_extra)

@@ -1,0 +1,104 @@
+"""ParameterServerStrategy: creates variables on the ps."""
+
+import atexit
+import contextlib
+import weakref
+
+from . import _capstan
+from ._cluster import Cluster
+
+_open = []  # scopes of this process, innermost last
+_strategies = weakref.WeakSet()
+
+
+class ParameterServerStrategy:
+    """Creates variables on the ps while its scope is open.
+
+    Made on the coordinator. Closing it, which the end of the script does, ends the job for every other rank.
+
+    Parameters
+    ----------
+    cluster : Cluster, optional
+        Default: ``Cluster.join()``.
+    variable_partitioner : Partitioner, optional
+        Decides into how many shards each variable is divided, such as
+        ``capstan.partitioners.FixedShardsPartitioner(4)``. Default: one shard.
+    placement : {"round_robin", "by_bytes"}
+        The ps of the next shard: the next one, or the one with the fewest bytes.
+    memory : {"host", "device"}
+        Memory of the ps in which variables are: main memory, or that of its GPU.
+    """
+
+    def __init__(self, cluster=None, variable_partitioner=None, *, placement="round_robin", memory="host"):
+        if placement not in ("round_robin", "by_bytes"):
+            raise ValueError(f"placement: found {placement!r}, expected 'round_robin' or 'by_bytes'")
+        if memory not in ("host", "device"):
+            raise ValueError(f"memory: found {memory!r}, expected 'host' or 'device'")
+        self._cluster = cluster or Cluster.join()
+        self._implementation = _capstan.Strategy(
+            self._cluster._implementation, variable_partitioner, placement == "by_bytes", memory == "device"
+        )
+        self._before_close = []
+        self._names = {}
+        _strategies.add(self)
+
+    @property
+    def cluster(self):
+        """The cluster."""
+        return self._cluster
+
+    @contextlib.contextmanager
+    def scope(self):
+        """Return a context in which new variables belong to this strategy."""
+        self._implementation.open_scope()
+        _open.append(self)
+        try:
+            yield self
+        finally:
+            _open.pop()
+            if self._implementation.is_open:
+                self._implementation.close_scope()
+
+    def close(self):
+        """End the job. Variables and results cannot be used afterwards."""
+        for close in reversed(self._before_close):
+            close()
+        self._before_close.clear()
+        self._implementation.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def variables(self, trainable_only=False):
+        """Return the names of the variables, in the order of creation."""
+        return self._implementation.variables(trainable_only)
+
+    def loads(self):
+        """Return the load of each ps: shards, bytes, pushes."""
+        return self._implementation.loads()
+
+    def describe_loads(self):
+        """Return `loads` as a table."""
+        return self._implementation.describe_loads()
+
+    def _name(self, name):
+        """Return a name for a variable without one: Variable, Variable_1, ..."""
+        if name is not None:
+            return name
+        number = self._names["Variable"] = self._names.get("Variable", -1) + 1
+        return f"Variable_{number}" if number else "Variable"
+
+
+def current_strategy():
+    """Return the strategy whose scope is open, or None."""
+    return _open[-1] if _open else None
+
+
+@atexit.register
+def _close_all():
+    for strategy in list(_strategies):
+        if strategy._implementation.is_open:
+            strategy.close()

@@ -1,0 +1,83 @@
+// bindings.hpp -- what the sources of the extension module capstan._capstan share.
+//
+// The module is a thin layer on the public C++ API: it takes bytes, numbers and contiguous arrays. The Python
+// files of the package convert arguments, and define what a user sees.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/chrono.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capstan/capstan.hpp"
+
+namespace capstan::python {
+
+namespace nb = nanobind;
+
+/// Row numbers.
+using Ids = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+/// Values of a variable's dtype, row-major. The Python files view bfloat16 as uint16.
+using In = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+using Out = nb::ndarray<nb::c_contig, nb::device::cpu>;
+
+using Bytes = std::vector<std::byte>;
+Bytes to_bytes(const nb::bytes& bytes);
+nb::bytes to_python(const Bytes& bytes);
+
+/// Calls `wait(interval)` without the interpreter's lock until it returns true. Runs signal handlers between
+/// the calls, so that Ctrl-C raises KeyboardInterrupt.
+template <class Wait>
+void wait_interruptibly(const Wait& wait) {
+  constexpr std::chrono::milliseconds kInterval{100};
+  for (bool done = false; !done;) {
+    {
+      const nb::gil_scoped_release unlocked;
+      done = wait(kInterval);
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+/// A strategy that lives until it is closed, although Python objects refer to it longer.
+class Strategy {
+ public:
+  Strategy(const Cluster& cluster, StrategyOptions options)
+      : strategy_(std::in_place, cluster, std::move(options)) {}
+  ~Strategy();
+
+  /// Throws Error(failed_precondition) once the strategy is closed.
+  ParameterServerStrategy& get();
+  ClusterCoordinator& coordinator();
+  bool is_open() const noexcept { return strategy_.has_value(); }
+  void open_scope();
+  void close_scope();
+  /// Ends the job. Objects made with the strategy cannot be used afterwards.
+  void close();
+
+ private:
+  std::optional<ParameterServerStrategy> strategy_;
+  std::optional<ClusterCoordinator> coordinator_;
+  std::vector<std::unique_ptr<ParameterServerStrategy::Scope>> scopes_;
+};
+
+void bind_errors(nb::module_& module);
+void bind_cluster(nb::module_& module);
+void bind_options(nb::module_& module);
+void bind_variable(nb::module_& module);
+void bind_strategy(nb::module_& module);
+void bind_coordinator(nb::module_& module);
+void bind_checkpoint(nb::module_& module);
+
+}  // namespace capstan::python

@@ -1,0 +1,27 @@
+// module.cpp -- the extension module capstan._capstan.
+#include "bindings.hpp"
+
+namespace capstan::python {
+
+Bytes to_bytes(const nb::bytes& bytes) {
+  const auto* data = static_cast<const std::byte*>(bytes.data());
+  return {data, data + bytes.size()};
+}
+
+nb::bytes to_python(const Bytes& bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+
+}  // namespace capstan::python
+
+NB_MODULE(_capstan, module) {
+  namespace python = capstan::python;
+  // Objects of user modules are alive when the interpreter ends.
+  nanobind::set_leak_warnings(false);
+  module.attr("__version__") = CAPSTAN_VERSION_STRING;
+  python::bind_errors(module);
+  python::bind_options(module);
+  python::bind_cluster(module);
+  python::bind_strategy(module);
+  python::bind_variable(module);
+  python::bind_coordinator(module);
+  python::bind_checkpoint(module);
+}

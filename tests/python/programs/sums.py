@@ -1,0 +1,57 @@
+"""Adds known numbers in rounds of functions, and prints what the ps have in the end. Prints "round N" after each round.
+
+usage: sums.py ROUNDS [--capstan-...]
+"""
+import sys
+import time
+
+import numpy as np
+
+import capstan as cs
+
+ROWS, WIDTH, FUNCTIONS = 50, 4, 40
+
+
+def add_rows(table, counter, first):
+    """Adds 1 to two rows and to all rows, in two pushes."""
+    time.sleep(0.002)  # so that a round takes long enough to be interrupted
+    ids = np.array([first % ROWS, (first + 1) % ROWS])
+    table.push(ids, np.full((2, WIDTH), -1.0))
+    table.push_dense(np.full((ROWS, WIDTH), -1.0))
+    counter.add(1)
+    return first
+
+
+def main():
+    (np.ones((400, 400)) @ np.ones((400, 400))).sum()  # starts the threads of numpy
+    cluster = cs.Cluster.join()
+    if cluster.role != "coordinator":
+        return cs.Server(cluster).join()
+    rounds = int(sys.argv[1])
+    strategy = cs.ParameterServerStrategy(cluster, cs.partitioners.FixedShardsPartitioner(cluster.count("ps")))
+    with strategy.scope():
+        table = cs.Variable(np.zeros((ROWS, WIDTH)), name="table", optimizer=cs.optimizers.SGD(1.0))
+        counter = cs.Counter("functions")
+    coordinator = cs.ClusterCoordinator(strategy)
+    by_value = lambda first: add_rows(table, counter, first)  # noqa: E731
+    recorded = cluster.recorded_step()
+    for step in range(0 if recorded is None else recorded + 1, rounds):
+        for i in range(FUNCTIONS):
+            number = step * FUNCTIONS + i
+            if i % 2:
+                coordinator.schedule(by_value, (number,))
+            else:
+                coordinator.schedule(add_rows, (table, counter, number))
+        coordinator.record_step(step)
+        print(f"round {step}", flush=True)
+    numbers = np.arange(rounds * FUNCTIONS)
+    expected = np.full((ROWS, WIDTH), float(numbers.size))
+    np.add.at(expected, numbers % ROWS, 1)
+    np.add.at(expected, (numbers + 1) % ROWS, 1)
+    right = np.array_equal(table.pull(), expected) and counter.value() == numbers.size
+    print(f"sums are {'right' if right else f'wrong: {table.pull() - expected}, {counter.value()}'}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""The package: public names, errors, the command line program, and processes that end without closing anything."""
+import inspect
+import os
+import subprocess
+import sys
+
+import pytest
+
+import capstan as cs
+
+PROGRAM = """
+import numpy as np
+import capstan as cs
+strategy = cs.ParameterServerStrategy(cs.Cluster.join(log_level="error"))
+with strategy.scope():
+    v = cs.Variable(np.zeros(3), name="v")
+coordinator = cs.ClusterCoordinator(strategy)
+value = coordinator.schedule(lambda: 5)
+iterator = iter(coordinator.create_per_worker_dataset(lambda: [1, 2]))
+print(coordinator.schedule(next, (iterator,)).fetch())
+"""
+
+
+def run(*words, **options):
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, **options)
+
+
+def test_every_public_name_is_documented():
+    for name in cs.__all__:
+        value = getattr(cs, name)
+        if name == "__version__":
+            continue
+        assert inspect.getdoc(value), name
+        if inspect.isclass(value):
+            for method, function in vars(value).items():
+                if not method.startswith("_") and callable(function):
+                    assert inspect.getdoc(getattr(value, method)), f"{name}.{method}"
+
+
+def test_codes_are_those_of_the_library():
+    assert sorted(error.code for error in cs.errors.CapstanError.__subclasses__()) == list(range(1, 16))
+    assert isinstance(cs.errors.exception_of_code(3, "m"), ValueError)
+    assert cs.errors.exception_of_code(99, "m").code == cs.errors.UnknownError.code
+
+
+def test_unknown_settings_are_named():
+    with pytest.raises(TypeError, match="'number_of_ps'"):
+        cs._capstan.needs_agent({"number_of_ps": 1}, [])
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(0)", "del strategy", "import gc; gc.collect()", "strategy.close()"])
+def test_a_script_ends_cleanly_with_everything_alive(end):
+    done = run("-c", PROGRAM + end)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+
+
+def test_an_exception_of_the_script_is_its_result():
+    done = run("-c", PROGRAM + "raise ValueError('mine')")
+    assert done.returncode == 1 and done.stderr.rstrip().endswith("ValueError: mine")
+
+
+def test_arguments_with_settings_are_removed():
+    done = run("-c", "import sys, capstan; capstan.Cluster.join(); print(sys.argv)", "--capstan-ps=2", "--mine")
+    assert done.stdout == "['-c', '--mine']\n", done.stderr
+
+
+def test_numpy_threads_and_fork_before_joining():
+    text = "import numpy as np; a = np.ones((300, 300)); a @ a\n" + PROGRAM
+    assert run("-c", text).stdout == "1\n"
+
+
+def test_module_is_the_program():
+    capstan = os.environ.get("CAPSTAN_TEST_BIN")
+    done = run("-m", "capstan", "--version", env={**os.environ, "PATH": f"{capstan}:{os.environ['PATH']}"})
+    assert done.returncode == 0 and cs.__version__ in done.stdout
+
+
+def test_import_is_fast_enough_to_be_restarted():
+    done = run("-X", "importtime", "-c", "import capstan")
+    assert done.returncode == 0
+    assert "cloudpickle" not in done.stderr, "imported only for functions that are sent by value"
