@@ -2,16 +2,22 @@
 
 import os
 import pathlib
-import shutil
 import sys
 
 
+def _program():
+    """Return the path of the program: of the package, or else the first one on ``PATH`` that is not a script."""
+    found = [pathlib.Path(__file__).parent / "bin" / "capstan"]
+    found += [pathlib.Path(directory, "capstan") for directory in os.get_exec_path()]
+    for path in found:
+        if os.access(path, os.X_OK) and path.is_file() and path.read_bytes()[:2] != b"#!":
+            return str(path)
+    sys.exit(f"capstan: found no program {found[0]}, and none on PATH; install Capstan, or set PATH")
+
+
 def main():
-    """Replace this process by the ``capstan`` program of the package, or else of ``PATH``."""
-    beside = pathlib.Path(__file__).parent / "bin" / "capstan"
-    program = str(beside) if beside.exists() else shutil.which("capstan")
-    if program is None:
-        sys.exit(f"capstan: found no program {beside}, and none on PATH; install Capstan, or set PATH")
+    """Replace this process by the ``capstan`` program."""
+    program = _program()
     os.execv(program, [program, *sys.argv[1:]])
 
 
