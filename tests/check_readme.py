@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """check_readme.py ROOT -- fails if a program in README.md or docs/ differs from its file in examples/.
 
-A program is a ```cpp block after a line `<!-- examples/NAME.cpp -->`. The block may omit the comment lines at the start of
+A program is a ```cpp or ```python block after a line `<!-- examples/NAME -->`. The block may omit the comment lines at the start of
 the file.
 """
 import pathlib
 import re
 import sys
 
-BLOCK = re.compile(r"<!-- *(examples/\S+?) *-->\s*\n```cpp\n(.*?)^```", re.S | re.M)
+BLOCK = re.compile(r"<!-- *(examples/\S+?) *-->\s*\n```(?:cpp|python)\n(.*?)^```", re.S | re.M)
 
 
 def without_head(text):
@@ -40,7 +40,7 @@ def check(root):
     pages = ["README.md", *sorted(str(page.relative_to(root)) for page in (root / "docs").rglob("*.md"))]
     found = [complaint for page in pages for complaint in differences(root, page)]
     if not BLOCK.search((root / "README.md").read_text()):
-        found.append("README.md shows no program: no ```cpp block after <!-- examples/NAME.cpp -->")
+        found.append("README.md shows no program: no block after <!-- examples/NAME -->")
     return found
 
 
