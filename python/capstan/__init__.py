@@ -17,7 +17,8 @@ Examples
 """
 
 from . import _remote, errors, initializers, optimizers, partitioners
-from ._capstan import Counter, Initializer, Optimizer, Partitioner, UpdateGroup, __version__
+from ._capstan import VERSION as __version__
+from ._capstan import Counter, Initializer, Optimizer, Partitioner, UpdateGroup
 from ._checkpoint import Checkpoint, CheckpointManager
 from ._cluster import Cluster, Server
 from ._coordinator import (

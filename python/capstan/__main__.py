@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 
-def _program():
+def _program() -> str:
     """Return the path of the program: of the package, or else the first one on ``PATH`` that is not a script."""
     found = [pathlib.Path(__file__).parent / "bin" / "capstan"]
     found += [pathlib.Path(directory, "capstan") for directory in os.get_exec_path()]
@@ -15,7 +15,7 @@ def _program():
     sys.exit(f"capstan: found no program {found[0]}, and none on PATH; install Capstan, or set PATH")
 
 
-def main():
+def main() -> None:
     """Replace this process by the ``capstan`` program."""
     program = _program()
     os.execv(program, [program, *sys.argv[1:]])

@@ -1,27 +1,37 @@
 """Checkpoints of all variables of a strategy, in HDF5."""
 
+from __future__ import annotations
+
 import datetime
 import json
+import os
+import pathlib
+from typing import Any, Union
 
 from . import _capstan
+from ._strategy import ParameterServerStrategy
+
+Path = Union[str, "os.PathLike[str]"]
 
 
 class _Restored:
+    _implementation: Any
+
     @property
-    def user_state(self):
+    def user_state(self) -> Any:
         """The value given to the save of the last restored checkpoint; None if there was none."""
         return json.loads(self._implementation.user_state)
 
     @property
-    def restored_from(self):
+    def restored_from(self) -> pathlib.Path:
         """Path of the last restored checkpoint."""
         return self._implementation.restored_from
 
-    def unmatched(self):
+    def unmatched(self) -> list[str]:
         """Return what the checkpoint has and the program does not."""
         return self._implementation.unmatched()
 
-    def assert_consumed(self):
+    def assert_consumed(self) -> None:
         """Raise `FailedPreconditionError` unless the checkpoint and the program have the same variables."""
         self._implementation.assert_consumed()
 
@@ -41,7 +51,16 @@ class CheckpointManager(_Restored):
         When `due` returns True; 0 disables a criterion.
     """
 
-    def __init__(self, strategy, directory, max_to_keep=5, *, keep_every_n_hours=0.0, every_steps=0, every_seconds=0.0):
+    def __init__(
+        self,
+        strategy: ParameterServerStrategy,
+        directory: Path,
+        max_to_keep: int = 5,
+        *,
+        keep_every_n_hours: float = 0.0,
+        every_steps: int = 0,
+        every_seconds: float = 0.0,
+    ) -> None:
         self._implementation = _capstan.CheckpointManager(
             strategy._implementation,
             directory,
@@ -52,11 +71,19 @@ class CheckpointManager(_Restored):
         )
         strategy._before_close.append(self.close)
 
-    def close(self):
+    def close(self) -> None:
         """Wait for a save in the background. The manager cannot be used afterwards."""
         self._implementation = None
 
-    def save(self, step, state=None, *, consistency="shard", incremental=False, background=False):
+    def save(
+        self,
+        step: int,
+        state: Any = None,
+        *,
+        consistency: str = "shard",
+        incremental: bool = False,
+        background: bool = False,
+    ) -> pathlib.Path:
         """Save all variables. Return the directory of the checkpoint.
 
         Parameters
@@ -75,15 +102,17 @@ class CheckpointManager(_Restored):
             raise ValueError(f"consistency: found {consistency!r}, expected 'shard' or 'global'")
         return self._implementation.save(step, json.dumps(state), consistency == "global", incremental, background)
 
-    def due(self, step):
+    def due(self, step: int) -> bool:
         """Return whether a checkpoint is due, by the interval or a signal."""
         return self._implementation.due(step)
 
-    def wait(self):
+    def wait(self) -> None:
         """Wait for a save in the background. Raise its error."""
         self._implementation.wait()
 
-    def restore_latest(self, *, names=None, allow_missing=False, allow_extra=True):
+    def restore_latest(
+        self, *, names: dict[str, str] | None = None, allow_missing: bool = False, allow_extra: bool = True
+    ) -> int | None:
         """Restore all variables from the newest undamaged checkpoint. Return its step, or None without one.
 
         Parameters
@@ -102,11 +131,11 @@ class CheckpointManager(_Restored):
         """
         return self._implementation.restore_latest(names or {}, allow_missing, allow_extra)
 
-    def checkpoints(self):
+    def checkpoints(self) -> list[pathlib.Path]:
         """Return the paths of the checkpoints, oldest first."""
         return self._implementation.checkpoints()
 
-    def latest(self):
+    def latest(self) -> int | None:
         """Return the step of the newest checkpoint, or None."""
         return self._implementation.latest()
 
@@ -114,18 +143,25 @@ class CheckpointManager(_Restored):
 class Checkpoint(_Restored):
     """One checkpoint in a directory that the program names."""
 
-    def __init__(self, strategy):
+    def __init__(self, strategy: ParameterServerStrategy) -> None:
         self._implementation = _capstan.Checkpoint(strategy._implementation)
         strategy._before_close.append(self.close)
 
-    def close(self):
+    def close(self) -> None:
         """End the use of the strategy."""
         self._implementation = None
 
-    def write(self, directory, state=None):
+    def write(self, directory: Path, state: Any = None) -> None:
         """Save all variables into `directory`."""
         self._implementation.write(directory, json.dumps(state))
 
-    def read(self, directory, *, names=None, allow_missing=False, allow_extra=True):
+    def read(
+        self,
+        directory: Path,
+        *,
+        names: dict[str, str] | None = None,
+        allow_missing: bool = False,
+        allow_extra: bool = True,
+    ) -> int:
         """Restore one checkpoint, as `CheckpointManager.restore_latest`. Return its step."""
         return self._implementation.read(directory, names or {}, allow_missing, allow_extra)

@@ -1,14 +1,17 @@
 """Cluster: how a script joins its job."""
 
+from __future__ import annotations
+
 import os
 import signal
 import sys
+from typing import Any
 
 from . import _capstan
 
 _AGENT_LINK = "CAPSTAN_AGENT_LINK"
 
-_current = None
+_current: Cluster | None = None
 
 
 class Cluster:
@@ -28,11 +31,11 @@ class Cluster:
         Whether this coordinator replaces one that was killed (``coordinator_wait``).
     """
 
-    def __init__(self, implementation):
+    def __init__(self, implementation: _capstan.Cluster) -> None:
         self._implementation = implementation
 
     @classmethod
-    def join(cls, **settings):
+    def join(cls, **settings: Any) -> Cluster:
         """Join the job that started this script: by mpirun, srun, ``capstan run`` or TF_CONFIG, or alone.
 
         A rank of a job is supervised by an agent, so the process first becomes ``capstan-agent``, which runs
@@ -69,20 +72,20 @@ class Cluster:
         _current = cls(implementation)
         return _current
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._implementation, name)
 
-    def count(self, role):
+    def count(self, role: str) -> int:
         """Return the number of ranks of a role at the start of the job."""
         return self._implementation.count(role)
 
-    def recorded_step(self):
+    def recorded_step(self) -> int | None:
         """Return the last step given to ``ClusterCoordinator.record_step``, or None."""
         return self._implementation.recorded_step()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<capstan.Cluster: {self.name} of {self.size}>"
 
 
@@ -96,10 +99,10 @@ class Server:
     ...     sys.exit(capstan.Server(cluster).join())
     """
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def join(self):
+    def join(self) -> int:
         """Serve shards or run functions until the job ends. Return the exit code for ``sys.exit``."""
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # otherwise Python would note Ctrl-C and wait for this call
         return _capstan.serve(self._cluster._implementation)

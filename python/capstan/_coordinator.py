@@ -1,12 +1,19 @@
 """ClusterCoordinator: schedules functions on workers."""
 
+from __future__ import annotations
+
 import datetime
 import pickle
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from . import _capstan, _remote
+from ._strategy import ParameterServerStrategy
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _milliseconds(seconds):
+def _milliseconds(seconds: float | None) -> datetime.timedelta | None:
     return None if seconds is None else datetime.timedelta(seconds=seconds)
 
 
@@ -15,10 +22,10 @@ class RemoteValue:
 
     __slots__ = ("_future",)
 
-    def __init__(self, future):
+    def __init__(self, future: _capstan.Future) -> None:
         self._future = future
 
-    def fetch(self):
+    def fetch(self) -> Any:
         """Wait for the function and return its result.
 
         Raises
@@ -30,32 +37,32 @@ class RemoteValue:
 
     get = fetch
 
-    def ready(self):
+    def ready(self) -> bool:
         """Return whether the function has ended, with or without an error."""
         return self._future.ready()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _remote.reduce_future(self._future)
 
 
 class PerWorkerValues:
     """An object on every worker, made when a function first uses it there. Pass it to functions as an argument."""
 
-    def __init__(self, handle):
+    def __init__(self, handle: _capstan.PerWorkerObject) -> None:
         self._handle = handle
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _remote.reduce_object(self._handle)
 
 
 class PerWorkerDataset(PerWorkerValues):
     """A dataset on every worker. ``iter(dataset)`` makes an iterator on every worker."""
 
-    def __init__(self, strategy, handle):
+    def __init__(self, strategy: ParameterServerStrategy, handle: _capstan.PerWorkerObject) -> None:
         super().__init__(handle)
         self._strategy = strategy
 
-    def __iter__(self):
+    def __iter__(self) -> PerWorkerIterator:
         payload, _, objects = _remote.packed((iter, (self,)))
         return PerWorkerIterator(self._strategy._implementation.create_per_worker_object(payload, objects))
 
@@ -63,10 +70,10 @@ class PerWorkerDataset(PerWorkerValues):
 class PerWorkerIterator(PerWorkerValues):
     """An iterator on every worker. Functions call ``next`` on it."""
 
-    def __iter__(self):
+    def __iter__(self) -> PerWorkerIterator:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Any:
         raise TypeError("next: each worker has its own iterator; call next in a scheduled function")
 
 
@@ -82,17 +89,17 @@ class ClusterCoordinator:
     strategy : ParameterServerStrategy
     """
 
-    def __init__(self, strategy):
+    def __init__(self, strategy: ParameterServerStrategy) -> None:
         self._strategy = strategy
         self._implementation = strategy._implementation
-        self._functions = {}
+        self._functions: dict[Callable[..., Any], _capstan.PerWorkerObject] = {}
 
     @property
-    def strategy(self):
+    def strategy(self) -> ParameterServerStrategy:
         """The strategy."""
         return self._strategy
 
-    def _function(self, function):
+    def _function(self, function: Callable[..., Any]) -> _capstan.PerWorkerObject:
         try:
             return self._functions[function]
         except KeyError:
@@ -102,7 +109,16 @@ class ClusterCoordinator:
         self._functions[function] = handle
         return handle
 
-    def schedule(self, fn, args=(), kwargs=None, *, priority=0, affinity=None, deadline=None):
+    def schedule(
+        self,
+        fn: Callable[..., Any],
+        args: Iterable[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        *,
+        priority: int = 0,
+        affinity: int | None = None,
+        deadline: float | None = None,
+    ) -> RemoteValue:
         """Queue ``fn(*args, **kwargs)`` and return. Blocks while the queue is full (``queue_limit``).
 
         Parameters
@@ -134,18 +150,22 @@ class ClusterCoordinator:
             options = _capstan.ScheduleOptions(priority, affinity, _milliseconds(deadline))
         return RemoteValue(self._implementation.schedule(self._function(fn), payload, objects, futures, options))
 
-    def schedule_on(self, worker, fn, args=(), kwargs=None):
+    def schedule_on(
+        self, worker: int, fn: Callable[..., Any], args: Iterable[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> RemoteValue:
         """Run a function on one worker, separately: only `fetch` raises its error. Return its `RemoteValue`."""
         payload, futures, objects = _remote.packed_arguments(_remote.name_of(fn), args, kwargs or {})
         return RemoteValue(
             self._implementation.schedule(self._function(fn), payload, objects, futures, worker=worker)
         )
 
-    def run_on_every_worker(self, fn, args=(), kwargs=None):
+    def run_on_every_worker(
+        self, fn: Callable[..., Any], args: Iterable[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> list[Any]:
         """Run a function once on each live worker. Return the results in the order of `worker_indices`."""
         return [value.fetch() for value in [self.schedule_on(i, fn, args, kwargs) for i in self.worker_indices()]]
 
-    def join(self, timeout=None):
+    def join(self, timeout: float | None = None) -> bool:
         """Wait until every scheduled function is done.
 
         Parameters
@@ -160,11 +180,11 @@ class ClusterCoordinator:
         """
         return self._implementation.join(_milliseconds(timeout))
 
-    def done(self):
+    def done(self) -> bool:
         """Return whether every scheduled function is done."""
         return self._implementation.done()
 
-    def fetch(self, values):
+    def fetch(self, values: Any) -> Any:
         """Return `values` with each `RemoteValue` in a list, tuple or dict replaced by its result."""
         if isinstance(values, RemoteValue):
             return values.fetch()
@@ -176,7 +196,7 @@ class ClusterCoordinator:
             return type(values)(self.fetch(value) for value in values)
         return values
 
-    def create_per_worker_dataset(self, dataset_fn):
+    def create_per_worker_dataset(self, dataset_fn: Callable[[], Iterable[Any]]) -> PerWorkerDataset:
         """Make a dataset on each worker.
 
         Parameters
@@ -191,51 +211,51 @@ class ClusterCoordinator:
         """
         return PerWorkerDataset(self._strategy, self._per_worker(dataset_fn, ()))
 
-    def create_per_worker_resource(self, fn, args=()):
+    def create_per_worker_resource(self, fn: Callable[..., Any], args: Iterable[Any] = ()) -> PerWorkerValues:
         """Make an object on each worker by ``fn(*args)``, when a function first uses it there."""
         return PerWorkerValues(self._per_worker(fn, args))
 
-    def _per_worker(self, function, args):
+    def _per_worker(self, function: Callable[..., Any], args: Iterable[Any]) -> _capstan.PerWorkerObject:
         maker = PerWorkerValues(self._function(function))
         payload, _, objects = _remote.packed((_call, (maker, args)))
         return self._implementation.create_per_worker_object(payload, objects)
 
-    def record_step(self, step):
+    def record_step(self, step: int) -> None:
         """Record a step after which a coordinator that replaces this one resumes. Blocks as `join` does."""
         self._implementation.record_step(step)
 
-    def scalar(self, name, value, step):
+    def scalar(self, name: str, value: float, step: int) -> None:
         """Record a value of the program, such as the loss, for TensorBoard and metrics (``run_dir``)."""
         self._implementation.scalar(name, float(value), step)
 
-    def worker_indices(self):
+    def worker_indices(self) -> list[int]:
         """Return the indices of the live workers."""
         return self._implementation.worker_indices()
 
     @property
-    def workers(self):
+    def workers(self) -> int:
         """Number of live workers."""
         return len(self._implementation.worker_indices())
 
-    def task_states(self):
+    def task_states(self) -> list[tuple[str, int, bool, str]]:
         """Return ``(role, index, dead, name)`` of all ranks but the coordinator."""
         return self._implementation.task_states()
 
-    def statistics(self):
+    def statistics(self) -> dict[str, int]:
         """Return counts of functions since the start, as a dict."""
         return self._implementation.statistics()
 
 
-def _call(function, args):
+def _call(function: Callable[..., Any], args: Iterable[Any]) -> Any:
     return function(*args)
 
 
-def current_worker_index():
+def current_worker_index() -> int:
     """Return the index of the worker that runs the calling function."""
     return _capstan.current_worker_index()
 
 
-def function(fn):
+def function(fn: Function) -> Function:
     """Mark a function that is sent by name. As ``tf.function``; raise ValueError for one without a name.
 
     A function of a module is sent by name without this mark, too.

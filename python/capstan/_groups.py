@@ -1,9 +1,11 @@
 """Update groups: variables for which workers synchronize their steps."""
 
+from __future__ import annotations
+
 from . import _capstan
 
 
-def StaleSynchronous(name, bound):  # noqa: N802: the name of the C++ API
+def StaleSynchronous(name: str, bound: int) -> _capstan.UpdateGroup:  # noqa: N802: the name of the C++ API
     """Return an update group in which a worker more than `bound` steps ahead of the slowest waits for it.
 
     Made on the coordinator, in the scope of a strategy; an argument of functions, which call ``end_step`` on it.
@@ -11,7 +13,7 @@ def StaleSynchronous(name, bound):  # noqa: N802: the name of the C++ API
     return _capstan.stale_synchronous(name, bound)
 
 
-def Synchronous(name, average=True, backup_workers=0):  # noqa: N802
+def Synchronous(name: str, average: bool = True, backup_workers: int = 0) -> _capstan.UpdateGroup:  # noqa: N802
     """Return an update group whose pushes of a step are averaged, or summed, and applied once.
 
     `backup_workers` workers are not waited for; their pushes for a step that has ended are dropped.

@@ -16,6 +16,7 @@ import sys
 import threading
 import traceback
 import types
+from typing import Any
 
 from . import _capstan, errors
 
@@ -28,8 +29,8 @@ _NO_ARGUMENTS = pickle.dumps(((), {}), _PROTOCOL)
 
 
 class _Local(threading.local):
-    packing = None  # lists of futures and objects, while this thread pickles arguments
-    unpacking = None  # lists of values and objects, while it unpickles them
+    packing: Any = None  # lists of futures and objects, while this thread pickles arguments
+    unpacking: Any = None  # lists of values and objects, while it unpickles them
 
 
 _local = _Local()
@@ -211,11 +212,11 @@ def _unpicklable_part(function):
 def _largest_part(function):
     import cloudpickle
 
-    sizes = {}
+    sizes: dict[str, int] = {}
     for name, value in _captures(function):
         with contextlib.suppress(Exception):
             sizes[name] = len(packed(value, cloudpickle.dumps)[0])
-    return f", most of it in {max(sizes, key=sizes.get)}" if sizes else ""
+    return f", most of it in {max(sizes, key=lambda name: sizes[name])}" if sizes else ""
 
 
 # On a worker, called by the extension module.

@@ -1,14 +1,18 @@
 """ParameterServerStrategy: creates variables on the ps."""
 
+from __future__ import annotations
+
 import atexit
 import contextlib
 import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from . import _capstan
 from ._cluster import Cluster
 
-_open = []  # scopes of this process, innermost last
-_strategies = weakref.WeakSet()
+_open: list[ParameterServerStrategy] = []  # scopes of this process, innermost last
+_strategies: weakref.WeakSet[ParameterServerStrategy] = weakref.WeakSet()
 
 
 class ParameterServerStrategy:
@@ -29,7 +33,14 @@ class ParameterServerStrategy:
         Memory of the ps in which variables are: main memory, or that of its GPU.
     """
 
-    def __init__(self, cluster=None, variable_partitioner=None, *, placement="round_robin", memory="host"):
+    def __init__(
+        self,
+        cluster: Cluster | None = None,
+        variable_partitioner: _capstan.Partitioner | None = None,
+        *,
+        placement: str = "round_robin",
+        memory: str = "host",
+    ) -> None:
         if placement not in ("round_robin", "by_bytes"):
             raise ValueError(f"placement: found {placement!r}, expected 'round_robin' or 'by_bytes'")
         if memory not in ("host", "device"):
@@ -38,17 +49,17 @@ class ParameterServerStrategy:
         self._implementation = _capstan.Strategy(
             self._cluster._implementation, variable_partitioner, placement == "by_bytes", memory == "device"
         )
-        self._before_close = []
-        self._names = {}
+        self._before_close: list[Callable[[], None]] = []
+        self._names: dict[str, int] = {}
         _strategies.add(self)
 
     @property
-    def cluster(self):
+    def cluster(self) -> Cluster:
         """The cluster."""
         return self._cluster
 
     @contextlib.contextmanager
-    def scope(self):
+    def scope(self) -> Iterator[ParameterServerStrategy]:
         """Return a context in which new variables belong to this strategy."""
         self._implementation.open_scope()
         _open.append(self)
@@ -59,32 +70,32 @@ class ParameterServerStrategy:
             if self._implementation.is_open:
                 self._implementation.close_scope()
 
-    def close(self):
+    def close(self) -> None:
         """End the job. Variables and results cannot be used afterwards."""
         for close in reversed(self._before_close):
             close()
         self._before_close.clear()
         self._implementation.close()
 
-    def __enter__(self):
+    def __enter__(self) -> ParameterServerStrategy:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         self.close()
 
-    def variables(self, trainable_only=False):
+    def variables(self, trainable_only: bool = False) -> list[str]:
         """Return the names of the variables, in the order of creation."""
         return self._implementation.variables(trainable_only)
 
-    def loads(self):
+    def loads(self) -> list[_capstan.PsLoad]:
         """Return the load of each ps: shards, bytes, pushes."""
         return self._implementation.loads()
 
-    def describe_loads(self):
+    def describe_loads(self) -> str:
         """Return `loads` as a table."""
         return self._implementation.describe_loads()
 
-    def _name(self, name):
+    def _name(self, name: str | None) -> str:
         """Return a name for a variable without one: Variable, Variable_1, ..."""
         if name is not None:
             return name
@@ -92,13 +103,13 @@ class ParameterServerStrategy:
         return f"Variable_{number}" if number else "Variable"
 
 
-def current_strategy():
+def current_strategy() -> ParameterServerStrategy | None:
     """Return the strategy whose scope is open, or None."""
     return _open[-1] if _open else None
 
 
 @atexit.register
-def _close_all():
+def _close_all() -> None:
     for strategy in list(_strategies):
         if strategy._implementation.is_open:
             strategy.close()

@@ -1,8 +1,13 @@
 """Variable: values on the ps, as numpy arrays."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
+from typing import Any, Union
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from . import _capstan, errors
 from ._strategy import current_strategy
@@ -11,6 +16,8 @@ try:
     from ml_dtypes import bfloat16 as _bfloat16
 except ImportError:
     _bfloat16 = None
+
+Array = np.ndarray[Any, Any]
 
 # Numbers of DType in capstan/dtype.hpp.
 _NUMBERS = {"float32": 1, "float64": 2, "int64": 3, "int32": 4, "float16": 5, "bfloat16": 6, "bool": 7}
@@ -22,7 +29,7 @@ if _bfloat16 is not None:
 _SET, _ADD, _SUB, _MUL, _DIV, _MIN, _MAX = range(1, 8)
 
 
-def _number_of(dtype):
+def _number_of(dtype: Any) -> int:
     name = "bfloat16" if dtype == "bfloat16" else np.dtype(dtype).name
     if name not in _NUMBERS:
         raise errors.InvalidArgumentError(f"found dtype {name}, expected one of {', '.join(_NUMBERS)}")
@@ -31,7 +38,7 @@ def _number_of(dtype):
     return _NUMBERS[name]
 
 
-def _raw(array):
+def _raw(array: Array) -> Array:
     """Return an array as the extension module takes it: it does not know bfloat16."""
     return array.view(np.uint16) if _bfloat16 is not None and array.dtype == _bfloat16 else array
 
@@ -45,9 +52,12 @@ class IndexedSlices:
     indices : array_like of integers
     """
 
-    def __init__(self, values, indices):
+    def __init__(self, values: ArrayLike, indices: ArrayLike) -> None:
         self.values = values
         self.indices = indices
+
+
+Ids = Union[ArrayLike, IndexedSlices]
 
 
 class Variable(np.lib.mixins.NDArrayOperatorsMixin):
@@ -88,8 +98,17 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     """
 
     def __init__(
-        self, initial_value, name=None, dtype=None, shape=None, optimizer=None, *, trainable=True, group=None, memory=None
-    ):
+        self,
+        initial_value: ArrayLike | _capstan.Initializer | Callable[[], ArrayLike],
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+        shape: tuple[int, ...] | None = None,
+        optimizer: _capstan.Optimizer | None = None,
+        *,
+        trainable: bool = True,
+        group: _capstan.UpdateGroup | None = None,
+        memory: str | None = None,
+    ) -> None:
         strategy = current_strategy()
         if strategy is None:
             raise errors.FailedPreconditionError(
@@ -123,43 +142,43 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             strategy._implementation,
         )
 
-    def _bind(self, raw, strategy):
+    def _bind(self, raw: _capstan.RawVariable, strategy: _capstan.Strategy | None) -> None:
         self._handle = raw
         self._strategy = strategy  # None on a worker, where the variable cannot outlive the job
-        self.name = raw.name
-        self.dtype = _DTYPES[raw.dtype]
-        self.shape = tuple(raw.shape)
+        self.name: str = raw.name
+        self.dtype: np.dtype[Any] = _DTYPES[raw.dtype]
+        self.shape: tuple[int, ...] = tuple(raw.shape)
         self._row_shape = self.shape[1:]
         self._width = math.prod(self._row_shape)
 
     @classmethod
-    def _of(cls, raw, strategy=None):
+    def _of(cls, raw: _capstan.RawVariable, strategy: _capstan.Strategy | None = None) -> Variable:
         variable = cls.__new__(cls)
         variable._bind(raw, strategy)
         return variable
 
     @property
-    def _native(self):
+    def _native(self) -> _capstan.RawVariable:
         if self._strategy is not None and not self._strategy.is_open:
             raise errors.FailedPreconditionError(f"variable {self.name!r}: its strategy is closed")
         return self._handle
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _received, (*self._native.to_send(), self._handle.dtype)
 
     @property
-    def trainable(self):
+    def trainable(self) -> bool:
         """Whether the variable is marked for training."""
         return self._native.trainable
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """Number of axes."""
         return len(self.shape)
 
     # Reads.
 
-    def lookup(self, ids, *, out=None, consistent=False):
+    def lookup(self, ids: ArrayLike, *, out: Array | None = None, consistent: bool = False) -> Array:
         """Return the rows `ids`, in that order.
 
         Parameters
@@ -191,7 +210,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     sparse_read = lookup
 
-    def lookup_async(self, ids, *, out=None):
+    def lookup_async(self, ids: ArrayLike, *, out: Array | None = None) -> PendingRows:
         """Start a lookup. Return a `PendingRows`, whose `wait` returns the rows."""
         ids = _ids(ids)
         if out is None:
@@ -200,7 +219,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             self._check_out(out)
         return PendingRows(self._native.lookup_async(ids.reshape(-1), _raw(out)), out)
 
-    def pull(self, *, out=None, consistent=False):
+    def pull(self, *, out: Array | None = None, consistent: bool = False) -> Array:
         """Return the complete variable, as an array of its shape."""
         if out is None:
             out = np.empty(self.shape, self.dtype)
@@ -211,18 +230,18 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     read_value = numpy = value = pull
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         if copy is False:
             raise ValueError("a variable is on the ps: reading it copies it")
         array = self.pull()
         return array if dtype is None else array.astype(dtype, copy=False)
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if any(isinstance(out, Variable) for out in kwargs.get("out", ())):
             return NotImplemented
         return getattr(ufunc, method)(*(i.pull() if isinstance(i, Variable) else i for i in inputs), **kwargs)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         """Read a part, by an index of numpy. Reads only the rows that an integer or a slice of axis 0 selects."""
         key = index if isinstance(index, tuple) else (index,)
         first = key[0] if key else slice(None)
@@ -230,30 +249,30 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             start, stop, step = first.indices(self.shape[0])
             low, high = (start, stop) if step > 0 else (stop + 1, start + 1)
             rows = self._rows(low, max(low, high))
-            return rows[(slice(None, None, step), *key[1:])]
+            return rows[(slice(None, None, step),) + key[1:]]
         if self.shape and isinstance(first, (int, np.integer)) and not isinstance(first, bool):
             row = int(first) + (self.shape[0] if first < 0 else 0)
             if not 0 <= row < self.shape[0]:
                 raise errors.OutOfRangeError(
                     f"variable {self.name!r}: found index {first}, expected one below {self.shape[0]}"
                 )
-            return self._rows(row, row + 1)[(0, *key[1:])]
+            return self._rows(row, row + 1)[(0,) + key[1:]]
         return self.pull()[index]
 
-    def _rows(self, first, last):
+    def _rows(self, first: int, last: int) -> Array:
         out = np.empty((last - first, *self._row_shape), self.dtype)
         if out.size:
             self._native.pull(first, _raw(out))
         return out
 
-    def __len__(self):
+    def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a scalar has no length")
         return self.shape[0]
 
     # Pushes.
 
-    def push(self, ids, gradients=None):
+    def push(self, ids: Ids, gradients: ArrayLike | None = None) -> None:
         """Send gradients of rows, to which the ps applies the optimizer. Return before they are applied.
 
         Parameters
@@ -265,102 +284,102 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         ids, gradients = self._slices(ids, gradients, "push")
         self._native.push(ids, gradients)
 
-    def push_dense(self, gradient):
+    def push_dense(self, gradient: ArrayLike) -> None:
         """Send a gradient of the complete variable."""
         self._native.push_dense(self._values(gradient, self.shape, "push_dense"))
 
-    def push_async(self, ids, gradients=None):
+    def push_async(self, ids: Ids, gradients: ArrayLike | None = None) -> _capstan.Pending:
         """As `push`. Return an object whose `wait` returns when the ps has applied the push."""
         self.push(ids, gradients)
         return self._native.pushed()
 
-    def flush(self):
+    def flush(self) -> None:
         """Wait until all pushes of this rank, to any variable, have been applied."""
         self._native.flush()
 
     # Assignments bypass the optimizer, and wait until they are applied.
 
-    def assign(self, value):
+    def assign(self, value: ArrayLike) -> Variable:
         """Set every element. A number sets all of them. Return the variable."""
         return self._assign(_SET, value, "assign")
 
-    def assign_add(self, value):
+    def assign_add(self, value: ArrayLike) -> Variable:
         """Add to every element. Return the variable."""
         return self._assign(_ADD, value, "assign_add")
 
-    def assign_sub(self, value):
+    def assign_sub(self, value: ArrayLike) -> Variable:
         """Subtract from every element. Return the variable."""
         return self._assign(_SUB, value, "assign_sub")
 
-    def _assign(self, op, value, call):
+    def _assign(self, op: int, value: ArrayLike, call: str) -> Variable:
         if np.ndim(value) == 0 and self.shape:
             value = np.full(self.shape, value, self.dtype)
         self._native.assign(op, self._values(value, self.shape, call))
         return self
 
-    def scatter_update(self, ids, values=None):
+    def scatter_update(self, ids: Ids, values: ArrayLike | None = None) -> Variable:
         """Set rows: ``(ids, values)``, or an `IndexedSlices`. Return the variable."""
         return self._scatter(_SET, ids, values, "scatter_update")
 
     batch_scatter_update = scatter_update
 
-    def scatter_add(self, ids, values=None):
+    def scatter_add(self, ids: Ids, values: ArrayLike | None = None) -> Variable:
         """Add to rows; a repeated id is changed repeatedly. Return the variable."""
         return self._scatter(_ADD, ids, values, "scatter_add")
 
-    def scatter_sub(self, ids, values=None):
+    def scatter_sub(self, ids: Ids, values: ArrayLike | None = None) -> Variable:
         """Subtract from rows. Return the variable."""
         return self._scatter(_SUB, ids, values, "scatter_sub")
 
-    def scatter_mul(self, ids, values=None):
+    def scatter_mul(self, ids: Ids, values: ArrayLike | None = None) -> Variable:
         """Multiply rows. Return the variable."""
         return self._scatter(_MUL, ids, values, "scatter_mul")
 
-    def scatter_div(self, ids, values=None):
+    def scatter_div(self, ids: Ids, values: ArrayLike | None = None) -> Variable:
         """Divide rows; integers towards zero. Return the variable."""
         return self._scatter(_DIV, ids, values, "scatter_div")
 
-    def scatter_min(self, ids, values=None):
+    def scatter_min(self, ids: Ids, values: ArrayLike | None = None) -> Variable:
         """Set rows to the minimum with `values`. Return the variable."""
         return self._scatter(_MIN, ids, values, "scatter_min")
 
-    def scatter_max(self, ids, values=None):
+    def scatter_max(self, ids: Ids, values: ArrayLike | None = None) -> Variable:
         """Set rows to the maximum with `values`. Return the variable."""
         return self._scatter(_MAX, ids, values, "scatter_max")
 
-    def _scatter(self, op, ids, values, call):
+    def _scatter(self, op: int, ids: Ids, values: ArrayLike | None, call: str) -> Variable:
         ids, values = self._slices(ids, values, call)
         self._native.scatter(op, ids, values)
         return self
 
     # Shards.
 
-    def shards(self):
+    def shards(self) -> list[tuple[str, int, int, int]]:
         """Return ``(name, first row, rows, ps)`` of each shard."""
         return self._native.shards()
 
     @property
-    def variables(self):
+    def variables(self) -> list[Variable]:
         """One variable for each shard, with the rows of the shard."""
         return [Variable._of(raw, self._strategy) for raw in self._native.parts()]
 
-    def set_learning_rate(self, rate):
+    def set_learning_rate(self, rate: float) -> None:
         """Set the learning rate of the optimizer, for every later push of any rank."""
         self._native.set_learning_rate(rate)
 
     @property
-    def skipped_rows(self):
+    def skipped_rows(self) -> int:
         """Number of gradient rows of this rank that were skipped because of NaN (``nan_gradients="skip"``)."""
         return self._native.skipped_rows
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<capstan.Variable {self.name!r} shape={self.shape} dtype={self.dtype}>"
 
     __hash__ = object.__hash__
 
     # Conversions.
 
-    def _slices(self, ids, values, call):
+    def _slices(self, ids: Any, values: ArrayLike | None, call: str) -> tuple[Array, Array]:
         if isinstance(ids, IndexedSlices):
             if values is not None:
                 raise errors.InvalidArgumentError(f"{call}: found IndexedSlices and values, expected one of them")
@@ -368,7 +387,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         ids = _ids(ids)
         return ids.reshape(-1), self._values(values, ids.shape + self._row_shape, call)
 
-    def _values(self, values, shape, call):
+    def _values(self, values: ArrayLike | None, shape: tuple[int, ...], call: str) -> Array:
         array = np.asarray(values, self.dtype)
         if array.shape != shape:
             raise errors.InvalidArgumentError(
@@ -376,14 +395,14 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             )
         return _raw(np.require(array, requirements="C"))
 
-    def _check_out(self, out):
+    def _check_out(self, out: Array) -> None:
         if out.dtype != self.dtype or not out.flags.c_contiguous or not out.flags.writeable:
             raise errors.InvalidArgumentError(
                 f"variable {self.name!r}: out must be a writable contiguous array of {self.dtype}, found {out.dtype}"
             )
 
 
-def _ids(ids):
+def _ids(ids: Any) -> Array:
     array = np.asarray(ids)
     if array.dtype != np.int64:
         if array.size and array.dtype.kind not in "iu":
@@ -392,7 +411,7 @@ def _ids(ids):
     return np.require(array, requirements="C")
 
 
-def _initial_array(value, dtype):
+def _initial_array(value: Any, dtype: Any) -> Array:
     if callable(value) and not hasattr(value, "__array__"):
         value = value()
     if dtype == "bfloat16":
@@ -404,28 +423,28 @@ def _initial_array(value, dtype):
     return array
 
 
-def _received(number, part, dtype):
+def _received(number: int, part: int, dtype: int) -> Variable:
     return Variable._of(_capstan.variable_of(number, part, dtype))
 
 
 class PendingRows:
     """A lookup in flight."""
 
-    def __init__(self, pending, out):
+    def __init__(self, pending: _capstan.Pending, out: Array) -> None:
         self._pending = pending
         self._out = out
 
-    def ready(self):
+    def ready(self) -> bool:
         """Return whether `wait` will not block."""
         return self._pending.ready()
 
-    def wait(self):
+    def wait(self) -> Array:
         """Return the rows, once they have been read."""
         self._pending.wait()
         return self._out
 
 
-def embedding_lookup(params, ids, max_norm=None):
+def embedding_lookup(params: Variable, ids: ArrayLike, max_norm: float | None = None) -> Array:
     """Return the rows `ids` of a variable, with shape ``ids.shape + shape[1:]``. Reads each row once.
 
     Parameters
@@ -444,7 +463,14 @@ def embedding_lookup(params, ids, max_norm=None):
     return rows[where.reshape(np.shape(ids))]
 
 
-def embedding_lookup_sparse(params, ids, row_splits, weights=None, combiner="mean", max_norm=None):
+def embedding_lookup_sparse(
+    params: Variable,
+    ids: ArrayLike,
+    row_splits: ArrayLike,
+    weights: ArrayLike | None = None,
+    combiner: str = "mean",
+    max_norm: float | None = None,
+) -> Array:
     """Return the combined rows of each bag of ids, with shape ``(bags,) + shape[1:]``. An empty bag has zeros.
 
     Parameters

@@ -18,7 +18,7 @@ class CapstanError(Exception):
 
     code = 2
 
-    def __init__(self, message=""):
+    def __init__(self, message: str = "") -> None:
         super().__init__(message)
         self.message = message
 
@@ -116,6 +116,6 @@ class DataLossError(CapstanError):
 _BY_CODE = {cls.code: cls for cls in CapstanError.__subclasses__()}
 
 
-def exception_of_code(code, message):
+def exception_of_code(code: int, message: str) -> CapstanError:
     """Return the exception of a code."""
     return _BY_CODE.get(code, UnknownError)(message)

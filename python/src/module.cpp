@@ -16,7 +16,7 @@ NB_MODULE(_capstan, module) {
   namespace python = capstan::python;
   // Objects of user modules are alive when the interpreter ends.
   nanobind::set_leak_warnings(false);
-  module.attr("__version__") = CAPSTAN_VERSION_STRING;
+  module.attr("VERSION") = CAPSTAN_VERSION_STRING;
   python::bind_errors(module);
   python::bind_options(module);
   python::bind_cluster(module);

@@ -16,6 +16,7 @@ from job import CAPSTAN, JobTest, Roles, main
 
 PYTHON = os.environ.get("CAPSTAN_TEST_PYTHON", sys.executable)
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples/python"
 RANKS, PS, ROUNDS = 5, 2, 12
 ROLES = Roles(RANKS, PS)
 
@@ -77,6 +78,12 @@ class PythonJobs(JobTest):
             commands.append(f"TF_CONFIG='{config}' '{PYTHON}' '{PROGRAMS / 'sums.py'}' 3")
         job = self.run_to_end(["sh", "-c", " & ".join(commands) + " & wait"])
         self.assertIn("sums are right", job.stdout, job.stderr)
+
+    def test_examples(self):
+        for name, ranks, line in (("hello", 4, "w is 55.0 55.0 55.0"), ("parameter_server_training", 5, "Evaluation accuracy: ")):
+            for launched in (ranks, 0):
+                with self.subTest(name=name, ranks=launched):
+                    self.assertIn(line, self.run_to_end([PYTHON, EXAMPLES / f"{name}.py"], launched).stdout)
 
     def test_an_exception_ends_the_job(self):
         job = self.start([PYTHON, PROGRAMS / "sums.py", "three"], 4)
