@@ -32,7 +32,15 @@ from ._coordinator import (
 )
 from ._groups import StaleSynchronous, Synchronous
 from ._strategy import ParameterServerStrategy, current_strategy
-from ._variable import IndexedSlices, PendingRows, Variable, embedding_lookup, embedding_lookup_sparse
+from ._variable import (
+    IndexedSlices,
+    PendingAll,
+    PendingRows,
+    Variable,
+    embedding_lookup,
+    embedding_lookup_sparse,
+    lookup_all,
+)
 
 __all__ = [
     "Checkpoint",
@@ -45,6 +53,7 @@ __all__ = [
     "Optimizer",
     "ParameterServerStrategy",
     "Partitioner",
+    "PendingAll",
     "PendingRows",
     "PerWorkerDataset",
     "PerWorkerIterator",
@@ -63,6 +72,7 @@ __all__ = [
     "errors",
     "function",
     "initializers",
+    "lookup_all",
     "optimizers",
     "partitioners",
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import pickle
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -92,7 +94,8 @@ class ClusterCoordinator:
     def __init__(self, strategy: ParameterServerStrategy) -> None:
         self._strategy = strategy
         self._implementation = strategy._implementation
-        self._functions: dict[Callable[..., Any], _capstan.PerWorkerObject] = {}
+        # Each worker frees a function after the coordinator has, so lambdas that a loop makes do not accumulate.
+        self._functions: weakref.WeakKeyDictionary[Callable[..., Any], _capstan.PerWorkerObject] = weakref.WeakKeyDictionary()
 
     @property
     def strategy(self) -> ParameterServerStrategy:
@@ -102,11 +105,12 @@ class ClusterCoordinator:
     def _function(self, function: Callable[..., Any]) -> _capstan.PerWorkerObject:
         try:
             return self._functions[function]
-        except KeyError:
+        except (KeyError, TypeError):  # TypeError: an object that cannot be a key
             pass
         payload, objects = _remote.packed_function(function)
         handle = self._implementation.create_per_worker_object(payload, objects)
-        self._functions[function] = handle
+        with contextlib.suppress(TypeError):
+            self._functions[function] = handle
         return handle
 
     def schedule(

@@ -444,6 +444,44 @@ class PendingRows:
         return self._out
 
 
+def lookup_all(lookups: list[tuple[Variable, ArrayLike]]) -> PendingAll:
+    """Start lookups of several variables with one round trip to each ps.
+
+    Parameters
+    ----------
+    lookups : list of (Variable, ids)
+
+    Returns
+    -------
+    PendingAll
+        Its `wait` returns the rows of each lookup.
+    """
+    parts, outs = [], []
+    for variable, ids in lookups:
+        ids = _ids(ids)
+        outs.append(np.empty(ids.shape + variable._row_shape, variable.dtype))
+        parts.append((variable._native, ids.reshape(-1), _raw(outs[-1])))
+    return PendingAll(_capstan.lookup_all_async(parts), outs, parts)
+
+
+class PendingAll:
+    """Lookups of several variables in flight."""
+
+    def __init__(self, pending: _capstan.Pending, outs: list[Array], parts: list[Any]) -> None:
+        self._pending = pending
+        self._outs = outs
+        self._parts = parts  # the ids must live as long as the read
+
+    def ready(self) -> bool:
+        """Return whether `wait` will not block."""
+        return self._pending.ready()
+
+    def wait(self) -> list[Array]:
+        """Return the rows of each lookup, once they have been read."""
+        self._pending.wait()
+        return self._outs
+
+
 def embedding_lookup(params: Variable, ids: ArrayLike, max_norm: float | None = None) -> Array:
     """Return the rows `ids` of a variable, with shape ``ids.shape + shape[1:]``. Reads each row once.
 

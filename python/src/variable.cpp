@@ -1,5 +1,8 @@
 // variable.cpp -- variables of any dtype, counters and update groups.
+#include <nanobind/stl/tuple.h>
+
 #include <cstring>
+#include <tuple>
 
 #include "bindings.hpp"
 
@@ -33,6 +36,14 @@ class RawVariable : public AnyVariable {
   Pending lookup_async(std::span<const std::int64_t> ids, void* out, std::size_t elements) const {
     const Part part{this, ids, out, nullptr, elements};
     return start_lookups({&part, 1}, ReadMode::relaxed);
+  }
+  /// Starts one lookup of several variables.
+  static Pending lookup_all_async(const std::vector<std::tuple<const RawVariable*, Ids, Out>>& lookups) {
+    std::vector<Part> parts;
+    for (const auto& [variable, ids, out] : lookups) {
+      parts.push_back({variable, {ids.data(), ids.size()}, out.data(), nullptr, out.size()});
+    }
+    return start_lookups(parts, ReadMode::relaxed);
   }
   Pending pushed() const { return AnyVariable::pushed(); }
 
@@ -226,6 +237,14 @@ void bind_variable(nb::module_& module) {
         return RawVariable(id, part, static_cast<DType>(dtype));
       },
       "id"_a, "part"_a, "dtype"_a, "Returns the variable that to_send described, on the rank of a closure.");
+  module.def(
+      "lookup_all_async",
+      [](const std::vector<std::tuple<const RawVariable*, Ids, Out>>& lookups) {
+        for (const auto& [variable, ids, out] : lookups) check_element(*variable, out);
+        const nb::gil_scoped_release unlocked;
+        return RawVariable::lookup_all_async(lookups);
+      },
+      "Starts a lookup of several variables with one round trip to each ps.");
   bind_reads_and_pushes(variable);
   bind_assignments(variable);
 }

@@ -1,4 +1,6 @@
 """Functions on workers: how they travel, their results, their errors, objects per worker, and waits."""
+import functools
+import gc
 import os
 import signal
 import threading
@@ -48,6 +50,30 @@ def test_lambdas_and_closures_travel_by_value(coordinator):
 
     assert coordinator.schedule(shifted, (1,)).fetch() == 8
     assert coordinator.schedule(lambda: offset).fetch() == 7
+
+
+class Unhashable:
+    __hash__ = None
+
+    def __call__(self):
+        return 3
+
+    def method(self):
+        return 4
+
+
+def test_any_callable_travels(coordinator):
+    assert coordinator.schedule(Unhashable()).fetch() == 3
+    assert coordinator.schedule(Unhashable().method).fetch() == 4
+    assert coordinator.schedule(functools.partial(functions.add, 1, b=2)).fetch() == 3
+
+
+def test_functions_that_a_loop_makes_are_freed(coordinator):
+    values = [coordinator.schedule(lambda i=i: i) for i in range(50)]
+    assert coordinator.fetch(values) == list(range(50))
+    coordinator.join()
+    gc.collect()
+    assert len(coordinator._functions) == 0
 
 
 def test_a_closure_may_capture_a_variable(coordinator, variable):

@@ -232,6 +232,15 @@ def test_embedding_lookup_sparse(variable, combiner):
         cs.embedding_lookup_sparse(v, [1], [0, 2])
 
 
+def test_lookups_of_several_variables(variable):
+    v, w = variable(values(), name="v"), variable(values(4, 2, "int64"), name="w")
+    first, second = cs.lookup_all([(v, [1, 9]), (w, [[3]])]).wait()
+    np.testing.assert_array_equal(first, values()[[1, 9]])
+    np.testing.assert_array_equal(second, values(4, 2, "int64")[[[3]]])
+    with pytest.raises(cs.errors.OutOfRangeError):
+        cs.lookup_all([(v, [1]), (w, [4])]).wait()
+
+
 def test_partitioners(cluster):
     shape = [100, 10]
     assert cs.partitioners.FixedShardsPartitioner(4)(shape, 1) == [4]
