@@ -177,7 +177,14 @@ class EmbeddingCollection(torch.nn.Module):
 
     def __init__(self, tables: dict[str, RemoteEmbedding]) -> None:
         super().__init__()
-        self.tables = torch.nn.ModuleDict(tables)
+        self._position = {name: number for number, name in enumerate(tables)}
+        self._tables = torch.nn.ModuleList(tables.values())  # a ModuleDict rejects names such as "items"
+
+    def __getitem__(self, name: str) -> RemoteEmbedding:
+        """Return a table by its name."""
+        table = self._tables[self._position[name]]
+        assert isinstance(table, RemoteEmbedding)
+        return table
 
     def forward(self, features: dict[str, Any]) -> dict[str, torch.Tensor]:
         """Return the output of each table.
@@ -189,12 +196,11 @@ class EmbeddingCollection(torch.nn.Module):
         """
         inputs = {name: (value if isinstance(value, tuple) else (value,)) for name, value in features.items()}
         found = {name: _distinct(values[0]) for name, values in inputs.items()}
-        tables: dict[str, Any] = {name: self.tables[name] for name in inputs}
-        pending = lookup_all([(tables[name].variable, found[name][0]) for name in inputs])
+        pending = lookup_all([(self[name].variable, found[name][0]) for name in inputs])
         output = {}
         for (name, values), rows in zip(inputs.items(), pending.wait()):
             offsets, weights = (*values[1:], None, None)[:2]
-            output[name] = tables[name]._combine(*found[name], rows, offsets, weights)
+            output[name] = self[name]._combine(*found[name], rows, offsets, weights)
         return output
 
 

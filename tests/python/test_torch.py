@@ -28,12 +28,11 @@ class Dlrm(torch.nn.Module):
 class PlainTables(torch.nn.Module):
     def __init__(self, weights):
         super().__init__()
-        self.tables = torch.nn.ModuleDict(
-            {name: torch.nn.EmbeddingBag.from_pretrained(w.clone(), mode="sum", freeze=False) for name, w in weights.items()}
-        )
+        bags = [torch.nn.EmbeddingBag.from_pretrained(w.clone(), mode="sum", freeze=False) for w in weights.values()]
+        self.tables = torch.nn.ModuleList(bags)
 
     def forward(self, bags):
-        return {name: self.tables[name](*bag) for name, bag in bags.items()}
+        return {name: table(*bag) for table, (name, bag) in zip(self.tables, bags.items())}
 
 
 def batches(seed, count=STEPS):
