@@ -1,11 +1,23 @@
 // options.cpp -- optimizers, learning-rate schedules, initializers and partitioners. Their names, parameters
 // and defaults are those of the C++ API.
+#include <nanobind/stl/variant.h>
+
+#include <variant>
+
 #include "bindings.hpp"
 
 namespace capstan::python {
 namespace {
 
 using nb::literals::operator""_a;
+
+/// A number or a schedule. As a variant, so that the types of the package show both.
+using Rate = std::variant<double, LearningRate>;
+
+LearningRate learning_rate(const Rate& rate) {
+  return std::visit([](const auto& value) { return LearningRate(value); }, rate);
+}
+Rate constant(const LearningRate& rate) { return rate.initial; }
 
 void bind_schedules(nb::module_ module) {
   const schedules::ExponentialDecay exponential;
@@ -49,57 +61,60 @@ void bind_schedules(nb::module_ module) {
 }
 
 void bind_optimizers(nb::module_ module) {
-  using Rate = const LearningRate&;
   module.def(
-      "SGD", [](Rate rate) -> Optimizer { return optimizers::SGD{rate}; },
-      "learning_rate"_a = LearningRate(optimizers::SGD().learning_rate), "w -= learning_rate * g");
+      "SGD", [](const Rate& rate) -> Optimizer { return optimizers::SGD{learning_rate(rate)}; },
+      "learning_rate"_a = constant(optimizers::SGD().learning_rate), "w -= learning_rate * g");
   const optimizers::Momentum momentum;
   module.def(
       "Momentum",
-      [](Rate rate, double factor, bool nesterov) -> Optimizer {
-        return optimizers::Momentum{rate, factor, nesterov};
+      [](const Rate& rate, double factor, bool nesterov) -> Optimizer {
+        return optimizers::Momentum{learning_rate(rate), factor, nesterov};
       },
-      "learning_rate"_a = momentum.learning_rate, "momentum"_a = momentum.momentum,
+      "learning_rate"_a = constant(momentum.learning_rate), "momentum"_a = momentum.momentum,
       "nesterov"_a = momentum.nesterov, "v = momentum * v - learning_rate * g; w += v");
   const optimizers::Adagrad adagrad;
   module.def(
       "Adagrad",
-      [](Rate rate, double accumulator, double epsilon) -> Optimizer {
-        return optimizers::Adagrad{rate, accumulator, epsilon};
+      [](const Rate& rate, double accumulator, double epsilon) -> Optimizer {
+        return optimizers::Adagrad{learning_rate(rate), accumulator, epsilon};
       },
-      "learning_rate"_a = adagrad.learning_rate, "initial_accumulator_value"_a = adagrad.initial_accumulator,
-      "epsilon"_a = adagrad.epsilon, "a += g * g; w -= learning_rate * g / (sqrt(a) + epsilon)");
+      "learning_rate"_a = constant(adagrad.learning_rate),
+      "initial_accumulator_value"_a = adagrad.initial_accumulator, "epsilon"_a = adagrad.epsilon,
+      "a += g * g; w -= learning_rate * g / (sqrt(a) + epsilon)");
   const optimizers::RMSProp rmsprop;
   module.def(
       "RMSprop",
-      [](Rate rate, double rho, double epsilon) -> Optimizer {
-        return optimizers::RMSProp{rate, rho, epsilon};
+      [](const Rate& rate, double rho, double epsilon) -> Optimizer {
+        return optimizers::RMSProp{learning_rate(rate), rho, epsilon};
       },
-      "learning_rate"_a = rmsprop.learning_rate, "rho"_a = rmsprop.rho, "epsilon"_a = rmsprop.epsilon,
+      "learning_rate"_a = constant(rmsprop.learning_rate), "rho"_a = rmsprop.rho,
+      "epsilon"_a = rmsprop.epsilon,
       "a = rho * a + (1 - rho) * g * g; w -= learning_rate * g / sqrt(a + epsilon)");
   const optimizers::Adam adam;
   module.def(
       "Adam",
-      [](Rate rate, double beta1, double beta2, double epsilon) -> Optimizer {
-        return optimizers::Adam{rate, beta1, beta2, epsilon};
+      [](const Rate& rate, double beta1, double beta2, double epsilon) -> Optimizer {
+        return optimizers::Adam{learning_rate(rate), beta1, beta2, epsilon};
       },
-      "learning_rate"_a = adam.learning_rate, "beta_1"_a = adam.beta1, "beta_2"_a = adam.beta2,
+      "learning_rate"_a = constant(adam.learning_rate), "beta_1"_a = adam.beta1, "beta_2"_a = adam.beta2,
       "epsilon"_a = adam.epsilon, "Kingma, Ba 2015. Rows that a push does not name keep their moments.");
   const optimizers::AdamW adamw;
   module.def(
       "AdamW",
-      [](Rate rate, double decay, double beta1, double beta2, double epsilon) -> Optimizer {
-        return optimizers::AdamW{rate, decay, beta1, beta2, epsilon};
+      [](const Rate& rate, double decay, double beta1, double beta2, double epsilon) -> Optimizer {
+        return optimizers::AdamW{learning_rate(rate), decay, beta1, beta2, epsilon};
       },
-      "learning_rate"_a = adamw.learning_rate, "weight_decay"_a = adamw.weight_decay,
+      "learning_rate"_a = constant(adamw.learning_rate), "weight_decay"_a = adamw.weight_decay,
       "beta_1"_a = adamw.beta1, "beta_2"_a = adamw.beta2, "epsilon"_a = adamw.epsilon,
       "Adam after w -= learning_rate * weight_decay * w.");
   const optimizers::FTRL ftrl;
   module.def(
       "Ftrl",
-      [](Rate rate, double power, double accumulator, double l1, double l2, double shrinkage, double beta)
-          -> Optimizer { return optimizers::FTRL{rate, power, accumulator, l1, l2, shrinkage, beta}; },
-      "learning_rate"_a = ftrl.learning_rate, "learning_rate_power"_a = ftrl.learning_rate_power,
+      [](const Rate& rate, double power, double accumulator, double l1, double l2, double shrinkage,
+         double beta) -> Optimizer {
+        return optimizers::FTRL{learning_rate(rate), power, accumulator, l1, l2, shrinkage, beta};
+      },
+      "learning_rate"_a = constant(ftrl.learning_rate), "learning_rate_power"_a = ftrl.learning_rate_power,
       "initial_accumulator_value"_a = ftrl.initial_accumulator, "l1_regularization_strength"_a = ftrl.l1,
       "l2_regularization_strength"_a = ftrl.l2, "l2_shrinkage_regularization_strength"_a = ftrl.l2_shrinkage,
       "beta"_a = ftrl.beta, "McMahan et al. 2013, in the form of Keras.");
@@ -147,8 +162,6 @@ void bind_options(nb::module_& module) {
   nb::class_<LearningRate>(module, "LearningRate", "A schedule. Made by capstan.optimizers.schedules.")
       .def(nb::init<double>())
       .def_ro("initial", &LearningRate::initial);
-  nb::implicitly_convertible<double, LearningRate>();
-  nb::implicitly_convertible<int, LearningRate>();
   nb::class_<Optimizer>(module, "Optimizer", "What a ps does with gradients. Made by capstan.optimizers.")
       .def_prop_ro("name", [](const Optimizer& optimizer) { return std::string(to_string(optimizer.kind)); })
       .def_ro("learning_rate", &Optimizer::learning_rate);
