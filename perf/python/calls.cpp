@@ -3,6 +3,7 @@
 //   perf_calls [--capstan-...]    prints one line "name seconds" per case: of one call, the median
 //
 // Values are verified before anything is timed. perf/python/rates.py runs both programs in turn.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -82,7 +83,13 @@ void nothing() {}
 }  // namespace
 
 int main(int argc, char** argv) try {
+  CLI::App app("Lookups, pushes and empty closures, as perf/python/calls.py", "perf_calls");
   cs::Cluster cluster = cs::Cluster::join(argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;  // 0 after --help
+  }
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
   cs::ParameterServerStrategy strategy(cluster);
   auto scope = strategy.scope();
