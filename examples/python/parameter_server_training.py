@@ -10,8 +10,7 @@ import numpy as np
 import capstan as cs
 
 FEATURES = ["avenger", "ironman", "batman", "hulk", "spiderman", "kingkong", "wonder_woman"]
-LABELS = {"avenger": 1, "ironman": 1, "batman": 1, "hulk": 1, "spiderman": 1, "kingkong": 0, "wonder_woman": 1}
-NUMBERS = {word: number for number, word in enumerate(FEATURES)}
+LABELS = np.array([1, 1, 1, 1, 1, 0, 1], np.float32)
 BATCH, WIDTH, EPOCHS, STEPS_PER_EPOCH = 32, 16, 4, 5
 
 
@@ -19,9 +18,8 @@ def dataset_fn():
     """The batches of one worker: numbers of three words, and whether the first one is a superhero."""
     random = np.random.default_rng()
     while True:
-        words = random.choice(FEATURES, size=(BATCH, 3))
-        ids = np.vectorize(NUMBERS.get)(words)
-        yield ids, np.array([LABELS[first] for first in words[:, 0]], np.float32)
+        ids = random.integers(0, len(FEATURES), (BATCH, 3))
+        yield ids, LABELS[ids[:, 0]]
 
 
 def forward(ids, table, dense, bias):

@@ -22,8 +22,9 @@ Array = np.ndarray[Any, Any]
 # Numbers of DType in capstan/dtype.hpp.
 _NUMBERS = {"float32": 1, "float64": 2, "int64": 3, "int32": 4, "float16": 5, "bfloat16": 6, "bool": 7}
 _DTYPES = {_NUMBERS[name]: np.dtype(name) for name in _NUMBERS if name != "bfloat16"}
-if _bfloat16 is not None:
-    _DTYPES[_NUMBERS["bfloat16"]] = np.dtype(_bfloat16)
+_BFLOAT16 = None if _bfloat16 is None else np.dtype(_bfloat16)
+if _BFLOAT16 is not None:
+    _DTYPES[_NUMBERS["bfloat16"]] = _BFLOAT16
 
 # Numbers of RowOp.
 _SET, _ADD, _SUB, _MUL, _DIV, _MIN, _MAX = range(1, 8)
@@ -40,7 +41,12 @@ def _number_of(dtype: Any) -> int:
 
 def _raw(array: Array) -> Array:
     """Return an array as the extension module takes it: it does not know bfloat16."""
-    return array.view(np.uint16) if _bfloat16 is not None and array.dtype == _bfloat16 else array
+    return array.view(np.uint16) if _BFLOAT16 is not None and array.dtype == _BFLOAT16 else array
+
+
+def _contiguous(array: Array) -> Array:
+    """Return a row-major array with these values; faster than np.require."""
+    return array if array.flags.c_contiguous else array.copy(order="C")
 
 
 class IndexedSlices:
@@ -126,7 +132,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
                 raise errors.InvalidArgumentError(
                     f"variable {name!r}: found values of shape {array.shape}, expected {tuple(shape)}"
                 )
-            shape, values = array.shape, _raw(np.require(array, requirements="C"))
+            shape, values = array.shape, _raw(_contiguous(array))
         self._bind(
             _capstan.RawVariable(
                 strategy._name(name),
@@ -393,7 +399,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
             raise errors.InvalidArgumentError(
                 f"{call} of variable {self.name!r}: found values of shape {array.shape}, expected {tuple(shape)}"
             )
-        return _raw(np.require(array, requirements="C"))
+        return _raw(_contiguous(array))
 
     def _check_out(self, out: Array) -> None:
         if out.dtype != self.dtype or not out.flags.c_contiguous or not out.flags.writeable:
@@ -408,7 +414,7 @@ def _ids(ids: Any) -> Array:
         if array.size and array.dtype.kind not in "iu":
             raise errors.InvalidArgumentError(f"ids: found dtype {array.dtype}, expected integers")
         array = array.astype(np.int64)
-    return np.require(array, requirements="C")
+    return _contiguous(array)
 
 
 def _initial_array(value: Any, dtype: Any) -> Array:
