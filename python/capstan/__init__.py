@@ -31,6 +31,7 @@ from ._coordinator import (
     function,
 )
 from ._groups import StaleSynchronous, Synchronous
+from ._replicas import Replicas
 from ._strategy import ParameterServerStrategy, current_strategy
 from ._variable import (
     IndexedSlices,
@@ -59,6 +60,7 @@ __all__ = [
     "PerWorkerIterator",
     "PerWorkerValues",
     "RemoteValue",
+    "Replicas",
     "Server",
     "StaleSynchronous",
     "Synchronous",

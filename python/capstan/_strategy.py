@@ -10,12 +10,13 @@ from typing import Any
 
 from . import _capstan
 from ._cluster import Cluster
+from ._replicas import Replicas
 
 _open: list[ParameterServerStrategy] = []  # scopes of this process, innermost last
 _strategies: weakref.WeakSet[ParameterServerStrategy] = weakref.WeakSet()
 
 
-class ParameterServerStrategy:
+class ParameterServerStrategy(Replicas):
     """Creates variables on the ps while its scope is open.
 
     Made on the coordinator. Closing it, which the end of the script does, ends the job for every other rank.

@@ -217,3 +217,19 @@ def test_statistics(coordinator):
     assert coordinator.statistics()["finished"] >= 1 and coordinator.workers == 2
     states = sorted((role, dead) for role, _, dead, _ in coordinator.task_states())
     assert states == [("ps", False)] * 2 + [("worker", False)] * 2
+
+
+def test_calls_on_replicas(coordinator, strategy):
+    def step(strategy, x):
+        per_replica = strategy.run(lambda a, b: np.array([a, b]), args=(x,), kwargs={"b": 5})
+        total = strategy.reduce("SUM", per_replica, axis=None)
+        return strategy.reduce("MEAN", per_replica, axis=0), total, strategy.gather(per_replica, 0), strategy.num_replicas_in_sync
+
+    mean, total, gathered, replicas = coordinator.schedule(step, (strategy, 1)).fetch()
+    assert (mean, total.tolist(), gathered.tolist(), replicas) == (3, [1, 5], [1, 5], 1)
+    assert coordinator.schedule(lambda: strategy.run(functions.add, (1,))).fetch() == 2
+    assert strategy.experimental_local_results(3) == (3,)
+    with pytest.raises(cs.errors.InvalidArgumentError, match="MIN"):
+        strategy.reduce("MIN", 1)
+    with pytest.raises(cs.errors.InvalidArgumentError, match="axis 1"):
+        strategy.gather(np.zeros(2), 1)
