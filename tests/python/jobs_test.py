@@ -90,6 +90,12 @@ class PythonJobs(JobTest):
         self.assertNotEqual(self.exit_code(job), 0)
         self.assertIn("ValueError: invalid literal", job.stderr)
 
+    def test_control_c_ends_the_job(self):
+        job = self.start([PYTHON, PROGRAMS / "sums.py", 100_000, f"--capstan-ps={PS}"], RANKS)
+        self.wait_for_round(job, 2)
+        job.press_control_c()
+        self.assertNotEqual(self.exit_code(job), 0)
+
     def test_sources_that_differ(self):
         job = self.run_to_end([PYTHON, PROGRAMS / "other_sources.py"], 3)
         different, missing = job.stdout.splitlines()
