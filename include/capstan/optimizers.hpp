@@ -280,7 +280,7 @@ struct AdamW {
 
 /// n' = n + g^2;  z += g + 2 l2_shrinkage w - (n'^p - n^p) / learning_rate w   with p = -learning_rate_power;
 /// w = 0 where |z| <= l1, else (sign(z) l1 - z) / ((beta + n'^p) / learning_rate + 2 l2);  n = n' (McMahan et
-/// al. 2013; form and defaults of Keras) n starts at initial_accumulator. Unless that is 0, the initial
+/// al. 2013; form and defaults of Keras). n starts at initial_accumulator. Unless that is 0, the initial
 /// values of a row are soon forgotten; while the divisor is 0, because all gradients were 0, w does not
 /// change. A learning_rate_power other than -0.5 is many times slower.
 struct FTRL {

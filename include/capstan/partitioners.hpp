@@ -33,7 +33,6 @@ struct Partitions {
 /// rejects a number below 1, or above 1 for an axis other than the first.
 ///
 /// The partitioners below throw Error(invalid_argument) for an argument below 1.
-/// Those that follow throw Error(invalid_argument) for an argument that is less than 1.
 using Partitioner = std::function<Partitions(std::span<const std::int64_t> shape, DType dtype)>;
 
 /// min(num_shards, rows).

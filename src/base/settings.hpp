@@ -78,8 +78,7 @@ class Settings {
 
   /// Sets settings from a TOML file. A `name = value` stands at the top, in the table of the setting's group,
   /// or in the table of a program that has the setting. `named_by` is the source of the path, for error
-  /// messages
-  /// ("--config"). Throws Error(not_found or permission_denied) if the file cannot be read.
+  /// messages ("--config"). Throws Error(not_found or permission_denied) if the file cannot be read.
   void load_file(const std::filesystem::path& path, std::string_view named_by = "");
 
   /// Getters abort the program if the name is not in the table or the setting has another kind.

@@ -61,7 +61,7 @@ std::vector<int> ReplicaRendezvous::select(const std::function<bool(int)>& condi
   return replicas;
 }
 
-/// Throws if the others cannot all arrive any more.
+/// Throws if another replica has failed or ended, and therefore will not arrive.
 void ReplicaRendezvous::require_all_present(int replica, const std::string& call) {
   const auto have = [](const std::vector<int>& replicas) { return replicas.size() == 1 ? "has" : "have"; };
   // A replica that failed only because another had is not the cause.
@@ -131,7 +131,7 @@ void ReplicaRendezvous::wait_for_others(int replica, const detail::Collective& c
   } catch (const Error&) {
     calls_[static_cast<std::size_t>(replica)] = nullptr;
     --arrived_;
-    changed_.notify_all();  // the others cannot meet any more either
+    changed_.notify_all();  // the others wait for this replica in vain
     throw;
   }
 }

@@ -58,7 +58,7 @@ inline void unpack_sample(const std::string& name, const std::filesystem::path& 
     }
   }
   write();
-  if (file.empty()) throw std::runtime_error("sample " + name + " is not there");
+  if (file.empty()) throw std::runtime_error("sample " + name + " does not exist");
 }
 
 }  // namespace capstan::io

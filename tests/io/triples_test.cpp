@@ -172,7 +172,7 @@ class RealData : public ::testing::TestWithParam<DataSet> {};
 
 TEST_P(RealData, MatchesASimpleReader) {
   const auto directory = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "../shared/data" / GetParam().name;
-  if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is not there";
+  if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " does not exist";
   const Graph graph = read_graph(directory);
   EXPECT_EQ(graph.entities.size(), GetParam().entities);
   EXPECT_EQ(graph.relations.size(), GetParam().relations);
@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(Sets, RealData,
 
 TEST(RealDataOfWn18rr, HasEntitiesThatTrainLacks) {
   const auto directory = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "../shared/data/wn18rr";
-  if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is not there";
+  if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " does not exist";
   const Unseen unseen = read_graph(directory).unseen;
   EXPECT_EQ(unseen.entities, 384U);
   EXPECT_EQ(unseen.relations, 0U);

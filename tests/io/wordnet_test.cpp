@@ -25,8 +25,9 @@ const Graph* debian_wordnet() {
   return graph.get();
 }
 
-#define SKIP_WITHOUT_WORDNET() \
-  if (debian_wordnet() == nullptr) GTEST_SKIP() << kWordnetDirectory << " is not there (Debian: wordnet-base)"
+#define SKIP_WITHOUT_WORDNET()     \
+  if (debian_wordnet() == nullptr) \
+  GTEST_SKIP() << kWordnetDirectory << " does not exist (Debian: wordnet-base)"
 
 std::set<std::pair<int, int>> pairs_of(const std::vector<GraphTriple>& triples) {
   std::set<std::pair<int, int>> pairs;

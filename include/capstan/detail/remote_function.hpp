@@ -115,7 +115,7 @@ struct Call<fn, void> {
   template <class... P>
   explicit Call(P&&... arguments) {
     fn(std::move(arguments)...);
-  }  // namespace capstan::detail
+  }
 };
 template <auto fn, class... P>
 Call<fn> call(Reader& in, const std::tuple<P...>*) {

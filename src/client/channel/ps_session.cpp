@@ -77,7 +77,7 @@ void PsSession::begin(const protocol::ConnectReply& reply) {
   // coherent. So the ps adds for all ranks. It also does so with a replica, which must see every change.
   process_.counts_by_call =
       reply.counts_by_call != 0 || !runtime_.membership().single_host() || process_.path == Path::messages;
-  // Last: a process that dies before is none that this client has used, so its successor counts as moved.
+  // Last: a process that dies before this line was never used, so its successor counts as a restarted one.
   process_.incarnation = reply.incarnation;
 }
 

@@ -129,14 +129,14 @@ std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, cons
   int announcements_to_come = ranks - 1;
   const auto arrive = [&](std::size_t rank, Hello hello) {
     hellos[rank] = std::move(hello);
-    roll.arrive(rank);
+    roll.joined(rank);
   };
   while (true) {
     bool any = false;
     while (const auto here = communicator.take(kTagHere)) {
       const auto rank = static_cast<std::size_t>(here->from);
-      roll.know(rank, names[rank] + " on " + from_bytes<std::string>(here->bytes),
-                "its program has not opened its network");
+      roll.set_state(rank, names[rank] + " on " + from_bytes<std::string>(here->bytes),
+                     "its program has not opened its network");
       --announcements_to_come;
       any = true;
     }
@@ -146,10 +146,10 @@ std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, cons
         arrive(static_cast<std::size_t>(hello->from), from_bytes<Hello>(hello->bytes));
       } catch (const Error& error) {
         unreadable = fmt::format("rank {} runs another build than rank 0: {}", hello->from, error.what());
-        roll.arrive(static_cast<std::size_t>(hello->from));
+        roll.joined(static_cast<std::size_t>(hello->from));
       }
     }
-    if (!roll.is_here(0)) {
+    if (!roll.has_joined(0)) {
       if (auto mine = own()) arrive(0, std::move(*mine));
     }
     if (roll.complete() && announcements_to_come == 0) {

@@ -1,4 +1,4 @@
-// roll_call.cpp -- the list of names.
+// roll_call.cpp -- the text about missing ranks.
 #include "cluster/bootstrap/roll_call.hpp"
 
 #include <fmt/format.h>
@@ -17,23 +17,23 @@ RollCall::RollCall(std::vector<std::string> names, Clock::time_point now, Clock:
   for (std::string& name : names) all_.push_back({std::move(name), "no contact"});
 }
 
-void RollCall::know(std::size_t one, std::string name, std::string state) {
-  all_.at(one).name = std::move(name);
-  all_.at(one).state = std::move(state);
+void RollCall::set_state(std::size_t rank, std::string name, std::string state) {
+  all_.at(rank).name = std::move(name);
+  all_.at(rank).state = std::move(state);
 }
 
-void RollCall::arrive(std::size_t one) {
-  if (std::exchange(all_.at(one).here, true)) return;
+void RollCall::joined(std::size_t rank) {
+  if (std::exchange(all_.at(rank).joined, true)) return;
   --missing_;
 }
 
 std::string RollCall::missing() const {
   std::string text = fmt::format("{} of {}: ", missing_, all_.size());
   std::size_t named = 0;
-  for (const One& one : all_) {
-    if (one.here) continue;
+  for (const Entry& entry : all_) {
+    if (entry.joined) continue;
     if (named == kMostNames) return text + fmt::format(" and {} more", missing_ - named);
-    text += fmt::format("{}{} ({})", named > 0 ? ", " : "", one.name, one.state);
+    text += fmt::format("{}{} ({})", named > 0 ? ", " : "", entry.name, entry.state);
     ++named;
   }
   return text;

@@ -1,4 +1,4 @@
-// roll_call.hpp -- which ranks are present at the start, and a report of the missing ones.
+// roll_call.hpp -- tracks which ranks have joined at the start, and reports the missing ones.
 #pragma once
 
 #include <chrono>
@@ -15,13 +15,14 @@ class RollCall {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kPeriod{10};
 
-  /// All are missing initially. `names`: "rank 3", "ps 1 at n4:2222".
+  /// All ranks are missing initially. `names`: "rank 3", "ps 1 at n4:2222".
   RollCall(std::vector<std::string> names, Clock::time_point now, Clock::duration period = kPeriod);
 
-  /// State of a missing rank: "no contact" initially, "its program has not come yet".
-  void know(std::size_t one, std::string name, std::string state);
-  void arrive(std::size_t one);
-  bool is_here(std::size_t one) const { return all_.at(one).here; }
+  /// Sets the name and the state of a missing rank, such as "its program has not joined yet"; the state is
+  /// "no contact" initially.
+  void set_state(std::size_t rank, std::string name, std::string state);
+  void joined(std::size_t rank);
+  bool has_joined(std::size_t rank) const { return all_.at(rank).joined; }
   bool complete() const noexcept { return missing_ == 0; }
 
   /// Returns "3 of 8: ps 1 at n4:2222 (no contact), ...", with at most eight names.
@@ -30,12 +31,12 @@ class RollCall {
   std::optional<std::string> due(Clock::time_point now);
 
  private:
-  struct One {
+  struct Entry {
     std::string name;
     std::string state;
-    bool here = false;
+    bool joined = false;
   };
-  std::vector<One> all_;
+  std::vector<Entry> all_;
   std::size_t missing_;
   Clock::time_point next_;
   Clock::duration period_;

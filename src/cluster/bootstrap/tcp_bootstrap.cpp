@@ -98,7 +98,7 @@ class Reception {
     }
     if (!build_) {
       if (result_) return *result_;  // the deadline has passed
-      roll_.know(rank, meeting_.tasks[rank].name(), "it waits for the coordinator's program");
+      roll_.set_state(rank, meeting_.tasks[rank].name(), "it waits for the coordinator's program");
       return {Code::ok, "waiting for the coordinator's program", {}};
     }
     const auto hello = from_bytes<Hello>(call.hello);
@@ -137,7 +137,7 @@ class Reception {
     if (!result_) return std::nullopt;
     std::size_t waits_for = 0;  // task that all wait for; 0: none
     for (std::size_t rank = 1; rank < is_done_.size() && waits_for == 0; ++rank) {
-      if (roll_.is_here(rank) && is_done_[rank] == 0) waits_for = rank;
+      if (roll_.has_joined(rank) && is_done_[rank] == 0) waits_for = rank;
     }
     if (waits_for != 0 && now < progress_ + kFetches) return std::nullopt;
     if (result_->code != Code::ok) throw Error(result_->code, result_->message);
@@ -177,7 +177,7 @@ class Reception {
     }
     hellos_[rank] = hello;
     hellos_[rank].own_role = to_string(role);
-    roll_.arrive(rank);
+    roll_.joined(rank);
     if (result_ || !roll_.complete()) return;
     try {
       conclude({Code::ok, {}, to_bytes(make_table(hellos_))});
