@@ -50,11 +50,11 @@ class Slurm(JobTest):
             self.slurm.run("scancel", job, check=False)
         self.assert_nothing_runs()
 
-    def submit(self, script, *words):
+    def submit(self, script, *words, **environment):
         """Submits a job; returns its id. The words before "--run" are sbatch's options."""
         split = words.index("--run")
         done = self.slurm.run("sbatch", "--parsable", "-D", self.directory, "-o", self.directory / "job-%j.out", *words[:split],
-                              SCRIPTS / script, *words[split + 1:], PATH=PATH)
+                              SCRIPTS / script, *words[split + 1:], PATH=PATH, **environment)
         self.jobs.append(done.stdout.strip())
         return self.jobs[-1]
 
@@ -132,6 +132,16 @@ class Trains(Slurm):
         self.assertRegex(self.output(job), r"capstan run: CAPSTAN_PS=2 mpirun .*-n 6 ")
         self.assertIn("@n1] [info] ps on another host", self.output(job))
         self.assert_learnt(2, 3)
+
+    def test_python_under_srun(self):
+        python = os.environ.get("CAPSTAN_TEST_PYTHON")
+        if not python:
+            self.skipTest("the Python package is not built")
+        program = pathlib.Path(__file__).resolve().parents[1] / "python/programs/sums.py"
+        job = self.submit("cpu.sbatch", "--nodes=2", "--ntasks-per-node=3", "--run", "--launcher", "srun", "--ps", 2, "--", python,
+                          program, 3, PYTHONPATH=os.environ["CAPSTAN_TEST_PACKAGE"])
+        self.assert_completed(job)
+        self.assertIn("sums are right", self.output(job))
 
     def test_heterogeneous(self):
         """Both ps are in the second component, which cannot share a node with the first."""
