@@ -77,6 +77,11 @@ void bind_settings(nb::module_& module) {
   CAPSTAN_FIELD(schedule_start_delay);
   CAPSTAN_FIELD(schedule_start_delay_max);
   CAPSTAN_FIELD(nan_gradients);
+  CAPSTAN_FIELD(replicas);
+  CAPSTAN_FIELD(replica_device);
+  CAPSTAN_FIELD(gpu_transfer);
+  CAPSTAN_FIELD(gpu_stand_ins);
+  CAPSTAN_FIELD(gpu_deterministic);
 #undef CAPSTAN_FIELD
 }
 

@@ -1,6 +1,8 @@
 """The package: public names, errors, the command line program, and processes that end without closing anything."""
 import inspect
 import os
+import pathlib
+import re
 import subprocess
 import sys
 
@@ -41,6 +43,14 @@ def test_codes_are_those_of_the_library():
     assert sorted(error.code for error in cs.errors.CapstanError.__subclasses__()) == list(range(1, 16))
     assert isinstance(cs.errors.exception_of_code(3, "m"), ValueError)
     assert cs.errors.exception_of_code(99, "m").code == cs.errors.UnknownError.code
+
+
+def test_every_setting_of_the_library_is_a_keyword():
+    header = (pathlib.Path(__file__).resolve().parents[2] / "include/capstan/cluster.hpp").read_text()
+    fields = header.partition("struct ClusterOptions {")[2].partition("\n};")[0]
+    names = re.findall(r"^  [\w:]+ (\w+)(?= =|\{)", fields, re.MULTILINE)
+    assert len(names) > 40
+    assert set(names) == {name for name in dir(cs._capstan.ClusterOptions) if not name.startswith("_")}
 
 
 def test_unknown_settings_are_named():
