@@ -23,6 +23,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from addresses import free_ports
 from die_with_parent import die_with_parent
 from poll import poll_until
 from two_hosts import MARK, kill_marked
@@ -85,18 +86,6 @@ def reason_to_skip():
     if made.returncode != 0:
         return f"no namespaces here: {made.stderr.decode().strip()}"
     return None
-
-
-def free_ports(count):
-    """Returns unused ports, bound at the same time so that they differ."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def space_of(pid):
