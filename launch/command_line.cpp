@@ -285,7 +285,8 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
                 "print the table of docs/settings.md, without the values of this run");
   bool transports = false;
   show.add_flag("--transports", transports,
-                "print what UCX offers and the route to a ps; under mpirun, from every rank to every ps")
+                "print the available UCX transports and the route to a ps; under mpirun, from every rank to "
+                "every ps")
       ->excludes("--markdown");
   add_config(show);
   Options show_options;

@@ -1,7 +1,7 @@
 // perf_scale.cpp -- cost of many rings, connections and ranks.
 //
-// Started alone: the rings that a ps polls, and connections over UCX, both in this process. Under mpirun: the
-// ranks of the job, such as 64 workers on this host.
+// Without mpirun, measures the rings that a ps polls, and connections over UCX, both within this process.
+// Under mpirun, measures the ranks of the job, such as 64 workers on this host.
 #include <CLI/CLI.hpp>
 
 #include "perf/bench/program.hpp"
@@ -21,12 +21,12 @@ int main(int argc, char** argv) {
               .more_flags =
                   [&scale](CLI::App& app) {
                     app.add_option("--rings", scale.rings,
-                                   "numbers of rings of a ps, comma-separated; without mpirun only")
+                                   "ring counts to measure on one ps, comma-separated; ignored under mpirun")
                         ->delimiter(',')
                         ->check(CLI::PositiveNumber);
-                    app.add_option(
-                           "--connections", scale.connections,
-                           "numbers of connections to a hub, ascending, comma-separated; without mpirun only")
+                    app.add_option("--connections", scale.connections,
+                                   "connection counts to measure on one hub, ascending, comma-separated; "
+                                   "ignored under mpirun")
                         ->delimiter(',')
                         ->check(CLI::PositiveNumber);
                   }});

@@ -1,5 +1,5 @@
-// step3_sharded_table.cpp -- step 3 of the tutorial: shards on every ps; a worker moves only the rows it
-// uses.
+// step3_sharded_table.cpp -- step 3 of the tutorial: shards on every ps; a worker transfers only the rows
+// that it uses.
 #include <capstan/capstan.hpp>
 
 #include "problem.hpp"

@@ -24,7 +24,7 @@ enum class Code : std::uint8_t {
   permission_denied = 7,    // the file system denied access
   resource_exhausted = 8,   // out of memory, disk or ring space
   failed_precondition = 9,  // valid call in the wrong state or role
-  aborted = 10,             // lost with the worker that held it
+  aborted = 10,             // the work was lost with its worker and did not run again
   out_of_range = 11,        // end of a dataset, or an index past the end
   unimplemented = 12,       // not supported by this build
   internal = 13,            // a library call failed, or an invariant of Capstan is violated

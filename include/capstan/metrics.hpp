@@ -79,10 +79,11 @@ class Values {
 /// the metric's name and is saved in checkpoints as all variables are; functions take the metric as an
 /// argument. Outside of a scope the state stays in the coordinator's process.
 ///
-/// An update is one push. It has been applied when its function counts as done, and counts exactly once even
-/// if the function runs again after its worker died, provided that it repeats the same updates in the same
+/// An update is one push. It has been applied when its function is done. It is counted exactly once even if
+/// the function runs again after its worker died, provided that it repeats the same updates in the same
 /// order. Updates of all replicas count. After ClusterCoordinator::join, `result` covers the updates of all
-/// functions. State is in double: counts are exact up to 2^53; sums are rounded in the order of arrival.
+/// functions. State is stored in double: counts are exact up to 2^53; sums are
+/// accumulated in the order of arrival, so their rounding may differ between runs.
 ///
 /// Used by the thread that runs the program or the function. All calls throw Error: unavailable naming a dead
 /// ps, deadline_exceeded; updates also throw invalid_argument for sizes that do not match, and for NaN and
@@ -98,7 +99,7 @@ class CAPSTAN_API Metric {
   const Variable<double>& variable() const noexcept { return state_; }
 
  protected:
-  Metric(std::string name, std::int64_t numbers);
+  Metric(std::string name, std::int64_t state_size);
   explicit Metric(Variable<double> state) : state_(std::move(state)) {}
 
   void add(std::span<const double> amounts) const;
@@ -127,8 +128,8 @@ class CAPSTAN_API Sum : public Metric {
 class CAPSTAN_API Mean : public Metric {
  public:
   explicit Mean(std::string name) : Metric(std::move(name), 2) {}
-  /// `sample_weight` as in Sum. If it has the shape of the leading axes, a sample is the mean over the other
-  /// axes.
+  /// `sample_weight` as in Sum. If it has the shape of the leading axes, values are averaged over the
+  /// other axes first.
   void update_state(const Values& values, const Values& sample_weight = 1) const;
   /// 0 if the weights add up to 0.
   double result() const;
@@ -140,8 +141,8 @@ class CAPSTAN_API Mean : public Metric {
   friend struct Serializer<Mean>;
 };
 
-/// The weighted fraction of predictions equal to their labels. For arrays with several axes, a sample is the
-/// mean over the last axis.
+/// The weighted fraction of predictions equal to their labels. Arrays with several axes are averaged over
+/// the last axis first.
 class CAPSTAN_API Accuracy : public Mean {
  public:
   explicit Accuracy(std::string name) : Mean(std::move(name)) {}
@@ -154,8 +155,8 @@ class CAPSTAN_API Accuracy : public Mean {
   explicit Accuracy(Variable<double> state) : Mean(std::move(state)) {}
 };
 
-/// The weighted mean of (y_true - y_pred)^2. For arrays with several axes, a sample is the mean over the last
-/// axis.
+/// The weighted mean of (y_true - y_pred)^2. Arrays with several axes are averaged over the last axis
+/// first.
 class CAPSTAN_API MeanSquaredError : public Mean {
  public:
   explicit MeanSquaredError(std::string name) : Mean(std::move(name)) {}
@@ -170,8 +171,8 @@ class CAPSTAN_API MeanSquaredError : public Mean {
 /// The curve whose area an AUC computes.
 /// Sent over the wire: add at the end, never renumber.
 enum class Curve : std::uint8_t {
-  roc = 0,  ///< true positive rate over false positive rate
-  pr = 1,   ///< precision over recall
+  roc = 0,  ///< true positive rate against false positive rate
+  pr = 1,   ///< precision against recall
 };
 
 /// The height of the curve between two adjacent thresholds.

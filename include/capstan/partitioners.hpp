@@ -29,8 +29,8 @@ struct Partitions {
 };
 
 /// Called with a variable's shape and dtype, except for scalars and colocated variables. It does not receive
-/// the number of ps: pass cluster.count(Role::ps) to it. The strategy creates min(shards, rows) shards, and
-/// rejects a number below 1, or above 1 for an axis other than the first.
+/// the number of ps: capture cluster.count(Role::ps) if it needs that. The strategy creates min(shards, rows)
+/// shards, and rejects a number below 1, or above 1 for an axis other than the first.
 ///
 /// The partitioners below throw Error(invalid_argument) for an argument below 1.
 using Partitioner = std::function<Partitions(std::span<const std::int64_t> shape, DType dtype)>;
@@ -41,9 +41,9 @@ struct CAPSTAN_API FixedShardsPartitioner {
   std::int64_t operator()(std::span<const std::int64_t> shape, DType dtype) const;
 };
 
-/// As many shards as make each one about `min_shard_bytes`, at most `max_shards`: max(1, min(rows,
-/// max_shards, ceil(bytes / min_shard_bytes))). Because of rounding up, shards may be smaller than
-/// min_shard_bytes: a variable of 1.5 times that size has two shards of 0.75 times.
+/// Chooses the number of shards so that each has about `min_shard_bytes`, at most `max_shards`: max(1,
+/// min(rows, max_shards, ceil(bytes / min_shard_bytes))). Because of rounding up, shards may be smaller: a
+/// variable of 1.5 * min_shard_bytes has two shards of 0.75 * min_shard_bytes each.
 struct CAPSTAN_API MinSizePartitioner {
   std::int64_t min_shard_bytes = 256 << 10;
   std::int64_t max_shards = 1;

@@ -40,6 +40,18 @@ struct Rows {
   std::size_t size() const { return width == 0 ? 0 : values.size() / width; }
 };
 
+/// The rows of a shard in the memory of its ps; see Variable::mapped.
+template <class T>
+struct MappedRows {
+  std::shared_ptr<const Element<T>> values;  ///< row-major
+  std::uint64_t rows = 0;
+  std::uint64_t width = 0;
+  std::span<const Element<T>> operator[](std::size_t row) const {
+    return {values.get() + row * width, width};
+  }
+  std::size_t size() const { return rows; }
+};
+
 /// A gradient of some rows: row i of `values` belongs to row ids[i] of the variable. Ids may repeat.
 template <class T>
 struct IndexedSlices {
@@ -100,7 +112,8 @@ class CAPSTAN_API AnyVariable {
   const std::string& name() const;
   DType dtype() const;
   Shape shape() const;
-  /// Size along axis 0; 1 for a scalar.
+  /// Size along axis 0; 1 for a scalar. For a dynamic table, the number of rows for which the ps reserve
+  /// addresses.
   std::uint64_t rows() const;
   /// Elements in a row.
   std::uint64_t width() const;
@@ -140,6 +153,7 @@ class CAPSTAN_API AnyVariable {
   enum class Op : std::uint32_t { set = 1, add, sub, mul, div, min, max };
 
   AnyVariable() = default;
+  explicit AnyVariable(std::shared_ptr<const strategy::BoundVariable> bound) : bound_(std::move(bound)) {}
   AnyVariable(std::string name, DType dtype, const Shape* shape, const detail::AnyInitialValue& initial,
               const VariableOptions& options);
 
@@ -159,6 +173,7 @@ class CAPSTAN_API AnyVariable {
   void pull(std::uint64_t first_row, void* out, std::size_t elements, ReadMode mode) const;
   /// Reads the complete variable, from the thread's CachingScope if one is open.
   void pull_whole(void* out, std::size_t elements) const;
+  std::shared_ptr<const std::byte> mapped_memory() const;
   Pending pull_async(std::uint64_t first_row, void* out, std::size_t elements) const;
   void push(std::span<const std::int64_t> ids, const void* gradient, std::size_t elements) const;
   void push_dense(const void* gradient, std::size_t elements) const;
@@ -191,62 +206,16 @@ class CAPSTAN_API AnyVariable {
   std::shared_ptr<const strategy::BoundVariable> bound_;
 };
 
-/// A variable of any rank, of float, double, float16, bfloat16, std::int32_t, std::int64_t or bool (stored as
-/// bytes of 0 and 1). Made on the coordinator, after Cluster::join: in the scope of a strategy it is created
-/// on the ps, shard by shard, and may be passed to closures as an argument; outside of a scope it stays in
-/// the coordinator's process. Used by the thread that runs the program or the closure.
+/// Rows of a variable by id, or of a dynamic table by key.
 ///
-/// Values are row-major. Reads are relaxed unless ReadMode::consistent is given. Every call throws Error:
-/// out_of_range for a row that does not exist, invalid_argument for values that do not match the rows or the
-/// dtype (both before anything is sent), unavailable naming a dead ps, deadline_exceeded.
+/// Reads are relaxed unless ReadMode::consistent is given. Every call throws Error: invalid_argument for
+/// values that do not match the ids or the dtype, and out_of_range for an id that is not a row of the
+/// variable (both before anything is sent); unavailable naming a dead ps, deadline_exceeded.
 template <class T>
-class Variable : public AnyVariable {
+class RowAccess : public AnyVariable {
  public:
   using value_type = T;
   using element_type = Element<T>;
-
-  /// `Variable<float>("v", Shape{3, 4})`: zeros, unless `initial` is given. Throws Error: failed_precondition
-  /// on a rank other than the coordinator; invalid_argument for a size below 0, values of another shape,
-  /// parameters of the optimizer or initializer that are out of range, and a name that is not valid in
-  /// checkpoints (docs/checkpoint_format.md#names); already_exists for a name that is taken.
-  template <std::same_as<Shape> S>
-  Variable(std::string name, const S& shape, const InitialValue<T>& initial = {},
-           const VariableOptions& options = {})
-      : AnyVariable(std::move(name), dtype_of<T>, &shape, initial.any(), options) {}
-  /// `Variable("v", 1.0F)`: with the initial value's shape. A number makes a scalar; a vector or span, a
-  /// variable of rank 1; an Array, or a function that returns one, a variable of its shape.
-  template <std::convertible_to<InitialValue<T>> Value>
-  Variable(std::string name, Value initial, const VariableOptions& options = {})
-      : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(std::move(initial)).any(),
-                    options) {}
-  /// `Variable<float>("v", {1, 2, 3})`: a variable of rank 1 with these values.
-  Variable(std::string name, std::initializer_list<T> values, const VariableOptions& options = {})
-      : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(values).any(), options) {}
-  /// `Variable<float>("v", {{1, 2}, {3, 4}})`: the rows of a matrix. `{}` and rows of one value are
-  /// ambiguous: write `Shape{0}`, or `Shape{2, 1}, {1, 2}`. Throws Error(invalid_argument) for rows of
-  /// different lengths.
-  Variable(std::string name, std::initializer_list<std::initializer_list<T>> rows,
-           const VariableOptions& options = {})
-      : AnyVariable(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(rows).any(), options) {}
-  Variable(std::string name, std::initializer_list<std::int64_t> sizes, const InitialValue<T>& initial,
-           const VariableOptions& options = {}) = delete;  // shapes are written Shape{...}
-
-  /// Returns the variable of that name in the scope, or nullopt; get_variable
-  /// (capstan/detail/get_variable.hpp) can create it then. Throws Error(invalid_argument) for a variable of
-  /// another dtype.
-  static std::optional<Variable> find(const std::string& name) {
-    auto bound = AnyVariable::find(name, dtype_of<T>);
-    return bound == nullptr ? std::nullopt : std::optional(Variable(std::move(bound)));
-  }
-
-  /// One variable per shard, with the shard's rows only: row 0 of "w/part_0" is its first row. They share
-  /// their values with this variable, and can be read, changed and passed to closures like any other. For a
-  /// variable with one shard, returns the variable itself.
-  std::vector<Variable> variables() const {
-    std::vector<Variable> variables;
-    for (auto& bound : bound_shards()) variables.push_back(Variable(std::move(bound)));
-    return variables;
-  }
 
   /// Returns the rows `ids`, in that order.
   Rows<T> lookup(ConstSpan<std::int64_t> ids, ReadMode mode = ReadMode::relaxed) const {
@@ -266,15 +235,92 @@ class Variable : public AnyVariable {
     return start_lookups({&part, 1}, ReadMode::relaxed);
   }
 
+  /// Sends a gradient; the ps applies the variable's optimizer to it. Returns before it is applied; see
+  /// flush(). --nan-gradients decides about NaN and infinity: passed, refused with Error(invalid_argument)
+  /// before anything is sent, or their rows skipped (for a dense gradient, the whole push).
+  void push(const IndexedSlices<T>& gradient) const { push(gradient.ids, gradient.values); }
+  void push(ConstSpan<std::int64_t> ids, ConstSpan<element_type> gradient) const {
+    AnyVariable::push(ids, gradient.data(), gradient.size());
+  }
+  /// As push. The returned Pending completes with this push and this rank's earlier pushes to the same ps;
+  /// flush() waits for all pushes to all variables.
+  [[nodiscard]] Pending push_async(ConstSpan<std::int64_t> ids, ConstSpan<element_type> gradient) const {
+    push(ids, gradient);
+    return pushed();
+  }
+
+ protected:
+  RowAccess() = default;
+  using AnyVariable::AnyVariable;
+};
+
+/// A variable of any rank, of float, double, float16, bfloat16, std::int32_t, std::int64_t or bool (stored as
+/// bytes of 0 and 1). Made on the coordinator, after Cluster::join: in the scope of a strategy it is created
+/// on the ps, shard by shard, and may be passed to closures as an argument; outside of a scope it stays in
+/// the coordinator's process. Used by the thread that runs the program or the closure.
+///
+/// Values are row-major. Reads are relaxed unless ReadMode::consistent is given. Every call throws Error:
+/// out_of_range for a row that does not exist, invalid_argument for values that do not match the rows or the
+/// dtype (both before anything is sent), unavailable naming a dead ps, deadline_exceeded.
+template <class T>
+class Variable : public RowAccess<T> {
+ public:
+  using element_type = Element<T>;
+  using RowAccess<T>::lookup;
+  using RowAccess<T>::push;
+
+  /// `Variable<float>("v", Shape{3, 4})`: zeros, unless `initial` is given. Throws Error: failed_precondition
+  /// on a rank other than the coordinator; invalid_argument for a size below 0, values of another shape,
+  /// parameters of the optimizer or initializer that are out of range, and a name that is not valid in
+  /// checkpoints (docs/checkpoint_format.md#names); already_exists for a name that is taken.
+  template <std::same_as<Shape> S>
+  Variable(std::string name, const S& shape, const InitialValue<T>& initial = {},
+           const VariableOptions& options = {})
+      : RowAccess<T>(std::move(name), dtype_of<T>, &shape, initial.any(), options) {}
+  /// `Variable("v", 1.0F)`: with the initial value's shape. A number makes a scalar; a vector or span, a
+  /// variable of rank 1; an Array, or a function that returns one, a variable of its shape.
+  template <std::convertible_to<InitialValue<T>> Value>
+  Variable(std::string name, Value initial, const VariableOptions& options = {})
+      : RowAccess<T>(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(std::move(initial)).any(),
+                     options) {}
+  /// `Variable<float>("v", {1, 2, 3})`: a variable of rank 1 with these values.
+  Variable(std::string name, std::initializer_list<T> values, const VariableOptions& options = {})
+      : RowAccess<T>(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(values).any(), options) {}
+  /// `Variable<float>("v", {{1, 2}, {3, 4}})`: the rows of a matrix. `{}` and rows of one value are
+  /// ambiguous: write `Shape{0}`, or `Shape{2, 1}, {1, 2}`. Throws Error(invalid_argument) for rows of
+  /// different lengths.
+  Variable(std::string name, std::initializer_list<std::initializer_list<T>> rows,
+           const VariableOptions& options = {})
+      : RowAccess<T>(std::move(name), dtype_of<T>, nullptr, InitialValue<T>(rows).any(), options) {}
+  Variable(std::string name, std::initializer_list<std::int64_t> sizes, const InitialValue<T>& initial,
+           const VariableOptions& options = {}) = delete;  // shapes are written Shape{...}
+
+  /// Returns the variable of that name in the scope, or nullopt; get_variable
+  /// (capstan/detail/get_variable.hpp) can create it then. Throws Error(invalid_argument) for a variable of
+  /// another dtype.
+  static std::optional<Variable> find(const std::string& name) {
+    auto bound = AnyVariable::find(name, dtype_of<T>);
+    return bound == nullptr ? std::nullopt : std::optional(Variable(std::move(bound)));
+  }
+
+  /// One variable per shard, with the shard's rows only: row 0 of "w/part_0" is its first row. They share
+  /// their values with this variable, and can be read, changed and passed to closures like any other. For a
+  /// variable with one shard, returns the variable itself.
+  std::vector<Variable> variables() const {
+    std::vector<Variable> variables;
+    for (auto& bound : this->bound_shards()) variables.push_back(Variable(std::move(bound)));
+    return variables;
+  }
+
   /// Returns the complete variable: the shards in order. In a CachingScope, returns the result of its first
   /// complete read.
   std::vector<element_type> pull() const {
-    std::vector<element_type> values(rows() * width());
+    std::vector<element_type> values(this->rows() * this->width());
     AnyVariable::pull_whole(values.data(), values.size());
     return values;
   }
   /// pull() as an array of the variable's shape.
-  Array<T> read() const { return Array<T>(shape(), pull()); }
+  Array<T> read() const { return Array<T>(this->shape(), pull()); }
   /// read(), where an Array is expected. Variables are operands of arithmetic and comparisons
   /// (capstan/array.hpp).
   operator Array<T>() const { return read(); }  // NOLINT(google-explicit-constructor)
@@ -288,31 +334,29 @@ class Variable : public AnyVariable {
   void pull(std::uint64_t first_row, std::span<element_type> out, ReadMode mode = ReadMode::relaxed) const {
     AnyVariable::pull(first_row, out.data(), out.size(), mode);
   }
+  /// Returns the rows without a copy, in the memory of a ps of this host. The ps changes them while it
+  /// applies pushes, so a read is relaxed. The memory stays mapped while `values` or a copy of it lives; once
+  /// the ps's memory is lost (docs/failures.md), it no longer changes; a restarted coordinator may reset it
+  /// to zero. Throws Error(failed_precondition) for a variable with several shards, of which variables()
+  /// returns each, and for a shard on another host, on a GPU, or under --window=rma.
+  MappedRows<T> mapped() const {
+    auto memory = this->mapped_memory();
+    const auto* values = reinterpret_cast<const element_type*>(memory.get());
+    return {std::shared_ptr<const element_type>(std::move(memory), values), this->rows(), this->width()};
+  }
   /// Starts a pull and returns; `out` as in lookup_async.
   [[nodiscard]] Pending pull_async(std::uint64_t first_row, std::span<element_type> out) const {
     return AnyVariable::pull_async(first_row, out.data(), out.size());
   }
 
-  /// Sends a gradient; the ps applies the variable's optimizer to it. Returns before it is applied; see
-  /// flush(). --nan-gradients decides about NaN and infinity: passed, refused with Error(invalid_argument)
-  /// before anything is sent, or their rows skipped (for a dense gradient, the whole push).
-  void push(const IndexedSlices<T>& gradient) const { push(gradient.ids, gradient.values); }
-  void push(ConstSpan<std::int64_t> ids, ConstSpan<element_type> gradient) const {
-    AnyVariable::push(ids, gradient.data(), gradient.size());
-  }
   /// Sends a gradient of every element; otherwise as push.
   void push_dense(ConstSpan<element_type> gradient) const {
     AnyVariable::push_dense(gradient.data(), gradient.size());
   }
-  /// As push and push_dense. The returned Pending completes with this push and this rank's earlier pushes to
-  /// the same ps; flush() waits for all pushes to all variables.
-  [[nodiscard]] Pending push_async(ConstSpan<std::int64_t> ids, ConstSpan<element_type> gradient) const {
-    push(ids, gradient);
-    return pushed();
-  }
+  /// As push_dense; see push_async.
   [[nodiscard]] Pending push_dense_async(ConstSpan<element_type> gradient) const {
     push_dense(gradient);
-    return pushed();
+    return this->pushed();
   }
 
   // The same calls with GPU memory, in stream order: work enqueued after a read sees the rows, and a push
@@ -346,7 +390,7 @@ class Variable : public AnyVariable {
   const Variable& assign(ConstSpan<element_type> values) const { return all(Op::set, values); }
   /// Sets rows from `first_row` on, as many as `values` fills.
   const Variable& assign(ConstSpan<element_type> values, std::uint64_t first_row) const {
-    update(Op::set, first_row, values.data(), values.size());
+    this->update(Op::set, first_row, values.data(), values.size());
     return *this;
   }
   /// Adds one value to every element.
@@ -384,28 +428,17 @@ class Variable : public AnyVariable {
 
  private:
   friend struct Serializer<Variable<T>>;
-  template <class... U>
-  friend Pending lookup_all_async(const Lookup<U>&... lookups);
-  template <class... U>
-  friend void push_all(const Push<U>&... pushes);
-  template <class U>
-  friend void push_all(std::span<const Push<U>> pushes);
+  using Op = AnyVariable::Op;
   Variable() = default;
-  explicit Variable(std::shared_ptr<const strategy::BoundVariable> bound) { bound_ = std::move(bound); }
+  explicit Variable(std::shared_ptr<const strategy::BoundVariable> bound) : RowAccess<T>(std::move(bound)) {}
 
   const Variable& all(Op op, std::span<const element_type> values) const {
-    update_all(op, values.data(), values.size());
+    this->update_all(op, values.data(), values.size());
     return *this;
   }
   const Variable& some(Op op, std::span<const std::int64_t> ids, std::span<const element_type> values) const {
-    scatter(op, ids, values.data(), values.size());
+    this->scatter(op, ids, values.data(), values.size());
     return *this;
-  }
-  Part part(std::span<const std::int64_t> ids, std::span<element_type> out) const {
-    return {this, ids, out.data(), nullptr, out.size()};
-  }
-  Part part(std::span<const std::int64_t> ids, std::span<const element_type> gradient) const {
-    return {this, ids, nullptr, gradient.data(), gradient.size()};
   }
 };
 
@@ -416,32 +449,33 @@ Variable(std::string, std::initializer_list<T>, VariableOptions = {}) -> Variabl
 template <class T>
 Variable(std::string, std::initializer_list<std::initializer_list<T>>, VariableOptions = {}) -> Variable<T>;
 
-/// Rows of one of the variables of a lookup_all.
+/// Rows of one of the variables or dynamic tables of a lookup_all.
 template <class T>
 struct Lookup {
-  const Variable<T>& variable;
+  const RowAccess<T>& variable;
   std::span<const std::int64_t> ids;
   std::span<Element<T>> out;  ///< ids.size() * variable.width() elements
 };
 template <class T, class I, class O>
-Lookup(const Variable<T>&, const I&, O&) -> Lookup<T>;
+Lookup(const RowAccess<T>&, const I&, O&) -> Lookup<T>;
 
-/// A gradient of rows of one of the variables of a push_all.
+/// A gradient of rows of one of the variables or dynamic tables of a push_all.
 template <class T>
 struct Push {
-  const Variable<T>& variable;
+  const RowAccess<T>& variable;
   std::span<const std::int64_t> ids;
   std::span<const Element<T>> gradient;
 };
 template <class T, class I, class G>
-Push(const Variable<T>&, const I&, const G&) -> Push<T>;
+Push(const RowAccess<T>&, const I&, const G&) -> Push<T>;
 
 /// Looks up rows of several variables with one round trip to each ps:
 /// `lookup_all(Lookup{entities, ids, rows}, Lookup{relations, more_ids, more_rows})`. Throws
 /// Error(invalid_argument) for variables of different strategies.
 template <class... T>
 [[nodiscard]] Pending lookup_all_async(const Lookup<T>&... lookups) {
-  const AnyVariable::Part parts[] = {lookups.variable.part(lookups.ids, lookups.out)...};
+  const AnyVariable::Part parts[] = {
+      {&lookups.variable, lookups.ids, lookups.out.data(), nullptr, lookups.out.size()}...};
   return AnyVariable::start_lookups(parts, ReadMode::relaxed);
 }
 template <class... T>
@@ -453,14 +487,16 @@ void lookup_all(const Lookup<T>&... lookups) {
 /// ...)`. If an id is out of range for its variable, no gradient is sent.
 template <class... T>
 void push_all(const Push<T>&... pushes) {
-  const AnyVariable::Part parts[] = {pushes.variable.part(pushes.ids, pushes.gradient)...};
+  const AnyVariable::Part parts[] = {
+      {&pushes.variable, pushes.ids, nullptr, pushes.gradient.data(), pushes.gradient.size()}...};
   AnyVariable::push_parts(parts);
 }
 /// As above, for a run-time number of variables.
 template <class T>
 void push_all(std::span<const Push<T>> pushes) {
   std::vector<AnyVariable::Part> parts;
-  for (const Push<T>& push : pushes) parts.push_back(push.variable.part(push.ids, push.gradient));
+  for (const Push<T>& push : pushes)
+    parts.push_back({&push.variable, push.ids, nullptr, push.gradient.data(), push.gradient.size()});
   AnyVariable::push_parts(parts);
 }
 

@@ -8,7 +8,7 @@ namespace capstan::launch::checkpoint {
 namespace {
 
 constexpr const char* kCheckpointHelp =
-    "a checkpoint (run/checkpoint-00000012), or a directory of checkpoints: the newest";
+    "a checkpoint (run/checkpoint-00000012), or a directory of checkpoints, of which the newest is used";
 
 class Commands {
  public:
@@ -21,7 +21,7 @@ class Commands {
 
   void add_list() {
     CLI::App& command =
-        add("list", Verb::list, "list the checkpoints of a directory, with damaged and leftover ones");
+        add("list", Verb::list, "list the checkpoints of a directory, including damaged and leftover ones");
     word(command, "DIR", request_.from, "the directory with the checkpoints of a run");
     command.add_flag("--verify", request_.verify, "read every byte and verify the checksums");
   }
@@ -32,7 +32,7 @@ class Commands {
     word(command, "CHECKPOINT", request_.from, kCheckpointHelp);
     command
         .add_flag("--norms,!--no-norms", request_.norms,
-                  "L2 norm, minimum, maximum, NaN and infinities; reads all data")
+                  "print L2 norm, minimum, maximum, and counts of NaN and infinities; reads all data")
         ->default_str("on");
   }
 
@@ -81,7 +81,7 @@ class Commands {
         ->expected(1)
         ->type_name("NAME");
     command.add_option("--dataset", request_.dataset, "dataset of the HDF5 file")
-        ->default_str("the only one")
+        ->default_str("the only dataset of the file")
         ->type_name("PATH");
     command
         .add_option("--optimizer", request_.optimizer,

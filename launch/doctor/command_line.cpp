@@ -5,7 +5,7 @@ namespace capstan::launch::doctor {
 
 CLI::App& add_command(CLI::App& app, Request& request) {
   CLI::App& command =
-      *app.add_subcommand("doctor", "check the hosts for problems that make a run fail or slow");
+      *app.add_subcommand("doctor", "check the hosts for problems that make a run slow or make it fail");
   command.add_flag("--list", request.list, "list the checks without running them");
   command.add_flag("--json", request.json, "print the report as JSON");
   command.add_option("--only", request.only, "run only these checks, separated by commas")

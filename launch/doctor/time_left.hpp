@@ -10,6 +10,7 @@
 namespace capstan::launch::doctor {
 
 Finding check_time_left(const Request& request);
+/// Returns the verdict on `left`, which names the job.
 Finding judge_time_left(const std::string& job, const TimeLeft& left);
 
 }  // namespace capstan::launch::doctor

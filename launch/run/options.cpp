@@ -79,7 +79,7 @@ Options::Options(CLI::App& app) : values_(std::make_unique<Values>()) {
   v.command = app.add_subcommand("run", "start a program on this machine, on hosts or in a Slurm job");
   CLI::App& run = *v.command;
   run.add_option("--ps", v.ps, "number of ps")
-      ->default_str("1; with --hosts or in Slurm: by the setting ps")
+      ->default_str("1; with --hosts or in Slurm: value of the setting ps")
       ->type_name("N");
   run.add_option("--workers", v.workers, "number of workers")
       ->default_str("one per core; with --hosts or in Slurm: all other ranks")

@@ -648,7 +648,7 @@ constexpr std::array kTable{
             .kind = text,
             .initial = "",
             .help = "IDX files of labels, one for each file of --data",
-            .initial_means = "none: required by mlp",
+            .initial_means = "required by mlp",
             .list = true},
     Setting{.name = "test-labels",
             .group = "mlp",

@@ -30,15 +30,16 @@ std::vector<std::string> differences(const strategy::Strategy& strategy, const i
   for (const auto& variable : strategy.variables().all()) {
     const protocol::VariableDescriptor& d = variable->descriptor;
     const std::string& saved_name = checkpoint::saved_name(options.names, d.name);
-    unmatched.erase(saved_name);
-    if (const io::VariableInfo* found = checkpoint::find_variable(reader, saved_name)) {
-      checkpoint::list_differences(*found, d, lines);
+    const auto found = checkpoint::find_saved(reader, saved_name);
+    for (const io::VariableInfo* saved : found) unmatched.erase(saved->name);
+    if (!found.empty()) {
+      checkpoint::list_differences(found, d, lines);
     } else if (!options.allow_missing) {
       lines.push_back(fmt::format("variable \"{}\" is not in the checkpoint", saved_name));
     }
   }
   for (const auto& [name, saved_name] : options.names) {
-    if (checkpoint::find_variable(reader, saved_name) != nullptr) continue;
+    if (!checkpoint::find_saved(reader, saved_name).empty()) continue;
     const auto line = fmt::format("variable \"{}\" is not in the checkpoint", saved_name);
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   }
@@ -86,7 +87,7 @@ protocol::RestorePlan planned(strategy::Strategy& strategy, const io::Checkpoint
   protocol::RestorePlan plan(reader, strategy.runtime()->count(Role::ps));
   for (const auto& variable : strategy.variables().all()) {
     const std::string& saved_name = checkpoint::saved_name(options.names, variable->descriptor.name);
-    if (checkpoint::find_variable(reader, saved_name) != nullptr)
+    if (!checkpoint::find_saved(reader, saved_name).empty())
       checkpoint::add_to_plan(plan, variable->descriptor, saved_name);
   }
   // Includes variables that the program has yet to create: by then it is too late to use an earlier
@@ -115,7 +116,7 @@ void forget_recorded_step(strategy::Strategy& strategy) {
   std::uint64_t next = 0;
   runtime.coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
     record.step.reset();
-    record.too_much_open = false;
+    record.too_many_open = false;
     next = record.next_closure = (std::uint64_t{++record.restores} << 40) + 1;
   });
   if (const auto scheduler = strategy.control().scheduler()) scheduler->number_from(next);
@@ -152,9 +153,10 @@ std::unique_ptr<checkpoint::RestoredCheckpoint> matched(strategy::Strategy& stra
       std::make_unique<checkpoint::RestoredCheckpoint>(strategy, std::move(reader), options.names);
   for (const auto& variable : strategy.variables().all()) {
     const protocol::VariableDescriptor& d = variable->descriptor;
-    if (const auto* saved =
-            checkpoint::find_variable(restored->reader(), checkpoint::saved_name(options.names, d.name))) {
-      checkpoint::log_other_optimizer(*saved, d);
+    const auto saved =
+        checkpoint::find_saved(restored->reader(), checkpoint::saved_name(options.names, d.name));
+    if (!saved.empty()) {
+      checkpoint::log_other_optimizer(saved, d);
       restored->took_variable(d.name);
     } else {
       restored->lacks_variable(d.name);

@@ -11,6 +11,7 @@
 
 #include "base/log.hpp"
 #include "capstan/serialize.hpp"
+#include "protocol/table_layout.hpp"
 #include "strategy/disk_timeout.hpp"
 #include "strategy/ps_calls.hpp"
 #include "strategy/strategy.hpp"
@@ -23,6 +24,36 @@ std::vector<std::vector<std::byte>> packed(const std::vector<T>& requests) {
   std::vector<std::vector<std::byte>> out;
   for (const T& request : requests) out.push_back(to_bytes(request));
   return out;
+}
+
+void list_differences_of_one(const io::VariableInfo& saved, const protocol::VariableDescriptor& current,
+                             std::vector<std::string>& lines) {
+  const std::string name = saved.name == current.name
+                               ? fmt::format("variable \"{}\"", current.name)
+                               : fmt::format("variable \"{}\" (saved as \"{}\")", current.name, saved.name);
+  if (saved.dtype != current.dtype) {
+    lines.push_back(fmt::format("{}: found dtype {}, expected {}", name, to_string(saved.dtype),
+                                to_string(current.dtype)));
+  }
+  std::vector<std::uint64_t> expected = protocol::stored_shape(current.shape);
+  if (current.table && !saved.shape.empty()) expected.front() = saved.shape.front();  // its number of rows
+  if (saved.shape != expected) {
+    lines.push_back(fmt::format("{}: found shape ({}), expected ({})", name, fmt::join(saved.shape, ", "),
+                                fmt::join(expected, ", ")));
+  }
+  std::vector<std::string> slots;
+  for (const io::SlotInfo& slot : saved.slots) {
+    if (current.table && (slot.name == protocol::kTableKeys || slot.name == protocol::kTableStates)) continue;
+    slots.push_back(slot.name);
+    if (slot.shape == saved.shape && slot.dtype == protocol::slot_dtype(current.dtype)) continue;
+    lines.push_back(
+        fmt::format("{}: found slot {} of dtype {} and shape ({}), expected those of the variable", name,
+                    slot.name, to_string(slot.dtype), fmt::join(slot.shape, ", ")));
+  }
+  if (slots != protocol::slots_of(current.optimizer.kind)) {
+    lines.push_back(fmt::format("{}: found optimizer {}, expected {}", name, saved.optimizer,
+                                protocol::describe(current.optimizer)));
+  }
 }
 
 }  // namespace
@@ -40,34 +71,28 @@ const io::VariableInfo* find_variable(const io::CheckpointReader& reader, const 
   return found == saved.end() || found->name != saved_name ? nullptr : &*found;
 }
 
-void list_differences(const io::VariableInfo& saved, const protocol::VariableDescriptor& current,
-                      std::vector<std::string>& lines) {
-  const std::string name = saved.name == current.name
-                               ? fmt::format("variable \"{}\"", current.name)
-                               : fmt::format("variable \"{}\" (saved as \"{}\")", current.name, saved.name);
-  if (saved.dtype != current.dtype) {
-    lines.push_back(fmt::format("{}: found dtype {}, expected {}", name, to_string(saved.dtype),
-                                to_string(current.dtype)));
-  }
-  if (saved.shape != protocol::stored_shape(current.shape)) {
-    lines.push_back(fmt::format("{}: found shape ({}), expected ({})", name, fmt::join(saved.shape, ", "),
-                                fmt::join(current.shape, ", ")));
-  }
-  std::vector<std::string> slots;
-  for (const io::SlotInfo& slot : saved.slots) {
-    slots.push_back(slot.name);
-    if (slot.shape == saved.shape && slot.dtype == protocol::slot_dtype(current.dtype)) continue;
-    lines.push_back(
-        fmt::format("{}: found slot {} of dtype {} and shape ({}), expected those of the variable", name,
-                    slot.name, to_string(slot.dtype), fmt::join(slot.shape, ", ")));
-  }
-  if (slots != protocol::slots_of(current.optimizer.kind)) {
-    lines.push_back(fmt::format("{}: found optimizer {}, expected {}", name, saved.optimizer,
-                                protocol::describe(current.optimizer)));
+std::vector<const io::VariableInfo*> find_saved(const io::CheckpointReader& reader,
+                                                const std::string& saved_name) {
+  if (const io::VariableInfo* variable = find_variable(reader, saved_name)) return {variable};
+  return protocol::saved_table_parts(reader, saved_name);
+}
+
+void list_differences(const std::vector<const io::VariableInfo*>& saved,
+                      const protocol::VariableDescriptor& current, std::vector<std::string>& lines) {
+  for (const io::VariableInfo* one : saved) {
+    if (protocol::is_table_part(*one) == current.table) {
+      list_differences_of_one(*one, current, lines);
+    } else {
+      lines.push_back(fmt::format("\"{}\": found a {}, expected a {}", current.name,
+                                  current.table ? "variable" : "dynamic table",
+                                  current.table ? "dynamic table" : "variable"));
+    }
   }
 }
 
-void log_other_optimizer(const io::VariableInfo& saved, const protocol::VariableDescriptor& current) {
+void log_other_optimizer(const std::vector<const io::VariableInfo*>& all,
+                         const protocol::VariableDescriptor& current) {
+  const io::VariableInfo& saved = *all.front();
   if (const auto rate = saved.learning_rate_of(0, current.rows()); rate) {
     const bool all = std::all_of(saved.shards.begin(), saved.shards.end(),
                                  [&](const io::ShardSteps& shard) { return shard.learning_rate == rate; });
@@ -88,8 +113,13 @@ void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor
   const std::vector<std::string> slots = protocol::slots_of(variable.optimizer.kind);
   for (std::size_t s = 0; s < variable.shards.size(); ++s) {
     const protocol::ShardLocation& location = variable.shards[s];
-    plan.fill(location.ps, {variable.id, static_cast<std::uint32_t>(s), saved_name, location.first_row,
-                            location.rows, slots});
+    const protocol::ShardSource shard{
+        variable.id, static_cast<std::uint32_t>(s), saved_name, location.first_row, location.rows, slots};
+    if (variable.table) {
+      plan.fill_table(location.ps, shard, variable.shards.size());
+    } else {
+      plan.fill(location.ps, shard);
+    }
   }
 }
 
@@ -120,17 +150,17 @@ RestoredCheckpoint::RestoredCheckpoint(strategy::Strategy& strategy, io::Checkpo
 
 void RestoredCheckpoint::took_variable(const std::string& name) {
   const std::string& in_checkpoint = saved_name(names_, name);
-  variables_.erase(in_checkpoint);
+  for (const io::VariableInfo* saved : find_saved(reader_, in_checkpoint)) variables_.erase(saved->name);
   if (in_checkpoint != name) own_names_ = false;
 }
 
 bool RestoredCheckpoint::has_variable(const std::string& name) const {
-  return find_variable(reader_, saved_name(names_, name)) != nullptr;
+  return !find_saved(reader_, saved_name(names_, name)).empty();
 }
 
 void RestoredCheckpoint::require_fit(const protocol::VariableDescriptor& variable) const {
   std::vector<std::string> lines;
-  list_differences(*find_variable(reader_, saved_name(names_, variable.name)), variable, lines);
+  list_differences(find_saved(reader_, saved_name(names_, variable.name)), variable, lines);
   if (lines.empty()) return;
   throw Error(Code::failed_precondition,
               fmt::format("the restored checkpoint {} does not match a new variable: {}",
@@ -152,7 +182,7 @@ void RestoredCheckpoint::fill(const protocol::VariableDescriptor& variable) {
   add_to_plan(plan, variable, in_checkpoint);
   check_on_ps(strategy_, plan);
   (void)read_on_ps(strategy_, plan);
-  log_other_optimizer(*find_variable(reader_, in_checkpoint), variable);
+  log_other_optimizer(find_saved(reader_, in_checkpoint), variable);
   took_variable(variable.name);
 }
 

@@ -24,11 +24,18 @@ const std::string& saved_name(const Renamed& names, const std::string& name);
 /// Returns null if the checkpoint has no such variable.
 const io::VariableInfo* find_variable(const io::CheckpointReader& reader, const std::string& saved_name);
 
-/// Adds a line for each difference between a variable and its saved counterpart.
-void list_differences(const io::VariableInfo& saved, const protocol::VariableDescriptor& current,
-                      std::vector<std::string>& lines);
-/// Logs differences of optimizer parameters; the program's parameters take effect.
-void log_other_optimizer(const io::VariableInfo& saved, const protocol::VariableDescriptor& current);
+/// Returns the variable of a checkpoint with this name, or the parts of the dynamic table of this name; none
+/// if it has neither.
+std::vector<const io::VariableInfo*> find_saved(const io::CheckpointReader& reader,
+                                                const std::string& saved_name);
+
+/// Adds a line for each difference between a variable, or a dynamic table, and its saved counterpart.
+void list_differences(const std::vector<const io::VariableInfo*>& saved,
+                      const protocol::VariableDescriptor& current, std::vector<std::string>& lines);
+/// Logs differences of optimizer parameters; the program's parameters take effect. REQUIRES: `saved` is not
+/// empty.
+void log_other_optimizer(const std::vector<const io::VariableInfo*>& saved,
+                         const protocol::VariableDescriptor& current);
 
 void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor& variable,
                  const std::string& saved_name);

@@ -23,6 +23,7 @@ void check_ids(const protocol::VariableDescriptor& variable, std::span<const std
                 fmt::format("variable \"{}\": found {} ids in one call, expected at most {}; split the call",
                             variable.name, ids.size(), kMaxIds));
   }
+  if (variable.table) return;  // any number is a key
   const auto last = static_cast<std::int64_t>(variable.rows()) - 1;
   // The sign bit of either term is set if an id is not in [0, last]. Without an early exit the loop
   // vectorizes.

@@ -1,21 +1,22 @@
 // client.cpp -- for each shard of a call, loads from mapped memory, uses RMA, sends messages, or pushes.
 #include "client/client.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
-#include "base/fence.hpp"
 #include "capstan/cancellation.hpp"
 #include "client/checks.hpp"
+#include "client/mapped_read.hpp"
 #include "gpu/gpu.hpp"
 #include "protocol/row_copy.hpp"
 
 namespace capstan::client {
 namespace {
 
-/// Attempts to read a mapped shard consistently before the ps is asked to serve the read.
-constexpr int kConsistentTries = 32;
+/// Number of rows for Combiner: keys of a table may be any number.
+constexpr std::uint64_t kAnyKey = ~std::uint64_t{0};
 
 }  // namespace
 
@@ -27,7 +28,8 @@ Client::Client(std::shared_ptr<cluster::Runtime> runtime)
       numbering_(runtime_->count(Role::ps)),
       routes_(connections_),
       steps_(*runtime_, connections_),
-      gpu_(*runtime_, connections_, routes_, numbering_) {}
+      gpu_(*runtime_, connections_, routes_, numbering_),
+      tables_(*runtime_, connections_, routes_, numbering_) {}
 
 void Client::begin(const RunningClosure& closure) {
   numbering_.begin(closure);
@@ -46,8 +48,31 @@ void Client::lookup(const protocol::VariableDescriptor& variable, std::span<cons
 void Client::pull(const protocol::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
                   void* out, ReadMode mode) {
   const cluster::Traffic::Timed timed(traffic_.pull);
-  const Lookup lookup{&variable, {}, out, first_row, rows};
+  const Lookup lookup{.variable = &variable, .out = out, .first_row = first_row, .rows = rows};
   connections_.retry([&] { finish(start({&lookup, 1}, mode)); });
+}
+
+void Client::lookup_or_insert(const protocol::VariableDescriptor& table, std::span<const std::int64_t> keys,
+                              void* out) {
+  throw_if_cancelled();
+  check_ids(table, keys);
+  std::vector<std::int64_t> may_be_missing;
+  {
+    const cluster::Traffic::Timed timed(traffic_.pull);
+    traffic_.pull.count(keys.size(), keys.size() * table.row_bytes());
+    connections_.retry([&] {
+      std::vector<RemoteReads::Segment> remote;
+      tables_.start(table, MissingKeys::initial, keys, static_cast<std::byte*>(out), ReadMode::relaxed,
+                    remote);
+      may_be_missing.clear();
+      for (const RemoteReads::Segment& segment : remote)
+        may_be_missing.insert(may_be_missing.end(), segment.keys.begin(), segment.keys.end());
+      if (!remote.empty()) finish(reads_.start(std::move(remote), false));
+    });
+  }
+  const cluster::Traffic::Timed timed(traffic_.push);
+  numbering_.next_push();  // also without missing keys: a second run of a closure may find none
+  tables_.push(table, protocol::RowOp::insert, may_be_missing, nullptr, false);
 }
 
 Client::Reading Client::start(std::span<const Lookup> lookups, ReadMode mode) {
@@ -58,9 +83,12 @@ Client::Reading Client::start(std::span<const Lookup> lookups, ReadMode mode) {
   }
   std::vector<RemoteReads::Segment> remote;
   for (const Lookup& lookup : lookups) {
-    const std::uint64_t rows = lookup.ids.empty() ? lookup.rows : lookup.ids.size();
+    const std::uint64_t rows = lookup.rows != 0 ? lookup.rows : lookup.ids.size();
     traffic_.pull.count(rows, rows * lookup.variable->row_bytes());
-    if (lookup.ids.empty()) {
+    if (lookup.variable->table) {
+      tables_.start(*lookup.variable, lookup.missing.value_or(lookup.variable->missing), lookup.ids,
+                    static_cast<std::byte*>(lookup.out), mode, remote);
+    } else if (lookup.ids.empty()) {
       start_dense(lookup, mode, remote);
     } else {
       const Route& route = routes_.of(*lookup.variable);
@@ -107,25 +135,6 @@ void Client::require_alive(const Route& route, std::span<const std::int64_t> ids
   }
 }
 
-bool Client::read_mapped(const ShardRoute& shard, ReadMode mode, const std::function<void()>& copy) {
-  if (mode == ReadMode::relaxed) {
-    copy();
-    shard.connection->require_alive();
-    return true;
-  }
-  const std::atomic_ref<const std::uint64_t> version(*shard.version);
-  for (int tries = 0; tries < kConsistentTries; ++tries) {
-    const std::uint64_t before = version.load(std::memory_order_acquire);
-    if (before % 2 != 0) continue;
-    copy();
-    thread_fence(std::memory_order_acquire);
-    if (version.load(std::memory_order_relaxed) != before) continue;
-    shard.connection->require_alive();
-    return true;
-  }
-  return false;
-}
-
 void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote) {
   const protocol::VariableDescriptor& variable = *lookup.variable;
   const Route& route = routes_.of(variable);
@@ -140,9 +149,14 @@ void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<Remot
     const auto order = by_shard_.order(s);
     const auto copy = [&] { protocol::gather_rows(shard.values, row_bytes, rows, order, out); };
     if (shard.values != nullptr && read_mapped(shard, mode, copy)) continue;
-    RemoteReads::Segment segment{
-        &shard.connection->peer(),    variable.id, shard.number, row_bytes, {rows.begin(), rows.end()},
-        {order.begin(), order.end()}, 0,           rows.size(),  out};
+    RemoteReads::Segment segment{.peer = &shard.connection->peer(),
+                                 .variable = variable.id,
+                                 .shard = shard.number,
+                                 .row_bytes = row_bytes,
+                                 .rows = {rows.begin(), rows.end()},
+                                 .order = {order.begin(), order.end()},
+                                 .count = rows.size(),
+                                 .out = out};
     if (rows.size() == lookup.ids.size()) segment.order.clear();  // all ids, in the order of the call
     shard.connection->require_alive();
     remote.push_back(std::move(segment));
@@ -168,8 +182,13 @@ void Client::start_dense(const Lookup& lookup, ReadMode mode, std::vector<Remote
     if (mode == ReadMode::relaxed && shard.in_host_memory() &&
         shard.connection->reads().read(shard.location.region, offset, {to, bytes}))
       continue;
-    remote.push_back(
-        {&shard.connection->peer(), variable.id, shard.number, row_bytes, {}, {}, first, end - begin, to});
+    remote.push_back({.peer = &shard.connection->peer(),
+                      .variable = variable.id,
+                      .shard = shard.number,
+                      .row_bytes = row_bytes,
+                      .first_row = first,
+                      .count = end - begin,
+                      .out = to});
   }
 }
 
@@ -199,30 +218,40 @@ void Client::push_one(const Push& push, bool more) {
   if (variable.optimizer.kind == OptimizerKind::sgd) {
     return push_unique(variable, push.ids, static_cast<const std::byte*>(push.gradient), more);
   }
-  const Combiner::Rows combined =
-      combiner_.combine(variable.dtype, variable.width(), variable.rows(), push.ids, push.gradient);
+  const Combiner::Rows combined = combiner_.combine(
+      variable.dtype, variable.width(), variable.table ? kAnyKey : variable.rows(), push.ids, push.gradient);
   push_unique(variable, combined.ids, combined.values, more);
 }
 
 void Client::push_unique(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
                          const std::byte* gradient, bool more, protocol::RowOp op) {
   if (ids.empty()) return;
+  if (variable.table) return tables_.push(variable, op, ids, gradient, more);
   const std::uint64_t row_bytes = variable.row_bytes();
   const Route& route = routes_.of(variable);
   if (route.shards.size() == 1) {
     const ShardRoute& shard = route.shards[0];
-    const PushRows push{variable.id, shard.number, row_bytes, {}, ids, {}, 0, ids.size(), gradient, op};
+    const PushRows push{.variable = variable.id,
+                        .shard = shard.number,
+                        .row_bytes = row_bytes,
+                        .ids = ids,
+                        .count = ids.size(),
+                        .gradient = gradient,
+                        .op = op};
     return shard.connection->push(push, numbering_, more);
   }
   by_shard_.sort(route, ids);
   for (std::size_t s = 0; s < route.shards.size(); ++s) {
     if (by_shard_.count(s) == 0) continue;
     const auto order = by_shard_.order(s);
-    PushRows push{variable.id, static_cast<std::uint32_t>(s),
-                  row_bytes,   by_shard_.rows(s),
-                  {},          order,
-                  0,           order.size(),
-                  gradient,    op};
+    PushRows push{.variable = variable.id,
+                  .shard = static_cast<std::uint32_t>(s),
+                  .row_bytes = row_bytes,
+                  .rows = by_shard_.rows(s),
+                  .order = order,
+                  .count = order.size(),
+                  .gradient = gradient,
+                  .op = op};
     // Positions ascend, so equal distances mean that no row of another shard is in between. This is the
     // usual case: sorted ids.
     if (order.back() - order.front() + std::size_t{1} == order.size()) {
@@ -236,6 +265,28 @@ void Client::push_unique(const protocol::VariableDescriptor& variable, std::span
 void Client::push_dense(const protocol::VariableDescriptor& variable, const void* gradient,
                         const Arrival* arrival) {
   push_all_rows(variable, gradient, arrival, false);
+}
+
+std::shared_ptr<const std::byte> Client::mapped(const protocol::VariableDescriptor& variable) {
+  const Route& route = routes_.of(variable);
+  if (route.shards.size() != 1) {
+    throw Error(Code::failed_precondition,
+                fmt::format("mapped memory of variable \"{}\": found {} shards, expected one; take each of "
+                            "its variables()",
+                            variable.name, route.shards.size()));
+  }
+  const ShardRoute& shard = route.shards.front();
+  PsConnection& ps = *shard.connection;
+  std::shared_ptr<const std::byte> memory;
+  if (shard.in_host_memory()) memory = ps.reads().shared(shard.location.region, shard.location.offset);
+  if (memory == nullptr) {
+    throw Error(
+        Code::failed_precondition,
+        fmt::format("mapped memory of variable \"{}\": {} has it {}; use lookup or pull", variable.name,
+                    ps.peer().name(),
+                    shard.in_host_memory() ? "where this rank cannot map it" : "in the memory of a GPU"));
+  }
+  return memory;
 }
 
 bool Client::reaches_from_gpu(const protocol::VariableDescriptor& variable) {
@@ -260,15 +311,11 @@ void Client::push_all_rows(const protocol::VariableDescriptor& variable, const v
   for (const ShardRoute& shard : routes_.of(variable).shards) {
     const std::uint64_t before = shard.location.first_row * row_bytes;
     const Arrival of_shard = [&](std::uint64_t bytes) { (*arrival)(before + bytes); };
-    PushRows push{variable.id,
-                  shard.number,
-                  row_bytes,
-                  {},
-                  {},
-                  {},
-                  0,
-                  shard.location.rows,
-                  static_cast<const std::byte*>(gradient) + before};
+    PushRows push{.variable = variable.id,
+                  .shard = shard.number,
+                  .row_bytes = row_bytes,
+                  .count = shard.location.rows,
+                  .gradient = static_cast<const std::byte*>(gradient) + before};
     if (arrival != nullptr) push.arrival = &of_shard;
     push.on_gpu = on_gpu;
     shard.connection->push(push, numbering_);
@@ -318,8 +365,13 @@ void Client::update(const protocol::VariableDescriptor& variable, protocol::RowO
   for (const ShardRoute& shard : route.shards) {
     const auto [begin, end] = overlap(shard);
     const auto* from = static_cast<const std::byte*>(values) + (begin - first_row) * row_bytes;
-    const PushRows push{variable.id, shard.number, row_bytes, {}, {}, {}, begin - shard.location.first_row,
-                        end - begin, from,         op};
+    const PushRows push{.variable = variable.id,
+                        .shard = shard.number,
+                        .row_bytes = row_bytes,
+                        .first_row = begin - shard.location.first_row,
+                        .count = end - begin,
+                        .gradient = from,
+                        .op = op};
     shard.connection->push(push, numbering_);
   }
   for (const ShardRoute& shard : route.shards) {

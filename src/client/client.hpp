@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "client/remote_reads.hpp"
 #include "client/routes.hpp"
 #include "client/step_clock.hpp"
+#include "client/table_client.hpp"
 #include "cluster/runtime.hpp"
 #include "protocol/descriptor.hpp"
 
@@ -28,12 +30,14 @@ namespace capstan::client {
 class Client {
  public:
   /// Copies row ids[i] of the variable to row i of `out`; without ids, rows [first_row, first_row + rows).
+  /// For a dynamic table, ids are keys.
   struct Lookup {
     const protocol::VariableDescriptor* variable = nullptr;
-    std::span<const std::int64_t> ids;
+    std::span<const std::int64_t> ids = {};
     void* out = nullptr;
     std::uint64_t first_row = 0;
     std::uint64_t rows = 0;
+    std::optional<MissingKeys> missing = {};  // none: as the table was created
   };
   /// Row i of `gradient` belongs to row ids[i].
   struct Push {
@@ -52,6 +56,10 @@ class Client {
   /// Copies rows [first_row, first_row + rows) into `out`.
   void pull(const protocol::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
             void* out, ReadMode mode = ReadMode::relaxed);
+  /// Returns row 0 of a variable with one shard in the memory of its ps, which the ps changes. The memory
+  /// stays mapped while the pointer lives, even after the ps. Throws Error(failed_precondition) if the
+  /// variable has several shards, or this rank cannot map the shard.
+  std::shared_ptr<const std::byte> mapped(const protocol::VariableDescriptor& variable);
   /// Starts reads of several variables, with one message to each ps that is not mapped. Rows of mapped
   /// shards are copied before it returns. `out` must remain valid until `finish` or `cancel`.
   Reading start(std::span<const Lookup> lookups, ReadMode mode = ReadMode::relaxed);
@@ -75,6 +83,12 @@ class Client {
   bool reaches_from_gpu(const protocol::VariableDescriptor& variable);
   /// Reads and pushes between the GPUs of this process and of ps.
   GpuClient& gpu() noexcept { return gpu_; }
+  /// Looks up rows of a dynamic table as with MissingKeys::initial, and adds the keys that are missing. Does
+  /// not wait until they have been added.
+  void lookup_or_insert(const protocol::VariableDescriptor& table, std::span<const std::int64_t> keys,
+                        void* out);
+  /// For other calls on dynamic tables.
+  TableClient& tables() noexcept { return tables_; }
   /// Blocks until all pushes of this client have been applied.
   void flush();
   /// Positions after the pushes of this client, by ps.
@@ -121,9 +135,6 @@ class Client {
  private:
   void gather(const Route& route, const Lookup& lookup);
   void require_alive(const Route& route, std::span<const std::int64_t> ids);
-  /// Runs `copy`, which reads the shard's mapped memory. Returns false if a consistent read failed because
-  /// of concurrent writers.
-  bool read_mapped(const ShardRoute& shard, ReadMode mode, const std::function<void()>& copy);
   void start_sparse(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote);
   void start_dense(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote);
   void push_unique(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
@@ -143,6 +154,7 @@ class Client {
   Combiner combiner_;
   StepClock steps_;
   GpuClient gpu_;
+  TableClient tables_;
 };
 
 }  // namespace capstan::client

@@ -69,7 +69,11 @@ std::vector<PushRows> GpuClient::split(const protocol::VariableDescriptor& varia
   const std::uint64_t row_bytes = variable.row_bytes();
   const Route& route = routes_.of(variable);
   if (ids && route.shards.size() == 1)
-    return {{variable.id, 0, row_bytes, {}, *ids, {}, 0, ids->size(), gradient}};
+    return {{.variable = variable.id,
+             .row_bytes = row_bytes,
+             .ids = *ids,
+             .count = ids->size(),
+             .gradient = gradient}};
   if (ids) by_shard_.sort(route, *ids);
   std::vector<PushRows> pushes;
   for (const ShardRoute& shard : route.shards) {

@@ -7,7 +7,6 @@
 #include "base/assert.hpp"
 #include "base/log.hpp"
 #include "capstan/cancellation.hpp"
-#include "protocol/ps_messages.hpp"
 #include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
 
@@ -52,10 +51,16 @@ RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consisten
       if (segment.peer != &peer) continue;
       asked[i] = true;
       ++request.segments;
-      const protocol::ReadSegment what{static_cast<std::uint32_t>(i),  segment.variable,  segment.shard,
-                                       segment.rows.empty() ? 0U : 1U, segment.first_row, segment.count};
+      const protocol::ReadSegment what{.number = static_cast<std::uint32_t>(i),
+                                       .variable = segment.variable,
+                                       .shard = segment.shard,
+                                       .kind = segment.kind(),
+                                       .missing = segment.missing,
+                                       .first_row = segment.first_row,
+                                       .rows = segment.count};
       append(payload, std::span(&what, 1));
       append(numbers, std::span<const std::uint32_t>(segment.rows));
+      append(numbers, std::span<const std::int64_t>(segment.keys));
     }
     payload.insert(payload.end(), numbers.begin(), numbers.end());
     peer.send(transport::kReadRows, transport::as_bytes(request), payload);
@@ -101,9 +106,10 @@ void RemoteReads::take_piece(const transport::Message& message) {
   if (header->segment >= read.segments.size()) return;
   const Segment& segment = read.segments[header->segment];
   const transport::Bytes piece = message.payload;
-  // A piece of a sparse segment consists of complete rows; a piece of a dense one may start at any byte.
-  const std::uint64_t unit = segment.rows.empty() ? 1 : segment.row_bytes;
-  const std::uint64_t units = segment.rows.empty() ? segment.count * segment.row_bytes : segment.count;
+  // A piece of a dense segment may start at any byte; a piece of another one consists of complete rows.
+  const bool dense = segment.kind() == protocol::ReadKind::dense;
+  const std::uint64_t unit = dense ? 1 : segment.row_bytes;
+  const std::uint64_t units = dense ? segment.count * segment.row_bytes : segment.count;
   const bool fits = header->begin <= units && piece.size() / unit <= units - header->begin;
   if (!fits || piece.size() % unit != 0 || piece.size() > read.missing) {
     log::error("dropped {} bytes from rank {}: they do not belong to a read in flight", piece.size(),

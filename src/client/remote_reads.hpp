@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "capstan/error.hpp"
+#include "protocol/ps_messages.hpp"
 #include "transport/fabric.hpp"
 
 namespace capstan::client {
@@ -19,19 +20,26 @@ class RemoteReads {
  public:
   using Id = std::uint64_t;  // 0 is no read
 
-  /// Rows of one shard. Sparse: `rows` are numbers within the shard, and row i goes to position order[i] of
-  /// `out`, or to position i if `order` is empty. Dense (`rows` is empty): `count` rows starting at
-  /// first_row.
+  /// Rows of one shard. Sparse: `rows` are numbers within the shard; keyed: `keys` are keys of a dynamic
+  /// table. Row i goes to position order[i] of `out`, or to position i if `order` is empty. Dense (both are
+  /// empty): `count` rows starting at first_row.
   struct Segment {
     transport::Peer* peer = nullptr;
     std::uint32_t variable = 0;
     std::uint32_t shard = 0;
     std::uint64_t row_bytes = 0;
-    std::vector<std::uint32_t> rows;
-    std::vector<std::uint32_t> order;
+    std::vector<std::uint32_t> rows = {};
+    std::vector<std::int64_t> keys = {};
+    MissingKeys missing{};  // keyed only
+    std::vector<std::uint32_t> order = {};
     std::uint64_t first_row = 0;
     std::uint64_t count = 0;
     std::byte* out = nullptr;
+
+    protocol::ReadKind kind() const noexcept {
+      if (!keys.empty()) return protocol::ReadKind::keyed;
+      return rows.empty() ? protocol::ReadKind::dense : protocol::ReadKind::sparse;
+    }
   };
 
   explicit RemoteReads(transport::Fabric& fabric);

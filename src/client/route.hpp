@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "client/channel/ps_connection.hpp"
 #include "protocol/descriptor.hpp"
 #include "protocol/partition.hpp"
+#include "protocol/table_layout.hpp"
 
 namespace capstan::client {
 
@@ -28,7 +30,11 @@ struct ShardRoute {
 
 struct Route {
   explicit Route(const protocol::VariableDescriptor& variable)
-      : partition(variable.rows(), variable.shards.size()) {}
+      : partition(variable.rows(), variable.shards.size()) {
+    if (variable.table)
+      table = protocol::TableLayout::of(variable.shards.at(0).rows, variable.width(), variable.dtype,
+                                        variable.optimizer.kind);
+  }
 
   protocol::DivPartition partition;
   std::vector<ShardRoute> shards;
@@ -36,6 +42,7 @@ struct Route {
   /// If they are, by shard: the address at which row 0 of the variable would be; row r is r * row_bytes
   /// after it.
   std::vector<std::uintptr_t> origins;
+  std::optional<protocol::TableLayout> table;  // of each shard of a dynamic table
 
   bool valid() const noexcept {
     return std::all_of(shards.begin(), shards.end(), [](const ShardRoute& shard) { return shard.valid(); });

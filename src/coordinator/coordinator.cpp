@@ -258,7 +258,7 @@ void Coordinator::check_worker(int worker) const {
 
 std::shared_ptr<Result> Coordinator::schedule(std::uint32_t function, detail::PackedArguments arguments,
                                               ClosureQueue::Extras extras) {
-  record_.require_start();
+  record_.require_restored();
   if (extras && extras->affinity != kAnyWorker) check_worker(extras->affinity);
   take_inputs(extras, arguments);
   return queue_->put(function, std::move(arguments.bytes), std::move(extras), std::move(arguments.named));

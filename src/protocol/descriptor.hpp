@@ -10,6 +10,7 @@
 #include "capstan/error.hpp"
 #include "capstan/initializers.hpp"
 #include "capstan/optimizers.hpp"
+#include "capstan/table_options.hpp"
 #include "capstan/variable_options.hpp"
 
 namespace capstan::protocol {
@@ -56,6 +57,8 @@ struct VariableDescriptor {
   std::uint32_t group = 0;  // id of its update group; 0: none
   ShardMemory memory = ShardMemory::host;
   bool stochastic_rounding = false;
+  bool table = false;                 // a dynamic table, with one shard on each ps
+  MissingKeys missing{};              // of a table
   std::vector<ShardLocation> shards;  // by first row, div partition
   /// 0: the complete variable. Otherwise one shard of variable `id`, as a variable with the shard's rows
   /// only.

@@ -18,10 +18,10 @@ struct PushHeader;
 class DevicePushSink {
  public:
   virtual ~DevicePushSink() = default;
-  /// Returns true if gradients for the shard may be pushed from the memory of GPU `gpu`, and allocates the
-  /// memory for a push of `rows` rows. Throws Error(resource_exhausted).
+  /// If the shard accepts gradients from the memory of GPU `gpu`, allocates memory for a push of `rows` rows
+  /// and returns true; otherwise returns false. Throws Error(resource_exhausted).
   virtual bool reserve(std::uint32_t variable, std::uint32_t shard, int gpu, std::uint64_t rows) = 0;
-  /// Like PushSink::apply, but `values` are in GPU memory and valid once `ready` has passed. Blocks until
+  /// Like PushSink::apply, but `values` are in GPU memory and valid once `ready` has completed. Blocks until
   /// they have been copied. REQUIRES: `reserve` returned true since the last push to the shard.
   virtual void apply(const PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* values,
                      const gpu::Event& ready) = 0;

@@ -52,6 +52,7 @@ struct CreateShard {
   std::uint32_t fill = 0;   // registered function that computes the values; 0: the initializer does
   ShardMemory memory = ShardMemory::host;
   bool stochastic_rounding = false;
+  bool table = false;  // a shard of a dynamic table, of at most `rows` rows
 };
 
 /// Returns "w/part_0", or "w" for the only shard of a variable.
@@ -86,13 +87,54 @@ struct GroupClocks {
   std::vector<std::pair<std::int32_t, std::uint64_t>> clocks;  // (rank, completed steps)
 };
 
-/// Header of kReadRows, a read that the ps serves. The payload has `segments` ReadSegments, then the row
-/// numbers of the sparse segments as std::uint32_t. The replies are kRowsPiece messages with all rows, or
-/// one kReadFailed.
+/// kTableStatistics: takes the variable and the shard of a table, replies these numbers.
+struct ShardOfTable {
+  std::uint32_t variable = 0;
+  std::uint32_t shard = 0;
+};
+struct TableStatistics {
+  std::uint64_t keys = 0;
+  std::uint64_t most_keys = 0;
+  std::uint64_t inserted = 0;
+  std::uint64_t erased = 0;
+  std::uint64_t refused = 0;  // not inserted, because memory or rows were exhausted
+  std::uint64_t growths = 0;
+  std::uint64_t row_bytes = 0;    // of keys, values and slots of all rows that have been used
+  std::uint64_t index_bytes = 0;  // of the index
+};
+
+/// kFindKeys: replies a byte for each key, 1 if it exists.
+struct FindKeys {
+  std::uint32_t variable = 0;
+  std::uint32_t shard = 0;
+  std::vector<std::int64_t> keys;
+};
+
+/// kListKeys: replies the keys of these rows as ListedKeys.
+struct ListKeys {
+  std::uint32_t variable = 0;
+  std::uint32_t shard = 0;
+  std::uint64_t first_row = 0;
+  std::uint64_t rows = 0;
+};
+struct ListedKeys {
+  std::uint64_t rows_end = 0;  // no row from here on has been used
+  std::vector<std::int64_t> keys;
+};
+
+/// Header of kReadRows, a read that the ps serves. The payload has `segments` ReadSegments, then for each
+/// sparse segment its row numbers (std::uint32_t), and for each keyed segment its keys (std::int64_t). The
+/// replies are kRowsPiece messages with all rows, or one kReadFailed.
 struct ReadRequest {
   std::uint64_t id = 0;        // assigned by the client
   std::uint32_t segments = 0;  // in this message
   std::uint32_t consistent = 0;
+};
+
+enum class ReadKind : std::uint32_t {
+  dense = 0,   // consecutive rows from first_row on
+  sparse = 1,  // rows by number
+  keyed = 2,   // rows of a dynamic table by key
 };
 
 /// Rows of one shard.
@@ -100,12 +142,13 @@ struct ReadSegment {
   std::uint32_t number = 0;  // among all segments of the read on all ps
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
-  std::uint32_t sparse = 0;     // 1: `rows` row numbers follow; 0: consecutive rows from first_row on
-  std::uint64_t first_row = 0;  // within the shard
+  ReadKind kind = ReadKind::dense;
+  MissingKeys missing{};        // keyed only
+  std::uint64_t first_row = 0;  // within the shard (dense only)
   std::uint64_t rows = 0;
 };
 
-/// Header of kRowsPiece. Sparse: complete rows, starting with the `begin`-th row number of the segment.
+/// Header of kRowsPiece. Sparse and keyed: complete rows, starting with the `begin`-th row of the segment.
 /// Dense: bytes of the segment, starting at byte `begin`.
 struct PieceHeader {
   std::uint64_t id = 0;

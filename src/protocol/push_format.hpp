@@ -23,11 +23,12 @@ enum class PushKind : std::uint32_t {
   step = 4,     // the pusher completes step `first_row` of update group `variable`, or leaves it (kLeave)
   count = 5,    // adds `first_row` to counter `variable` of the board
   learning_rate = 6,  // sets the learning rate of a shard to `first_row`, the bits of a double
+  keyed = 7,          // keys of a dynamic table, then one row for each; none for RowOp::insert and erase
 };
 
 /// Returns true if entries of this kind change rows of a shard.
 constexpr bool changes_rows(PushKind kind) noexcept {
-  return kind == PushKind::sparse || kind == PushKind::dense;
+  return kind == PushKind::sparse || kind == PushKind::dense || kind == PushKind::keyed;
 }
 
 /// Value of `applied` for a fenced pusher: it counts as dead, and none of its further entries is applied.
@@ -50,10 +51,14 @@ enum class RowOp : std::uint32_t {
   div = 5,       // w /= x; integers round toward zero
   min = 6,       // w = min(w, x)
   max = 7,       // w = max(w, x)
+  insert = 8,    // tables only: adds the key with its initial row, unless it exists
+  erase = 9,     // tables only: removes the key
 };
+/// Returns true if an entry with this operation has values.
+constexpr bool has_values(RowOp op) noexcept { return op != RowOp::insert && op != RowOp::erase; }
 
-/// Header of every entry. It is followed by `rows` 32-bit row numbers within the shard (sparse only), then
-/// by the values; each part is padded to 64 bytes.
+/// Header of every entry. It is followed by `rows` 32-bit row numbers within the shard (sparse only), or by
+/// `rows` 64-bit keys (keyed only), then by the values; each part is padded to 64 bytes.
 struct alignas(kCacheLine) PushHeader {
   PushKind kind = PushKind::padding;
   std::uint32_t variable = 0;
@@ -87,9 +92,18 @@ constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
   return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
 
-/// Bytes of an entry's row numbers.
+/// 32-bit words of an entry's row numbers or keys.
+constexpr std::uint64_t number_words(PushKind kind, std::uint64_t rows) noexcept {
+  if (kind == PushKind::keyed) return 2 * rows;
+  return kind == PushKind::sparse ? rows : 0;
+}
+/// Bytes of an entry's row numbers or keys.
 constexpr std::uint64_t number_bytes(PushKind kind, std::uint64_t rows) noexcept {
-  return kind == PushKind::sparse ? round_up(rows * sizeof(std::uint32_t)) : 0;
+  return round_up(number_words(kind, rows) * sizeof(std::uint32_t));
+}
+/// The keys of a keyed entry. `words`: as PushSink::apply takes them, aligned to 8 bytes.
+inline std::span<const std::int64_t> keys_of(std::span<const std::uint32_t> words) noexcept {
+  return {reinterpret_cast<const std::int64_t*>(words.data()), words.size() / 2};
 }
 
 /// Bytes of an entry of `rows` rows.
@@ -128,8 +142,8 @@ class BoardLayout {
 class PushSink {
  public:
   virtual ~PushSink() = default;
-  /// Applies an entry; `rows` is empty for a dense push. The caller may reuse both buffers on return, even
-  /// if the entry is applied asynchronously.
+  /// Applies an entry; `rows` is empty for a dense push, and the words of the keys for a keyed one. The
+  /// caller may reuse both buffers on return, even if the entry is applied asynchronously.
   virtual void apply(const PushHeader& header, std::span<const std::uint32_t> rows,
                      const std::byte* values) = 0;
   /// Returns false if this entry would start a push while a consistent reader waits for the shard.
@@ -151,9 +165,8 @@ inline bool is_complete(const PushHeader& header, std::span<const std::byte> res
 
 /// Passes a complete entry to `sink`. REQUIRES: `rest` is aligned to 8 bytes.
 inline void apply_entry(const PushHeader& header, const std::byte* rest, PushSink& sink) {
-  const std::uint64_t numbers = number_bytes(header.kind, header.rows);
-  sink.apply(header, {reinterpret_cast<const std::uint32_t*>(rest), numbers != 0 ? header.rows : 0U},
-             rest + numbers);
+  sink.apply(header, {reinterpret_cast<const std::uint32_t*>(rest), number_words(header.kind, header.rows)},
+             rest + number_bytes(header.kind, header.rows));
 }
 
 /// The started and incomplete push of a pusher, if any.

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <tuple>
+#include <utility>
 
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/verify.hpp"
+#include "protocol/table_layout.hpp"
 
 namespace capstan::protocol {
 namespace {
@@ -64,19 +66,58 @@ RestorePlan::Dataset RestorePlan::numbers_of(const Dataset& changed) const {
   return {changed.first, static_cast<std::size_t>(&numbers - part.datasets.data())};
 }
 
+bool is_table_part(const io::VariableInfo& variable) {
+  return std::any_of(variable.slots.begin(), variable.slots.end(),
+                     [](const io::SlotInfo& slot) { return slot.name == kTableKeys; });
+}
+
+std::vector<const io::VariableInfo*> saved_table_parts(const io::CheckpointReader& reader,
+                                                       const std::string& table) {
+  std::map<std::string_view, const io::VariableInfo*> by_name;
+  for (const io::VariableInfo& variable : reader.variables()) by_name.emplace(variable.name, &variable);
+  std::vector<const io::VariableInfo*> parts;
+  for (;;) {
+    const auto found = by_name.find(table_part(table, parts.size()));
+    if (found == by_name.end() || !is_table_part(*found->second)) return parts;
+    parts.push_back(found->second);
+  }
+}
+
+void RestorePlan::fill_table(int ps, const ShardSource& shard, std::uint64_t shards) {
+  const auto parts = saved_table_parts(reader_, shard.name);
+  if (parts.empty()) (void)reader_.variable(table_part(shard.name, 0));  // throws: it is missing
+  bool first = true;
+  for (std::uint32_t part = 0; part < parts.size(); ++part) {
+    if (parts.size() == shards && part != shard.shard) continue;
+    ShardSource source = shard;
+    source.name = parts[part]->name;
+    source.first_row = 0;
+    source.rows = parts[part]->shape.front();
+    source.slots.insert(source.slots.end(), {kTableKeys, kTableStates});
+    RestoreShard to = filled(ps, source);
+    to.table = RestoreTable{source.rows, shards, std::exchange(first, false)};
+    shards_[static_cast<std::size_t>(ps)].push_back(std::move(to));
+  }
+}
+
 void RestorePlan::fill(int ps, const ShardSource& shard) {
+  shards_[static_cast<std::size_t>(ps)].push_back(filled(ps, shard));
+}
+
+RestoreShard RestorePlan::filled(int ps, const ShardSource& shard) {
   const io::VariableInfo& variable = reader_.variable(shard.name);
   RestoreShard to{shard.variable,
                   shard.shard,
                   variable.steps_of(shard.first_row, shard.rows),
                   variable.learning_rate_of(shard.first_row, shard.rows),
                   {},
+                  {},
                   {}};
   take_array(ps, shard, io::kValue, 0, to);
   for (std::size_t slot = 0; slot < shard.slots.size(); ++slot) {
     take_array(ps, shard, shard.slots[slot], static_cast<std::uint32_t>(slot + 1), to);
   }
-  shards_[static_cast<std::size_t>(ps)].push_back(std::move(to));
+  return to;
 }
 
 void RestorePlan::take_array(int ps, const ShardSource& from, const std::string& which, std::uint32_t array,

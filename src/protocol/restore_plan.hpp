@@ -36,6 +36,13 @@ struct RestoreChanges {
   io::ChangedRows rows;
 };
 
+/// Saved part of a dynamic table, of which a shard takes the keys whose hash selects it.
+struct RestoreTable {
+  std::uint64_t rows = 0;    // of the part
+  std::uint64_t shards = 0;  // of the table now
+  bool first = false;        // the shard is emptied before
+};
+
 struct RestoreShard {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
@@ -43,6 +50,7 @@ struct RestoreShard {
   std::optional<double> learning_rate;  // set during training, or nullopt
   std::vector<RestorePiece> pieces;
   std::vector<RestoreChanges> changes;
+  std::optional<RestoreTable> table = {};
 };
 
 /// kRestorePart: the ps fills these shards, replies nothing.
@@ -77,6 +85,12 @@ struct ShardSource {
   std::vector<std::string> slots;  // in the order of protocol::slots_of
 };
 
+/// Returns true if a variable of a checkpoint is a part of a dynamic table.
+bool is_table_part(const io::VariableInfo& variable);
+/// Returns the parts of a dynamic table in a checkpoint; none if it does not have the table.
+std::vector<const io::VariableInfo*> saved_table_parts(const io::CheckpointReader& reader,
+                                                       const std::string& table);
+
 class RestorePlan {
  public:
   /// `reader` must outlive the plan. REQUIRES: ps >= 1.
@@ -84,6 +98,9 @@ class RestorePlan {
 
   /// Adds a shard of ps `ps`. REQUIRES: the checkpoint contains the variable with these rows and slots.
   void fill(int ps, const ShardSource& shard);
+  /// Adds a shard of a dynamic table of `shards` shards; `shard.name` is the name of the table. Takes one
+  /// part if the table was saved with as many shards, else all of them.
+  void fill_table(int ps, const ShardSource& shard, std::uint64_t shards);
   /// Adds all datasets of a variable to the checks, even those from which no shard takes rows.
   void check_complete(const std::string& variable);
 
@@ -117,6 +134,7 @@ class RestorePlan {
   /// The dataset with the row numbers of a dataset of changed rows.
   Dataset numbers_of(const Dataset& changed) const;
   void take(int ps, const Dataset& dataset, std::uint64_t bytes) { taken_[dataset][ps] += bytes; }
+  RestoreShard filled(int ps, const ShardSource& shard);
   void take_array(int ps, const ShardSource& from, const std::string& which, std::uint32_t array,
                   RestoreShard& to);
   void take_rows(int ps, const ShardSource& from, const Extent& extent, std::uint32_t array,

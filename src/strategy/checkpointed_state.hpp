@@ -1,5 +1,5 @@
-// checkpointed_state.hpp -- a position that checkpoints contain beside variables, such as that of a split
-// dataset.
+// checkpointed_state.hpp -- state other than variables that checkpoints contain, such as the read position of
+// a split dataset.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ class CheckpointedState {
  public:
   virtual ~CheckpointedState() = default;
 
-  /// Blocks until the work that moves the position has ended; no other begins before release(). Throws the
-  /// error of that work, after releasing it.
+  /// Blocks until the work that changes the position has ended, and prevents new work until release(). If the
+  /// work failed, releases the hold and throws its error.
   virtual void hold() = 0;
   virtual void release() noexcept = 0;
   /// Returns a JSON value.
   virtual std::string position() const = 0;
-  /// Throws Error if restore() would, without changing anything.
+  /// Throws the Error that restore(position) would throw. Changes nothing.
   virtual void check(const std::string& position) const = 0;
   virtual void restore(const std::string& position) = 0;
 };

@@ -61,7 +61,8 @@ std::optional<GradientFilter::FiniteRows> GradientFilter::sparse(const protocol:
   find_bad_rows(variable, gradient, ids.size(), [&](std::uint64_t row, std::uint64_t element, double value) {
     if (rule_ == Rule::refuse) refuse(variable, ids[row], element, value);
     // An id out of range is kept: the push rejects it.
-    if (ids[row] >= 0 && static_cast<std::uint64_t>(ids[row]) < variable.rows()) bad.push_back(row);
+    const bool exists = ids[row] >= 0 && static_cast<std::uint64_t>(ids[row]) < variable.rows();
+    if (variable.table || exists) bad.push_back(row);
     return true;
   });
   if (bad.empty()) return std::nullopt;

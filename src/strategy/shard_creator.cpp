@@ -22,7 +22,9 @@ ShardCreator::Created ShardCreator::create(protocol::VariableDescriptor& descrip
   client::PsConnections& connections = context_.client().connections();
   const std::uint64_t relocations = connections.relocations();
   const Shape shape(descriptor.shape.begin(), descriptor.shape.end());
-  const std::uint64_t shards = placement_.shard_count(descriptor.name, descriptor.dtype, shape);
+  const bool table = descriptor.table;  // one shard on each ps
+  const std::uint64_t shards = table ? static_cast<std::uint64_t>(context_.runtime().count(Role::ps))
+                                     : placement_.shard_count(descriptor.name, descriptor.dtype, shape);
   const protocol::DivPartition partition(descriptor.rows(), shards);
   protocol::check_shard_rows(descriptor.name, 0, partition.rows_of(0), descriptor.rows());
   const std::uint64_t slot_bytes = protocol::slots_of(descriptor.optimizer.kind).size() * descriptor.width() *
@@ -33,7 +35,8 @@ ShardCreator::Created ShardCreator::create(protocol::VariableDescriptor& descrip
   std::vector<Call> calls;
   const ShardPlacement::State placed = placement_.state();
   for (std::uint64_t s = 0; s < shards; ++s) {
-    const int ps = placement_.next_ps(partition.rows_of(s) * (descriptor.row_bytes() + slot_bytes));
+    const int ps = table ? static_cast<int>(s)
+                         : placement_.next_ps(partition.rows_of(s) * (descriptor.row_bytes() + slot_bytes));
     if (locations.contains(static_cast<std::uint32_t>(s))) continue;
     const protocol::CreateShard request{descriptor.id,
                                         static_cast<std::uint32_t>(s),
@@ -47,7 +50,8 @@ ShardCreator::Created ShardCreator::create(protocol::VariableDescriptor& descrip
                                         descriptor.group,
                                         initial.fill,
                                         descriptor.memory,
-                                        descriptor.stochastic_rounding};
+                                        descriptor.stochastic_rounding,
+                                        table};
     created.requests.emplace_back(ps, request);
     log::debug("variable \"{}\": shard {} of {}, {} rows on ps {}", shard_name(descriptor.name, s, shards), s,
                shards, partition.rows_of(s), ps);
@@ -88,8 +92,9 @@ ShardCreator::Call ShardCreator::start(int ps, const protocol::CreateShard& requ
 
 protocol::ShardLocation ShardCreator::finish(Call& call, const protocol::VariableDescriptor& descriptor) {
   client::PsConnections& connections = context_.client().connections();
-  // The timeout grows with the table, which has to be filled: any ps fills more than 0.1 GB/s.
-  const auto fill_time = std::chrono::milliseconds(descriptor.rows() * descriptor.row_bytes() / 100'000);
+  // The timeout grows with a variable, which has to be filled: any ps fills more than 0.1 GB/s.
+  const std::uint64_t bytes = descriptor.table ? 0 : descriptor.rows() * descriptor.row_bytes();
+  const auto fill_time = std::chrono::milliseconds(bytes / 100'000);
   const auto timeout = context_.runtime().wait_timeout() + fill_time;
   std::vector<std::byte> location;
   connections.retry([&] {

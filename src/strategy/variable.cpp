@@ -11,6 +11,7 @@
 #include "base/with_type.hpp"
 #include "capstan/partitioners.hpp"
 #include "strategy/bound_checks.hpp"
+#include "strategy/create_once.hpp"
 #include "strategy/merge_changes.hpp"
 #include "strategy/pending_call.hpp"
 #include "strategy/read_cache.hpp"
@@ -26,30 +27,6 @@ using strategy::Context;
 using strategy::GradientFilter;
 using strategy::rows_of;
 using strategy::Strategy;
-
-/// Returns the strategy of the open scope, or that of this process outside of all scopes.
-Strategy& strategy_of(const std::string& name) {
-  if (Strategy* strategy = Strategy::current(); strategy != nullptr) return *strategy;
-  const Context* context = Context::current_or_null();
-  if (context != nullptr && context->runtime().self().role != Role::coordinator) {
-    throw Error(Code::failed_precondition, "variable \"" + name + "\" is created on " +
-                                               context->runtime().self().name() +
-                                               "; variables are created on the coordinator");
-  }
-  return Strategy::of_this_process();
-}
-
-/// Inside `run` all replicas create one variable together.
-std::shared_ptr<const BoundVariable> create(const std::string& name, DType dtype, const Shape* shape,
-                                            const detail::AnyInitialValue& initial,
-                                            const VariableOptions& options) {
-  const auto make = [&] {
-    return strategy_of(name).variable_creator().create(name, dtype, shape, initial, options);
-  };
-  if (!strategy::among_replicas()) return make();
-  return std::static_pointer_cast<const BoundVariable>(
-      strategy::make_once("the creation of variable \"" + name + "\"", make));
-}
 
 Strategy& scope_strategy(const std::string& what) {
   strategy::require_one_thread(what);
@@ -122,7 +99,9 @@ void apply(const BoundVariable& bound, std::size_t rows, const strategy::RowChan
 
 AnyVariable::AnyVariable(std::string name, DType dtype, const Shape* shape,
                          const detail::AnyInitialValue& initial, const VariableOptions& options)
-    : bound_(create(name, dtype, shape, initial, options)) {}
+    : bound_(strategy::create_once(name, [&](strategy::VariableCreator& creator) {
+        return creator.create(name, dtype, shape, initial, options);
+      })) {}
 
 const std::string& AnyVariable::name() const { return bound_->descriptor.name; }
 DType AnyVariable::dtype() const { return bound_->descriptor.dtype; }
@@ -157,7 +136,10 @@ std::vector<std::shared_ptr<const BoundVariable>> AnyVariable::bound_shards() co
 }
 
 std::shared_ptr<const BoundVariable> AnyVariable::find(const std::string& name, DType dtype) {
-  auto found = strategy_of(name).variables().find(name);
+  auto found = strategy::strategy_of_new(name).variables().find(name);
+  if (found != nullptr && found->descriptor.table) {
+    throw Error(Code::invalid_argument, fmt::format("\"{}\" is a dynamic table, expected a variable", name));
+  }
   if (found != nullptr && found->descriptor.dtype != dtype) {
     throw Error(Code::invalid_argument, fmt::format("variable \"{}\" is {}, expected {}", name,
                                                     to_string(found->descriptor.dtype), to_string(dtype)));
@@ -216,6 +198,10 @@ void AnyVariable::pull_whole(void* out, std::size_t elements) const {
   }
 }
 
+std::shared_ptr<const std::byte> AnyVariable::mapped_memory() const {
+  return client_of(*bound_)->mapped(bound_->descriptor);
+}
+
 Pending AnyVariable::pending_read(Context& context, std::uint64_t reading) {
   if (reading == 0) return {};
   return Pending(std::make_unique<strategy::PendingRead>(context, reading));
@@ -224,7 +210,8 @@ Pending AnyVariable::pending_read(Context& context, std::uint64_t reading) {
 Pending AnyVariable::pull_async(std::uint64_t first_row, void* out, std::size_t elements) const {
   const std::uint64_t rows = rows_of(*bound_, elements);
   check_elements(*bound_, elements, rows, "pull_async");
-  const client::Client::Lookup lookup{&bound_->descriptor, {}, out, first_row, rows};
+  const client::Client::Lookup lookup{
+      .variable = &bound_->descriptor, .out = out, .first_row = first_row, .rows = rows};
   return pending_read(*bound_->context, client_of(*bound_)->start({&lookup, 1}));
 }
 

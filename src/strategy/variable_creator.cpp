@@ -8,6 +8,7 @@
 
 #include "base/name.hpp"
 #include "capstan/error.hpp"
+#include "protocol/table_layout.hpp"
 
 namespace capstan::strategy {
 namespace {
@@ -73,11 +74,59 @@ std::shared_ptr<const BoundVariable> VariableCreator::create(const std::string& 
 
   ShardCreator::Created created = shards_.create(descriptor, initial);
   fill(descriptor, created, initial, value);
+  return add(std::move(descriptor), std::move(created));
+}
+
+std::shared_ptr<const BoundVariable> VariableCreator::add(protocol::VariableDescriptor descriptor,
+                                                          ShardCreator::Created created) {
   for (auto& [ps, request] : created.requests) use_.contents.add(ps, std::move(request));
   use_.restore_point.note_created(descriptor.id);
   auto bound = use_.context.add(std::move(descriptor), on_coordinator_);
   use_.variables.add(bound);
   return bound;
+}
+
+std::shared_ptr<const BoundVariable> VariableCreator::create_table(const std::string& name, DType dtype,
+                                                                   std::int64_t dim,
+                                                                   const Initializer& initial,
+                                                                   const TableOptions& options) {
+  check_name("table", name);
+  if (dim < 1 || options.max_keys < 1) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("dynamic table \"{}\" has rows of {} elements and max_keys {}; expected at least 1", name,
+                    dim, options.max_keys));
+  }
+  if (options.missing > MissingKeys::error) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("dynamic table \"{}\" has missing {}; expected zeros, default_row, initial or error",
+                    name, static_cast<int>(options.missing)));
+  }
+  const auto ps = static_cast<std::uint64_t>(use_.runtime.count(Role::ps));
+  const std::uint64_t rows = protocol::rows_of_table_shard(options.max_keys, ps);
+  if (rows > protocol::TableLayout::kMostRows) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("dynamic table \"{}\": found max_keys {}, which is {} rows on each ps; expected at "
+                    "most {}; use more ps",
+                    name, options.max_keys, rows, protocol::TableLayout::kMostRows));
+  }
+  const Shape shape{static_cast<std::int64_t>(ps * rows), dim};
+  check_new(name, shape);
+  for (std::uint64_t s = 0; s < ps; ++s) use_.variables.require_new(protocol::table_part(name, s));
+  protocol::check_initializer(name, dtype, shape, initial);
+  protocol::VariableDescriptor descriptor =
+      describe(name, dtype, shape, {.optimizer = options.optimizer, .trainable = options.trainable});
+  descriptor.memory = ShardMemory::host;
+  descriptor.table = true;
+  descriptor.missing = options.missing;
+  protocol::check_optimizer(name, dtype, descriptor.optimizer);
+  protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
+  use_.restore_point.require_fit(descriptor);
+  ShardCreator::Created created = shards_.create(descriptor, {initial, 0, {}});
+  fill(descriptor, created, {}, {});
+  return add(std::move(descriptor), std::move(created));
 }
 
 protocol::VariableDescriptor VariableCreator::describe(const std::string& name, DType dtype,

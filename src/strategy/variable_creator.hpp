@@ -36,12 +36,18 @@ class VariableCreator {
                                               const detail::AnyInitialValue& initial,
                                               const VariableOptions& options);
 
+  /// Creates a dynamic table of rows of `dim` elements. Throws Error: the same, and unimplemented.
+  std::shared_ptr<const BoundVariable> create_table(const std::string& name, DType dtype, std::int64_t dim,
+                                                    const Initializer& initial, const TableOptions& options);
+
   ShardPlacement& placement() noexcept { return placement_; }
 
  private:
   protocol::VariableDescriptor describe(const std::string& name, DType dtype, const Shape& shape,
                                         const VariableOptions& options) const;
   void check_new(const std::string& name, const Shape& shape) const;
+  std::shared_ptr<const BoundVariable> add(protocol::VariableDescriptor descriptor,
+                                           ShardCreator::Created created);
   void fill(const protocol::VariableDescriptor& descriptor, const ShardCreator::Created& created,
             const detail::AnyInitialValue& initial, const detail::WholeValue& value);
 

@@ -6,6 +6,7 @@
 
 #include "capstan/error.hpp"
 #include "io/hdf5/layout.hpp"
+#include "protocol/table_layout.hpp"
 
 namespace capstan::strategy {
 
@@ -18,7 +19,9 @@ void VariableRegistry::require_new(const std::string& name) const {
 }
 
 void VariableRegistry::add(std::shared_ptr<const BoundVariable> variable) {
-  names_.insert(variable->descriptor.name);
+  const protocol::VariableDescriptor& d = variable->descriptor;
+  names_.insert(d.name);
+  for (std::size_t s = 0; d.table && s < d.shards.size(); ++s) names_.insert(protocol::table_part(d.name, s));
   const std::lock_guard lock(mutex_);
   variables_.push_back(std::move(variable));
 }

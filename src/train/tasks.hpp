@@ -9,10 +9,10 @@ namespace capstan::train {
 /// How far workers may drift apart: docs/consistency.md.
 enum class Mode : std::uint8_t { asynchronous, stale_synchronous, synchronous };
 
-/// Shares of the examples that a worker processes: shares.hpp.
+/// The shares of the training data that one worker processes; see shares.hpp.
 struct Shares {
   std::vector<std::int64_t> assigned = {};
-  std::int64_t count = 1;
+  std::int64_t count = 1;  // of all workers
 };
 
 struct DataSizes {
@@ -25,7 +25,7 @@ struct DataSizes {
 /// One epoch over the worker's shares.
 struct TrainTask {
   Shares shares;
-  std::int64_t total = 0;  // examples of all shares
+  std::int64_t total = 0;  // examples in the training set
   std::int64_t epoch = 0;  // from 1
   std::int64_t batch = 0;
   std::uint64_t seed = 0;

@@ -47,6 +47,10 @@ std::unique_ptr<Region> Fabric::adopt(std::span<std::byte>, const FileLocation&)
   throw Error(Code::unimplemented, "a fabric between threads of one process has no persistent memory");
 }
 
+std::unique_ptr<Region> Fabric::reserve(std::size_t) {
+  throw Error(Code::unimplemented, "a fabric between processes cannot reserve memory; use PersistentMemory");
+}
+
 void Fabric::on_message(std::uint16_t type, Handler handler) {
   if (handlers_.size() <= type) handlers_.resize(type + std::size_t{1});
   handlers_[type] = std::move(handler);

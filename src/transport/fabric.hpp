@@ -62,6 +62,9 @@ class Window {
 
   /// The memory itself; nullptr if only put and get reach it.
   std::byte* mapped() const noexcept { return mapped_; }
+  /// The memory itself, which stays mapped while the pointer or a copy of it lives, even after this window
+  /// and its rank. nullptr if it is not mapped, or if only UCX can map it.
+  std::shared_ptr<const std::byte> shared() const noexcept { return shared_; }
   std::uint64_t length() const noexcept { return length_; }
 
   /// Starts a write. `data` may be reused on return. Only `fence` orders it with later puts. put and get are
@@ -86,6 +89,7 @@ class Window {
   }
 
   std::byte* mapped_ = nullptr;
+  std::shared_ptr<std::byte> shared_;  // keeps mapped_ alive, if set
   std::uint64_t length_ = 0;
 };
 
@@ -180,6 +184,9 @@ class Fabric {
   /// Registers mapped memory, which must outlive the region; it is neither zeroed nor freed. Throws
   /// Error(unimplemented) between threads of one process.
   virtual std::unique_ptr<Region> adopt(std::span<std::byte> memory, const FileLocation& location);
+  /// Reserves memory whose pages are allocated on first use, and which peers can map, but not access by RMA.
+  /// Throws Error: unimplemented between processes, resource_exhausted.
+  virtual std::unique_ptr<Region> reserve(std::size_t bytes);
 
   /// Runs the handlers of messages that have arrived. Returns 0 if there was nothing to do.
   virtual unsigned progress() = 0;

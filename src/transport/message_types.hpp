@@ -31,6 +31,9 @@ enum MessageType : std::uint16_t {
   kWorkerDead = 30,    // coordinator to ps: a rank counts as dead; answered with kWorkerClosed
   kPushEntry = 31,     // an entry, where the ring cannot be mapped
   kListShards = 32,    // coordinator to ps: list your shards
+  kTableStatistics = 34,
+  kFindKeys = 35,
+  kListKeys = 58,
   kMemberJoined = 33,  // coordinator to ps: the Member of a worker; answered with kMemberKnown
 
   // ps and its replica (protocol/replica_format.hpp)
@@ -98,6 +101,9 @@ constexpr bool is_message_type(std::uint32_t number) {
     case kWorkerDead:
     case kPushEntry:
     case kListShards:
+    case kTableStatistics:
+    case kFindKeys:
+    case kListKeys:
     case kMemberJoined:
     case kReplicate:
     case kReplicated:

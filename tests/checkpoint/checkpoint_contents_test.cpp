@@ -66,9 +66,9 @@ struct OtherProgress {
 };
 
 TEST(UserState, RoundTripsAnySerializableValue) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   ContentsJob job;
-  CheckpointManager manager(job.strategy, {.directory = folder.path()});
+  CheckpointManager manager(job.strategy, {.directory = directory.path()});
   const Progress progress{
       7, 0.125, Phase::training, {"a", "b \"c\" \\"}, {{"auc", 0.75F}, {"loss", std::nullopt}}};
   const auto path = manager.save(1, progress);
@@ -87,9 +87,9 @@ TEST(UserState, RoundTripsAnySerializableValue) {
 }
 
 TEST(UserState, KeepsJson) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   ContentsJob job;
-  CheckpointManager manager(job.strategy, {.directory = folder.path()});
+  CheckpointManager manager(job.strategy, {.directory = directory.path()});
   const std::string text = "{\"epoch\":3}";
   for (const auto& save : {std::function<void()>([&] { manager.save(1, "{\"epoch\":3}"); }),
                            std::function<void()>([&] { manager.save(2, text); })}) {
@@ -101,8 +101,8 @@ TEST(UserState, KeepsJson) {
   }
 }
 
-TEST(Contents, RestoresCurrentAndLaterCounters) {
-  const io::TemporaryDirectory folder;
+TEST(Contents, RestoresCountersCreatedBeforeAndAfterTheRestore) {
+  const io::TemporaryDirectory directory;
   {
     ContentsJob job(3);
     const auto scope = job.strategy.scope();
@@ -112,13 +112,13 @@ TEST(Contents, RestoresCurrentAndLaterCounters) {
     steps.add(12);
     examples.add(std::int64_t{1} << 40);
     below.add(-5);
-    CheckpointManager(job.strategy, {.directory = folder.path()}).save(1);
+    CheckpointManager(job.strategy, {.directory = directory.path()}).save(1);
     steps.add(1);
   }
   for (const int ps : {1, 2}) {
     ContentsJob job(ps);
     const auto scope = job.strategy.scope();
-    CheckpointManager manager(job.strategy, {.directory = folder.path()});
+    CheckpointManager manager(job.strategy, {.directory = directory.path()});
     const Counter fresh("fresh");
     const Counter examples("examples");
     examples.add(99);
@@ -138,11 +138,11 @@ TEST(Contents, RestoresCurrentAndLaterCounters) {
 }
 
 TEST(Contents, ManifestHasVersionSettingsAndOptimizers) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   ContentsJob job;
   const auto v =
       job.make("v", 1, optimizers::Momentum{.learning_rate = 0.1, .momentum = 0.5, .nesterov = true});
-  const auto json = manifest_of(CheckpointManager(job.strategy, {.directory = folder.path()}).save(1));
+  const auto json = manifest_of(CheckpointManager(job.strategy, {.directory = directory.path()}).save(1));
   EXPECT_EQ(json["version"], 1);
   EXPECT_THAT(json["written_by"]["capstan"].get<std::string>(),
               testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
@@ -152,12 +152,12 @@ TEST(Contents, ManifestHasVersionSettingsAndOptimizers) {
   EXPECT_EQ(numbers, nlohmann::json::parse(
                          R"({"name": "momentum", "learning_rate": 0.1, "momentum": 0.5, "nesterov": true})"));
   const auto own = manifest_of(
-      CheckpointManager(job.strategy, {.directory = folder.path(), .settings = R"({"dim": 3})"}).save(2));
+      CheckpointManager(job.strategy, {.directory = directory.path(), .settings = R"({"dim": 3})"}).save(2));
   EXPECT_EQ(own["settings"], nlohmann::json::parse(R"({"dim": 3})"));
 }
 
 TEST(Contents, ManifestHasTheParametersOfEveryOptimizer) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   ContentsJob job(1);
   const std::vector<Optimizer> all{optimizers::SGD{},     optimizers::Momentum{}, optimizers::Adagrad{},
                                    optimizers::RMSProp{}, optimizers::Adam{},     optimizers::AdamW{},
@@ -165,7 +165,7 @@ TEST(Contents, ManifestHasTheParametersOfEveryOptimizer) {
   std::vector<Variable<float>> variables;
   for (const Optimizer& optimizer : all)
     variables.push_back(job.make(std::string(to_string(optimizer.kind)), 0, optimizer));
-  const auto json = manifest_of(CheckpointManager(job.strategy, {.directory = folder.path()}).save(1));
+  const auto json = manifest_of(CheckpointManager(job.strategy, {.directory = directory.path()}).save(1));
   for (const Optimizer& optimizer : all) {
     const auto& numbers = json["variables"][std::string(to_string(optimizer.kind))]["hyperparameters"];
     EXPECT_EQ(numbers["name"], to_string(optimizer.kind));
@@ -178,10 +178,10 @@ TEST(Contents, ManifestHasTheParametersOfEveryOptimizer) {
 }
 
 TEST(Contents, ManifestHasTheParametersOfSchedules) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   ContentsJob job(1);
   const auto one = job.make("one", 0, optimizers::SGD{schedules::PiecewiseConstantDecay{{10}, {1, 0.5}}});
-  const auto json = manifest_of(CheckpointManager(job.strategy, {.directory = folder.path()}).save(1));
+  const auto json = manifest_of(CheckpointManager(job.strategy, {.directory = directory.path()}).save(1));
   const auto& numbers = json["variables"]["one"]["hyperparameters"];
   EXPECT_EQ(numbers["schedule"], "piecewise_constant_decay");
   EXPECT_EQ(numbers["boundaries"], nlohmann::json::array({10}));
@@ -189,15 +189,15 @@ TEST(Contents, ManifestHasTheParametersOfSchedules) {
 }
 
 TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
-  const io::TemporaryDirectory folder;
-  const auto path = folder.path() / "best model";
+  const io::TemporaryDirectory directory;
+  const auto path = directory.path() / "best model";
   ContentsJob job;
   auto v = job.make("v", 1);
   Checkpoint best(job.strategy);
   best.write(path, std::tuple(3, 0.5));
   v.assign(Floats{1, 2, 3});
   best.write(path.string() + "/", std::tuple(4, 0.25));  // replaces the first one
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1)
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator()), 1)
       << "no other files remain";
   v.assign(Floats{0, 0, 0});
   EXPECT_EQ(best.read(path), 0);
@@ -212,16 +212,16 @@ TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
   reading.assert_consumed();
 }
 
-TEST(OneCheckpoint, ReadsCheckpointsOfAManagerAndAfterACrash) {
-  const io::TemporaryDirectory folder;
+TEST(OneCheckpoint, ReadsCheckpointsOfAManagerAndAfterAnInterruptedReplace) {
+  const io::TemporaryDirectory directory;
   ContentsJob job;
   auto v = job.make("v", 4);
-  CheckpointManager manager(job.strategy, {.directory = folder.path()});
+  CheckpointManager manager(job.strategy, {.directory = directory.path()});
   const auto path = manager.save(17);
   v.assign(Floats(3, 0));
   EXPECT_EQ(Checkpoint(job.strategy).read(path), 17);
   EXPECT_EQ(v.pull(), Floats(3, 4));
-  const auto named = folder.path() / "named";
+  const auto named = directory.path() / "named";
   Checkpoint(job.strategy).write(named);
   fs::rename(named, named.string() + ".replaced");
   v.assign(Floats(3, 0));
@@ -230,31 +230,32 @@ TEST(OneCheckpoint, ReadsCheckpointsOfAManagerAndAfterACrash) {
 }
 
 TEST(OneCheckpoint, DoesNotOverwriteOtherFiles) {
-  const io::TemporaryDirectory folder;
-  const auto file = folder.write("notes.txt", "mine");
+  const io::TemporaryDirectory directory;
+  const auto file = directory.write("notes.txt", "mine");
   ContentsJob job;
   auto v = job.make("v", 1);
   EXPECT_THAT(error_of(Code::already_exists, [&] { Checkpoint(job.strategy).write(file); }),
               HasSubstr("notes.txt"));
-  EXPECT_EQ(error_of(Code::not_found, [&] { (void)Checkpoint(job.strategy).read(folder.path() / "none"); }),
-            "no checkpoint at " + (folder.path() / "none").string());
+  EXPECT_EQ(
+      error_of(Code::not_found, [&] { (void)Checkpoint(job.strategy).read(directory.path() / "none"); }),
+      "no checkpoint at " + (directory.path() / "none").string());
 }
 
-TEST(OneCheckpoint, SparesReadItUnderItsName) {
-  const io::TemporaryDirectory folder;
+TEST(OneCheckpoint, FailoverUsesTheNamedCheckpoint) {
+  const io::TemporaryDirectory directory;
   ContentsJob job(2, {{"spares", "1"}});
   auto v = job.make("v", 1);
-  Checkpoint(job.strategy).write(folder.path() / "named");
+  Checkpoint(job.strategy).write(directory.path() / "named");
   EXPECT_EQ(job.strategy.implementation().contents().failover_of(0).directory,
-            (folder.path() / "named").string());
+            (directory.path() / "named").string());
 }
 
 TEST(Manager, ListsItsCheckpointsAndPreservesSome) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   ContentsJob job;
   auto v = job.make("v", 1);
   CheckpointManager manager(job.strategy,
-                            {.directory = folder.path(), .max_to_keep = 2, .keep_every_n_hours = 1});
+                            {.directory = directory.path(), .max_to_keep = 2, .keep_every_n_hours = 1});
   EXPECT_THAT(manager.checkpoints(), IsEmpty());
   for (int step = 1; step <= 4; ++step) {
     const auto path = manager.save(step);
@@ -262,14 +263,14 @@ TEST(Manager, ListsItsCheckpointsAndPreservesSome) {
       fs::last_write_time(path / "manifest.json", fs::file_time_type::clock::now() + std::chrono::hours(2));
   }
   EXPECT_THAT(manager.checkpoints(),
-              ElementsAre(folder.path() / "checkpoint-00000002", folder.path() / "checkpoint-00000003",
-                          folder.path() / "checkpoint-00000004"));
+              ElementsAre(directory.path() / "checkpoint-00000002", directory.path() / "checkpoint-00000003",
+                          directory.path() / "checkpoint-00000004"));
   EXPECT_EQ(manager.latest(), 4);
 }
 
 TEST(StoredSample, Version1IsRestored) {
-  const io::TemporaryDirectory folder;
-  io::unpack_sample("checkpoint_v1", folder.path() / "checkpoint-00000012");
+  const io::TemporaryDirectory directory;
+  io::unpack_sample("checkpoint_v1", directory.path() / "checkpoint-00000012");
   RankThreads ranks({.ranks = 3});
   ParameterServerStrategy strategy(ranks.cluster());
   const auto scope = strategy.scope();
@@ -278,7 +279,7 @@ TEST(StoredSample, Version1IsRestored) {
                                  {optimizers::Momentum{.learning_rate = 0.25, .momentum = 0.5}});
   const Counter counter("counter");
   counter.add(2);
-  CheckpointManager manager(strategy, {.directory = folder.path()});
+  CheckpointManager manager(strategy, {.directory = directory.path()});
   EXPECT_EQ(manager.restore_latest(), 12);
   const Variable<std::int64_t> step("step", Shape{}, {}, {optimizers::SGD{-1}});
   EXPECT_EQ(step.pull(), std::vector<std::int64_t>{42});

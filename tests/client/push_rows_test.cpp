@@ -81,26 +81,26 @@ TEST(PushRows, RowNumbersComeFromRowsOrIdsMinusFirstRow) {
   by_ids.ids = ids;
   by_ids.first_row = 5'000'000'000;
   for (const PushRows& push : {by_rows, by_ids}) {
-    EXPECT_TRUE(push.sparse());
+    EXPECT_EQ(push.kind(), protocol::PushKind::sparse);
     EXPECT_EQ(copied_numbers(push, 0, 3), rows);
     EXPECT_EQ(copied_numbers(push, 1, 2), (std::vector<std::uint32_t>{1, 9}));
   }
 }
 
-TEST(PushRows, AllRowNumbersCopiesOnlyComputedNumbers) {
+TEST(PushRows, AllNumbersCopiesOnlyComputedNumbers) {
   const auto gradient = numbered_rows(3);
   const std::vector<std::uint32_t> rows{7, 1, 9};
   const std::vector<std::int64_t> ids{107, 101, 109};
   PushRows push = push_of(gradient);
   std::vector<std::uint32_t> memory;
-  EXPECT_TRUE(all_row_numbers(push, memory).empty()) << "of a dense push";
+  EXPECT_TRUE(all_numbers(push, memory).empty()) << "of a dense push";
   push.rows = rows;
-  EXPECT_EQ(all_row_numbers(push, memory).data(), rows.data());
+  EXPECT_EQ(all_numbers(push, memory).data(), rows.data());
   EXPECT_TRUE(memory.empty());
   push.rows = {};
   push.ids = ids;
   push.first_row = 100;
-  const auto computed = all_row_numbers(push, memory);
+  const auto computed = all_numbers(push, memory);
   EXPECT_EQ(computed.data(), memory.data());
   EXPECT_EQ(std::vector(computed.begin(), computed.end()), rows);
 }

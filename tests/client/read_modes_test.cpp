@@ -161,6 +161,19 @@ TEST_P(ReadModesTest, ReadsInFlightFinishInAnyOrderOrAreCancelled) {
   EXPECT_EQ(all, gradient);
 }
 
+TEST_P(ReadModesTest, MapsAShardOfThisHost) {
+  start({.ranks = 3, .flags = {{"ps", "1"}}}, 1);
+  const auto v = create("v", DType::float32, Shape{2});
+  if (GetParam().window != "auto") {
+    expect_error_naming(Code::failed_precondition, {"\"v\"", "ps 0"}, [&] { (void)client().mapped(v); });
+    return;
+  }
+  const auto memory = client().mapped(v);
+  const std::vector<float> values{1, 2};
+  client().update(v, protocol::RowOp::set, 0, 2, values.data());
+  EXPECT_EQ(reinterpret_cast<const float*>(memory.get())[1], 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(Paths, ReadModesTest,
                          testing::Values(PathParam{Network::loop, "auto"}, PathParam{Network::loop, "am"},
                                          PathParam{Network::ucx, "auto"}, PathParam{Network::ucx, "am"},

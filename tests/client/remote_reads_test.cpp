@@ -130,7 +130,7 @@ TEST_F(RemoteReadsTest, SendsOneRequestToEachPs) {
   EXPECT_EQ(first.segments[0].number, 0U);
   EXPECT_EQ(first.segments[0].variable, 3U);
   EXPECT_EQ(first.segments[0].shard, 1U);
-  EXPECT_EQ(first.segments[0].sparse, 1U);
+  EXPECT_EQ(first.segments[0].kind, protocol::ReadKind::sparse);
   EXPECT_EQ(first.segments[0].rows, 2U);
   EXPECT_EQ(first.segments[1].number, 2U);
   EXPECT_EQ(first.segments[1].rows, 1U);
@@ -138,7 +138,7 @@ TEST_F(RemoteReadsTest, SendsOneRequestToEachPs) {
   EXPECT_TRUE(second.rows.empty());
   ASSERT_EQ(second.segments.size(), 1U);
   EXPECT_EQ(second.segments[0].number, 1U);
-  EXPECT_EQ(second.segments[0].sparse, 0U);
+  EXPECT_EQ(second.segments[0].kind, protocol::ReadKind::dense);
   EXPECT_EQ(second.segments[0].first_row, 5U);
   EXPECT_EQ(second.segments[0].rows, 3U);
 

@@ -33,10 +33,10 @@ class ClusterFixture : public testing::TestWithParam<int> {
 
   ParameterServerStrategy& strategy() { return *strategy_; }
   /// Index of the ps of each shard.
-  static std::vector<int> places(const AnyVariable& variable) {
-    std::vector<int> places;
-    for (const ShardInfo& shard : variable.shards()) places.push_back(shard.ps);
-    return places;
+  static std::vector<int> ps_of_shards(const AnyVariable& variable) {
+    std::vector<int> all;
+    for (const ShardInfo& shard : variable.shards()) all.push_back(shard.ps);
+    return all;
   }
   /// Number of rows of each shard.
   static std::vector<std::uint64_t> sizes(const AnyVariable& variable) {

@@ -17,7 +17,7 @@ TEST_P(Placement_, ScopePlacesVariablesRoundRobinAndOthersAreLocal) {
   for (int i = 0; i < 5; ++i) {
     const Variable<float> v("in scope " + std::to_string(i), Shape{}, initializers::constant(2.0 + i));
     EXPECT_FALSE(v.on_coordinator());
-    EXPECT_EQ(places(v), std::vector<int>{i % ps()});
+    EXPECT_EQ(ps_of_shards(v), std::vector<int>{i % ps()});
     EXPECT_EQ(v.read(), Array<float>::scalar(2.0F + static_cast<float>(i)));
   }
   EXPECT_EQ(v1.read(), Array<float>::scalar(1));
@@ -30,9 +30,9 @@ TEST_P(Placement_, EveryShardAdvancesTheRoundRobin) {
   const Variable<float> a("a", Shape{5, 2});
   const Variable<float> whole("whole", Shape{});
   const Variable<float> b("b", Shape{6, 1});
-  EXPECT_EQ(places(a), (std::vector<int>{0, 1 % ps()}));
-  EXPECT_EQ(places(whole), (std::vector<int>{2 % ps()}));
-  EXPECT_EQ(places(b), (std::vector<int>{3 % ps(), 4 % ps()}));
+  EXPECT_EQ(ps_of_shards(a), (std::vector<int>{0, 1 % ps()}));
+  EXPECT_EQ(ps_of_shards(whole), (std::vector<int>{2 % ps()}));
+  EXPECT_EQ(ps_of_shards(b), (std::vector<int>{3 % ps(), 4 % ps()}));
 }
 
 // A2.2: better: Placement::by_bytes places a shard on the ps with the fewest bytes.
@@ -42,7 +42,7 @@ TEST_P(Placement_, ByBytesFillsThePsEvenly) {
   const Variable<float> big("big", Shape{1000, 10});
   for (int i = 0; i < 6; ++i) {
     const Variable<float> small("small " + std::to_string(i), Shape{100, 10});
-    EXPECT_TRUE(ps() == 1 || places(small) != places(big));
+    EXPECT_TRUE(ps() == 1 || ps_of_shards(small) != ps_of_shards(big));
   }
   // Slots count: this one is three times its values.
   const Variable<float> adam("adam", Shape{300, 10}, {}, {.optimizer = optimizers::Adam{}});
@@ -117,15 +117,15 @@ TEST_P(Placement_, ColocatedVariableHasOneShardAndDoesNotAdvanceTheRoundRobin) {
   start({.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy().scope();
   const Variable<float> v1("v1", Array<float>({2, 1}, {1, 2}));
-  ASSERT_EQ(places(v1), (std::vector<int>{0, 1 % ps()}));
+  ASSERT_EQ(ps_of_shards(v1), (std::vector<int>{0, 1 % ps()}));
   {
     const auto beside = strategy().colocate_vars_with(v1, 1);
     const Variable<float> v2("v2", Array<float>({2, 1}, {4, 5}));
-    EXPECT_EQ(places(v2), std::vector<int>{1 % ps()});
+    EXPECT_EQ(ps_of_shards(v2), std::vector<int>{1 % ps()});
     EXPECT_EQ(v2.pull(), (std::vector<float>{4, 5}));
   }
   const Variable<float> v3("v3", Shape{2});
-  EXPECT_EQ(places(v3), (std::vector<int>{2 % ps(), 3 % ps()}));
+  EXPECT_EQ(ps_of_shards(v3), (std::vector<int>{2 % ps(), 3 % ps()}));
   EXPECT_TRUE(strategy().variable_created_in_scope(v3));
   expect_error_naming(Code::out_of_range, {"colocate_vars_with", "\"v1\"", "0 to 1", "2"},
                       [&] { const auto none = strategy().colocate_vars_with(v1, 2); });
@@ -198,7 +198,7 @@ TEST_P(Placement_, DividesAnArrayIntoShards) {
   std::iota(numbers.begin(), numbers.end(), 0.0F);
   const Variable<float> v1("v1", Array<float>({5, 2}, numbers));
   EXPECT_EQ(sizes(v1), (std::vector<std::uint64_t>{3, 2}));
-  EXPECT_EQ(places(v1), (std::vector<int>{0, 1 % ps()}));
+  EXPECT_EQ(ps_of_shards(v1), (std::vector<int>{0, 1 % ps()}));
   EXPECT_EQ(v1.lookup(Ids{0, 1, 2}).values, (std::vector<float>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(v1.lookup(Ids{3, 4}).values, (std::vector<float>{6, 7, 8, 9}));
   const Variable<float> v2("v2",

@@ -31,7 +31,7 @@ TEST_P(ShardVariables, EachHasTheRowsOfOneShard) {
   EXPECT_EQ(shards[0].read(), Array<float>({3, 2}, {0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(shards[1].read(), Array<float>({2, 2}, {6, 7, 8, 9}));
   EXPECT_EQ(shards[1].rows(), 2U);
-  EXPECT_EQ(places(shards[1]), std::vector<int>{1 % ps()});
+  EXPECT_EQ(ps_of_shards(shards[1]), std::vector<int>{1 % ps()});
   EXPECT_EQ(shards[1].lookup({1, 0}).values, (std::vector<float>{8, 9, 6, 7}));
   EXPECT_EQ(shards[1].lookup({1}, ReadMode::consistent).values, (std::vector<float>{8, 9}));
   EXPECT_THAT(error_of(Code::out_of_range, [&] { return shards[1].lookup({2}); }), HasSubstr("w/part_1"));
@@ -65,7 +65,7 @@ TEST_P(ShardVariables, ColocateWithTheirShard) {
   for (const auto& shard : w.variables()) {
     EXPECT_TRUE(strategy().variable_created_in_scope(shard));
     const auto beside = strategy().colocate_vars_with(shard);
-    EXPECT_EQ(places(Variable<float>("beside " + shard.name(), Shape{4})), places(shard));
+    EXPECT_EQ(ps_of_shards(Variable<float>("beside " + shard.name(), Shape{4})), ps_of_shards(shard));
   }
 }
 

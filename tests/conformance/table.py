@@ -5,7 +5,8 @@ Each TEST has one or more markers above it, in comments that may span several li
   // A3.7, B151-B160: same.
   // A3.6: better: rows have the order of the ids.
   // own: better: a feature without a number, because TensorFlow lacks it.
-Markers of tests in OTHERS are optional. So are markers, after a #, of scripts that kill ranks (SCRIPTS).
+Markers of tests in OTHERS are optional. So are markers, after a #, of scripts that kill ranks (SCRIPTS) and of the tests
+of the Python package (PYTHON).
 not_applicable.txt has a line `A4.15: reason.` for numbers that do not apply, or only in part, and `A3.10: with checkpoints.`
 for numbers that are planned; rows.txt lists all numbers.
 
@@ -24,11 +25,13 @@ MARKER = re.compile(rf"(?P<numbers>own|{LIST})\s*: (?:(?P<same>same\.)|better: (
 LISTED = re.compile(rf"(?P<numbers>{LIST})\s*: (?P<text>.+)")
 CLASS = re.compile(r"class (\w+)\((?:\w+, )*\w*Test\):")
 METHOD = re.compile(r"def (test_\w+)\(self\):")
+FUNCTION = re.compile(r"def (test_\w+)\(")
 TEST = re.compile(r"(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+)\s*,\s*(\w+)\s*\)")
 
 OTHERS = ("coordinator", "io")  # directories in which some tests are cases of TensorFlow
 
 SCRIPTS = ("fault",)  # directories of tests in Python
+PYTHON = "python"  # directory of the tests of the Python package
 
 KINDS = ("same", "better", "not applicable", "with checkpoints", "not yet covered")
 
@@ -123,11 +126,11 @@ def lines_of(path):
     text = path.read_text().splitlines()
     if path.suffix != ".py":
         return text
-    name, lines = "", []
+    name, lines = "pytest", []
     for line in text:
         if group := CLASS.match(line):
             name = group[1]
-        method = METHOD.match(line.strip())
+        method = METHOD.match(line.strip()) or FUNCTION.match(line)
         comment = line.strip().startswith("# ")
         lines.append(f"TEST({name}, {method[1]})" if method else "//" + line.strip()[1:] if comment else line)
     return lines
@@ -146,7 +149,8 @@ def read_test_file(path, directory=""):
                 line_of_comment = line_number
             comment.append(stripped.lstrip("/").strip())
         elif test:
-            name = f"{directory}{path.stem}: {test[1].rstrip('_')}.{test[2]}"
+            suite = "" if test[1] == "pytest" else test[1].rstrip("_") + "."
+            name = f"{directory}{path.stem}: {suite}{test[2]}"
             markers = markers_of(comment)
             if not markers and not directory:
                 raise Wrong(f"{path.name}:{line_number}: {test[1]}.{test[2]} has no marker above it")
@@ -220,6 +224,7 @@ def read_markers(directory, known):
         files += [(path, f"{other}/") for path in sorted((directory.parent / other).glob("*_test.cpp"))]
     for other in SCRIPTS:
         files += [(path, f"{other}/") for path in sorted((directory.parent / other).glob("*_test.py"))]
+    files += [(path, f"{PYTHON}/") for path in sorted((directory.parent / PYTHON).glob("test_*.py"))]
     for path, other in files:
         for numbers, how, test in read_test_file(path, other):
             for number in numbers:

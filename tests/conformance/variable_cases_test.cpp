@@ -35,7 +35,7 @@ Element<T> element_of(double value) {
   }
 }
 template <class T>
-constexpr bool kWhole = std::is_integral_v<T>;
+constexpr bool kIsInteger = std::is_integral_v<T>;
 
 class VariableCases : public ClusterFixture {
  protected:
@@ -151,7 +151,7 @@ TEST_P(VariableCases, ScatterOfNoRowsAllRowsAndOneRowRepeatedly) {
         Call call;
         std::function<double(double, double)> rule;
       };
-      const auto quotient = [](double w, double x) { return kWhole<T> ? std::trunc(w / x) : w / x; };
+      const auto quotient = [](double w, double x) { return kIsInteger<T> ? std::trunc(w / x) : w / x; };
       const std::vector<Operation> operations{
           {&V::scatter_add, std::plus<>()},
           {&V::scatter_sub, std::minus<>()},
@@ -182,7 +182,7 @@ TEST_P(VariableCases, ScatterOfNoRowsAllRowsAndOneRowRepeatedly) {
 }
 
 // A3.5: same.
-TEST_P(VariableCases, RejectsScatterWithoutRows) {
+TEST_P(VariableCases, RejectsScatterOnAScalar) {
   start_with(2);
   const auto scope = strategy().scope();
   const Variable<float> scalar("scalar", Shape{}, initializers::constant(2));
@@ -246,7 +246,7 @@ TEST_P(VariableCases, FailedCreationReservesNeitherNameNorPlacement) {
   EXPECT_THROW(Variable<float>("v", Shape{4}, []() -> Array<float> { throw Error(Code::data_loss, "gone"); }),
                Error);
   const Variable<float> v("v", Shape{4}, initializers::ones());
-  EXPECT_EQ(places(v), (std::vector<int>{0, 1 % ps()}));
+  EXPECT_EQ(ps_of_shards(v), (std::vector<int>{0, 1 % ps()}));
   EXPECT_EQ(v.pull(), Values<float>(4, 1));
 }
 
@@ -316,7 +316,7 @@ TEST_P(VariableCases, ReadsOfAnyRankDtypeAndShards) {
           EXPECT_THROW(sparse_read(v, Ids{0, wrong}), Error);
           EXPECT_THROW(gather_nd(v, Array<std::int64_t>({1, 1}, {wrong})), Error);
         }
-        EXPECT_THROW(sparse_read(v, Ids{-1}), Error);  // rows by id are not counted from the end
+        EXPECT_THROW(sparse_read(v, Ids{-1}), Error);  // unlike at(), sparse_read rejects negative ids
       });
     }
   }
@@ -356,7 +356,7 @@ TEST_P(VariableCases, GradientOfSeveralTablesIsSentToAllOrNone) {
 }
 
 // A3.4: same.
-TEST_P(VariableCases, AssignmentSetsAllRowsOrStartsAtARow) {
+TEST_P(VariableCases, AssignSetsAllRowsUnlessGivenAFirstRow) {
   start_with(2);
   const auto scope = strategy().scope();
   const Variable<float> v("v", Shape{3, 2});

@@ -1,4 +1,4 @@
-// sums_until_death.cpp -- closures that each count 1 in four places, while ranks are killed.
+// sums_until_death.cpp -- closures that each count 1 in five places, while ranks are killed.
 //
 //   mpirun -np 7 sums_until_death CLOSURES|FILE [MICROSECONDS [endless|LEAVE]] --capstan-ps=2
 //
@@ -14,13 +14,14 @@
 // creates the variables once that file exists.
 //
 // Prints the number of closures, and the sums at the end: of a counter, of a sharded table (one row after the
-// other), of a table on the last ps, and of a metric.
+// other), of a variable on the last ps, of a metric, and of a dynamic table.
 #include <unistd.h>
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,13 +46,23 @@ struct Sums {
       "sharded", cs::Shape{kRows, kWidth}, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = -1}}};
   cs::Variable<std::int64_t> other{"other", cs::Shape{1}};
   cs::metrics::Sum metric{"metric"};
+  cs::DynamicTable<double> table{
+      "table", kWidth, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = -1}, .max_keys = 1 << 16}};
 };
 
+/// A key for each of kRows closures; the next closures use them again.
+std::int64_t key_of(std::int64_t closure) {
+  constexpr std::uint64_t kFarApart = 0x0123'4567'89ab'cdef;
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(closure % kRows) * kFarApart);
+}
+
 void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other,
-             cs::metrics::Sum metric, std::int64_t i, std::int64_t microseconds) {
+             cs::metrics::Sum metric, cs::DynamicTable<double> table, std::int64_t i,
+             std::int64_t microseconds) {
   const std::vector<double> ones(kWidth, 1);
   metric.update_state(1);
   sharded.push(cs::IndexedSlices<double>{{i % kRows}, ones});
+  table.push(cs::IndexedSlices<double>{{key_of(i)}, ones});
   // Long enough that most kills fall between two pushes, or during one.
   if (microseconds > 0) {
     cs::compute_for(std::chrono::microseconds(microseconds));
@@ -103,18 +114,23 @@ class Job {
 
   void schedule(std::int64_t closures) {
     for (const std::int64_t end = scheduled_ + closures; scheduled_ < end; ++scheduled_) {
-      coordinator_.schedule<&add_one>(sums_.counter, sums_.sharded, sums_.other, sums_.metric, scheduled_,
-                                      microseconds_);
+      coordinator_.schedule<&add_one>(sums_.counter, sums_.sharded, sums_.other, sums_.metric, sums_.table,
+                                      scheduled_, microseconds_);
     }
   }
 
   void print() const {
-    const std::vector<double> table = sums_.sharded.pull();
+    const std::vector<double> sharded = sums_.sharded.pull();
+    double of_keys = 0;
+    sums_.table.export_rows([&](std::span<const std::int64_t>, const cs::Rows<double>& rows) {
+      of_keys = std::accumulate(rows.values.begin(), rows.values.end(), of_keys);
+    });
     std::printf("scheduled %lld\n", static_cast<long long>(scheduled_));
     std::printf("counter %lld\n", static_cast<long long>(sums_.counter.value()));
-    std::printf("sharded %.0f\n", std::accumulate(table.begin(), table.end(), 0.0) / kWidth);
+    std::printf("sharded %.0f\n", std::accumulate(sharded.begin(), sharded.end(), 0.0) / kWidth);
     std::printf("other %lld\n", static_cast<long long>(sums_.other.pull()[0]));
     std::printf("metric %.0f\n", sums_.metric.result());
+    std::printf("table %.0f\n", of_keys / kWidth);
     std::printf("workers %d\n", coordinator_.workers());
   }
 

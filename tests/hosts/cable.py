@@ -4,7 +4,7 @@
 Replaces `tc netem` for kernels without it: two TAP interfaces whose frames pass through this process. Prints "ready" when both
 exist; the caller moves them to their namespaces. They disappear when the process ends.
 
-Commands on standard input: `delay MILLISECONDS` (each way), `loss SHARE` (of all frames, with a fixed seed), `cut`, `mend`. Each
+Commands on standard input: `delay MILLISECONDS` (each way), `loss FRACTION` (drops this fraction of frames at random, with a fixed seed), `cut`, `mend`. Each
 is answered with one line. While the cable is cut, all frames are lost, including those in flight.
 """
 import collections
@@ -18,9 +18,9 @@ import time
 
 TUNSETIFF = 0x400454CA
 IFF_TAP, IFF_NO_PI = 2, 0x1000
-LONGEST_FRAME = 65536
-# Frames that are queued at most, each way; others are lost, as in a switch.
-MOST_WAITING = 20000
+MAX_FRAME_BYTES = 65536
+# Maximum number of queued frames in each direction; further frames are dropped, as by a switch.
+MAX_QUEUED_FRAMES = 20000
 
 
 def interface(name):
@@ -41,11 +41,11 @@ class Cable:
         to, due = self.other[end], time.monotonic() + self.delay
         for _ in range(64):
             try:
-                frame = os.read(end, LONGEST_FRAME)
+                frame = os.read(end, MAX_FRAME_BYTES)
             except OSError:  # no more frames, or the interface is down
                 return
             waiting = self.waiting[to]
-            if self.is_cut or len(waiting) >= MOST_WAITING or (self.loss and self.chance.random() < self.loss):
+            if self.is_cut or len(waiting) >= MAX_QUEUED_FRAMES or (self.loss and self.chance.random() < self.loss):
                 self.lost += 1
             elif self.delay or waiting:
                 waiting.append((due, frame))

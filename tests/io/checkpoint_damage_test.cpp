@@ -1,4 +1,5 @@
-// checkpoint_damage_test.cpp -- a damaged checkpoint is rejected by file name, never read as zeros.
+// checkpoint_damage_test.cpp -- a damaged checkpoint is rejected with an error that names the file, and is
+// never read as zeros.
 // Tests: io/hdf5/find_checkpoint.cpp
 // Tests: io/hdf5/verify.cpp
 #include <gmock/gmock.h>
@@ -22,7 +23,7 @@ void overwrite(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-/// Writes an HDF5 file of another program with the dataset names of a checkpoint.
+/// Writes a valid HDF5 file that Capstan did not write: it has a group "variables", as a checkpoint has.
 void write_foreign_hdf5(const fs::path& file) {
   const hid_t id = H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   ASSERT_GE(id, 0);
@@ -51,7 +52,7 @@ class Damage : public ::testing::Test {
   }
 
   /// Expects that the newest checkpoint is rejected with all of `words` and the previous one is used.
-  void expect_refused(const std::vector<std::string>& words) const {
+  void expect_rejected(const std::vector<std::string>& words) const {
     const auto fault = error_of(Code::data_loss, [&] { CheckpointReader(newest_).verify(); });
     for (const std::string& word : words) EXPECT_THAT(fault, HasSubstr(word));
     const auto found = open_latest(scratch_.path());
@@ -73,28 +74,28 @@ TEST_F(Damage, NamesAMissingFile) {
                                  "manifest.json", "manifest.xxh3"}) {
     const auto away = scratch_.path() / "away";
     fs::rename(file(name), away);
-    expect_refused({name, name == "manifest.xxh3" ? "No such file" : "is missing"});
+    expect_rejected({name, name == "manifest.xxh3" ? "No such file" : "is missing"});
     fs::rename(away, file(name));
   }
   expect_usable();
 }
 
-TEST_F(Damage, NamesATruncatedFileOfEveryLength) {
+TEST_F(Damage, NamesTheTruncatedFile) {
   int cuts = 0;
   for (const std::string name : {"part-00000-of-00002.h5", "part-00001-of-00002.h5", "checkpoint.h5",
                                  "manifest.json", "manifest.xxh3"}) {
-    const std::string whole = file_text(file(name));
-    ASSERT_FALSE(whole.empty());
-    for (std::size_t length = 0; length < whole.size(); length += 1 + whole.size() / 97) {
+    const std::string original = file_text(file(name));
+    ASSERT_FALSE(original.empty());
+    for (std::size_t length = 0; length < original.size(); length += 1 + original.size() / 97) {
       fs::resize_file(file(name), length);
       const auto fault = error_of(Code::data_loss, [&] { CheckpointReader reader(newest_); });
       EXPECT_THAT(fault, HasSubstr(name == "manifest.xxh3" ? "manifest.json" : name)) << length;
-      overwrite(file(name), whole);
+      overwrite(file(name), original);
       ++cuts;
     }
-    fs::resize_file(file(name), whole.size() - 1);
-    expect_refused({name == "manifest.xxh3" ? "manifest.json" : name});
-    overwrite(file(name), whole);
+    fs::resize_file(file(name), original.size() - 1);
+    expect_rejected({name == "manifest.xxh3" ? "manifest.json" : name});
+    overwrite(file(name), original);
   }
   EXPECT_GT(cuts, 300);
   expect_usable();
@@ -104,16 +105,16 @@ TEST_F(Damage, DetectsAFlippedBitInEveryFile) {
   int flips = 0;
   for (const std::string name : {"part-00000-of-00002.h5", "part-00001-of-00002.h5", "checkpoint.h5",
                                  "manifest.json", "manifest.xxh3"}) {
-    const std::string whole = file_text(file(name));
-    for (std::size_t at = 0; at < whole.size(); at += name.starts_with("manifest") ? 13 : 61) {
-      std::string damaged = whole;
+    const std::string original = file_text(file(name));
+    for (std::size_t at = 0; at < original.size(); at += name.starts_with("manifest") ? 13 : 61) {
+      std::string damaged = original;
       damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
       overwrite(file(name), damaged);
       const auto fault = error_of(Code::data_loss, [&] { CheckpointReader(newest_).verify(); });
       EXPECT_THAT(fault, HasSubstr(name == "manifest.xxh3" ? "manifest.json" : name)) << at;
       ++flips;
     }
-    overwrite(file(name), whole);
+    overwrite(file(name), original);
   }
   EXPECT_GT(flips, 500);
   expect_usable();
@@ -130,17 +131,17 @@ TEST_F(Damage, NamesTheArrayOfAFlippedBit) {
   bytes[at + 100] ^= 1;
   overwrite(part, bytes);
   CheckpointReader reader(newest_);  // the metadata is undamaged; verify checks the rows
-  expect_refused({"part-00001-of-00002.h5", "checksum of variables/weights/value"});
+  expect_rejected({"part-00001-of-00002.h5", "checksum of variables/weights/value"});
 }
 
 TEST_F(Damage, RejectsAForeignHdf5File) {
   for (const std::string name : {"part-00001-of-00002.h5", "checkpoint.h5"}) {
-    const std::string whole = file_text(file(name));
+    const std::string original = file_text(file(name));
     write_foreign_hdf5(file(name));
-    expect_refused({name, "bytes"});
-    fs::resize_file(file(name), whole.size());  // and one of the same size
-    expect_refused({name});
-    overwrite(file(name), whole);
+    expect_rejected({name, "bytes"});
+    fs::resize_file(file(name), original.size());  // a foreign file of the expected size
+    expect_rejected({name});
+    overwrite(file(name), original);
   }
   expect_usable();
 }
@@ -149,20 +150,20 @@ TEST_F(Damage, RejectsAPartOfAnotherCheckpoint) {
   const auto part = file("part-00001-of-00002.h5");
   fs::copy_file(scratch_.path() / "checkpoint-00000001" / part.filename(), part,
                 fs::copy_options::overwrite_existing);
-  expect_refused({"part-00001-of-00002.h5"});
+  expect_rejected({"part-00001-of-00002.h5"});
 }
 
 TEST_F(Damage, RejectsAFileThatIsNotHdf5) {
   const auto part = file("part-00000-of-00002.h5");
   overwrite(part, std::string(fs::file_size(part), 'x'));
-  expect_refused({"part-00000-of-00002.h5 is not an HDF5 file"});
+  expect_rejected({"part-00000-of-00002.h5 is not an HDF5 file"});
   fs::remove(part);
   fs::create_directory(part);
-  expect_refused({"part-00000-of-00002.h5 is not a regular file"});
+  expect_rejected({"part-00000-of-00002.h5 is not a regular file"});
 }
 
 TEST_F(Damage, RejectsAForeignManifest) {
-  const std::string whole = file_text(file("manifest.json"));
+  const std::string original = file_text(file("manifest.json"));
   const std::vector<std::pair<std::string, std::string>> cases{
       {"", "is not JSON"},
       {"garbage\n", "is not JSON"},
@@ -174,10 +175,10 @@ TEST_F(Damage, RejectsAForeignManifest) {
       {R"({"format": "capstan-checkpoint", "version": 3})", "format version 3"},
       {R"({"format": "capstan-checkpoint"})", "format version null"},
       {R"({"format": "capstan-checkpoint", "version": 1})", "manifest.xxh3"},
-      {whole + " ", "manifest.xxh3"}};
+      {original + " ", "manifest.xxh3"}};
   for (const auto& [text, fault] : cases) {
     overwrite(file("manifest.json"), text);
-    expect_refused({"manifest.json", fault});
+    expect_rejected({"manifest.json", fault});
   }
 }
 
@@ -207,8 +208,9 @@ TEST_F(Damage, ThrowsIfNoFileDescriptorIsLeftForAPart) {
   EXPECT_EQ(std::memcmp(out.data(), new_[2].bytes.data(), 53 * 8), 0);
 }
 
-/// HDF5 searches the parts in $HDF5_VDS_PREFIX first, and reads the variable once per process.
-int rows_differ_with_prefix_of_another() {
+/// HDF5 looks for the sources of virtual datasets in $HDF5_VDS_PREFIX first, and reads this environment
+/// variable once per process. Returns 0 if the rows are right.
+int exit_code_with_foreign_vds_prefix() {
   const TemporaryDirectory scratch;
   ::setenv("HDF5_VDS_PREFIX", (scratch.path() / "checkpoint-00000001").c_str(), 1);
   CheckpointDirectory directory(scratch.path());
@@ -221,7 +223,7 @@ int rows_differ_with_prefix_of_another() {
 
 TEST(DamageDeathTest, IgnoresHdf5VdsPrefix) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a fresh process
-  EXPECT_EXIT(std::_Exit(rows_differ_with_prefix_of_another()), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(std::_Exit(exit_code_with_foreign_vds_prefix()), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(Damage, ListsEveryDamagedCheckpointIfAllAreDamaged) {

@@ -9,7 +9,7 @@
 namespace capstan {
 namespace {
 
-/// Returns the elements and errors of next(), as text, until the end.
+/// Returns the remaining elements; an error appears as a default-constructed element.
 template <class T>
 std::vector<T> rest(Iterator<T>& iterator) {
   std::vector<T> elements;

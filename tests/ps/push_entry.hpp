@@ -42,6 +42,26 @@ inline std::vector<std::byte> with_op(std::vector<std::byte> entry, protocol::Ro
   return entry;
 }
 
+/// Returns an entry for keys of a dynamic table; without values for RowOp::insert and erase.
+template <class T>
+std::vector<std::byte> keyed_entry(std::uint32_t variable, const std::vector<std::int64_t>& keys,
+                                   const std::vector<T>& values,
+                                   protocol::RowOp op = protocol::RowOp::gradient) {
+  protocol::PushHeader header;
+  header.kind = protocol::PushKind::keyed;
+  header.variable = variable;
+  header.rows = static_cast<std::uint32_t>(keys.size());
+  header.op = op;
+  const std::uint64_t numbers = protocol::number_bytes(header.kind, keys.size());
+  header.bytes = sizeof header + numbers + protocol::round_up(values.size() * sizeof(T));
+  std::vector<std::byte> out(header.bytes);
+  std::memcpy(out.data(), &header, sizeof header);
+  if (!keys.empty()) std::memcpy(out.data() + sizeof header, keys.data(), keys.size() * sizeof keys[0]);
+  if (!values.empty())
+    std::memcpy(out.data() + sizeof header + numbers, values.data(), values.size() * sizeof(T));
+  return out;
+}
+
 /// Returns an entry that sets the learning rate of a shard.
 inline std::vector<std::byte> rate_entry(std::uint32_t variable, std::uint32_t shard, double rate) {
   protocol::PushHeader header;
@@ -59,10 +79,7 @@ inline std::vector<std::byte> rate_entry(std::uint32_t variable, std::uint32_t s
 inline void apply_entry(protocol::PushSink& sink, const std::vector<std::byte>& entry) {
   protocol::PushHeader header;
   std::memcpy(&header, entry.data(), sizeof header);
-  const bool sparse = header.kind == protocol::PushKind::sparse;
-  std::vector<std::uint32_t> rows(sparse ? header.rows : 0);
-  if (sparse) std::memcpy(rows.data(), entry.data() + 64, rows.size() * 4);
-  sink.apply(header, rows, entry.data() + 64 + (rows.size() * 4 + 63) / 64 * 64);
+  protocol::apply_entry(header, entry.data() + sizeof header, sink);
 }
 
 }  // namespace capstan::ps

@@ -142,13 +142,13 @@ TEST_F(ReplicationTest, FollowerReceivesTheOrderUntilItStopsWaiting) {
     replica.send(transport::kFailover, {}, to_bytes(request));
     runtime(Role::spare).control().progress();
   };
-  EXPECT_FALSE(follower_.order());
+  EXPECT_FALSE(follower_.request());
   order(1);
-  ASSERT_TRUE(follower_.order());
-  EXPECT_EQ(follower_.order()->incarnation, 1U);
-  follower_.stop_waiting();
+  ASSERT_TRUE(follower_.request());
+  EXPECT_EQ(follower_.request()->incarnation, 1U);
+  follower_.stop_heartbeats();
   order(2);
-  EXPECT_EQ(follower_.order()->incarnation, 1U);
+  EXPECT_EQ(follower_.request()->incarnation, 1U);
 }
 
 TEST(Replication, HasNoEffectWithoutAReplica) {

@@ -96,11 +96,11 @@ class ReadingPeer final : public transport::Peer {
 };
 
 protocol::ReadSegment sparse_segment(std::uint32_t number, std::uint32_t variable, std::uint64_t rows) {
-  return {number, variable, 0, 1, 0, rows};
+  return {.number = number, .variable = variable, .kind = protocol::ReadKind::sparse, .rows = rows};
 }
 protocol::ReadSegment dense_segment(std::uint32_t number, std::uint32_t variable, std::uint64_t first_row,
                                     std::uint64_t rows) {
-  return {number, variable, 0, 0, first_row, rows};
+  return {.number = number, .variable = variable, .first_row = first_row, .rows = rows};
 }
 
 /// A store in host or GPU memory, and two clients that read from it.
@@ -308,7 +308,7 @@ TEST_P(RowSenderTest, RejectsRowsBeyondTheShard) {
 TEST_P(RowSenderTest, RejectsReadsOfUnknownShards) {
   create(1, 5, 2);
   expect_refused(Code::not_found, {dense_segment(0, 2, 0, 1)});
-  expect_refused(Code::not_found, {{0, 1, 1, 0, 0, 1}});
+  expect_refused(Code::not_found, {{.variable = 1, .shard = 1, .rows = 1}});
 }
 
 TEST_P(RowSenderTest, RejectsTruncatedRequests) {

@@ -68,6 +68,26 @@ TEST_F(VariableTest, ReturnsRowsInTheRequestedOrder) {
   EXPECT_EQ(v.pull(), (std::vector<float>{0, 1, 2, 3, 4, 5, -1, -2, 8, 9}));
 }
 
+TEST_F(VariableTest, MapsTheRowsOfAShard) {
+  const Variable<float> v("v", Shape{4, 2}, initializers::constant(1));
+  expect_error_naming(Code::failed_precondition, {"\"v\"", "2 shards"}, [&] { (void)v.mapped(); });
+  const MappedRows<float> rows = v.variables()[1].mapped();
+  ASSERT_EQ(rows.size(), 2U);
+  v.assign(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_EQ(std::vector<float>(rows[1].begin(), rows[1].end()), (std::vector<float>{7, 8}));
+}
+
+TEST(MappedRows, OutliveTheJob) {
+  MappedRows<float> rows;
+  {
+    RankThreads ranks({.ranks = 3, .flags = {{"ps", "1"}}});
+    ParameterServerStrategy strategy(ranks.cluster());
+    const auto scope = strategy.scope();
+    rows = Variable<float>("v", {1, 2, 3}).mapped();
+  }
+  EXPECT_EQ(rows[2][0], 3);
+}
+
 TEST_F(VariableTest, AcceptsSparseAndDenseGradients) {
   const Variable<float> v("v", Shape{4}, initializers::constant(10), {optimizers::SGD{.learning_rate = 0.5}});
   v.push(IndexedSlices<float>{{3, 1}, {2, 4}});

@@ -69,8 +69,11 @@ TEST(PersistentMemory, IsZeroAfterItWasUnmapped) {
   const std::array<std::span<std::byte>, 1> dropped{memory->map(kFirst + kPage, kPage)};
   kept[0] = std::byte{1};
   std::fill(dropped[0].begin(), dropped[0].end(), std::byte{2});
+  const std::byte* theirs = map_persistent(memory->location(kFirst + kPage), kPage);
+  ASSERT_NE(theirs, nullptr);
   memory->unmap(kFirst + kPage, dropped);
   EXPECT_EQ(kept[0], std::byte{1});
+  EXPECT_EQ(theirs[0], std::byte{0});
   const auto again = memory->map(kFirst + kPage, kPage);
   EXPECT_TRUE(std::all_of(again.begin(), again.end(), [](std::byte byte) { return byte == std::byte{0}; }));
 }

@@ -95,8 +95,8 @@ class RangeNode : public Node<T> {
 template <class T>
 using Next = std::function<std::optional<T>()>;
 
-/// Calls `make` for each iteration. A position is the number of calls of its result: restoring it repeats
-/// these calls.
+/// Calls `make` at the start of each iteration, and the returned function once per element. A position is the
+/// number of these calls; restoring it repeats them.
 template <class T>
 class GeneratorNode : public Node<T> {
  public:
@@ -184,9 +184,10 @@ class FilesNode : public Node<T> {
       at_ = capstan::read<std::uint64_t>(in);
       if (!capstan::read<bool>(in)) return;
       if (at_ >= files_.size()) {
-        throw Error(Code::invalid_argument, "position of other files: found file number " +
+        throw Error(Code::invalid_argument, "cannot restore a position: found file number " +
                                                 std::to_string(at_ + 1) + ", expected at most " +
-                                                std::to_string(files_.size()));
+                                                std::to_string(files_.size()) +
+                                                "; the list of files has changed");
       }
       file_ = open_(files_[at_]);
       file_->load(in);

@@ -65,7 +65,7 @@ struct Gathering<std::vector<T>> {
   static std::vector<T> of(Parts<std::vector<T>> parts, std::int64_t axis) {
     const Shape any{0};
     const Shape* const shape = &any;
-    static_cast<void>(gathered_shape({&shape, 1}, axis));
+    static_cast<void>(gathered_shape({&shape, 1}, axis));  // rejects an axis that a vector does not have
     std::vector<T> result;
     for (const std::vector<T>* part : parts) result.insert(result.end(), part->begin(), part->end());
     return result;

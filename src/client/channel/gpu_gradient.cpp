@@ -1,4 +1,4 @@
-// gpu_gradient.cpp -- copies consecutive rows, and gathers other rows.
+// gpu_gradient.cpp -- copies contiguous rows of a gradient on a GPU, and gathers scattered ones.
 #include "client/channel/gpu_gradient.hpp"
 
 namespace capstan::client {
@@ -28,7 +28,7 @@ void GpuGradient::copy(const PushRows& push, std::uint64_t first, std::uint64_t 
   ready_.record(stream_);
 }
 
-const std::byte* GpuGradient::consecutive(const PushRows& push) {
+const std::byte* GpuGradient::contiguous(const PushRows& push) {
   if (order_.empty()) {
     ready_.record(stream_);
     return push.gradient;

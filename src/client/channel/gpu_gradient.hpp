@@ -20,7 +20,7 @@ class GpuGradient {
               std::uint64_t rows, std::uint64_t row_bytes, std::span<const std::uint32_t> order);
 
   int gpu() const noexcept { return stream_.device(); }
-  /// Reserves the memory that consecutive() needs. Throws Error(resource_exhausted).
+  /// Reserves the memory that contiguous() needs. Throws Error(resource_exhausted).
   void reserve();
 
   /// Starts to copy rows [first, first + count) of a push to `to`. The copy is done once ready() has
@@ -28,7 +28,7 @@ class GpuGradient {
   void copy(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to);
   /// Returns the address of all rows of a push, which are consecutive once ready() has passed. REQUIRES:
   /// reserve().
-  const std::byte* consecutive(const PushRows& push);
+  const std::byte* contiguous(const PushRows& push);
   /// Passes when the last copy is done.
   const gpu::Event& ready() const noexcept { return ready_; }
 

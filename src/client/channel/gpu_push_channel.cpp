@@ -11,8 +11,8 @@
 namespace capstan::client {
 
 void InProcessGpuPushChannel::push(const PushRows& push, PushNumbering& numbering, GpuGradient& gradient) {
-  const std::byte* const values = gradient.consecutive(push);
-  const std::span<const std::uint32_t> rows = all_row_numbers(push, row_numbers_);
+  const std::byte* const values = gradient.contiguous(push);
+  const std::span<const std::uint32_t> rows = all_numbers(push, row_numbers_);
   gradient.ready().wait();  // before the store is locked
   protocol::PushHeader header = header_of(push, 0, push.count, rank_);
   numbering.number(header, ps_);
@@ -97,7 +97,8 @@ void StagedGpuPushChannel::write_entry(const PushRows& push, std::uint64_t first
   std::byte* entry = channel_.ring().mapped();
   std::memcpy(entry, &header, sizeof header);
   entry += sizeof header;
-  if (push.sparse()) copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(entry));
+  if (push.kind() == protocol::PushKind::sparse)
+    copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(entry));
   std::memcpy(entry + protocol::number_bytes(header.kind, count), &slot, sizeof slot);
   channel_.ring().advance(header.bytes);
 }

@@ -13,7 +13,7 @@ void InProcessPushChannel::push(const PushRows& push, PushNumbering& numbering, 
   }
   protocol::PushHeader header = header_of(push, 0, push.count, rank_);
   numbering.number(header, ps_);
-  sink_.apply(header, all_row_numbers(push, row_numbers_), values);
+  sink_.apply(header, all_numbers(push, row_numbers_), values);
 }
 
 void InProcessPushChannel::send(protocol::PushHeader header) {

@@ -12,6 +12,7 @@
 namespace capstan::client {
 
 void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
+  if (push.value_bytes() == 0) return;
   if (push.order.empty()) {
     std::memcpy(to, push.gradient + first * push.row_bytes, count * push.row_bytes);
     return;
@@ -23,6 +24,10 @@ void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, s
 }
 
 void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to) {
+  if (!push.keys.empty()) {
+    std::memcpy(to, push.keys.data() + first, count * sizeof push.keys[0]);
+    return;
+  }
   if (push.ids.empty()) {
     std::memcpy(to, push.rows.data() + first, count * sizeof *to);
     return;
@@ -34,14 +39,16 @@ void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count
 }
 
 void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
-  if (push.sparse()) {
+  if (push.kind() != protocol::PushKind::dense) {
     copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(to));
-    to += protocol::round_up(count * sizeof(std::uint32_t));
+    to += protocol::number_bytes(push.kind(), count);
   }
   copy_rows(push, first, count, to);
 }
 
-std::span<const std::uint32_t> all_row_numbers(const PushRows& push, std::vector<std::uint32_t>& buffer) {
+std::span<const std::uint32_t> all_numbers(const PushRows& push, std::vector<std::uint32_t>& buffer) {
+  if (!push.keys.empty())
+    return {reinterpret_cast<const std::uint32_t*>(push.keys.data()), 2 * push.keys.size()};
   if (push.ids.empty()) return push.rows;
   buffer.resize(push.count);
   copy_numbers(push, 0, push.count, buffer.data());
@@ -51,12 +58,12 @@ std::span<const std::uint32_t> all_row_numbers(const PushRows& push, std::vector
 protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank) {
   protocol::PushHeader header;
   header.rank = static_cast<std::uint32_t>(rank);
-  header.kind = push.sparse() ? protocol::PushKind::sparse : protocol::PushKind::dense;
+  header.kind = push.kind();
   header.variable = push.variable;
   header.shard = push.shard;
   header.rows = static_cast<std::uint32_t>(count);
-  header.bytes = protocol::entry_bytes(header.kind, count, push.row_bytes);
-  header.first_row = push.sparse() ? 0 : push.first_row + first;
+  header.bytes = protocol::entry_bytes(header.kind, count, push.value_bytes());
+  header.first_row = header.kind == protocol::PushKind::dense ? push.first_row + first : 0;
   header.first_part = first == 0 ? 1 : 0;
   header.last_part = first + count == push.count ? 1 : 0;
   header.op = push.op;
@@ -66,7 +73,8 @@ protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::u
 std::uint64_t rows_an_entry(const PushRows& push, std::uint64_t ring_bytes) {
   // At most a quarter of the ring, so that both ends work concurrently.
   const std::uint64_t max_bytes = std::min<std::uint64_t>(ring_bytes / 4, transport::kPieceBytes);
-  const std::uint64_t row_cost = push.row_bytes + (push.sparse() ? sizeof(std::uint32_t) : 0);
+  const std::uint64_t row_cost =
+      push.value_bytes() + protocol::number_words(push.kind(), 1) * sizeof(std::uint32_t);
   const std::uint64_t rows = std::max<std::uint64_t>(1, (max_bytes - 3 * protocol::kCacheLine) / row_cost);
   if (header_of(push, 0, rows, 0).bytes <= ring_bytes / 4) return rows;
   throw Error(

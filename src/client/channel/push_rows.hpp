@@ -14,15 +14,16 @@ namespace capstan::client {
 using Arrival = std::function<void(std::uint64_t bytes)>;
 
 /// One push to one shard: gradient row i is at `gradient + order[i] * row_bytes`, or rows are consecutive if
-/// `order` is empty. Row numbers within the shard are `rows`, or `ids` minus `first_row`; a push with neither
-/// is dense, from `first_row` on.
+/// `order` is empty. Row numbers within the shard are `rows`, or `ids` minus `first_row`. A push with `keys`
+/// is for rows of a dynamic table; one with none of the three is dense, from `first_row` on.
 struct PushRows {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
   std::uint64_t row_bytes = 0;
-  std::span<const std::uint32_t> rows;
-  std::span<const std::int64_t> ids;
-  std::span<const std::uint32_t> order;
+  std::span<const std::uint32_t> rows = {};
+  std::span<const std::int64_t> ids = {};
+  std::span<const std::int64_t> keys = {};
+  std::span<const std::uint32_t> order = {};
   std::uint64_t first_row = 0;
   std::uint64_t count = 0;
   const std::byte* gradient = nullptr;
@@ -30,18 +31,24 @@ struct PushRows {
   const Arrival* arrival = nullptr;  // of the gradient; nullptr if it has arrived completely
   bool on_gpu = false;               // REQUIRES: a dense push by RMA
 
-  bool sparse() const noexcept { return !rows.empty() || !ids.empty(); }
+  protocol::PushKind kind() const noexcept {
+    if (!keys.empty()) return protocol::PushKind::keyed;
+    return rows.empty() && ids.empty() ? protocol::PushKind::dense : protocol::PushKind::sparse;
+  }
+  /// Bytes of the values that each row sends.
+  std::uint64_t value_bytes() const noexcept { return protocol::has_values(op) ? row_bytes : 0; }
 };
 
 /// Copies gradient rows [first, first + count) of a push to consecutive memory.
 void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to);
-/// Copies their row numbers within the shard.
+/// Copies their row numbers within the shard, or their keys.
 void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to);
-/// Writes the part of an entry that follows its header: row numbers if the push is sparse, then rows.
+/// Writes the part of an entry that follows its header: row numbers or keys unless the push is dense, then
+/// rows.
 void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to);
-/// Returns the row numbers of a push; empty if it is dense. Numbers that must be computed are stored in
-/// `buffer`.
-std::span<const std::uint32_t> all_row_numbers(const PushRows& push, std::vector<std::uint32_t>& buffer);
+/// Returns the row numbers of a push as PushSink::apply takes them. Numbers that must be computed are stored
+/// in `buffer`.
+std::span<const std::uint32_t> all_numbers(const PushRows& push, std::vector<std::uint32_t>& buffer);
 /// Returns the header of the entry with these rows, without its numbers (PushNumbering).
 protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank);
 

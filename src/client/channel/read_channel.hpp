@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "client/channel/ps_session.hpp"
@@ -10,12 +11,12 @@
 
 namespace capstan::client {
 
-/// Requests the completed steps of the members of update group `group`. Throws the same errors as
-/// PsSession::call.
+/// Asks the ps for the number of steps that each member of update group `group` has completed. Throws the
+/// same errors as PsSession::call.
 protocol::GroupClocks group_clocks(PsSession& session, std::uint32_t group);
 
-/// RemoteReads reads rows that no channel can access. A channel does not check whether the ps is alive;
-/// call PsConnection::alive after a read. Used by the thread that owns the data fabric.
+/// Direct access to the memory of one ps; RemoteReads reads all other rows. A channel does not check whether
+/// the ps is alive: call PsConnection::alive after a read. Used by the thread that owns the data fabric.
 class ReadChannel {
  public:
   virtual ~ReadChannel() = default;
@@ -23,8 +24,12 @@ class ReadChannel {
   /// Returns the address of memory of the ps; nullptr if it is not mapped. Valid until the ps's memory is
   /// lost (PsSession::relocations).
   virtual const std::byte* mapped(std::uint64_t /*region*/, std::uint64_t /*offset*/) { return nullptr; }
-  /// Copies memory of the ps into `out` by RMA. Returns false and copies nothing if RMA is not the path.
-  /// Throws Error: unavailable, deadline_exceeded.
+  /// Like mapped(), but the memory stays mapped for the lifetime of the returned pointer.
+  virtual std::shared_ptr<const std::byte> shared(std::uint64_t /*region*/, std::uint64_t /*offset*/) {
+    return nullptr;
+  }
+  /// Copies memory of the ps into `out` by RMA. Returns false without copying if this channel does not use
+  /// RMA. Throws Error: unavailable, deadline_exceeded.
   virtual bool read(std::uint64_t /*region*/, std::uint64_t /*offset*/, std::span<std::byte> /*out*/) {
     return false;
   }
@@ -42,13 +47,17 @@ class MappedReadChannel final : public ReadChannel {
   const std::byte* mapped(std::uint64_t region, std::uint64_t offset) override {
     return session_.window(region).mapped() + offset;
   }
+  std::shared_ptr<const std::byte> shared(std::uint64_t region, std::uint64_t offset) override {
+    const std::shared_ptr<const std::byte> memory = session_.window(region).shared();
+    return memory == nullptr ? nullptr : std::shared_ptr<const std::byte>(memory, memory.get() + offset);
+  }
   std::uint64_t steps(std::uint32_t group) override { return session_.board().steps(group); }
 
  private:
   PsSession& session_;
 };
 
-/// Reads by RMA, by an adapter or by UCX's emulation.
+/// Reads with RMA, which the adapter performs or UCX emulates.
 class RmaReadChannel final : public ReadChannel {
  public:
   explicit RmaReadChannel(PsSession& session) : session_(session) {}
@@ -63,7 +72,7 @@ class RmaReadChannel final : public ReadChannel {
   PsSession& session_;
 };
 
-/// Reads nothing itself: the ps serves all reads.
+/// Has no direct access: the ps serves all reads.
 class MessageReadChannel final : public ReadChannel {
  public:
   explicit MessageReadChannel(PsSession& session) : session_(session) {}

@@ -291,7 +291,7 @@ bool Cluster::embedded() const noexcept { return !runtime_->embedded().empty(); 
 bool Cluster::recovered() const noexcept { return runtime_->incarnation() > 0; }
 std::optional<std::int64_t> Cluster::recorded_step() const {
   const cluster::CoordinatorRecord record = runtime_->coordinator_memory().read();
-  if (recovered()) record.require_not_too_much_open();
+  if (recovered()) record.require_resumable();
   return record.step;
 }
 std::string Cluster::name() const { return runtime_->self().name(); }

@@ -16,11 +16,11 @@ bool CoordinatorRecord::is_standby(int spare_rank) const {
   });
 }
 
-void CoordinatorRecord::require_not_too_much_open() const {
-  if (!too_much_open) return;
+void CoordinatorRecord::require_resumable() const {
+  if (!too_many_open) return;
   throw Error(
       Code::data_loss,
-      "the coordinator was killed more than " + std::to_string(kMostOpenClosures) +
+      "the coordinator was killed more than " + std::to_string(kMaxOpenClosures) +
           " functions after its last record_step() and cannot resume from there; restore a checkpoint "
           "first");
 }

@@ -16,7 +16,7 @@ namespace capstan::cluster {
 
 /// Closures since the last recorded step from which a restarted coordinator can resume; after more it needs a
 /// checkpoint. The closure ledger of a ps holds some more.
-inline constexpr std::uint64_t kMostOpenClosures = 50'000;
+inline constexpr std::uint64_t kMaxOpenClosures = 50'000;
 
 /// A spare, and the ps that it replaces.
 struct SpareRecord {
@@ -32,7 +32,7 @@ struct CoordinatorRecord {
   std::optional<std::int64_t> step;  // last recorded
   std::uint64_t next_closure = 1;    // number of the first closure after that step
   std::uint32_t restores = 0;        // of checkpoints; closures after each have numbers of their own
-  bool too_much_open = false;        // more than kMostOpenClosures since that step
+  bool too_many_open = false;        // more than kMaxOpenClosures since that step
   std::vector<Member> ps;            // current processes; empty: those of the start
   std::vector<Member> workers;       // those that were restarted or joined late; per index the last
   std::vector<std::int32_t> lost;    // ranks of dead workers; per index the last
@@ -44,8 +44,8 @@ struct CoordinatorRecord {
 
   /// Returns true if the spare is alive and replaces no ps.
   bool is_standby(int spare_rank) const;
-  /// Throws Error(data_loss) if too_much_open: the ledgers no longer show which closures have run.
-  void require_not_too_much_open() const;
+  /// Throws Error(data_loss) if too_many_open: the ledgers no longer show which closures have run.
+  void require_resumable() const;
 };
 
 /// Payload of kCoordinatorReturned: the new process, and changes of members that the receiver may have

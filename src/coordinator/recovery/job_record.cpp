@@ -7,12 +7,12 @@
 
 namespace capstan::coordinator {
 
-void JobRecord::recover() { lacks_start_ = runtime_.coordinator_memory().read().too_much_open; }
+void JobRecord::recover() { needs_restore_ = runtime_.coordinator_memory().read().too_many_open; }
 
-void JobRecord::require_start() {
-  if (!lacks_start_) return;
-  runtime_.coordinator_memory().read().require_not_too_much_open();
-  lacks_start_ = false;
+void JobRecord::require_restored() {
+  if (!needs_restore_) return;
+  runtime_.coordinator_memory().read().require_resumable();
+  needs_restore_ = false;
 }
 
 void JobRecord::record_step(std::int64_t step) {
@@ -23,7 +23,7 @@ void JobRecord::record_step(std::int64_t step) {
   runtime_.coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
     record.step = step;
     record.next_closure = next;
-    record.too_much_open = false;
+    record.too_many_open = false;
   });
 }
 
@@ -41,7 +41,7 @@ void JobRecord::record_members() {
     record.lost.clear();
     for (cluster::Member& member : members.table_now().members) {
       if (member.role != Role::ps) continue;
-      member.data_address = member.control_address;  // this process learns the control address first
+      member.data_address = member.control_address;  // the data address is not known here
       record.ps.push_back(std::move(member));
     }
     for (const int rank : members.worker_ranks()) {
@@ -53,16 +53,16 @@ void JobRecord::record_members() {
 }
 
 void JobRecord::check_open_closures() {
-  if (lacks_start_ && !runtime_.coordinator_memory().read().too_much_open) lacks_start_ = false;
-  const auto is_too_much = [this] { return queue_.since_recorded() > cluster::kMostOpenClosures; };
-  const bool too_much = is_too_much();
-  if (too_much == std::exchange(too_much_open_, too_much) || !too_much) return;
+  if (needs_restore_ && !runtime_.coordinator_memory().read().too_many_open) needs_restore_ = false;
+  const auto too_many_now = [this] { return queue_.since_recorded() > cluster::kMaxOpenClosures; };
+  const bool too_many = too_many_now();
+  if (too_many == std::exchange(too_many_open_, too_many) || !too_many) return;
   log::warn(
       "{} functions were scheduled since the last record_step(): if this coordinator dies now, the next one "
       "can only resume from a checkpoint",
-      cluster::kMostOpenClosures);
+      cluster::kMaxOpenClosures);
   runtime_.coordinator_memory().change(
-      [&](cluster::CoordinatorRecord& record) { record.too_much_open = is_too_much(); });
+      [&](cluster::CoordinatorRecord& record) { record.too_many_open = too_many_now(); });
 }
 
 }  // namespace capstan::coordinator

@@ -11,7 +11,7 @@
 namespace capstan::coordinator {
 
 /// Records members, the last step and the number of the next closure in the coordinator's persistent memory.
-/// Used by the thread that drives the control loop, but for record_step() and require_start().
+/// Used by the thread that drives the control loop, but for record_step() and require_restored().
 class JobRecord {
  public:
   JobRecord(cluster::Runtime& runtime, strategy::Strategy& strategy, ClosureQueue& queue)
@@ -20,7 +20,7 @@ class JobRecord {
   /// A previous coordinator was replaced: reads whether it left too many open closures to resume.
   void recover();
   /// Throws Error(data_loss) if a checkpoint has to be restored before closures may run. Any thread.
-  void require_start();
+  void require_restored();
   /// See ClusterCoordinator::record_step. Blocks until all closures have ended.
   void record_step(std::int64_t step);
 
@@ -38,8 +38,8 @@ class JobRecord {
   strategy::Strategy& strategy_;
   ClosureQueue& queue_;
   bool members_changed_ = false;
-  bool too_much_open_ = false;
-  std::atomic<bool> lacks_start_{false};  // a checkpoint has to be restored first
+  bool too_many_open_ = false;
+  std::atomic<bool> needs_restore_{false};  // a checkpoint has to be restored first
 };
 
 }  // namespace capstan::coordinator

@@ -17,7 +17,7 @@ class Journal {
   /// Maximum number of rows per group, and of bytes per group in one array.
   static constexpr std::uint64_t kGroupRows = 64;
   static constexpr std::uint64_t kGroupBytes = 8192;
-  static constexpr std::size_t kArrays = 3;  // values and two slots
+  static constexpr std::size_t kArrays = 5;  // values, two slots; keys and states of a table
 
   /// The latest entry. It is committed once its pusher's position on the board has passed `position`.
   struct Entry {

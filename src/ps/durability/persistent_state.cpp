@@ -9,6 +9,7 @@
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
 #include "transport/bytes.hpp"
+#include "transport/memory/reserved_memory.hpp"
 #include "transport/memory/word.hpp"
 
 namespace capstan::ps {
@@ -173,6 +174,21 @@ std::unique_ptr<transport::Region> PersistentState::allocate(std::uint64_t bytes
   }
 }
 
+std::unique_ptr<transport::Region> PersistentState::reserve(std::uint64_t bytes) {
+  const std::uint64_t at = next_region_;
+  auto region = transport::reserved_region(map_region(at, bytes), memory_->location(at));
+  append_words(Record::reserved, {at, bytes});
+  return region;
+}
+
+/// Maps the next region.
+std::span<std::byte> PersistentState::map_region(std::uint64_t offset, std::uint64_t bytes) {
+  const std::span<std::byte> memory = memory_->map(offset, bytes);
+  regions_[offset] = memory;
+  next_region_ = offset + to_pages(bytes);
+  return memory;
+}
+
 void PersistentState::roll_back(const Mark& mark) noexcept {
   head_->manifest_bytes = mark.manifest_bytes;
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -185,11 +201,14 @@ void PersistentState::roll_back(const Mark& mark) noexcept {
 }
 
 std::unique_ptr<transport::Region> PersistentState::adopt(std::uint64_t offset, std::uint64_t bytes) {
-  const std::span<std::byte> memory = memory_->map(offset, bytes);
+  const std::span<std::byte> memory = map_region(offset, bytes);
   topology::advise_huge_pages(memory);
-  regions_[offset] = memory;
-  next_region_ = offset + to_pages(bytes);
   return fabric_.adopt(memory, memory_->location(offset));
+}
+
+std::unique_ptr<transport::Region> PersistentState::adopt_reserved(std::uint64_t offset,
+                                                                   std::uint64_t bytes) {
+  return transport::reserved_region(map_region(offset, bytes), memory_->location(offset));
 }
 
 }  // namespace capstan::ps

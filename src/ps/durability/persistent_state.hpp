@@ -56,6 +56,7 @@ class PersistentState {
     dropped,        // one word: number of a variable whose shards were removed
     assumed_role,   // AssumedRole: a spare has become a ps; only the last record counts
     coordinator,    // cluster::Member of a restarted coordinator
+    reserved,       // two words, as for a region: its pages are allocated on first use
   };
   struct Item {
     Record record;
@@ -82,6 +83,8 @@ class PersistentState {
   std::unique_ptr<transport::Region> board(std::uint64_t bytes);
   /// Allocates a zeroed region and records it. Throws Error(resource_exhausted).
   std::unique_ptr<transport::Region> allocate(std::uint64_t bytes);
+  /// Reserves a zeroed region, which has no memory yet, and records it. Throws Error(resource_exhausted).
+  std::unique_ptr<transport::Region> reserve(std::uint64_t bytes);
   /// A position in the manifest and the regions.
   struct Mark {
     std::uint64_t manifest_bytes = 0;
@@ -93,6 +96,7 @@ class PersistentState {
   void roll_back(const Mark& mark) noexcept;
   /// Maps a region of the previous process.
   std::unique_ptr<transport::Region> adopt(std::uint64_t offset, std::uint64_t bytes);
+  std::unique_ptr<transport::Region> adopt_reserved(std::uint64_t offset, std::uint64_t bytes);
 
   /// Memory of the ClosureLedger.
   std::span<std::byte> ledger() const noexcept { return ledger_; }
@@ -115,6 +119,8 @@ class PersistentState {
   std::map<int, protocol::UnfinishedPush> unfinished_pushes() const;
 
  private:
+  std::span<std::byte> map_region(std::uint64_t offset, std::uint64_t bytes);
+
   struct Head {
     std::uint64_t used;            // 0: no process has used the memory
     std::uint64_t manifest_bytes;  // bytes of complete records

@@ -22,15 +22,15 @@ void ReplicaFollower::begin() {
     if (active_) inbox_.receive(message);
   });
   runtime_.control().on_message(transport::kFailover, [this](const transport::Message& message) {
-    order_ = from_bytes<protocol::FailoverRequest>(message.payload);
+    request_ = from_bytes<protocol::FailoverRequest>(message.payload);
   });
 }
 
-void ReplicaFollower::beat() const {
+void ReplicaFollower::send_heartbeat() const {
   cluster::Heartbeat::beat(2 * runtime_.settings().duration("heartbeat-timeout"));
 }
 
-void ReplicaFollower::stop_waiting() {
+void ReplicaFollower::stop_heartbeats() {
   cluster::Heartbeat::rest();
   runtime_.control().on_message(transport::kFailover, [](const transport::Message&) {});
 }

@@ -10,32 +10,32 @@
 
 namespace capstan::ps {
 
-/// Inactive on a ps that is no replica, and after the failover: records that arrive then are neither applied
-/// nor acknowledged. Used by the replica's thread only.
+/// Inactive on a ps that is not a replica, and after the failover. Records that arrive while it is inactive
+/// are neither applied nor acknowledged. Used by the replica's thread only.
 class ReplicaFollower {
  public:
-  /// Longest time between two calls of `beat`.
+  /// Maximum time between two calls of `send_heartbeat`.
   static constexpr std::chrono::milliseconds kHeartbeatPeriod{200};
 
   /// Records are applied to `sink`, which outlives this object; requests are executed by `replay`.
   ReplicaFollower(cluster::Runtime& runtime, protocol::PushSink& sink, ReplicaInbox::Replay replay);
 
   /// Starts to follow the ps with the same index. Registers the handlers of its records and of the
-  /// coordinator's order to fail over.
+  /// coordinator's failover request.
   void begin();
   bool active() const noexcept { return active_; }
-  /// The coordinator's order to fail over; nullopt until it has arrived.
-  const std::optional<protocol::FailoverRequest>& order() const noexcept { return order_; }
+  /// The coordinator's failover request; nullopt until it has arrived.
+  const std::optional<protocol::FailoverRequest>& request() const noexcept { return request_; }
   /// Sends a heartbeat to the agent. A replica sends none to the coordinator.
-  void beat() const;
-  /// Ends the heartbeats, and ignores any further order.
-  void stop_waiting();
+  void send_heartbeat() const;
+  /// Stops the heartbeats; a later failover request is ignored.
+  void stop_heartbeats();
 
   /// Applies the records received so far: see ReplicaInbox::apply_some.
   bool apply_some() { return inbox_.apply_some(); }
-  /// Ends the rank's pushes; one of which only a part has arrived stays incomplete.
+  /// Ends all pushes of the rank. A push of which only a part was received stays incomplete.
   void close(int rank) { inbox_.close(rank); }
-  /// Applies all received records and ends all pushes, since the ps is dead; this is the end of following.
+  /// Applies all received records, ends all pushes and becomes inactive. REQUIRES: the ps is dead.
   void fail_over();
 
  private:
@@ -44,7 +44,7 @@ class ReplicaFollower {
   cluster::Runtime& runtime_;
   ReplicaInbox inbox_;
   bool active_ = false;
-  std::optional<protocol::FailoverRequest> order_;
+  std::optional<protocol::FailoverRequest> request_;
 };
 
 }  // namespace capstan::ps

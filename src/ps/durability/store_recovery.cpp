@@ -19,6 +19,11 @@ std::map<Store::Key, ShardRecord> Store::replay_manifest() {
         heap_.add(persistent_->adopt(words[0], words[1]));
         break;
       }
+      case PersistentState::Record::reserved: {
+        const auto words = from_bytes<std::array<std::uint64_t, 2>>(item.bytes);
+        heap_.add_reserved(persistent_->adopt_reserved(words[0], words[1]));
+        break;
+      }
       case PersistentState::Record::shard: {
         auto record = from_bytes<ShardRecord>(item.bytes);
         const Key key{record.description.variable, record.description.shard};
@@ -68,6 +73,9 @@ void Store::recover() {
     if (protocol::changes_rows(header.kind) && shard != recovered.end()) shard->second->undo(entry->steps);
     // A restore changes rows without the journal, so a later process must not undo the entry again.
     persistent_->journal().retire();
+  }
+  for (const auto& [key, shard] : recovered) {
+    if (auto* const table = dynamic_cast<TableShard*>(shard.get())) table->rebuild();
   }
   std::map<Key, int> unfinished;
   for (const auto& [rank, push] : persistent_->unfinished_pushes())

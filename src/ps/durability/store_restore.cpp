@@ -27,7 +27,13 @@ void restore_checkpoint(Store& store, const std::string& directory) {
   protocol::RestorePlan plan(reader, 1);
   for (const protocol::ListedShard& listed : store.list()) {
     const protocol::CreateShard& d = listed.description;
-    plan.fill(0, {d.variable, d.shard, d.name, d.first_row, d.rows, protocol::slots_of(d.optimizer.kind)});
+    const protocol::ShardSource shard{d.variable,  d.shard, d.name,
+                                      d.first_row, d.rows,  protocol::slots_of(d.optimizer.kind)};
+    if (d.table) {
+      plan.fill_table(0, shard, protocol::rows_of(d.shape) / d.rows);
+    } else {
+      plan.fill(0, shard);
+    }
   }
   check_restore(plan.checks().front());
   store.restore(plan.parts().front());

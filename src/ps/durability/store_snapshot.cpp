@@ -5,10 +5,26 @@
 #include <cstring>
 #include <map>
 
+#include "capstan/error.hpp"
 #include "io/hdf5/layout.hpp"
+#include "protocol/table_layout.hpp"
 #include "ps/shard/store.hpp"
 
 namespace capstan::ps {
+
+namespace {
+
+/// A checkpoint has each shard of a dynamic table as a variable.
+protocol::CreateShard saved_as(const Shard& shard) {
+  protocol::CreateShard saved = shard.description();
+  if (!saved.table) return saved;
+  saved.name = protocol::table_part(saved.name, saved.shard);
+  saved.rows = saved.shape.front() = shard.saved_rows();
+  saved.first_row = 0;
+  return saved;
+}
+
+}  // namespace
 
 StoreSnapshot::StoreSnapshot(Store& store, const protocol::SavedRows& rows) : store_(store), rows_(rows) {
   const std::lock_guard lock(store_.mutex_);
@@ -64,7 +80,7 @@ bool StoreSnapshot::freeze_if_consistent(const Key& key) {
   Shard* const shard = store_.find_or_null(key.first, key.second);
   if (shard == nullptr) return true;  // dropped
   if (!shard->is_consistent()) return false;
-  FrozenShard frozen{key, shard->description(), shard->steps(), shard->overriding_learning_rate(), nullptr};
+  FrozenShard frozen{key, saved_as(*shard), shard->steps(), shard->overriding_learning_rate(), nullptr};
   frozen_.reserve(frozen_.size() + 1);
   frozen.rows = shard->freeze(rows_);
   // Nothing below this line throws.
@@ -95,12 +111,18 @@ io::PartArray StoreSnapshot::row_numbers_of(const FrozenShard& frozen) {
 io::PartArray StoreSnapshot::array_of(const FrozenShard& frozen, std::size_t number) const {
   const protocol::CreateShard& d = frozen.description;
   const bool value = number == 0;
-  io::PartArray array{.variable = d.name,
-                      .which = value ? io::kValue : protocol::slots_of(d.optimizer.kind)[number - 1],
-                      .dtype = value ? d.dtype : protocol::slot_dtype(d.dtype),
-                      .shape = protocol::stored_shape(d.shape),
-                      .first_row = d.first_row,
-                      .rows = d.rows};
+  io::PartArray array{.variable = d.name, .first_row = d.first_row, .rows = d.rows};
+  const std::vector<std::string> slots = protocol::slots_of(d.optimizer.kind);
+  if (number <= slots.size()) {
+    array.which = value ? io::kValue : slots[number - 1];
+    array.dtype = value ? d.dtype : protocol::slot_dtype(d.dtype);
+    array.shape = protocol::stored_shape(d.shape);
+  } else {  // of a table
+    const bool keys = number == slots.size() + 1;
+    array.which = keys ? protocol::kTableKeys : protocol::kTableStates;
+    array.dtype = keys ? DType::int64 : DType::int32;
+    array.shape = {d.rows};
+  }
   if (rows_.since != 0) array.changed = frozen.rows->rows();
   if (!value) return array;
   array.optimizer = protocol::describe(d.optimizer);

@@ -36,7 +36,7 @@ class ClosureLedger {
   /// so the coordinator knows the result of any closure that is older than these.
   static constexpr std::size_t kLatestClosures = 1024;
   /// Slots for closures that a restarted coordinator may run again: more than may be open
-  /// (cluster::kMostOpenClosures), so that no two of them share a slot.
+  /// (cluster::kMaxOpenClosures), so that no two of them share a slot.
   static constexpr std::size_t kOpen = 64 * kLatestClosures;
   /// Number of dead workers whose rows are retained, each with as many counts as a live worker's row; the
   /// oldest count is evicted first.

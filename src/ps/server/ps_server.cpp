@@ -198,6 +198,15 @@ void PsServer::serve_requests() {
     heartbeat_.announce_work();
     return to_bytes(store_.create(from_bytes<protocol::CreateShard>(request)));
   });
+  rpc_.serve(transport::kTableStatistics, [this](int, transport::Bytes request) {
+    return to_bytes(store_.table_statistics(from_bytes<protocol::ShardOfTable>(request)));
+  });
+  rpc_.serve(transport::kFindKeys, [this](int, transport::Bytes request) {
+    return to_bytes(store_.find_keys(from_bytes<protocol::FindKeys>(request)));
+  });
+  rpc_.serve(transport::kListKeys, [this](int, transport::Bytes request) {
+    return to_bytes(store_.list_keys(from_bytes<protocol::ListKeys>(request)));
+  });
   rpc_.serve(transport::kListShards, [this](int, transport::Bytes) { return to_bytes(store_.list()); });
   serve_replicated(transport::kDropVariable, [this](int, transport::Bytes request) {
     store_.drop(from_bytes<std::uint32_t>(request));
@@ -455,14 +464,14 @@ std::optional<protocol::FailoverRequest> PsServer::follow() {
   follower_.begin();
   // Each end detects the death of the other only after traffic in both directions.
   runtime_->control_peer(runtime_->member(Role::coordinator, 0)).send(transport::kHello, {});
-  while (!follower_.order() && !job_ended_ && !must_stop()) {
-    follower_.beat();
+  while (!follower_.request() && !job_ended_ && !must_stop()) {
+    follower_.send_heartbeat();
     if (!poll_fabric()) fabric_.wait(ReplicaFollower::kHeartbeatPeriod);
   }
-  follower_.stop_waiting();
+  follower_.stop_heartbeats();
   if (!stop_reason().empty()) throw Error(Code::unavailable, stop_reason() + "; this replica of a ps exits");
   if (fenced_) log::warn("the ps continues without this replica; it exits");
-  return follower_.order();
+  return follower_.request();
 }
 
 void PsServer::serve() {

@@ -67,14 +67,27 @@ RowSender::Read RowSender::parse(const transport::Message& message,
     const protocol::ReadSegment& requested = segment.requested;
     segment.from = store_.view(requested.variable, requested.shard);
     bool inside = requested.rows != 0 && segment.from.row_bytes != 0;
-    if (requested.sparse != 0) {
-      if (requested.rows > rest.size() / sizeof(std::uint32_t)) inside = false;
-      segment.rows.resize(inside ? requested.rows : 0);
-      take(segment.rows.data(), segment.rows.size() * sizeof(std::uint32_t));
-      for (const std::uint32_t row : segment.rows) inside &= row < segment.from.rows;
-    } else {
-      inside &= requested.first_row <= segment.from.rows &&
-                requested.rows <= segment.from.rows - requested.first_row;
+    const auto take_all = [&](auto& numbers) {
+      const std::uint64_t size = sizeof numbers[0];
+      if (requested.rows > rest.size() / size) inside = false;
+      numbers.resize(inside ? requested.rows : 0);
+      take(numbers.data(), numbers.size() * size);
+    };
+    switch (requested.kind) {
+      case protocol::ReadKind::dense:
+        inside &= requested.first_row <= segment.from.rows &&
+                  requested.rows <= segment.from.rows - requested.first_row;
+        break;
+      case protocol::ReadKind::sparse:
+        take_all(segment.rows);
+        for (const std::uint32_t row : segment.rows) inside &= row < segment.from.rows;
+        break;
+      case protocol::ReadKind::keyed:
+        inside &= segment.from.shard->description().table;
+        take_all(segment.keys);
+        break;
+      default:
+        inside = false;
     }
     if (!inside) {
       throw Error(
@@ -132,19 +145,24 @@ bool RowSender::take_snapshot(Read& read, const Segment& segment) {
   }
   stop_waiting(read);
   read.staged = std::make_shared<StagedRows>();
-  read.staged->end = requested.sparse != 0 ? requested.rows : requested.rows * segment.from.row_bytes;
+  read.staged->end = segment.units();
   read.staged->bytes.resize(requested.rows * segment.from.row_bytes);
   gather(segment, 0, read.staged->end, read.staged->bytes.data());
   return true;
 }
 
-/// `begin` and `end` are rows of a sparse segment, or bytes of a dense one.
+/// `begin` and `end` are units of the segment.
 void RowSender::gather(const Segment& segment, std::uint64_t begin, std::uint64_t end, std::byte* out) {
-  if (segment.requested.sparse != 0) {
-    store_.gather(segment.from, std::span(segment.rows).subspan(begin, end - begin), out);
-  } else {
-    store_.gather(segment.from, segment.requested.first_row * segment.from.row_bytes + begin,
-                  {out, end - begin});
+  const std::uint64_t count = end - begin;
+  switch (segment.requested.kind) {
+    case protocol::ReadKind::dense:
+      return store_.gather(segment.from, segment.requested.first_row * segment.from.row_bytes + begin,
+                           {out, count});
+    case protocol::ReadKind::sparse:
+      return store_.gather(segment.from, std::span(segment.rows).subspan(begin, count), out);
+    case protocol::ReadKind::keyed:
+      return store_.gather_keys(segment.from, std::span(segment.keys).subspan(begin, count),
+                                segment.requested.missing, out);
   }
 }
 
@@ -161,10 +179,8 @@ std::shared_ptr<RowSender::StagedRows> RowSender::free_staged() {
 /// Copies 16 pieces at once, since each transfer from a GPU has the fixed cost of many rows.
 void RowSender::copy_from_shard(Read& read, const Segment& segment) {
   constexpr std::uint64_t kBytes = 16 * kPieceBytes;
-  const bool sparse = segment.requested.sparse != 0;
-  const std::uint64_t unit = sparse ? segment.from.row_bytes : 1;
-  const std::uint64_t left =
-      (sparse ? segment.requested.rows : segment.requested.rows * segment.from.row_bytes) - read.begin;
+  const std::uint64_t unit = segment.unit();
+  const std::uint64_t left = segment.units() - read.begin;
   const std::uint64_t count = std::min(left, std::max<std::uint64_t>(1, kBytes / unit));
   read.staged = free_staged();
   StagedRows& staged = *read.staged;
@@ -185,16 +201,14 @@ void RowSender::stop_waiting(Read& read) {
 
 bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   const Segment& segment = read.segments[read.at];
-  const std::uint64_t row_bytes = segment.from.row_bytes;
-  const bool sparse = segment.requested.sparse != 0;
   if (read.request.consistent != 0 && read.staged == nullptr && !take_snapshot(read, segment)) return false;
   Piece* piece = free_piece();
   if (piece == nullptr) return false;
   piece->staged.reset();
   if (segment.from.values == nullptr && read.staged == nullptr) copy_from_shard(read, segment);
 
-  const std::uint64_t unit = sparse ? row_bytes : 1;
-  const std::uint64_t end = sparse ? segment.requested.rows : segment.requested.rows * row_bytes;
+  const std::uint64_t unit = segment.unit();
+  const std::uint64_t end = segment.units();
   const std::uint64_t most = std::max<std::uint64_t>(1, kPieceBytes / unit);
   const std::uint64_t count = std::min(most, (read.staged ? read.staged->end : end) - read.begin);
   const protocol::PieceHeader header{read.request.id, read.begin, segment.requested.number, 0};
@@ -202,12 +216,12 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   if (read.staged != nullptr) {
     piece->staged = read.staged;
     data = read.staged->data() + (read.begin - read.staged->begin) * unit;
-  } else if (sparse) {
+  } else if (segment.requested.kind != protocol::ReadKind::dense) {
     if (piece->bytes.size() < count * unit) piece->bytes.resize(count * unit);
     gather(segment, read.begin, read.begin + count, piece->bytes.data());
     data = piece->bytes.data();
   } else {
-    data = segment.from.values + segment.requested.first_row * row_bytes + read.begin;
+    data = segment.from.values + segment.requested.first_row * segment.from.row_bytes + read.begin;
   }
   peer.send_in_place(transport::kRowsPiece, transport::as_bytes(header), {data, count * unit},
                      piece->in_flight);

@@ -41,11 +41,18 @@ class RowSender {
     protocol::ReadSegment requested;
     Store::RowsView from;
     std::vector<std::uint32_t> rows;  // of a sparse segment
+    std::vector<std::int64_t> keys;   // of a keyed one
+
+    /// Smallest part of a segment that a piece may have: a row, or a byte of consecutive rows.
+    std::uint64_t unit() const noexcept {
+      return requested.kind == protocol::ReadKind::dense ? 1 : from.row_bytes;
+    }
+    std::uint64_t units() const noexcept { return requested.rows * from.row_bytes / unit(); }
   };
   /// Copy of a part of a segment, from which pieces are sent: of the complete segment for a consistent read,
   /// or of one transfer from a GPU.
   struct StagedRows {
-    std::uint64_t begin = 0;  // rows (sparse) or bytes (dense) of the segment
+    std::uint64_t begin = 0;  // units of the segment
     std::uint64_t end = 0;
     std::vector<std::byte> bytes;
     gpu::PinnedMemory pinned;  // replaces `bytes` for rows on a GPU
@@ -56,7 +63,7 @@ class RowSender {
     int client = -1;
     std::vector<Segment> segments;
     std::size_t at = 0;                  // current segment
-    std::uint64_t begin = 0;             // next row (sparse) or byte (dense)
+    std::uint64_t begin = 0;             // next unit
     bool waiting = false;                // for the shard of its segment to become consistent
     std::shared_ptr<StagedRows> staged;  // null: no copy, or all of it was sent
   };

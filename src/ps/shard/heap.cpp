@@ -16,8 +16,7 @@ constexpr std::uint64_t kHeapPage = 4096;
 Piece Heap::allocate(std::uint64_t bytes) {
   const std::uint64_t size = (bytes + kHeapPage - 1) / kHeapPage * kHeapPage;
   const auto add_region = [this](std::uint64_t length) {
-    regions_.push_back(allocate_(length));
-    bytes_ += length;
+    add(allocate_(length), false);
     return regions_.size() - 1;
   };
   if (size > slab_bytes_ / 2) {
@@ -33,6 +32,11 @@ Piece Heap::allocate(std::uint64_t bytes) {
   return piece;
 }
 
+Piece Heap::reserve(std::uint64_t bytes) {
+  add(reserve_(bytes), true);
+  return {regions_.size() - 1, 0, regions_.back()->memory().data()};
+}
+
 void Heap::roll_back(const Mark& mark) noexcept {
   // The next piece must be zeroed.
   if (mark.open_slab != kNone) {
@@ -40,16 +44,18 @@ void Heap::roll_back(const Mark& mark) noexcept {
     std::memset(regions_[mark.open_slab]->memory().data() + mark.used, 0, end - mark.used);
   }
   while (regions_.size() > mark.regions) {
-    bytes_ -= regions_.back()->memory().size();
+    if (!reserved_.back()) bytes_ -= regions_.back()->memory().size();
     regions_.pop_back();
+    reserved_.pop_back();
   }
   open_slab_ = mark.open_slab;
   used_ = mark.used;
 }
 
-void Heap::add(std::unique_ptr<transport::Region> region) {
-  bytes_ += region->memory().size();
+void Heap::add(std::unique_ptr<transport::Region> region, bool reserved) {
+  if (!reserved) bytes_ += region->memory().size();
   regions_.push_back(std::move(region));
+  reserved_.push_back(reserved);
 }
 
 Piece Heap::at(std::uint64_t region, std::uint64_t offset) const {

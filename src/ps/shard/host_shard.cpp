@@ -110,6 +110,7 @@ void HostShard::read_rows(const protocol::RestoreShard& from, RestoreFiles& file
 void HostShard::undo(std::int64_t steps) {
   std::byte* bases[Journal::kArrays] = {values_};
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) bases[slot + 1] = slots_[slot];
+  add_bases(bases);
   journal_->undo(bases);
   set_steps(steps);
 }

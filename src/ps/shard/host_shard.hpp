@@ -13,7 +13,7 @@
 namespace capstan::ps {
 
 /// Clients on the same host read the rows in place. Snapshots are copy-on-write.
-class HostShard final : public Shard {
+class HostShard : public Shard {
  public:
   /// Memory of the shard, which it does not own.
   struct Arrays {
@@ -36,16 +36,25 @@ class HostShard final : public Shard {
   /// belongs to this shard and was not committed.
   void undo(std::int64_t steps);
 
+ protected:
+  /// Memory of the values, and of each slot.
+  const std::vector<std::byte*>& slots() const noexcept { return slots_; }
+  std::byte* array(std::uint32_t number) const { return number == 0 ? values_ : slots_.at(number - 1); }
+  /// Null: no undo.
+  Journal* journal() const noexcept { return journal_; }
+  const std::shared_ptr<ChunkPool>& chunks() const noexcept { return chunks_; }
+
  private:
   void update(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
               const std::byte* values) override;
   std::shared_ptr<FrozenRows> freeze_rows(std::optional<TouchedRows> touched) override;
+  /// Further arrays that the journal covers, by their number in Journal::Group.
+  virtual void add_bases(std::byte* (&/*bases*/)[Journal::kArrays]) const noexcept {}
   void read_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
 
   template <class T>
   void update_as(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                  const std::byte* values);
-  std::byte* array(std::uint32_t number) const { return number == 0 ? values_ : slots_.at(number - 1); }
 
   std::byte* values_;
   std::vector<std::byte*> slots_;

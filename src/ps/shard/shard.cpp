@@ -55,20 +55,14 @@ double Shard::learning_rate() const noexcept {
 }
 
 void Shard::before_change(const protocol::PushHeader& header, std::span<const std::uint32_t> rows) {
-  const bool sparse = header.kind == protocol::PushKind::sparse;
-  for (const auto& snapshot : snapshots_) {
-    if (sparse) {
-      snapshot->preserve(rows);
-    } else {
-      snapshot->preserve(header.first_row, header.rows);
-    }
-  }
-  if (!touched_) return;
-  if (sparse) {
-    touched_->add(rows);
-  } else {
-    touched_->add(header.first_row, header.rows);
-  }
+  if (header.kind == protocol::PushKind::sparse) return before_change(rows);
+  for (const auto& snapshot : snapshots_) snapshot->preserve(header.first_row, header.rows);
+  if (touched_) touched_->add(header.first_row, header.rows);
+}
+
+void Shard::before_change(std::span<const std::uint32_t> rows) {
+  for (const auto& snapshot : snapshots_) snapshot->preserve(rows);
+  if (touched_) touched_->add(rows);
 }
 
 void Shard::count(const protocol::PushHeader& header) noexcept {
@@ -96,9 +90,11 @@ void Shard::abandon() {
 
 std::shared_ptr<FrozenRows> Shard::freeze(const protocol::SavedRows& saved) {
   std::optional<TouchedRows> touched;
-  if (saved.since != 0 && touched_ && touched_->mark() == saved.since) touched = touched_;
+  const std::uint64_t rows = saved_rows();
+  if (saved.since != 0 && touched_ && touched_->mark() == saved.since && touched_->rows() == rows)
+    touched = touched_;
   std::optional<TouchedRows> next;
-  if (saved.mark != 0) next.emplace(saved.mark, description_.rows);
+  if (saved.mark != 0) next.emplace(saved.mark, rows);
   auto frozen = freeze_rows(std::move(touched));
   // Nothing below this line allocates memory.
   if (next) touched_ = std::move(next);
@@ -121,8 +117,9 @@ void Shard::check_bounds(const protocol::RestoreShard& from) const {
                       "variable",
                       description_.name));
   };
+  const std::uint64_t rows = from.table ? from.table->rows : description_.rows;
   for (const protocol::RestorePiece& piece : from.pieces) {
-    const std::uint64_t all = description_.rows * bytes_per_row(piece.array);
+    const std::uint64_t all = rows * bytes_per_row(piece.array);
     refuse_unless(piece.at <= all && piece.bytes <= all - piece.at);
   }
   for (const protocol::RestoreChanges& changes : from.changes)

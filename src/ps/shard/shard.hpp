@@ -97,6 +97,8 @@ class Shard {
   /// it. Throws std::bad_alloc or Error(resource_exhausted), and then changes nothing. REQUIRES: the shard is
   /// consistent.
   std::shared_ptr<FrozenRows> freeze(const protocol::SavedRows& saved);
+  /// Number of rows that a complete snapshot has.
+  virtual std::uint64_t saved_rows() const noexcept { return rows(); }
   /// Returns true if `freeze` copies all rows, which may take seconds.
   virtual bool freeze_copies_rows() const noexcept { return false; }
   /// Stops preserving rows for a snapshot of this shard.
@@ -120,8 +122,8 @@ class Shard {
   virtual std::uint64_t device_bytes() const noexcept { return 0; }
 
  protected:
-  /// Returns the bytes per row of the values (array 0) or of a slot (1 and up).
-  std::uint64_t bytes_per_row(std::uint32_t array) const noexcept;
+  /// Returns the bytes per row of the values (array 0), of a slot (1 and up), or of another saved array.
+  virtual std::uint64_t bytes_per_row(std::uint32_t array) const noexcept;
   /// Calls `f`, which applies the rows of an entry, as one change: snapshots preserve the rows before it, and
   /// the version is odd during it.
   template <class F>
@@ -131,6 +133,8 @@ class Shard {
     count(header);
     f();
   }
+  /// Snapshots preserve these rows, which are about to change outside of an update.
+  void before_change(std::span<const std::uint32_t> rows);
   /// Has `snapshot` preserve rows before they change, from now on.
   void attach(std::shared_ptr<ShardSnapshot> snapshot) { snapshots_.push_back(std::move(snapshot)); }
   void set_steps(std::int64_t steps) noexcept { *words_.steps = steps; }

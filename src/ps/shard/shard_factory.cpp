@@ -26,6 +26,21 @@ void check_size(const protocol::CreateShard& request) {
                           request.name, request.shard, request.rows, request.first_row, all));
 }
 
+/// A table has rows only for keys, so nothing can depend on its shape. A group would hold gradients back for
+/// rows that another push may free meanwhile.
+void check_table(const protocol::CreateShard& request) {
+  const InitializerKind kind = request.initializer.kind;
+  const auto reject = [&](const char* what) {
+    throw Error(Code::unimplemented, fmt::format("dynamic table \"{}\": {}", request.name, what));
+  };
+  if (request.rows > protocol::TableLayout::kMostRows)
+    reject("found more than 2^31 rows for one ps; use more ps");
+  if (request.group != 0) reject("found an update group, expected none");
+  if (request.memory == ShardMemory::device) reject("found the memory of a GPU, expected main memory");
+  if (request.fill != 0 || kind == InitializerKind::orthogonal || kind == InitializerKind::identity)
+    reject("found an initializer that depends on the shape, expected one for single elements");
+}
+
 PieceLocation location_of_piece(const Piece& piece) { return {piece.region, piece.offset}; }
 
 protocol::ShardLocation location_of(int ps, const protocol::CreateShard& description, const Piece& values,
@@ -38,6 +53,7 @@ protocol::ShardLocation location_of(int ps, const protocol::CreateShard& descrip
 
 std::shared_ptr<Shard> ShardFactory::make(const protocol::CreateShard& request, bool restored) {
   check_size(request);
+  if (request.table) check_table(request);
   protocol::check_optimizer(request.name, request.dtype, request.optimizer);
   protocol::check_initializer(request.name, request.dtype, {request.shape.begin(), request.shape.end()},
                               request.initializer);
@@ -73,8 +89,29 @@ void ShardFactory::throw_exhausted(const protocol::CreateShard& request, const c
 }
 
 std::shared_ptr<Shard> ShardFactory::allocate(const protocol::CreateShard& request, ShardRecord& record) {
+  if (request.table) return allocate_table(request, record);
   return request.memory == ShardMemory::device ? allocate_on_device(request, record)
                                                : allocate_on_host(request, record);
+}
+
+std::shared_ptr<Shard> ShardFactory::allocate_table(const protocol::CreateShard& request,
+                                                    ShardRecord& record) {
+  const auto layout = protocol::TableLayout::of(request.rows, protocol::width_of(request.shape),
+                                                request.dtype, request.optimizer.kind);
+  const Piece memory = heap_.reserve(layout.bytes());
+  const Piece words = allocate_words();
+  record.pieces = {location_of_piece(memory), location_of_piece(words)};
+  return table_shard(request, memory, words);
+}
+
+std::shared_ptr<TableShard> ShardFactory::table_shard(const protocol::CreateShard& description,
+                                                      const Piece& memory, const Piece& words) const {
+  protocol::ShardLocation location = location_of(ps_index_, description, memory, words);
+  location.offset += protocol::TableLayout::of(description.rows, protocol::width_of(description.shape),
+                                               description.dtype, description.optimizer.kind)
+                         .values();
+  return std::make_shared<TableShard>(description, location, Shard::Words::at(words.data), memory.data,
+                                      chunks_, persistent_ == nullptr ? nullptr : &persistent_->journal());
 }
 
 std::shared_ptr<Shard> ShardFactory::allocate_on_host(const protocol::CreateShard& request,
@@ -117,6 +154,7 @@ std::shared_ptr<HostShard> ShardFactory::recover(const ShardRecord& record) cons
     const PieceLocation& at = record.pieces.at(number);
     return heap_.at(at.region, at.offset);
   };
+  if (record.description.table) return table_shard(record.description, piece(0), piece(1));
   std::vector<std::byte*> slots;
   for (std::size_t slot = 2; slot < record.pieces.size(); ++slot) slots.push_back(piece(slot).data);
   return host_shard(record.description, piece(0), piece(1), std::move(slots));

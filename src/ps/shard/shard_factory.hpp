@@ -12,6 +12,7 @@
 #include "ps/shard/heap.hpp"
 #include "ps/shard/host_shard.hpp"
 #include "ps/shard/shard.hpp"
+#include "ps/shard/table_shard.hpp"
 
 namespace capstan::ps {
 
@@ -56,10 +57,13 @@ class ShardFactory {
   void roll_back(const Mark& mark) noexcept;
   std::shared_ptr<Shard> allocate(const protocol::CreateShard& request, ShardRecord& record);
   std::shared_ptr<Shard> allocate_on_host(const protocol::CreateShard& request, ShardRecord& record);
+  std::shared_ptr<Shard> allocate_table(const protocol::CreateShard& request, ShardRecord& record);
   std::shared_ptr<Shard> allocate_on_device(const protocol::CreateShard& request, ShardRecord& record);
   Piece allocate_words();
   std::shared_ptr<HostShard> host_shard(const protocol::CreateShard& description, const Piece& values,
                                         const Piece& words, std::vector<std::byte*> slots) const;
+  std::shared_ptr<TableShard> table_shard(const protocol::CreateShard& description, const Piece& memory,
+                                          const Piece& words) const;
   [[noreturn]] void throw_exhausted(const protocol::CreateShard& request, const char* why) const;
 
   Heap& heap_;

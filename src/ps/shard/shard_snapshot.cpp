@@ -80,7 +80,7 @@ void ShardSnapshot::preserve_row(std::uint64_t row) {
 void ShardSnapshot::preserve(std::span<const std::uint32_t> rows) {
   if (is_idle()) return;
   const auto fetch_bit = [&](std::size_t i) {
-    if (i < rows.size()) __builtin_prefetch(&is_preserved_[rows[i] / 64], 1);
+    if (i < rows.size() && rows[i] < rows_) __builtin_prefetch(&is_preserved_[rows[i] / 64], 1);
   };
   const auto fetch_row = [&](std::size_t i) {
     if (i >= rows.size() || !must_preserve(rows[i])) return;

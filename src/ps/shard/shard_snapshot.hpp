@@ -43,7 +43,7 @@ class ShardSnapshot final : public FrozenRows {
   std::uint64_t rows() const noexcept override { return listed_ ? listed_->size() : rows_; }
   std::uint64_t row(std::uint64_t i) const noexcept override { return listed_ ? (*listed_)[i] : i; }
 
-  /// Preserves rows that are about to change. REQUIRES: row numbers within the shard.
+  /// Preserves rows that are about to change; ignores rows that are not in the snapshot.
   void preserve(std::span<const std::uint32_t> rows);
   void preserve(std::uint64_t first, std::uint64_t count);
   /// Preserves all rows, before the memory of the arrays is overwritten or freed. No row is preserved
@@ -78,7 +78,8 @@ class ShardSnapshot final : public FrozenRows {
     return (is_preserved_[row / 64] >> row % 64 & 1) != 0;
   }
   bool must_preserve(std::uint64_t row) const noexcept {
-    return !is_preserved(row) && row >= arrays_.back().copied && (!touched_ || touched_->has(row));
+    return row < rows_ && !is_preserved(row) && row >= arrays_.back().copied &&
+           (!touched_ || touched_->has(row));
   }
   void preserve_row(std::uint64_t row);
   void return_chunks();
@@ -96,7 +97,7 @@ class ShardSnapshot final : public FrozenRows {
   /// Copies the rows of `found_`.
   void copy_preserved(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) const;
 
-  std::uint64_t rows_;                                // number of rows in the shard
+  std::uint64_t rows_;                                // number of rows of which the snapshot is taken
   std::optional<TouchedRows> touched_;                // rows of the snapshot; none: all
   std::optional<std::vector<std::uint32_t>> listed_;  // the same, as a list
   std::vector<Copying> arrays_;

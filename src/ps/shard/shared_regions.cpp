@@ -6,6 +6,7 @@
 #include "base/first_touch.hpp"
 #include "base/log.hpp"
 #include "capstan/error.hpp"
+#include "transport/memory/reserved_memory.hpp"
 
 namespace capstan::ps {
 
@@ -15,6 +16,14 @@ SharedRegions::SharedRegions(transport::Fabric& fabric) : fabric_(fabric) {
   } catch (const Error& error) {
     log::debug("allocating regions from the fabric: {}", error.what());
   }
+}
+
+std::unique_ptr<transport::Region> SharedRegions::reserve(std::uint64_t bytes) {
+  if (!memory_) return fabric_.reserve(bytes);
+  const std::uint64_t at = next_;
+  auto region = transport::reserved_region(memory_->map(at, bytes), memory_->location(at));
+  next_ += (bytes + 4095) / 4096 * 4096;
+  return region;
 }
 
 std::unique_ptr<transport::Region> SharedRegions::allocate(std::uint64_t bytes) {

@@ -19,6 +19,9 @@ class SharedRegions {
   /// Allocates a zeroed region, from the fabric if unnamed files are not supported. Throws
   /// Error(resource_exhausted).
   std::unique_ptr<transport::Region> allocate(std::uint64_t bytes);
+  /// Reserves a region whose pages are allocated on first use. Throws Error: resource_exhausted,
+  /// unimplemented.
+  std::unique_ptr<transport::Region> reserve(std::uint64_t bytes);
 
  private:
   transport::Fabric& fabric_;

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "base/log.hpp"
 #include "capstan/error.hpp"
@@ -21,6 +23,10 @@ Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, 
           [&fabric, persistent, regions](std::uint64_t bytes) {
             if (persistent != nullptr) return persistent->allocate(bytes);
             return regions != nullptr ? regions->allocate(bytes) : fabric.allocate(bytes);
+          },
+          [&fabric, persistent, regions](std::uint64_t bytes) {
+            if (persistent != nullptr) return persistent->reserve(bytes);
+            return regions != nullptr ? regions->reserve(bytes) : fabric.reserve(bytes);
           },
           slab_bytes),
       device_(*this, ps_index),
@@ -102,10 +108,9 @@ void Store::apply(const protocol::PushHeader& header, std::span<const std::uint3
     if (ledger_.enter(header)) set_learning_rate(header);
     return;
   }
+  if (header.kind == protocol::PushKind::keyed) return apply_keyed(shard, header, rows, values);
   if (shard == nullptr || !shard->fits(header, rows, values)) {
-    log::error("dropped a push of rank {} to variable {} shard {}: {} rows do not fit the shard on ps {}",
-               header.rank, header.variable, header.shard, header.rows, ps_index_);
-    return;
+    return log_misfit(header);
   }
   const std::uint32_t group = shard->description().group;
   if (group != 0 && header.op == protocol::RowOp::gradient &&
@@ -114,6 +119,53 @@ void Store::apply(const protocol::PushHeader& header, std::span<const std::uint3
   }
   if (ledger_.enter(header)) return apply_to(*shard, header, rows, values);
   shard->skip(header);
+}
+
+void Store::log_misfit(const protocol::PushHeader& header) const {
+  log::error("dropped a push of rank {} to variable {} shard {}: {} rows do not fit the shard on ps {}",
+             header.rank, header.variable, header.shard, header.rows, ps_index_);
+}
+
+/// Applies an entry for keys as one for their rows.
+void Store::apply_keyed(Shard* shard, const protocol::PushHeader& header,
+                        std::span<const std::uint32_t> words, const std::byte* values) {
+  auto* const table = dynamic_cast<TableShard*>(shard);
+  const bool has_values = protocol::has_values(header.op);
+  if (table == nullptr || header.op > protocol::RowOp::erase ||
+      words.size() != 2 * std::size_t{header.rows} ||
+      header.bytes != protocol::entry_bytes(header.kind, header.rows, has_values ? table->row_bytes() : 0)) {
+    return log_misfit(header);
+  }
+  const std::span<const std::int64_t> keys = protocol::keys_of(words);
+  if (!ledger_.enter(header)) return shard->skip(header);
+  if (header.op == protocol::RowOp::erase) {
+    table->erase(keys);
+    return shard->skip(header);
+  }
+  std::span<const std::uint32_t> rows = table->rows_for(keys);
+  if (!has_values) return shard->skip(header);
+  protocol::PushHeader of_rows = header;
+  of_rows.kind = protocol::PushKind::sparse;
+  if (std::find(rows.begin(), rows.end(), protocol::kDefaultRow) != rows.end()) {
+    accepted_.take(rows, values, table->row_bytes());
+    rows = accepted_.rows;
+    values = accepted_.values.data();
+    of_rows.rows = static_cast<std::uint32_t>(rows.size());
+  }
+  apply_to(*table, of_rows, rows, values);
+}
+
+/// Leaves out the rows of keys that were not added.
+void Store::AcceptedRows::take(std::span<const std::uint32_t> from, const std::byte* bytes,
+                               std::uint64_t row_bytes) {
+  rows.clear();
+  values.resize(from.size() * row_bytes);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i] == protocol::kDefaultRow) continue;
+    if (row_bytes != 0)
+      std::memcpy(values.data() + rows.size() * row_bytes, bytes + i * row_bytes, row_bytes);
+    rows.push_back(from[i]);
+  }
 }
 
 void Store::set_learning_rate(const protocol::PushHeader& header) {
@@ -193,6 +245,33 @@ void Store::remove_worker(int rank) {
   const std::lock_guard lock(mutex_);
   groups_.remove(rank);
   ledger_.close(rank);
+}
+
+TableShard& Store::find_table(std::uint32_t variable, std::uint32_t shard) const {
+  if (auto* const table = dynamic_cast<TableShard*>(&find(variable, shard))) return *table;
+  throw Error(Code::invalid_argument,
+              fmt::format("variable {} is no dynamic table on ps {}", variable, ps_index_));
+}
+
+protocol::TableStatistics Store::table_statistics(const protocol::ShardOfTable& of) {
+  const std::lock_guard lock(mutex_);
+  return find_table(of.variable, of.shard).statistics();
+}
+
+std::vector<std::uint8_t> Store::find_keys(const protocol::FindKeys& request) {
+  const std::lock_guard lock(mutex_);
+  return find_table(request.variable, request.shard).contains(request.keys);
+}
+
+protocol::ListedKeys Store::list_keys(const protocol::ListKeys& request) {
+  const std::lock_guard lock(mutex_);
+  return find_table(request.variable, request.shard).list(request.first_row, request.rows);
+}
+
+void Store::gather_keys(const RowsView& from, std::span<const std::int64_t> keys, MissingKeys missing,
+                        std::byte* out) {
+  const std::lock_guard lock(mutex_);
+  dynamic_cast<const TableShard&>(*from.shard).gather_keys(keys, missing, out);
 }
 
 Store::RowsView Store::view(std::uint32_t variable, std::uint32_t shard) {

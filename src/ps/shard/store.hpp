@@ -21,6 +21,7 @@
 #include "ps/shard/shard_factory.hpp"
 #include "ps/shard/shared_regions.hpp"
 #include "ps/shard/store_device.hpp"
+#include "ps/shard/table_shard.hpp"
 #include "ps/update/update_groups.hpp"
 
 namespace capstan::ps {
@@ -90,6 +91,14 @@ class Store final : public protocol::PushSink {
   /// Counts rows of a shard that were sent by message.
   void count_sent(std::uint32_t variable, std::uint32_t shard, std::uint64_t rows);
 
+  /// Calls for dynamic tables. Throw Error: not_found; invalid_argument for another variable.
+  protocol::TableStatistics table_statistics(const protocol::ShardOfTable& of);
+  std::vector<std::uint8_t> find_keys(const protocol::FindKeys& request);
+  protocol::ListedKeys list_keys(const protocol::ListKeys& request);
+  /// See TableShard::gather_keys. REQUIRES: `from` is of a table.
+  void gather_keys(const RowsView& from, std::span<const std::int64_t> keys, MissingKeys missing,
+                   std::byte* out);
+
   /// Restores shards from a checkpoint. REQUIRES: check_restore succeeded on every ps.
   void restore(const protocol::RestorePart& part);
 
@@ -107,6 +116,11 @@ class Store final : public protocol::PushSink {
   Shard* find_or_null(std::uint32_t variable, std::uint32_t shard) const;
   /// Throws Error(not_found).
   Shard& find(std::uint32_t variable, std::uint32_t shard) const;
+  /// Throws Error: not_found, invalid_argument.
+  TableShard& find_table(std::uint32_t variable, std::uint32_t shard) const;
+  void apply_keyed(Shard* shard, const protocol::PushHeader& header, std::span<const std::uint32_t> words,
+                   const std::byte* values);
+  void log_misfit(const protocol::PushHeader& header) const;
   /// Sets the learning rate of a shard. Logs and drops a rate that its optimizer does not support.
   void set_learning_rate(const protocol::PushHeader& header);
   void count(const protocol::PushHeader& header, const Shard& shard);
@@ -115,6 +129,12 @@ class Store final : public protocol::PushSink {
   /// Applies the pushes of all workers to one shard in a step as one push.
   void apply_sum(std::span<const HeldPush* const> pushes, int workers);
   std::map<Key, ShardRecord> replay_manifest();
+  /// Rows of an entry whose other keys could not be added to a table.
+  struct AcceptedRows {
+    std::vector<std::uint32_t> rows;
+    std::vector<std::byte> values;
+    void take(std::span<const std::uint32_t> from, const std::byte* bytes, std::uint64_t row_bytes);
+  };
 
   std::mutex mutex_;
   PersistentState* persistent_;
@@ -127,6 +147,7 @@ class Store final : public protocol::PushSink {
   UpdateGroups groups_;
   Count count_;
   ClosureLedger ledger_;
+  AcceptedRows accepted_;
 };
 
 }  // namespace capstan::ps

@@ -7,15 +7,18 @@
 
 namespace capstan::ps {
 
-/// One bit per row. Not thread-safe.
+/// One bit per row; later rows are ignored. Not thread-safe.
 class TouchedRows {
  public:
   /// Creates an empty set, for the save with this mark.
   TouchedRows(std::uint64_t mark, std::uint64_t rows) : mark_(mark), rows_(rows), bits_((rows + 63) / 64) {}
 
   std::uint64_t mark() const noexcept { return mark_; }
+  std::uint64_t rows() const noexcept { return rows_; }
   void add(std::span<const std::uint32_t> rows) noexcept {
-    for (const std::uint32_t row : rows) bits_[row / 64] |= std::uint64_t{1} << row % 64;
+    for (const std::uint32_t row : rows) {
+      if (row < rows_) bits_[row / 64] |= std::uint64_t{1} << row % 64;
+    }
   }
   void add(std::uint64_t first, std::uint64_t count) noexcept;
   void add_all() noexcept { add(0, rows_); }

@@ -51,6 +51,8 @@ void apply(protocol::RowOp op, const Update<T>& u) {
   using W = Wrapping<T>;
   switch (op) {
     case protocol::RowOp::gradient:
+    case protocol::RowOp::insert:
+    case protocol::RowOp::erase:
       return;
     case protocol::RowOp::set:
       return set_rows(u);

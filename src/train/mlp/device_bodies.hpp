@@ -1,5 +1,5 @@
-// device_bodies.hpp -- element-wise work of GPU threads around a network's matrix products; see
-// row_bodies.hpp and blocks.cuh for the calling convention.
+// device_bodies.hpp -- element-wise GPU kernels that run before and after the matrix products of a network;
+// see row_bodies.hpp and blocks.cuh for the calling convention.
 #pragma once
 
 #include <cmath>
@@ -29,11 +29,12 @@ struct PartialSums {
   }
 };
 
-/// Converts input bytes to floats in [0, 1], with a 1 at the end of each row. One number per element.
+/// Converts input bytes to floats in [0, 1], with a 1 at the end of each row. `number` is that of the
+/// element.
 struct InputBody {
   const std::uint8_t* bytes;
   float* rows;
-  Divider columns;  // with the 1
+  Divider columns;  // including the bias column
 
   CAPSTAN_BOTH NoLocation find(std::uint32_t) const { return {}; }
   CAPSTAN_BOTH float load(std::uint32_t number, NoLocation) const {
@@ -45,11 +46,11 @@ struct InputBody {
   CAPSTAN_BOTH void store(std::uint32_t number, NoLocation, float value) const { rows[number] = value; }
 };
 
-/// Applies ReLU to the results of a layer, with a 1 at the end of each row. One number per element.
+/// Applies ReLU to the results of a layer, with a 1 at the end of each row. `number` is that of the element.
 struct ReluBody {
   PartialSums results;
   float* rows;
-  Divider columns;  // with the 1
+  Divider columns;  // including the bias column
 
   CAPSTAN_BOTH NoLocation find(std::uint32_t) const { return {}; }
   CAPSTAN_BOTH float load(std::uint32_t number, NoLocation) const {
@@ -62,12 +63,13 @@ struct ReluBody {
   CAPSTAN_BOTH void store(std::uint32_t number, NoLocation, float value) const { rows[number] = value; }
 };
 
-/// Derivatives of the loss by a layer's inputs: 0 where the input was not above 0. One number per element.
+/// Gradient of the loss with respect to a layer's inputs: 0 where the input was not positive. `number` is
+/// that of the element.
 struct MaskBody {
   PartialSums results;
   const float* active;  // rows that end in 1
   float* slopes;
-  Divider columns;  // without the 1
+  Divider columns;  // excluding the bias column
 
   CAPSTAN_BOTH NoLocation find(std::uint32_t) const { return {}; }
   CAPSTAN_BOTH float load(std::uint32_t number, NoLocation) const {
@@ -78,7 +80,7 @@ struct MaskBody {
   CAPSTAN_BOTH void store(std::uint32_t number, NoLocation, float slope) const { slopes[number] = slope; }
 };
 
-/// gradient += decay * values. One number per element.
+/// gradient += decay * values. `number` is that of the element.
 struct DecayBody {
   const float* values;
   float* gradient;
@@ -91,8 +93,8 @@ struct DecayBody {
   CAPSTAN_BOTH void store(std::uint32_t number, NoLocation, float sum) const { gradient[number] = sum; }
 };
 
-/// Scores an example as Scores::add does: its loss, computed in double, and 1 if the first of its largest
-/// logits is that of its label. One number per example.
+/// Scores an example as Scores::add does: its loss, computed in double, and 1 if the predicted class, the
+/// first one with the largest logit, is its label. `example` is its number.
 struct ScoreBody {
   PartialSums logits;
   std::uint32_t classes;
@@ -127,8 +129,8 @@ struct ScoreBody {
   }
 };
 
-/// Computes the loss of an example and the derivatives by its logits, scale * (probability - [label]). One
-/// block per example.
+/// Computes the loss of an example and its gradient with respect to the logits, scale * (probability -
+/// [label]). One block per example.
 struct SlopesBody {
   static constexpr std::uint32_t kThreads = 64;
   using Floats = gpu::Reduction<float, kThreads>;

@@ -13,6 +13,7 @@
 #include "base/assert.hpp"
 #include "base/fence.hpp"
 #include "capstan/error.hpp"
+#include "transport/memory/reserved_memory.hpp"
 
 namespace capstan::transport {
 namespace {
@@ -37,19 +38,20 @@ struct FreeAligned {
 };
 using Memory = std::shared_ptr<std::byte>;
 
+Memory allocate_zeroed(std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t rounded = (bytes + kPage - 1) / kPage * kPage;
+  auto* raw = static_cast<std::byte*>(std::aligned_alloc(kPage, rounded));
+  if (raw == nullptr) {
+    throw Error(Code::resource_exhausted, "cannot allocate a region of " + std::to_string(bytes) + " bytes");
+  }
+  std::memset(raw, 0, rounded);
+  return {raw, FreeAligned{}};
+}
+
 class LoopRegion : public Region {
  public:
-  explicit LoopRegion(std::size_t bytes) : bytes_(bytes) {
-    constexpr std::size_t kPage = 4096;
-    const std::size_t rounded = (bytes + kPage - 1) / kPage * kPage;
-    auto* raw = static_cast<std::byte*>(std::aligned_alloc(kPage, rounded));
-    if (raw == nullptr) {
-      throw Error(Code::resource_exhausted,
-                  "cannot allocate a region of " + std::to_string(bytes) + " bytes");
-    }
-    std::memset(raw, 0, rounded);
-    memory_ = Memory(raw, FreeAligned{});
-  }
+  LoopRegion(std::size_t bytes, Memory memory) : bytes_(bytes), memory_(std::move(memory)) {}
   std::span<std::byte> memory() noexcept override { return {memory_.get(), bytes_}; }
 
   /// The key carries a shared_ptr by address: both ends live in this process, and the window copies it.
@@ -74,7 +76,9 @@ class LoopWindow : public Window {
     std::memcpy(&owner, key.packed.data(), sizeof owner);
     memory_ = *owner;
     length_ = key.length;
-    if (path != WindowPath::rma) mapped_ = memory_.get();
+    if (path == WindowPath::rma) return;
+    mapped_ = memory_.get();
+    shared_ = memory_;
   }
   void put(std::uint64_t offset, Bytes data) override {
     require_inside(offset, data.size());
@@ -185,7 +189,12 @@ class LoopFabric : public Fabric {
     std::memcpy(&slot, address.data(), sizeof slot);
     return *peers_.emplace_back(std::make_unique<LoopPeer>(rank, name, hub_->at(slot), *this));
   }
-  std::unique_ptr<Region> allocate(std::size_t bytes) override { return std::make_unique<LoopRegion>(bytes); }
+  std::unique_ptr<Region> allocate(std::size_t bytes) override {
+    return std::make_unique<LoopRegion>(bytes, allocate_zeroed(bytes));
+  }
+  std::unique_ptr<Region> reserve(std::size_t bytes) override {
+    return std::make_unique<LoopRegion>(bytes, reserve_memory(bytes));
+  }
 
   unsigned progress() override {
     const unsigned kept = deliver_unhandled();

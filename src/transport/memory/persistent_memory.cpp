@@ -61,7 +61,11 @@ std::span<std::byte> PersistentMemory::map(std::uint64_t offset, std::uint64_t b
 
 void PersistentMemory::unmap(std::uint64_t offset, std::span<const std::span<std::byte>> mapped) noexcept {
   for (const std::span<std::byte> memory : mapped) (void)munmap(memory.data(), memory.size());
-  (void)ftruncate(fd_.get(), static_cast<off_t>(offset));
+  // The file keeps its size: other processes may have mapped these pages, and then read zeros.
+  struct stat now {};
+  if (fstat(fd_.get(), &now) != 0 || static_cast<std::uint64_t>(now.st_size) <= offset) return;
+  (void)fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                  now.st_size - static_cast<off_t>(offset));
 }
 
 bool PersistentMemory::used() const noexcept {

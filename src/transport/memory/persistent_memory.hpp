@@ -41,8 +41,8 @@ class PersistentMemory {
   static constexpr std::uint64_t kFirst = 4096;
   std::span<std::byte> map(std::uint64_t offset, std::uint64_t bytes);
   FileLocation location(std::uint64_t offset) const;
-  /// Unmaps the ranges from `offset` to the end of the file, and frees their memory. REQUIRES: no thread uses
-  /// them.
+  /// Unmaps the ranges from `offset` to the end of the file, and frees their memory; processes that have
+  /// mapped them read zeros. REQUIRES: no thread of this process uses them.
   void unmap(std::uint64_t offset, std::span<const std::span<std::byte>> mapped) noexcept;
   /// Returns true if a process has mapped a range.
   bool used() const noexcept;

@@ -26,29 +26,28 @@ class UcxWindow final : public Window {
  public:
   UcxWindow(UcxPeer& peer, const RegionKey& key, WindowPath path) : peer_(peer), base_(key.address) {
     length_ = key.length;
-    check(ucp_ep_rkey_unpack(peer.endpoint(), key.packed.data(), rkey_.out()), "ucp_ep_rkey_unpack");
-    if (path == WindowPath::rma) return;
+    const bool registered = !key.packed.empty();
+    if (registered)
+      check(ucp_ep_rkey_unpack(peer.endpoint(), key.packed.data(), rkey_.out()), "ucp_ep_rkey_unpack");
+    if (path == WindowPath::rma && registered) return;  // other memory can only be mapped
     void* local = nullptr;
     ucs_status_t status = UCS_ERR_UNREACHABLE;
     if (key.file.path.empty()) {
       status = ucp_rkey_ptr(rkey_.get(), base_, &local);
     } else if ((local = map_persistent(key.file, length_)) != nullptr) {
-      from_file_ = true;
+      shared_.reset(static_cast<std::byte*>(local), [length = length_](std::byte* p) { munmap(p, length); });
       status = UCS_OK;
     }
     if (status == UCS_OK) {
       mapped_ = static_cast<std::byte*>(local);
-      topology::advise_huge_pages({mapped_, static_cast<std::size_t>(length_)});
-    } else if (path == WindowPath::mapped) {
+      if (registered) topology::advise_huge_pages({mapped_, static_cast<std::size_t>(length_)});
+    } else if (path == WindowPath::mapped || !registered) {
       throw Error(Code::unavailable, "memory of " + peer.name() + " cannot be mapped here (" +
                                          ucs_status_string(status) +
                                          "): another host, or another IPC namespace; use --window auto");
     }
   }
 
-  ~UcxWindow() override {
-    if (from_file_) munmap(mapped_, length_);
-  }
   UcxWindow(const UcxWindow&) = delete;
   UcxWindow& operator=(const UcxWindow&) = delete;
 
@@ -140,7 +139,6 @@ class UcxWindow final : public Window {
   UcxPeer& peer_;
   std::uint64_t base_;
   Handle<RemoteKeyTraits> rkey_;
-  bool from_file_ = false;  // mapped from its file
 };
 
 }  // namespace

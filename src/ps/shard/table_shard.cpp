@@ -1,0 +1,332 @@
+// table_shard.cpp -- adds and erases rows in groups that are journaled first.
+#include "ps/shard/table_shard.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/first_touch.hpp"
+#include "capstan/error.hpp"
+#include "io/file.hpp"
+#include "io/hdf5/changed_rows.hpp"
+#include "protocol/row_copy.hpp"
+#include "ps/durability/restore_files.hpp"
+#include "ps/shard/initialize.hpp"
+#include "ps/shard/shard_snapshot.hpp"
+#include "transport/memory/reserved_memory.hpp"
+
+namespace capstan::ps {
+namespace {
+
+/// Memory of the host is checked whenever rows of this size were added.
+constexpr std::uint64_t kCheckedBytes = std::uint64_t{16} << 20;
+
+/// Rows are restored in chunks of this size.
+constexpr std::uint64_t kRestoredBytes = std::uint64_t{4} << 20;
+
+/// Reads rows [first, first + count) of one array of a saved part.
+void read_part(const protocol::RestoreShard& from, RestoreFiles& files, std::uint32_t array,
+               std::uint64_t first, std::uint64_t count, std::uint64_t row_bytes,
+               std::vector<std::byte>& out) {
+  out.assign(count * row_bytes, std::byte{0});
+  const std::uint64_t begin = first * row_bytes;
+  const std::uint64_t end = begin + out.size();
+  for (const protocol::RestorePiece& piece : from.pieces) {
+    const std::uint64_t low = std::max(begin, piece.at);
+    const std::uint64_t high = std::min(end, piece.at + piece.bytes);
+    if (piece.array != array || low >= high) continue;
+    const io::FileDescriptor& file = files.open(piece.file);
+    io::read_at(file, files.path(), piece.offset + low - piece.at, out.data() + low - begin, high - low);
+  }
+  for (const protocol::RestoreChanges& changes : from.changes) {
+    if (changes.array != array) continue;
+    const io::FileDescriptor& file = files.open(changes.file);
+    io::apply_changed_rows(file, files.path(), changes.rows, first, count, out.data());
+  }
+}
+
+std::vector<std::byte*> slots_at(std::byte* memory, const protocol::TableLayout& layout, OptimizerKind kind) {
+  std::vector<std::byte*> slots;
+  for (std::size_t slot = 0; slot < protocol::slots_of(kind).size(); ++slot)
+    slots.push_back(memory + layout.slot(slot));
+  return slots;
+}
+
+protocol::TableLayout layout_of(const protocol::CreateShard& d) {
+  return protocol::TableLayout::of(d.rows, protocol::width_of(d.shape), d.dtype, d.optimizer.kind);
+}
+
+}  // namespace
+
+TableShard::TableShard(const protocol::CreateShard& description, const protocol::ShardLocation& location,
+                       const Words& words, std::byte* memory, std::shared_ptr<ChunkPool> chunks,
+                       Journal* journal)
+    : HostShard(description, location, words,
+                {memory + layout_of(description).values(),
+                 slots_at(memory, layout_of(description), description.optimizer.kind)},
+                std::move(chunks), journal),
+      memory_(memory),
+      layout_(layout_of(description)),
+      header_(*reinterpret_cast<protocol::TableHeader*>(memory)),
+      index_(memory, layout_, [](std::byte* from, std::uint64_t bytes) {
+        transport::release_memory({from, bytes});
+      }) {
+  header_.rows_end = std::max<std::uint64_t>(header_.rows_end, protocol::kDefaultRow + 1);
+}
+
+bool TableShard::has_memory() {
+  if (header_.rows_end < checked_rows_) return true;
+  std::uint64_t row = row_bytes() + sizeof(std::int64_t) + sizeof(std::uint32_t);
+  for (std::uint32_t slot = 1; slot <= slots().size(); ++slot) row += bytes_per_row(slot);
+  const std::uint64_t rows = std::max<std::uint64_t>(kCheckedBytes / row, 1);
+  try {
+    check_memory_left(rows * row);
+  } catch (const Error&) {
+    return false;
+  }
+  checked_rows_ = header_.rows_end + rows;
+  return true;
+}
+
+std::uint32_t TableShard::take_row() {
+  if (!free_.empty()) {
+    const std::uint32_t row = free_.back();
+    free_.pop_back();
+    return row;
+  }
+  if (header_.rows_end == layout_.rows() || !has_memory()) return protocol::kDefaultRow;
+  return static_cast<std::uint32_t>(header_.rows_end++);
+}
+
+/// The restart of a killed ps undoes the changes of these rows' keys and states. A row that was not in use
+/// has no values that matter.
+void TableShard::log_keys(std::span<const std::uint32_t> rows) {
+  if (journal() == nullptr) return;
+  Journal::Group group;
+  group.bases[3] = memory_ + layout_.keys();
+  group.bytes[3] = sizeof(std::int64_t);
+  group.bases[4] = memory_ + layout_.states();
+  group.bytes[4] = sizeof(std::uint32_t);
+  group.rows = rows.data();
+  group.count = rows.size();
+  journal()->log(group);
+}
+
+void TableShard::add_bases(std::byte* (&bases)[Journal::kArrays]) const noexcept {
+  bases[3] = memory_ + layout_.keys();
+  bases[4] = memory_ + layout_.states();
+}
+
+void TableShard::write_initial(std::int64_t key, std::uint32_t row) {
+  const protocol::CreateShard& d = description();
+  ps::initialize(d.initializer, d.dtype, static_cast<std::uint64_t>(key) * width(), width(),
+                 array(0) + row * row_bytes());
+  for (std::uint32_t slot = 0; slot < slots().size(); ++slot) {
+    ps::initialize({InitializerKind::constant, protocol::initial_slot_value(d.optimizer, slot), 0, 0},
+                   protocol::slot_dtype(d.dtype), 0, width(), slots()[slot] + row * bytes_per_row(slot + 1));
+  }
+}
+
+std::span<const std::uint32_t> TableShard::rows_for(std::span<const std::int64_t> keys) {
+  rows_.resize(keys.size());
+  index_.find(keys, rows_);
+  if (std::find(rows_.begin(), rows_.end(), protocol::kDefaultRow) != rows_.end()) add_missing(keys);
+  return rows_;
+}
+
+void TableShard::add_missing(std::span<const std::int64_t> keys) {
+  std::array<std::int64_t, Journal::kGroupRows> added{};
+  std::array<std::uint32_t, Journal::kGroupRows> rows{};
+  std::size_t count = 0;
+  const auto add_group = [&] {
+    before_change({rows.data(), count});
+    log_keys({rows.data(), count});
+    for (std::size_t i = 0; i < count; ++i) {
+      write_initial(added[i], rows[i]);
+      this->keys()[rows[i]] = added[i];
+      states()[rows[i]] = protocol::kRowInUse;
+      if (!index_.insert(added[i], protocol::hash_of(added[i]), rows[i])) {
+        states()[rows[i]] = 0;
+        free_.push_back(rows[i]);
+        ++header_.refused;
+        continue;
+      }
+      ++header_.keys;
+      ++header_.inserted;
+    }
+    count = 0;
+  };
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (rows_[i] != protocol::kDefaultRow) continue;
+    const auto end = added.begin() + static_cast<std::ptrdiff_t>(count);
+    if (std::find(added.begin(), end, keys[i]) != end || find(keys[i]) != protocol::kDefaultRow) continue;
+    rows[count] = take_row();
+    if (rows[count] == protocol::kDefaultRow) {
+      ++header_.refused;
+      continue;
+    }
+    added[count++] = keys[i];
+    if (count == added.size()) add_group();
+  }
+  add_group();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (rows_[i] == protocol::kDefaultRow) rows_[i] = find(keys[i]);
+  }
+}
+
+void TableShard::erase(std::span<const std::int64_t> keys) {
+  std::array<std::uint32_t, Journal::kGroupRows> rows{};
+  std::size_t count = 0;
+  const auto erase_group = [&] {
+    before_change({rows.data(), count});
+    log_keys({rows.data(), count});
+    for (std::size_t i = 0; i < count; ++i) {
+      states()[rows[i]] = 0;
+      free_.push_back(rows[i]);
+    }
+    header_.keys -= count;
+    header_.erased += count;
+    count = 0;
+  };
+  for (const std::int64_t key : keys) {
+    const std::uint64_t hash = protocol::hash_of(key);
+    const std::uint32_t row = index_.find(key, hash);
+    if (row == protocol::kDefaultRow) continue;
+    index_.erase(key, hash);
+    rows[count++] = row;
+    if (count == rows.size()) erase_group();
+  }
+  erase_group();
+}
+
+std::vector<std::uint8_t> TableShard::contains(std::span<const std::int64_t> keys) const {
+  std::vector<std::uint8_t> found(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) found[i] = find(keys[i]) != protocol::kDefaultRow ? 1 : 0;
+  return found;
+}
+
+void TableShard::gather_keys(std::span<const std::int64_t> keys, MissingKeys missing, std::byte* out) const {
+  std::vector<std::uint32_t> rows(keys.size());
+  index_.find(keys, rows);
+  const protocol::CreateShard& d = description();
+  if (missing == MissingKeys::error) {
+    const auto found = std::find(rows.begin(), rows.end(), protocol::kDefaultRow);
+    if (found != rows.end()) throw protocol::no_such_key(keys[found - rows.begin()], d.name);
+  }
+  gather(rows, out);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (rows[i] != protocol::kDefaultRow) continue;
+    if (missing == MissingKeys::initial) {
+      ps::initialize(d.initializer, d.dtype, static_cast<std::uint64_t>(keys[i]) * width(), width(),
+                     out + i * row_bytes());
+    } else if (missing == MissingKeys::zeros) {
+      std::memset(out + i * row_bytes(), 0, row_bytes());
+    }
+  }
+}
+
+protocol::TableStatistics TableShard::statistics() const noexcept {
+  std::uint64_t row = row_bytes() + sizeof(std::int64_t) + sizeof(std::uint32_t);
+  for (std::uint32_t slot = 1; slot <= slots().size(); ++slot) row += bytes_per_row(slot);
+  std::uint64_t lines = 0;
+  for (const protocol::SubIndex& sub : header_.sub_indexes) lines += std::uint64_t{1} << sub.level;
+  return {header_.keys,    layout_.rows() - 1, header_.inserted,       header_.erased,
+          header_.refused, header_.growths,    header_.rows_end * row, lines * sizeof(protocol::IndexLine)};
+}
+
+protocol::ListedKeys TableShard::list(std::uint64_t first_row, std::uint64_t count) const {
+  protocol::ListedKeys listed{header_.rows_end, {}};
+  const std::uint64_t end = std::min(header_.rows_end, first_row + std::min(count, layout_.rows()));
+  for (std::uint64_t row = std::max<std::uint64_t>(first_row, 1); row < end; ++row) {
+    if ((states()[row] & protocol::kRowInUse) != 0) listed.keys.push_back(keys()[row]);
+  }
+  return listed;
+}
+
+std::uint64_t TableShard::bytes_per_row(std::uint32_t array) const noexcept {
+  if (array <= slots().size()) return HostShard::bytes_per_row(array);
+  return array == slots().size() + 1 ? sizeof(std::int64_t) : sizeof(std::uint32_t);
+}
+
+std::shared_ptr<FrozenRows> TableShard::freeze_rows(std::optional<TouchedRows> touched) {
+  std::vector<ShardSnapshot::Array> arrays;
+  for (std::uint32_t number = 0; number <= slots().size(); ++number)
+    arrays.push_back({array(number), bytes_per_row(number)});
+  arrays.push_back({memory_ + layout_.keys(), sizeof(std::int64_t)});
+  arrays.push_back({memory_ + layout_.states(), sizeof(std::uint32_t)});
+  auto snapshot = std::make_shared<ShardSnapshot>(arrays, saved_rows(), std::move(touched), chunks());
+  attach(snapshot);
+  return snapshot;
+}
+
+void TableShard::clear() {
+  index_.clear();
+  std::fill_n(states(), header_.rows_end, 0);
+  free_.clear();
+  header_.rows_end = protocol::kDefaultRow + 1;
+  header_.keys = header_.inserted = header_.erased = header_.refused = 0;
+}
+
+/// Reads the part in chunks of all arrays, and adds the rows whose keys belong to this shard.
+void TableShard::read_rows(const protocol::RestoreShard& from, RestoreFiles& files) {
+  if (from.table->first) clear();
+  const auto keys_array = static_cast<std::uint32_t>(slots().size() + 1);
+  std::uint64_t row_of_all = 0;
+  for (std::uint32_t number = 0; number <= keys_array + 1; ++number) row_of_all += bytes_per_row(number);
+  const std::uint64_t step = std::max<std::uint64_t>(kRestoredBytes / row_of_all, 1);
+  std::vector<std::vector<std::byte>> chunk(keys_array + 2);
+  for (std::uint64_t first = 0; first < from.table->rows; first += step) {
+    const std::uint64_t count = std::min(step, from.table->rows - first);
+    for (std::uint32_t number = 0; number < chunk.size(); ++number)
+      read_part(from, files, number, first, count, bytes_per_row(number), chunk[number]);
+    const auto* const keys = reinterpret_cast<const std::int64_t*>(chunk[keys_array].data());
+    const auto* const states = reinterpret_cast<const std::uint32_t*>(chunk[keys_array + 1].data());
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (first + i == protocol::kDefaultRow) {
+        std::memcpy(array(0), chunk[0].data(), row_bytes());
+      } else if ((states[i] & protocol::kRowInUse) != 0) {
+        add_restored(from, keys[i], chunk, i);
+      }
+    }
+  }
+}
+
+void TableShard::add_restored(const protocol::RestoreShard& from, std::int64_t key,
+                              const std::vector<std::vector<std::byte>>& chunk, std::uint64_t at) {
+  const std::uint64_t hash = protocol::hash_of(key);
+  if (protocol::shard_of_hash(hash, from.table->shards) != description().shard) return;
+  const std::uint32_t row = take_row();
+  if (row == protocol::kDefaultRow) {
+    throw Error(
+        Code::resource_exhausted,
+        fmt::format("cannot restore dynamic table \"{}\": a shard has memory or rows for {} keys only; "
+                    "raise max_keys, or use more ps",
+                    description().name, header_.keys));
+  }
+  for (std::uint32_t number = 0; number <= slots().size(); ++number) {
+    const std::uint64_t bytes = bytes_per_row(number);
+    std::memcpy(array(number) + row * bytes, chunk[number].data() + at * bytes, bytes);
+  }
+  this->keys()[row] = key;
+  states()[row] = protocol::kRowInUse;
+  (void)index_.insert(key, hash, row);
+  ++header_.keys;
+}
+
+void TableShard::rebuild() {
+  index_.clear();
+  free_.clear();
+  header_.keys = 0;
+  for (std::uint64_t row = header_.rows_end; row-- > 1;) {
+    if ((states()[row] & protocol::kRowInUse) == 0) {
+      free_.push_back(static_cast<std::uint32_t>(row));
+      continue;
+    }
+    (void)index_.insert(keys()[row], protocol::hash_of(keys()[row]), static_cast<std::uint32_t>(row));
+    ++header_.keys;
+  }
+}
+
+}  // namespace capstan::ps

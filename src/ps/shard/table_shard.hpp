@@ -1,0 +1,79 @@
+// table_shard.hpp -- a shard of a dynamic table: rows that keys name, allocated on first use.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "protocol/table_layout.hpp"
+#include "ps/shard/host_shard.hpp"
+#include "ps/shard/key_index.hpp"
+
+namespace capstan::ps {
+
+/// Memory of a table's shard: one range that is reserved for all rows (protocol/table_layout.hpp).
+///
+/// The index is derived from the keys by row, which the journal covers as it does values; a restarted ps
+/// builds it again. A checkpoint has the rows with their keys and states. Changed by one thread at a time.
+class TableShard final : public HostShard {
+ public:
+  /// `memory`: of the layout's size, zeroed before the first process.
+  TableShard(const protocol::CreateShard& description, const protocol::ShardLocation& location,
+             const Words& words, std::byte* memory, std::shared_ptr<ChunkPool> chunks, Journal* journal);
+
+  void initialize() override {}
+  std::uint64_t saved_rows() const noexcept override {
+    return protocol::saved_table_rows(header_.rows_end, layout_.rows());
+  }
+
+  /// Returns the rows of an entry's keys; adds keys that do not exist.
+  /// A key that could not be added has the default row. The result is valid until the next call. REQUIRES:
+  /// PersistentState::begin was called for the entry.
+  std::span<const std::uint32_t> rows_for(std::span<const std::int64_t> keys);
+  /// Removes keys; ignores those that do not exist. REQUIRES: as above.
+  void erase(std::span<const std::int64_t> keys);
+  /// Returns whether each key exists.
+  std::vector<std::uint8_t> contains(std::span<const std::int64_t> keys) const;
+
+  /// Copies the rows of keys in the order given. Throws Error(not_found) for a missing key, with
+  /// MissingKeys::error.
+  void gather_keys(std::span<const std::int64_t> keys, MissingKeys missing, std::byte* out) const;
+  protocol::TableStatistics statistics() const noexcept;
+  /// Returns the keys of rows [first_row, first_row + count).
+  protocol::ListedKeys list(std::uint64_t first_row, std::uint64_t count) const;
+
+  /// Builds the index from the keys. REQUIRES: the last entry was undone if it was not committed.
+  void rebuild();
+
+ private:
+  std::uint64_t bytes_per_row(std::uint32_t array) const noexcept override;
+  std::shared_ptr<FrozenRows> freeze_rows(std::optional<TouchedRows> touched) override;
+  void read_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
+  void clear();
+  void add_restored(const protocol::RestoreShard& from, std::int64_t key,
+                    const std::vector<std::vector<std::byte>>& chunk, std::uint64_t at);
+  void add_bases(std::byte* (&bases)[Journal::kArrays]) const noexcept override;
+
+  std::int64_t* keys() const noexcept { return reinterpret_cast<std::int64_t*>(memory_ + layout_.keys()); }
+  std::uint32_t* states() const noexcept {
+    return reinterpret_cast<std::uint32_t*>(memory_ + layout_.states());
+  }
+  std::uint32_t find(std::int64_t key) const noexcept { return index_.find(key, protocol::hash_of(key)); }
+  /// Returns an unused row, or kDefaultRow if rows or memory are exhausted.
+  std::uint32_t take_row();
+  bool has_memory();
+  void add_missing(std::span<const std::int64_t> keys);
+  void log_keys(std::span<const std::uint32_t> rows);
+  void write_initial(std::int64_t key, std::uint32_t row);
+
+  std::byte* memory_;
+  protocol::TableLayout layout_;
+  protocol::TableHeader& header_;
+  KeyIndex index_;
+  std::vector<std::uint32_t> free_;  // rows of erased keys
+  std::uint64_t checked_rows_ = 0;   // rows below this number have memory
+  std::vector<std::uint32_t> rows_;  // of the entry in progress
+};
+
+}  // namespace capstan::ps

@@ -1,0 +1,302 @@
+// table_shard_test.cpp -- pushes to keys of a dynamic table, and what a restarted ps finds.
+#include "ps/shard/table_shard.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "ps/durability/store_snapshot.hpp"
+#include "ps/push_entry.hpp"
+#include "ps/shard/store.hpp"
+#include "support/expect_error.hpp"
+#include "transport/loop/loop.hpp"
+#include "transport/ucx/fabric.hpp"
+
+namespace capstan::ps {
+namespace {
+
+using Keys = std::vector<std::int64_t>;
+using protocol::RowOp;
+
+constexpr std::uint64_t kWidth = 3;
+
+protocol::CreateShard table(std::uint32_t id, const Optimizer& optimizer = optimizers::SGD{1},
+                            std::uint64_t rows = 100'000, const Initializer& initializer = {}) {
+  protocol::CreateShard request;
+  request.variable = id;
+  request.name = "user";
+  request.dtype = DType::float64;
+  request.shape = {rows, kWidth};
+  request.rows = rows;
+  request.optimizer = optimizer;
+  request.initializer = initializer;
+  request.table = true;
+  return request;
+}
+
+std::vector<double> read(Store& store, const Keys& keys, MissingKeys missing = MissingKeys::zeros) {
+  std::vector<double> out(keys.size() * kWidth);
+  store.gather_keys(store.view(1, 0), keys, missing, reinterpret_cast<std::byte*>(out.data()));
+  return out;
+}
+std::vector<double> rows_of(const Keys& keys, double value) {
+  return std::vector<double>(keys.size() * kWidth, value);
+}
+
+class TableShardTest : public testing::Test {
+ protected:
+  void push(const Keys& keys, double gradient, RowOp op = RowOp::gradient) {
+    apply_entry(store_,
+                keyed_entry(1, keys, has_values(op) ? rows_of(keys, gradient) : std::vector<double>{}, op));
+  }
+  protocol::TableStatistics statistics() { return store_.table_statistics({1, 0}); }
+
+  transport::LoopHub hub_;
+  std::unique_ptr<transport::Fabric> fabric_ = hub_.open();
+  Store store_{*fabric_, 1 << 20, 0};
+};
+
+TEST_F(TableShardTest, AddsKeysWithTheirFirstPush) {
+  store_.create(table(1, optimizers::SGD{1}, 100'000, initializers::constant(5)));
+  EXPECT_EQ(read(store_, {7, -7}), rows_of({7, -7}, 0));  // missing
+  EXPECT_EQ(read(store_, {7}, MissingKeys::initial), rows_of({7}, 5));
+  push({7, -7, 7}, 1);  // SGD applies duplicates one by one
+  EXPECT_EQ(read(store_, {-7}), rows_of({-7}, 4));
+  EXPECT_EQ(read(store_, {7}), rows_of({7}, 3));
+  EXPECT_EQ(statistics().keys, 2U);
+  EXPECT_EQ(store_.find_keys({1, 0, {7, 8, -7}}), (std::vector<std::uint8_t>{1, 0, 1}));
+}
+
+TEST_F(TableShardTest, AppliesRowOperationsToKeys) {
+  store_.create(table(1));
+  push({1, 2}, 10, RowOp::set);
+  push({2, 3}, 1, RowOp::add);
+  push({4}, 0, RowOp::insert);
+  EXPECT_EQ(read(store_, {1}), rows_of({1}, 10));
+  EXPECT_EQ(read(store_, {2}), rows_of({2}, 11));
+  EXPECT_EQ(read(store_, {3}), rows_of({3}, 1));
+  EXPECT_EQ(store_.list_keys({1, 0, 0, 100}).keys, (Keys{1, 2, 3, 4}));
+}
+
+TEST_F(TableShardTest, ReusesTheRowsOfErasedKeys) {
+  store_.create(table(1, optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0.1}));
+  push({1, 2, 3}, 1);
+  const std::vector<double> of_new_key = read(store_, {1});
+  push({2, 2, 9}, 0, RowOp::erase);
+  EXPECT_EQ(read(store_, {2}), rows_of({2}, 0));
+  push({20}, 1);
+  EXPECT_EQ(read(store_, {20}), of_new_key);  // neither values nor slots of the erased key remain
+  const protocol::TableStatistics now = statistics();
+  EXPECT_EQ(now.keys, 3U);
+  EXPECT_EQ(now.erased, 1U);
+  EXPECT_EQ(store_.list_keys({1, 0, 0, 100}).rows_end, 4U);
+}
+
+TEST_F(TableShardTest, InitialRowsDependOnTheKeyOnly) {
+  store_.create(table(1, optimizers::SGD{1}, 1000, initializers::uniform(-1, 1, 3)));
+  store_.create(table(2, optimizers::SGD{1}, 500, initializers::uniform(-1, 1, 3)));
+  push({5, 6, 1'000'000'007}, 0, RowOp::insert);
+  apply_entry(store_, keyed_entry<double>(2, {1'000'000'007, 5}, {}, RowOp::insert));
+  std::vector<double> other(2 * kWidth);
+  store_.gather_keys(store_.view(2, 0), Keys{5, 1'000'000'007}, MissingKeys::error,
+                     reinterpret_cast<std::byte*>(other.data()));
+  EXPECT_EQ(read(store_, {5, 1'000'000'007}), other);
+  EXPECT_EQ(read(store_, {77}, MissingKeys::initial).size(), kWidth);
+  EXPECT_NE(other[0], other[kWidth]);
+}
+
+TEST_F(TableShardTest, RefusesKeysBeyondItsRowsAndUpdatesTheOthers) {
+  store_.create(table(1, optimizers::SGD{1}, 4));  // three keys and the default row
+  push({1, 2}, 1);
+  push({3, 4, 1, 5}, 1);
+  EXPECT_EQ(read(store_, {1}), rows_of({1}, -2));
+  EXPECT_EQ(read(store_, {3}), rows_of({3}, -1));
+  EXPECT_EQ(read(store_, {4}), rows_of({4}, 0));
+  EXPECT_EQ(statistics().refused, 2U);
+  EXPECT_EQ(read(store_, {5}), rows_of({5}, 0));  // the default row is unchanged
+  push({1}, 0, RowOp::erase);
+  push({5}, 1);
+  EXPECT_EQ(read(store_, {5}), rows_of({5}, -1));
+}
+
+TEST_F(TableShardTest, RejectsEntriesThatDoNotFit) {
+  store_.create(table(1));
+  protocol::CreateShard variable = table(2);
+  variable.table = false;
+  variable.shape = {4, kWidth};
+  variable.rows = 4;
+  store_.create(variable);
+  apply_entry(store_, keyed_entry(2, {1}, rows_of({1}, 1)));                  // no table
+  apply_entry(store_, keyed_entry(1, {1}, std::vector<double>(kWidth + 8)));  // other row size
+  EXPECT_EQ(statistics().keys, 0U);
+  expect_error_naming(Code::invalid_argument, {"2"}, [&] { (void)store_.table_statistics({2, 0}); });
+  expect_error_naming(Code::not_found, {"3"}, [&] { (void)store_.table_statistics({3, 0}); });
+}
+
+TEST_F(TableShardTest, RepeatedEntryDoesNotBringErasedKeysBack) {
+  store_.create(table(1));
+  std::vector<std::byte> entry = keyed_entry(1, {1, 2}, rows_of({1, 2}, 1));
+  protocol::PushHeader header;
+  std::memcpy(&header, entry.data(), sizeof header);
+  header.closure = 5;
+  header.rank = 1;
+  std::memcpy(entry.data(), &header, sizeof header);
+  apply_entry(store_, entry);
+  push({1}, 0, RowOp::erase);
+  header.again = 1;
+  header.rank = 2;
+  std::memcpy(entry.data(), &header, sizeof header);
+  store_.remove_worker(1);
+  apply_entry(store_, entry);
+  EXPECT_EQ(store_.find_keys({1, 0, {1, 2}}), (std::vector<std::uint8_t>{0, 1}));
+  EXPECT_EQ(read(store_, {2}), rows_of({2}, -1));
+}
+
+TEST_F(TableShardTest, RejectsWhatItDoesNotSupport) {
+  for (const auto change : std::initializer_list<void (*)(protocol::CreateShard&)>{
+           [](protocol::CreateShard& t) { t.group = 1; },
+           [](protocol::CreateShard& t) { t.memory = ShardMemory::device; },
+           [](protocol::CreateShard& t) { t.initializer.kind = InitializerKind::identity; }}) {
+    protocol::CreateShard request = table(1);
+    change(request);
+    expect_error_naming(Code::unimplemented, {"\"user\""}, [&] { (void)store_.create(request); });
+  }
+}
+
+TEST_F(TableShardTest, SnapshotsHaveTheKeysAndRowsOfTheirTime) {
+  store_.create(table(1));
+  Keys keys(3000);
+  std::iota(keys.begin(), keys.end(), 1);
+  push(keys, 5, RowOp::set);
+  StoreSnapshot snapshot(store_);
+  ASSERT_TRUE(snapshot.advance());
+  push({1, 2}, 6, RowOp::set);
+  push({3, 4}, 0, RowOp::erase);
+  push({100'001, 100'002}, 7, RowOp::set);  // take the rows of 3 and 4
+  Keys more(5000);
+  std::iota(more.begin(), more.end(), 200'000);
+  push(more, 8, RowOp::set);  // rows that the snapshot does not have
+  const auto arrays = snapshot.parts(1).at(0);
+  ASSERT_EQ(arrays.size(), 3U);  // values, keys, states
+  EXPECT_EQ(arrays[0].variable, "user/part_0");
+  const std::uint64_t rows = arrays[0].rows;
+  EXPECT_GE(rows, 3001U);
+  EXPECT_LE(rows, 4096U);
+  std::vector<double> values(rows * kWidth);
+  std::vector<std::int64_t> saved_keys(rows);
+  std::vector<std::uint32_t> states(rows);
+  arrays[0].read(0, rows, reinterpret_cast<std::byte*>(values.data()));
+  arrays[1].read(0, rows, reinterpret_cast<std::byte*>(saved_keys.data()));
+  arrays[2].read(0, rows, reinterpret_cast<std::byte*>(states.data()));
+  Keys found;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    if (states[row] == 0) continue;
+    found.push_back(saved_keys[row]);
+    EXPECT_EQ(values[row * kWidth], 5);
+  }
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, keys);
+}
+
+TEST_F(TableShardTest, AgreesWithAMapOverRandomOperations) {
+  store_.create(table(1));
+  std::map<std::int64_t, double> model;
+  std::mt19937_64 random(5);
+  for (int step = 0; step < 3000; ++step) {
+    Keys keys;
+    for (std::uint64_t i = random() % 200; i > 0; --i)
+      keys.push_back(static_cast<std::int64_t>(random() % 20'000));
+    const std::uint64_t what = random() % 4;
+    const RowOp op = what == 0 ? RowOp::erase : what == 1 ? RowOp::set : RowOp::gradient;
+    const auto value = static_cast<double>(random() % 100);
+    push(keys, value, op);
+    for (const std::int64_t key : keys) {
+      if (op == RowOp::erase) model.erase(key);
+      if (op == RowOp::set) model[key] = value;
+      if (op == RowOp::gradient) model[key] -= value;
+    }
+  }
+  ASSERT_EQ(statistics().keys, model.size());
+  for (const auto& [key, value] : model) ASSERT_EQ(read(store_, {key}), rows_of({key}, value)) << key;
+}
+
+/// A process of a ps, and its persistent memory.
+class TableProcess {
+ public:
+  static constexpr std::uint64_t kRanks = 3;
+  explicit TableProcess(const std::shared_ptr<transport::PersistentMemory>& memory)
+      : persistent_(memory, fabric_, kRanks, 1 << 16),
+        board_(persistent_.board(protocol::BoardLayout(kRanks).bytes())),
+        store_(
+            fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},
+            &persistent_) {}
+  Store& store() { return store_; }
+  void push(const Keys& keys, double gradient, RowOp op, bool commit) {
+    std::vector<std::byte> entry =
+        keyed_entry(1, keys, has_values(op) ? rows_of(keys, gradient) : std::vector<double>{}, op);
+    protocol::PushHeader header;
+    std::memcpy(&header, entry.data(), sizeof header);
+    header.rank = 1;
+    std::memcpy(entry.data(), &header, sizeof header);
+    apply_entry(store_, entry);
+    if (commit) persistent_.set_applied(1, persistent_.applied(1) + header.bytes);
+  }
+
+ private:
+  transport::UcxFabric fabric_;
+  PersistentState persistent_;
+  std::unique_ptr<transport::Region> board_;
+  Store store_;
+};
+
+class TableRecoveryTest : public testing::Test {
+ protected:
+  void restart() {
+    process_.emplace(memory_);
+    process_->store().recover();
+  }
+  std::shared_ptr<transport::PersistentMemory> memory_ = transport::PersistentMemory::create();
+  std::optional<TableProcess> process_{std::in_place, memory_};
+};
+
+TEST_F(TableRecoveryTest, RestartedPsHasAllCommittedKeys) {
+  process_->store().create(table(1, optimizers::Adam{}));
+  Keys keys;
+  for (std::int64_t key = 0; key < 5000; ++key) keys.push_back(key * key);
+  for (std::size_t first = 0; first < keys.size(); first += 500)
+    process_->push(Keys(keys.begin() + static_cast<std::ptrdiff_t>(first),
+                        keys.begin() + static_cast<std::ptrdiff_t>(first + 500)),
+                   1, RowOp::gradient, true);
+  process_->push({0, 1, 4}, 0, RowOp::erase, true);
+  const std::vector<double> before = read(process_->store(), keys);
+  restart();
+  EXPECT_EQ(read(process_->store(), keys), before);
+  EXPECT_EQ(process_->store().table_statistics({1, 0}).keys, 4997U);
+  process_->push({0}, 1, RowOp::gradient, true);
+  EXPECT_EQ(process_->store().list_keys({1, 0, 0, 10'000}).rows_end, 5001U);  // reuses an erased row
+}
+
+TEST_F(TableRecoveryTest, RestartedPsUndoesAnUncommittedEntry) {
+  process_->store().create(table(1, optimizers::Adagrad{}));
+  process_->push({1, 2, 3}, 1, RowOp::gradient, true);
+  const std::vector<double> before = read(process_->store(), {1, 2, 3, 4});
+  process_->push({3, 4, 5}, 1, RowOp::gradient, false);
+  restart();
+  EXPECT_EQ(read(process_->store(), {1, 2, 3, 4}), before);
+  EXPECT_EQ(process_->store().find_keys({1, 0, {3, 4, 5}}), (std::vector<std::uint8_t>{1, 0, 0}));
+  process_->push({1, 2}, 0, RowOp::erase, false);
+  restart();
+  EXPECT_EQ(read(process_->store(), {1, 2, 3, 4}), before);
+  process_->push({4}, 1, RowOp::gradient, true);
+  EXPECT_EQ(read(process_->store(), {4}), read(process_->store(), {1}));
+}
+
+}  // namespace
+}  // namespace capstan::ps
