@@ -25,12 +25,13 @@ def main():
         table = cs.Variable(cs.initializers.uniform(), shape=(len(FEATURES), WIDTH), name="embedding", optimizer=optimizer)
         dense = cs.Variable(np.zeros(3 * WIDTH, np.float32), name="dense", optimizer=optimizer)
         bias = cs.Variable(0.0, name="bias", optimizer=optimizer)
+        metric = cs.metrics.Accuracy()
     coordinator = cs.ClusterCoordinator(strategy)
     iterator = iter(coordinator.create_per_worker_dataset(dataset_fn))
 
     def train(count):
         for _ in range(count):
-            coordinator.schedule(step_fn, args=(iterator, table, dense, bias))
+            coordinator.schedule(step_fn, args=(iterator, table, dense, bias, metric))
         coordinator.join()
 
     train(steps)

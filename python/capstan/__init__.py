@@ -16,7 +16,7 @@ Examples
 >>> coordinator.join()
 """
 
-from . import _remote, errors, initializers, optimizers, partitioners
+from . import _remote, cluster_resolver, data, errors, initializers, metrics, optimizers, partitioners
 from ._capstan import VERSION as __version__
 from ._capstan import Counter, Initializer, Optimizer, Partitioner, UpdateGroup
 from ._checkpoint import Checkpoint, CheckpointManager
@@ -30,18 +30,13 @@ from ._coordinator import (
     current_worker_index,
     function,
 )
+from ._embedding import PendingAll, embedding_lookup, embedding_lookup_sparse, lookup_all
 from ._groups import StaleSynchronous, Synchronous
-from ._replicas import Replicas
-from ._strategy import ParameterServerStrategy, current_strategy
-from ._variable import (
-    IndexedSlices,
-    PendingAll,
-    PendingRows,
-    Variable,
-    embedding_lookup,
-    embedding_lookup_sparse,
-    lookup_all,
-)
+from ._replicas import InputContext, PerReplica, ReplicaContext, Replicas, ValueContext, get_replica_context
+from ._scope import current_strategy
+from ._strategy import ParameterServerStrategy
+from ._table import DynamicTable, hash_keys
+from ._variable import IndexedSlices, PendingRows, Variable
 
 __all__ = [
     "Checkpoint",
@@ -49,32 +44,42 @@ __all__ = [
     "Cluster",
     "ClusterCoordinator",
     "Counter",
+    "DynamicTable",
     "IndexedSlices",
     "Initializer",
+    "InputContext",
     "Optimizer",
     "ParameterServerStrategy",
     "Partitioner",
     "PendingAll",
     "PendingRows",
+    "PerReplica",
     "PerWorkerDataset",
     "PerWorkerIterator",
     "PerWorkerValues",
     "RemoteValue",
+    "ReplicaContext",
     "Replicas",
     "Server",
     "StaleSynchronous",
     "Synchronous",
     "UpdateGroup",
+    "ValueContext",
     "Variable",
     "__version__",
+    "cluster_resolver",
     "current_strategy",
     "current_worker_index",
+    "data",
     "embedding_lookup",
     "embedding_lookup_sparse",
     "errors",
     "function",
+    "get_replica_context",
+    "hash_keys",
     "initializers",
     "lookup_all",
+    "metrics",
     "optimizers",
     "partitioners",
 ]

@@ -8,11 +8,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import _capstan
+from . import _capstan, _scope
 from ._cluster import Cluster
 from ._replicas import Replicas
 
-_open: list[ParameterServerStrategy] = []  # scopes of this process, innermost last
 _strategies: weakref.WeakSet[ParameterServerStrategy] = weakref.WeakSet()
 
 
@@ -47,7 +46,7 @@ class ParameterServerStrategy(Replicas):
         if memory not in ("host", "device"):
             raise ValueError(f"memory: found {memory!r}, expected 'host' or 'device'")
         self._cluster = cluster or Cluster.join()
-        self._implementation = _capstan.Strategy(
+        self._implementation: _capstan.Strategy = _capstan.Strategy(
             self._cluster._implementation, variable_partitioner, placement == "by_bytes", memory == "device"
         )
         self._before_close: list[Callable[[], None]] = []
@@ -63,11 +62,11 @@ class ParameterServerStrategy(Replicas):
     def scope(self) -> Iterator[ParameterServerStrategy]:
         """Return a context in which new variables belong to this strategy."""
         self._implementation.open_scope()
-        _open.append(self)
+        _scope.open_scopes.append(self)
         try:
             yield self
         finally:
-            _open.pop()
+            _scope.open_scopes.pop()
             if self._implementation.is_open:
                 self._implementation.close_scope()
 
@@ -102,11 +101,6 @@ class ParameterServerStrategy(Replicas):
             return name
         number = self._names["Variable"] = self._names.get("Variable", -1) + 1
         return f"Variable_{number}" if number else "Variable"
-
-
-def current_strategy() -> ParameterServerStrategy | None:
-    """Return the strategy whose scope is open, or None."""
-    return _open[-1] if _open else None
 
 
 @atexit.register

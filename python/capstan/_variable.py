@@ -2,71 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import _capstan, errors
-from ._strategy import current_strategy
+from ._arrays import Array, contiguous, host_array, initial_array, number_of, raw
+from ._rows import Ids, IndexedSlices, PendingRows, RowAccess
+from ._scope import current_strategy
 
-try:
-    from ml_dtypes import bfloat16 as _bfloat16
-except ImportError:
-    _bfloat16 = None
+__all__ = ["IndexedSlices", "PendingRows", "Variable"]
 
-Array = np.ndarray[Any, Any]
-
-# Numbers of DType in capstan/dtype.hpp.
-_NUMBERS = {"float32": 1, "float64": 2, "int64": 3, "int32": 4, "float16": 5, "bfloat16": 6, "bool": 7}
-_DTYPES = {_NUMBERS[name]: np.dtype(name) for name in _NUMBERS if name != "bfloat16"}
-_BFLOAT16 = None if _bfloat16 is None else np.dtype(_bfloat16)
-if _BFLOAT16 is not None:
-    _DTYPES[_NUMBERS["bfloat16"]] = _BFLOAT16
-
-# Numbers of RowOp.
+# Numbers of VariableAggregation, and of RowOp.
+_AGGREGATIONS = {"NONE": 0, "SUM": 1, "MEAN": 2, "ONLY_FIRST_REPLICA": 3}
 _SET, _ADD, _SUB, _MUL, _DIV, _MIN, _MAX = range(1, 8)
 
 
-def _number_of(dtype: Any) -> int:
-    name = "bfloat16" if dtype == "bfloat16" else np.dtype(dtype).name
-    if name not in _NUMBERS:
-        raise errors.InvalidArgumentError(f"found dtype {name}, expected one of {', '.join(_NUMBERS)}")
-    if name == "bfloat16" and _bfloat16 is None:
-        raise errors.UnimplementedError("bfloat16 needs the package ml_dtypes; install it with pip")
-    return _NUMBERS[name]
-
-
-def _raw(array: Array) -> Array:
-    """Return an array as the extension module takes it: it does not know bfloat16."""
-    return array.view(np.uint16) if _BFLOAT16 is not None and array.dtype == _BFLOAT16 else array
-
-
-def _contiguous(array: Array) -> Array:
-    """Return a row-major array with these values; faster than np.require."""
-    return array if array.flags.c_contiguous else array.copy(order="C")
-
-
-class IndexedSlices:
-    """Values of some rows: row i of `values` belongs to row ``indices[i]``. Indices may repeat.
-
-    Parameters
-    ----------
-    values : array_like, of shape ``indices.shape + (row shape)``
-    indices : array_like of integers
-    """
-
-    def __init__(self, values: ArrayLike, indices: ArrayLike) -> None:
-        self.values = values
-        self.indices = indices
-
-
-Ids = Union[ArrayLike, IndexedSlices]
-
-
-class Variable(np.lib.mixins.NDArrayOperatorsMixin):
+class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
     """A variable on the ps. Made on the coordinator, in the scope of a strategy; passed to functions as an argument.
 
     Operators of numpy take a variable as the array of its values.
@@ -88,6 +42,8 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         1 for integers.
     trainable : bool
         Marks the variable for training; pushes are accepted in any case.
+    aggregation : {"NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA"}
+        Combines assignments of the replicas of a worker; several replicas cannot assign with NONE.
     group : UpdateGroup, optional
         Synchronizes the workers that push.
     memory : {"host", "device"}, optional
@@ -112,6 +68,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         optimizer: _capstan.Optimizer | None = None,
         *,
         trainable: bool = True,
+        aggregation: str = "NONE",
         group: _capstan.UpdateGroup | None = None,
         memory: str | None = None,
     ) -> None:
@@ -124,15 +81,15 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         if isinstance(initial_value, _capstan.Initializer):
             if shape is None:
                 raise errors.InvalidArgumentError(f"variable {name!r}: an initializer needs shape=")
-            initializer, number = initial_value, _number_of(dtype or "float32")
+            initializer, number = initial_value, number_of(dtype or "float32")
         else:
-            array = _initial_array(initial_value, dtype)
-            number = _number_of(array.dtype)
+            array = initial_array(initial_value, dtype)
+            number = number_of(array.dtype)
             if shape is not None and tuple(shape) != array.shape:
                 raise errors.InvalidArgumentError(
                     f"variable {name!r}: found values of shape {array.shape}, expected {tuple(shape)}"
                 )
-            shape, values = array.shape, _raw(_contiguous(array))
+            shape, values = array.shape, raw(contiguous(array))
         self._bind(
             _capstan.RawVariable(
                 strategy._name(name),
@@ -142,20 +99,12 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
                 values,
                 optimizer,
                 trainable,
+                _aggregation(aggregation),
                 group,
                 memory,
             ),
             strategy._implementation,
         )
-
-    def _bind(self, raw: _capstan.RawVariable, strategy: _capstan.Strategy | None) -> None:
-        self._handle = raw
-        self._strategy = strategy  # None on a worker, where the variable cannot outlive the job
-        self.name: str = raw.name
-        self.dtype: np.dtype[Any] = _DTYPES[raw.dtype]
-        self.shape: tuple[int, ...] = tuple(raw.shape)
-        self._row_shape = self.shape[1:]
-        self._width = math.prod(self._row_shape)
 
     @classmethod
     def _of(cls, raw: _capstan.RawVariable, strategy: _capstan.Strategy | None = None) -> Variable:
@@ -163,19 +112,8 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         variable._bind(raw, strategy)
         return variable
 
-    @property
-    def _native(self) -> _capstan.RawVariable:
-        if self._strategy is not None and not self._strategy.is_open:
-            raise errors.FailedPreconditionError(f"variable {self.name!r}: its strategy is closed")
-        return self._handle
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _received, (*self._native.to_send(), self._handle.dtype)
-
-    @property
-    def trainable(self) -> bool:
-        """Whether the variable is marked for training."""
-        return self._native.trainable
 
     @property
     def ndim(self) -> int:
@@ -184,57 +122,37 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     # Reads.
 
-    def lookup(self, ids: ArrayLike, *, out: Array | None = None, consistent: bool = False) -> Array:
-        """Return the rows `ids`, in that order.
-
-        Parameters
-        ----------
-        ids : array_like of integers
-        out : ndarray, optional
-            Receives the rows; contiguous, of the dtype of the variable.
-        consistent : bool
-            Read the rows of a shard between two pushes. Default: a row may mix two updates.
-
-        Returns
-        -------
-        ndarray of shape ``ids.shape + shape[1:]``
-
-        Raises
-        ------
-        OutOfRangeError
-            An id that is not a row.
-        UnavailableError
-            A ps is dead; the message names it.
-        """
-        ids = _ids(ids)
-        if out is None:
-            out = np.empty(ids.shape + self._row_shape, self.dtype)
-        else:
-            self._check_out(out)
-        self._native.lookup(ids.reshape(-1), _raw(out), consistent)
-        return out
-
-    sparse_read = lookup
-
-    def lookup_async(self, ids: ArrayLike, *, out: Array | None = None) -> PendingRows:
-        """Start a lookup. Return a `PendingRows`, whose `wait` returns the rows."""
-        ids = _ids(ids)
-        if out is None:
-            out = np.empty(ids.shape + self._row_shape, self.dtype)
-        else:
-            self._check_out(out)
-        return PendingRows(self._native.lookup_async(ids.reshape(-1), _raw(out)), out)
+    sparse_read = RowAccess.lookup
 
     def pull(self, *, out: Array | None = None, consistent: bool = False) -> Array:
         """Return the complete variable, as an array of its shape."""
         if out is None:
             out = np.empty(self.shape, self.dtype)
-        else:
-            self._check_out(out)
-        self._native.pull(0, _raw(out), consistent)
+        self._native.pull(0, self._receiver(out), consistent)
         return out
 
     read_value = numpy = value = pull
+
+    def view(self) -> Array:
+        """Return the rows without a copy, in the memory of a ps of this host, as a read-only array.
+
+        The ps changes the values while it applies pushes, so that a row may mix two updates. The memory stays mapped
+        while the array, or another one that shares its memory, lives. Once the ps's memory is lost, or after the job,
+        the values no longer change.
+
+        Raises
+        ------
+        FailedPreconditionError
+            A variable with several shards, of which `variables` returns each; or a shard on another host, on a GPU, or
+            with ``window="rma"``.
+        """
+        return self._native.mapped().view(self.dtype).reshape(self.shape)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.pull().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[Any, ...]:
+        return np.empty(0, np.float32).__dlpack_device__()
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -268,40 +186,21 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     def _rows(self, first: int, last: int) -> Array:
         out = np.empty((last - first, *self._row_shape), self.dtype)
         if out.size:
-            self._native.pull(first, _raw(out))
+            self._native.pull(first, raw(out))
         return out
+
+    def __bool__(self) -> bool:
+        """Return whether a variable of one element is not 0, as numpy does."""
+        return bool(self.pull())
 
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a scalar has no length")
         return self.shape[0]
 
-    # Pushes.
-
-    def push(self, ids: Ids, gradients: ArrayLike | None = None) -> None:
-        """Send gradients of rows, to which the ps applies the optimizer. Return before they are applied.
-
-        Parameters
-        ----------
-        ids : array_like of integers, or IndexedSlices
-            An id that occurs twice counts once, with the sum of its gradients.
-        gradients : array_like, of shape ``ids.shape + shape[1:]``
-        """
-        ids, gradients = self._slices(ids, gradients, "push")
-        self._native.push(ids, gradients)
-
     def push_dense(self, gradient: ArrayLike) -> None:
         """Send a gradient of the complete variable."""
         self._native.push_dense(self._values(gradient, self.shape, "push_dense"))
-
-    def push_async(self, ids: Ids, gradients: ArrayLike | None = None) -> _capstan.Pending:
-        """As `push`. Return an object whose `wait` returns when the ps has applied the push."""
-        self.push(ids, gradients)
-        return self._native.pushed()
-
-    def flush(self) -> None:
-        """Wait until all pushes of this rank, to any variable, have been applied."""
-        self._native.flush()
 
     # Assignments bypass the optimizer, and wait until they are applied.
 
@@ -318,7 +217,8 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return self._assign(_SUB, value, "assign_sub")
 
     def _assign(self, op: int, value: ArrayLike, call: str) -> Variable:
-        if np.ndim(value) == 0 and self.shape:
+        value = host_array(value, self.dtype)
+        if value.ndim == 0 and self.shape:
             value = np.full(self.shape, value, self.dtype)
         self._native.assign(op, self._values(value, self.shape, call))
         return self
@@ -369,185 +269,17 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         """One variable for each shard, with the rows of the shard."""
         return [Variable._of(raw, self._strategy) for raw in self._native.parts()]
 
-    def set_learning_rate(self, rate: float) -> None:
-        """Set the learning rate of the optimizer, for every later push of any rank."""
-        self._native.set_learning_rate(rate)
-
-    @property
-    def skipped_rows(self) -> int:
-        """Number of gradient rows of this rank that were skipped because of NaN (``nan_gradients="skip"``)."""
-        return self._native.skipped_rows
-
     def __repr__(self) -> str:
         return f"<capstan.Variable {self.name!r} shape={self.shape} dtype={self.dtype}>"
 
     __hash__ = object.__hash__
 
-    # Conversions.
-
-    def _slices(self, ids: Any, values: ArrayLike | None, call: str) -> tuple[Array, Array]:
-        if isinstance(ids, IndexedSlices):
-            if values is not None:
-                raise errors.InvalidArgumentError(f"{call}: found IndexedSlices and values, expected one of them")
-            ids, values = ids.indices, ids.values
-        ids = _ids(ids)
-        return ids.reshape(-1), self._values(values, ids.shape + self._row_shape, call)
-
-    def _values(self, values: ArrayLike | None, shape: tuple[int, ...], call: str) -> Array:
-        array = np.asarray(values, self.dtype)
-        if array.shape != shape:
-            raise errors.InvalidArgumentError(
-                f"{call} of variable {self.name!r}: found values of shape {array.shape}, expected {tuple(shape)}"
-            )
-        return _raw(_contiguous(array))
-
-    def _check_out(self, out: Array) -> None:
-        if out.dtype != self.dtype or not out.flags.c_contiguous or not out.flags.writeable:
-            raise errors.InvalidArgumentError(
-                f"variable {self.name!r}: out must be a writable contiguous array of {self.dtype}, found {out.dtype}"
-            )
-
-
-def _ids(ids: Any) -> Array:
-    array = np.asarray(ids)
-    if array.dtype != np.int64:
-        if array.size and array.dtype.kind not in "iu":
-            raise errors.InvalidArgumentError(f"ids: found dtype {array.dtype}, expected integers")
-        array = array.astype(np.int64)
-    return _contiguous(array)
-
-
-def _initial_array(value: Any, dtype: Any) -> Array:
-    if callable(value) and not hasattr(value, "__array__"):
-        value = value()
-    if dtype == "bfloat16":
-        _number_of(dtype)
-        dtype = _bfloat16
-    array = np.asarray(value, dtype)
-    if dtype is None and not hasattr(value, "dtype"):  # Python's numbers, as in TensorFlow
-        array = array.astype({"f": np.float32, "i": np.int32}.get(array.dtype.kind, array.dtype))
-    return array
+def _aggregation(name: Any) -> int:
+    found = str(name).rpartition(".")[2].upper()
+    if found not in _AGGREGATIONS:
+        raise errors.InvalidArgumentError(f"aggregation: found {name!r}, expected one of {', '.join(_AGGREGATIONS)}")
+    return _AGGREGATIONS[found]
 
 
 def _received(number: int, part: int, dtype: int) -> Variable:
     return Variable._of(_capstan.variable_of(number, part, dtype))
-
-
-class PendingRows:
-    """A lookup in flight."""
-
-    def __init__(self, pending: _capstan.Pending, out: Array) -> None:
-        self._pending = pending
-        self._out = out
-
-    def ready(self) -> bool:
-        """Return whether `wait` will not block."""
-        return self._pending.ready()
-
-    def wait(self) -> Array:
-        """Return the rows, once they have been read."""
-        self._pending.wait()
-        return self._out
-
-
-def lookup_all(lookups: list[tuple[Variable, ArrayLike]]) -> PendingAll:
-    """Start lookups of several variables with one round trip to each ps.
-
-    Parameters
-    ----------
-    lookups : list of (Variable, ids)
-
-    Returns
-    -------
-    PendingAll
-        Its `wait` returns the rows of each lookup.
-    """
-    parts, outs = [], []
-    for variable, ids in lookups:
-        ids = _ids(ids)
-        outs.append(np.empty(ids.shape + variable._row_shape, variable.dtype))
-        parts.append((variable._native, ids.reshape(-1), _raw(outs[-1])))
-    return PendingAll(_capstan.lookup_all_async(parts), outs, parts)
-
-
-class PendingAll:
-    """Lookups of several variables in flight."""
-
-    def __init__(self, pending: _capstan.Pending, outs: list[Array], parts: list[Any]) -> None:
-        self._pending = pending
-        self._outs = outs
-        self._parts = parts  # the ids must live as long as the read
-
-    def ready(self) -> bool:
-        """Return whether `wait` will not block."""
-        return self._pending.ready()
-
-    def wait(self) -> list[Array]:
-        """Return the rows of each lookup, once they have been read."""
-        self._pending.wait()
-        return self._outs
-
-
-def embedding_lookup(params: Variable, ids: ArrayLike, max_norm: float | None = None) -> Array:
-    """Return the rows `ids` of a variable, with shape ``ids.shape + shape[1:]``. Reads each row once.
-
-    Parameters
-    ----------
-    params : Variable
-    ids : array_like of integers
-    max_norm : float, optional
-        Rows with a larger L2 norm are scaled down to it.
-    """
-    distinct, where = np.unique(_ids(ids), return_inverse=True)
-    rows = params.lookup(distinct)
-    if max_norm is not None:
-        norms = np.sqrt(np.sum(np.square(rows), axis=tuple(range(1, rows.ndim)), keepdims=True))
-        rows = rows * np.where(norms > max_norm, max_norm / np.maximum(norms, np.finfo(rows.dtype).tiny), 1)
-        rows = rows.astype(params.dtype)
-    return rows[where.reshape(np.shape(ids))]
-
-
-def embedding_lookup_sparse(
-    params: Variable,
-    ids: ArrayLike,
-    row_splits: ArrayLike,
-    weights: ArrayLike | None = None,
-    combiner: str = "mean",
-    max_norm: float | None = None,
-) -> Array:
-    """Return the combined rows of each bag of ids, with shape ``(bags,) + shape[1:]``. An empty bag has zeros.
-
-    Parameters
-    ----------
-    params : Variable
-    ids : array_like of integers
-        The ids of all bags, one bag after the other.
-    row_splits : array_like of integers
-        Bag i is ``ids[row_splits[i]:row_splits[i + 1]]``.
-    weights : array_like, optional
-        One for each id. Default: 1.
-    combiner : {"mean", "sum", "sqrtn"}
-        Divides the weighted sum by the sum of weights, by 1, or by the root of the sum of squared weights.
-    max_norm : float, optional
-        As in `embedding_lookup`.
-    """
-    ids, row_splits = _ids(ids), _ids(row_splits)
-    ends = row_splits[[0, -1]].tolist() if row_splits.ndim == 1 and row_splits.size else None
-    if ends != [0, ids.size] or np.any(np.diff(row_splits) < 0):
-        raise errors.InvalidArgumentError(f"row_splits: expected ascending numbers from 0 to {ids.size}")
-    if combiner not in ("mean", "sum", "sqrtn"):
-        raise errors.InvalidArgumentError(f"combiner: found {combiner!r}, expected 'mean', 'sum' or 'sqrtn'")
-    rows = embedding_lookup(params, ids, max_norm)
-    weights = np.ones(ids.size, rows.dtype) if weights is None else np.asarray(weights, rows.dtype)
-    if weights.shape != ids.shape:
-        raise errors.InvalidArgumentError(f"weights: found shape {weights.shape}, expected {ids.shape}")
-    bags = np.repeat(np.arange(row_splits.size - 1), np.diff(row_splits))
-    out = np.zeros((row_splits.size - 1, *rows.shape[1:]), rows.dtype)
-    column = (slice(None), *[None] * (rows.ndim - 1))
-    np.add.at(out, bags, rows * weights[column])
-    if combiner == "sum":
-        return out
-    divisors = np.bincount(bags, weights if combiner == "mean" else weights**2, row_splits.size - 1).astype(rows.dtype)
-    if combiner == "sqrtn":
-        divisors = np.sqrt(divisors)
-    return np.divide(out, divisors[column], out=np.zeros_like(out), where=divisors[column] != 0)

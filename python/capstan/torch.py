@@ -26,8 +26,11 @@ import numpy as np
 import torch
 
 from . import _capstan, errors, initializers
+from ._arrays import Array
 from ._coordinator import ClusterCoordinator, PerWorkerValues
-from ._variable import Array, Variable, lookup_all
+from ._embedding import lookup_all
+from ._table import DynamicTable
+from ._variable import Variable
 
 
 def _to_tensor(array: Array) -> torch.Tensor:
@@ -58,8 +61,10 @@ class RemoteEmbedding(torch.nn.Module):
 
     Parameters
     ----------
-    num_embeddings, embedding_dim : int
-        Shape of the table.
+    num_embeddings : int or None
+        Number of rows. None: any 64-bit number is an id (`DynamicTable`).
+    embedding_dim : int
+        Elements of a row.
     name : str, optional
         Name of the variable.
     optimizer : Optimizer, optional
@@ -79,7 +84,7 @@ class RemoteEmbedding(torch.nn.Module):
 
     def __init__(
         self,
-        num_embeddings: int,
+        num_embeddings: int | None,
         embedding_dim: int,
         *,
         name: str | None = None,
@@ -92,13 +97,14 @@ class RemoteEmbedding(torch.nn.Module):
         if mode not in (None, "sum", "mean"):
             raise errors.InvalidArgumentError(f"mode: found {mode!r}, expected None, 'sum' or 'mean'")
         self.mode = mode
-        self.variable = Variable(
-            initializer or initializers.normal(0.0, 1.0),
-            name=name,
-            dtype=dtype,
-            shape=(num_embeddings, embedding_dim),
-            optimizer=optimizer or _capstan.optimizers.Adagrad(0.01),
-        )
+        initializer = initializer or initializers.normal(0.0, 1.0)
+        optimizer = optimizer or _capstan.optimizers.Adagrad(0.01)
+        self.variable: Variable | DynamicTable
+        if num_embeddings is None:
+            self.variable = DynamicTable(name, embedding_dim, initializer, dtype or np.float32, optimizer, missing="initial")
+        else:
+            shape = (num_embeddings, embedding_dim)
+            self.variable = Variable(initializer, name=name, dtype=dtype, shape=shape, optimizer=optimizer)
         self._prefetched: tuple[Any, ...] | None = None
 
     @classmethod
@@ -112,11 +118,14 @@ class RemoteEmbedding(torch.nn.Module):
     ) -> RemoteEmbedding:
         """Return a table with these values, such as ``embedding.weight`` of a ``torch.nn.Embedding``."""
         table = cls(*weights.shape, name=name, optimizer=optimizer, mode=mode, initializer=initializers.zeros())
+        assert isinstance(table.variable, Variable)
         table.variable.assign(_to_array(weights))
         return table
 
     def to_embedding(self) -> torch.nn.Embedding:
-        """Return a ``torch.nn.Embedding`` with the present values."""
+        """Return a ``torch.nn.Embedding`` with the present values. Not for a dynamic table, whose ids have gaps."""
+        if isinstance(self.variable, DynamicTable):
+            raise errors.UnimplementedError(f"to_embedding of {self.variable.name!r}: its ids are keys; use export_rows")
         return torch.nn.Embedding.from_pretrained(_to_tensor(self.variable.pull()), freeze=False)
 
     def prefetch(self, ids: torch.Tensor) -> None:
@@ -164,7 +173,8 @@ class RemoteEmbedding(torch.nn.Module):
 
     def extra_repr(self) -> str:
         """Return the arguments for ``repr``."""
-        return f"{self.variable.shape[0]}, {self.variable.shape[1]}, name={self.variable.name!r}, mode={self.mode!r}"
+        rows = None if isinstance(self.variable, DynamicTable) else self.variable.shape[0]
+        return f"{rows}, {self.variable.shape[1]}, name={self.variable.name!r}, mode={self.mode!r}"
 
 
 class EmbeddingCollection(torch.nn.Module):

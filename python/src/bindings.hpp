@@ -36,6 +36,23 @@ using Bytes = std::vector<std::byte>;
 Bytes to_bytes(const nb::bytes& bytes);
 nb::bytes to_python(const Bytes& bytes);
 
+/// Moves a vector into a numpy array of this shape. REQUIRES: the interpreter's lock.
+template <class T>
+nb::ndarray<nb::numpy, T> array_of(std::vector<T> values, const Shape& shape) {
+  auto owned = std::make_unique<std::vector<T>>(std::move(values));
+  T* data = owned->data();
+  const std::vector<std::size_t> sizes(shape.begin(), shape.end());
+  const nb::capsule owner(owned.get(),
+                          [](void* held) noexcept { delete static_cast<std::vector<T>*>(held); });
+  (void)owned.release();
+  return nb::ndarray<nb::numpy, T>(data, sizes.size(), sizes.data(), owner);
+}
+template <class T>
+nb::ndarray<nb::numpy, T> array_of(std::vector<T> values) {
+  const Shape shape{static_cast<std::int64_t>(values.size())};
+  return array_of(std::move(values), shape);
+}
+
 /// Calls `wait(interval)` without the interpreter's lock until it returns true. Runs signal handlers between
 /// the calls, so that Ctrl-C raises KeyboardInterrupt.
 template <class Wait>
@@ -76,8 +93,14 @@ void bind_errors(nb::module_& module);
 void bind_cluster(nb::module_& module);
 void bind_options(nb::module_& module);
 void bind_variable(nb::module_& module);
+void bind_table(nb::module_& module);
 void bind_strategy(nb::module_& module);
 void bind_coordinator(nb::module_& module);
 void bind_checkpoint(nb::module_& module);
+void bind_replicas(nb::module_& module);
+void bind_dataset(nb::module_& module);
+void bind_readers(nb::module_& module);
+void bind_metrics(nb::module_& module);
+void bind_resolvers(nb::module_& module);
 
 }  // namespace capstan::python

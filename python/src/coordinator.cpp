@@ -4,33 +4,12 @@
 // object per worker, so it is sent to each worker once. The others are a pickle, and the objects and values
 // that the pickle refers to by number. What a pickle means is defined in capstan/_remote.py, whose two
 // functions this file calls on a worker.
-#include "bindings.hpp"
+#include "object.hpp"
 
 namespace capstan::python {
 namespace {
 
-/// A Python object that C++ threads without the interpreter's lock own and destroy.
-class Object {
- public:
-  explicit Object(nb::object object) : object_(std::move(object)) {}
-  Object(Object&&) noexcept = default;
-  Object& operator=(Object&&) = delete;
-  ~Object() {
-    if (!object_.is_valid()) return;
-    if (Py_IsInitialized() == 0) {
-      (void)object_.release();  // the interpreter has ended, and freed it
-      return;
-    }
-    const nb::gil_scoped_acquire locked;
-    object_.reset();
-  }
-  const nb::object& get() const noexcept { return object_; }
-
- private:
-  nb::object object_;
-};
-
-using Objects = std::vector<PerWorker<Object>>;
+using Handles = std::vector<PerWorker<Object>>;
 
 // Set once, when the package is imported; the interpreter never unloads it.
 struct Hooks {
@@ -39,20 +18,13 @@ struct Hooks {
   PyObject* code_and_message = nullptr;
 } hooks;
 
-/// Throws Error for a Python exception. REQUIRES: the interpreter's lock.
-[[noreturn]] void throw_error(nb::python_error& error) {
-  const auto [code, message] =
-      nb::cast<std::pair<int, std::string>>(nb::handle(hooks.code_and_message)(error.value()));
-  throw Error(static_cast<Code>(code), message);
-}
-
-nb::list list_of(const Objects& objects) {
+nb::list list_of(const Handles& objects) {
   nb::list list;
   for (const auto& object : objects) list.append(object->get());
   return list;
 }
 
-Bytes run_python(const PerWorker<Object>& function, const Bytes& arguments, const Objects& objects,
+Bytes run_python(const PerWorker<Object>& function, const Bytes& arguments, const Handles& objects,
                  const std::vector<Bytes>& values) {
   const nb::gil_scoped_acquire locked;
   try {
@@ -66,7 +38,7 @@ Bytes run_python(const PerWorker<Object>& function, const Bytes& arguments, cons
   }
 }
 
-Object make_python(const Bytes& arguments, const Objects& objects) {
+Object make_python(const Bytes& arguments, const Handles& objects) {
   const nb::gil_scoped_acquire locked;
   try {
     return Object(nb::handle(hooks.make)(to_python(arguments), list_of(objects)));
@@ -92,8 +64,8 @@ class Future {
   RemoteValue<Bytes> value_;
 };
 
-Objects objects_of(const std::vector<const PerWorker<Object>*>& objects) {
-  Objects all;
+Handles handles_of(const std::vector<const PerWorker<Object>*>& objects) {
+  Handles all;
   for (const auto* object : objects) all.push_back(*object);
   return all;
 }
@@ -104,7 +76,7 @@ Future schedule(Strategy& strategy, const PerWorker<Object>& function, const nb:
                 std::optional<int> worker) {
   ClusterCoordinator& coordinator = strategy.coordinator();
   Bytes bytes = to_bytes(arguments);
-  Objects handles = objects_of(objects);
+  Handles handles = handles_of(objects);
   std::vector<RemoteValue<Bytes>> inputs;
   for (const Future* value : values) inputs.push_back(value->value());
   const nb::gil_scoped_release unlocked;
@@ -115,6 +87,19 @@ Future schedule(Strategy& strategy, const PerWorker<Object>& function, const nb:
 }
 
 }  // namespace
+
+Object::Object(nb::object object)
+    : object_(object.release().ptr(), [](PyObject* owned) {
+        if (owned == nullptr || Py_IsInitialized() == 0) return;  // the interpreter has ended, and freed it
+        const nb::gil_scoped_acquire locked;
+        Py_DECREF(owned);
+      }) {}
+
+void throw_error(nb::python_error& error) {
+  const auto [code, message] =
+      nb::cast<std::pair<int, std::string>>(nb::handle(hooks.code_and_message)(error.value()));
+  throw Error(static_cast<Code>(code), message);
+}
 
 void bind_coordinator(nb::module_& module) {
   using nb::literals::operator""_a;
@@ -147,7 +132,7 @@ void bind_coordinator(nb::module_& module) {
              const std::vector<const PerWorker<Object>*>& objects) {
             ClusterCoordinator& coordinator = self.coordinator();
             return coordinator.create_per_worker_resource<&make_python>(to_bytes(arguments),
-                                                                        objects_of(objects));
+                                                                        handles_of(objects));
           },
           "arguments"_a, "objects"_a)
       .def(

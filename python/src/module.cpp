@@ -22,6 +22,12 @@ NB_MODULE(_capstan, module) {
   python::bind_cluster(module);
   python::bind_strategy(module);
   python::bind_variable(module);
+  python::bind_table(module);
   python::bind_coordinator(module);
   python::bind_checkpoint(module);
+  python::bind_replicas(module);
+  python::bind_dataset(module);
+  python::bind_readers(module);
+  python::bind_metrics(module);
+  python::bind_resolvers(module);
 }

@@ -5,71 +5,34 @@
 #include <tuple>
 
 #include "bindings.hpp"
+#include "raw_variable.hpp"
 
 namespace capstan::python {
 namespace {
 
-/// Makes the calls of AnyVariable that take the dtype at run time accessible.
-class RawVariable : public AnyVariable {
- public:
-  using AnyVariable::flush;
-  using AnyVariable::lookup;
-  using AnyVariable::Op;
-  using AnyVariable::pull;
-  using AnyVariable::push;
-  using AnyVariable::push_dense;
-  using AnyVariable::scatter;
-  using AnyVariable::to_send;
-  using AnyVariable::update;
-  using AnyVariable::update_all;
-
-  RawVariable(std::string name, DType dtype, const Shape& shape, const detail::AnyInitialValue& initial,
-              const VariableOptions& options)
-      : AnyVariable(std::move(name), dtype, &shape, initial, options) {}
-  RawVariable(std::uint32_t id, std::uint32_t part, DType dtype) { bind({id, part}, dtype); }
-
-  std::vector<RawVariable> parts() const {
-    std::vector<RawVariable> all;
-    for (auto& bound : bound_shards()) all.push_back(RawVariable(std::move(bound)));
-    return all;
+/// The bytes of a shard, which stay mapped while an array refers to them.
+nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>> mapped_bytes(const RawVariable& variable) {
+  using Memory = std::shared_ptr<const std::byte>;
+  auto memory = std::make_unique<Memory>();
+  {
+    const nb::gil_scoped_release unlocked;
+    *memory = variable.mapped_memory();
   }
-  Pending lookup_async(std::span<const std::int64_t> ids, void* out, std::size_t elements) const {
-    const Part part{this, ids, out, nullptr, elements};
-    return start_lookups({&part, 1}, ReadMode::relaxed);
-  }
-  /// Starts one lookup of several variables.
-  static Pending lookup_all_async(const std::vector<std::tuple<const RawVariable*, Ids, Out>>& lookups) {
-    std::vector<Part> parts;
-    for (const auto& [variable, ids, out] : lookups) {
-      parts.push_back({variable, {ids.data(), ids.size()}, out.data(), nullptr, out.size()});
-    }
-    return start_lookups(parts, ReadMode::relaxed);
-  }
-  Pending pushed() const { return AnyVariable::pushed(); }
-
- private:
-  explicit RawVariable(std::shared_ptr<const strategy::BoundVariable> bound) { bound_ = std::move(bound); }
-};
-
-std::span<const std::int64_t> span_of(const Ids& ids) { return {ids.data(), ids.size()}; }
+  const auto* data = reinterpret_cast<const std::uint8_t*>(memory->get());
+  const nb::capsule owner(memory.get(), [](void* held) noexcept { delete static_cast<Memory*>(held); });
+  (void)memory.release();
+  return {data, {variable.rows() * variable.width() * size_of(variable.dtype())}, owner};
+}
 
 ReadMode mode_of(bool consistent) { return consistent ? ReadMode::consistent : ReadMode::relaxed; }
 
-/// Throws Error(invalid_argument) unless the elements have the size of the dtype.
-template <class Array>
-void check_element(const RawVariable& variable, const Array& array) {
-  if (array.itemsize() == size_of(variable.dtype())) return;
-  throw Error(Code::invalid_argument, "variable \"" + variable.name() + "\": found elements of " +
-                                          std::to_string(array.itemsize()) + " bytes, expected " +
-                                          std::string(to_string(variable.dtype())));
-}
-
-VariableOptions options_of(const std::optional<Optimizer>& optimizer, bool trainable,
+VariableOptions options_of(const std::optional<Optimizer>& optimizer, bool trainable, int aggregation,
                            const std::optional<UpdateGroup>& group,
                            const std::optional<std::string>& memory) {
   VariableOptions options;
   options.optimizer = optimizer;
   options.trainable = trainable;
+  options.aggregation = static_cast<VariableAggregation>(aggregation);
   options.group = group;
   if (memory) options.memory = *memory == "device" ? ShardMemory::device : ShardMemory::host;
   return options;
@@ -201,17 +164,17 @@ void bind_variable(nb::module_& module) {
           "__init__",
           [](RawVariable* self, const std::string& name, int dtype, const std::vector<std::int64_t>& shape,
              const Initializer* initializer, const std::optional<In>& values,
-             const std::optional<Optimizer>& optimizer, bool trainable,
+             const std::optional<Optimizer>& optimizer, bool trainable, int aggregation,
              const std::optional<UpdateGroup>& group, const std::optional<std::string>& memory) {
             detail::AnyInitialValue initial;
             if (initializer != nullptr) initial.initializer = *initializer;
             if (values) initial = value_of(*values, shape);
-            const VariableOptions options = options_of(optimizer, trainable, group, memory);
+            const VariableOptions options = options_of(optimizer, trainable, aggregation, group, memory);
             const nb::gil_scoped_release unlocked;
             new (self) RawVariable(name, static_cast<DType>(dtype), Shape(shape), initial, options);
           },
           "name"_a, "dtype"_a, "shape"_a, "initializer"_a.none(), "values"_a.none(), "optimizer"_a.none(),
-          "trainable"_a, "group"_a.none(), "memory"_a.none())
+          "trainable"_a, "aggregation"_a, "group"_a.none(), "memory"_a.none())
       .def("to_send",
            [](const RawVariable& self) {
              const auto sent = self.to_send();
@@ -224,6 +187,7 @@ void bind_variable(nb::module_& module) {
       .def_prop_ro("skipped_rows", &RawVariable::skipped_rows)
       .def("set_learning_rate", &RawVariable::set_learning_rate, nb::call_guard<nb::gil_scoped_release>())
       .def("parts", &RawVariable::parts)
+      .def("mapped", &mapped_bytes)
       .def("shards", [](const RawVariable& self) {
         std::vector<nb::tuple> all;
         for (const ShardInfo& shard : self.shards()) {
@@ -237,6 +201,24 @@ void bind_variable(nb::module_& module) {
         return RawVariable(id, part, static_cast<DType>(dtype));
       },
       "id"_a, "part"_a, "dtype"_a, "Returns the variable that to_send described, on the rank of a closure.");
+  module.def(
+      "from_dlpack",
+      [](nb::ndarray<nb::device::cpu> array) {
+        const bool bfloat16 = array.dtype().code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Bfloat);
+        std::vector<std::size_t> shape;
+        std::vector<std::int64_t> strides;
+        for (std::size_t axis = 0; axis < array.ndim(); ++axis) {
+          shape.push_back(array.shape(axis));
+          strides.push_back(array.stride(axis));
+        }
+        const nb::dlpack::dtype dtype = bfloat16 ? nb::dtype<std::uint16_t>() : array.dtype();
+        const nb::object owner = nb::cast(array);
+        return nb::make_tuple(
+            nb::ndarray<nb::numpy>(array.data(), shape.size(), shape.data(), owner, strides.data(), dtype),
+            bfloat16);
+      },
+      "array"_a,
+      "Returns a numpy array that shares the memory, with bfloat16 as uint16, and whether it was that.");
   module.def(
       "lookup_all_async",
       [](const std::vector<std::tuple<const RawVariable*, Ids, Out>>& lookups) {

@@ -1,4 +1,6 @@
 """Functions that test_coordinator.py schedules by name."""
+import threading
+
 import capstan as cs
 
 
@@ -32,3 +34,16 @@ class Resource:
 def use(resource):
     resource.uses += 1
     return resource.uses
+
+
+# Events by which a test holds functions; all roles are threads of one process.
+may_fail, may_end = threading.Event(), threading.Event()
+
+
+def fail_when_told():
+    may_fail.wait(30)
+    raise ValueError("told to")
+
+
+def end_when_told():
+    may_end.wait(30)

@@ -183,7 +183,15 @@ def test_waits_release_the_lock_of_the_interpreter(coordinator):
     assert len(ticks) > 10
 
 
-def test_control_c_ends_a_wait(coordinator):
+@pytest.fixture
+def interrupts():
+    """Handles SIGINT as a program in the foreground does; a shell starts background jobs with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_control_c_ends_a_wait(coordinator, interrupts):
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     value = coordinator.schedule(time.sleep, (1.0,))

@@ -142,6 +142,20 @@ def test_embedding_without_bags(strategy, coordinator):
     assert coordinator.schedule(lambda: table(ids).sum().item()).fetch() == 0
 
 
+def test_embedding_of_a_dynamic_table(strategy, coordinator):
+    with strategy.scope():
+        table = cst.RemoteEmbedding(None, 4, name="t", optimizer=cs.optimizers.SGD(1.0), initializer=cs.initializers.ones())
+    large = -(2**62)
+    ids = torch.tensor([[7, large], [large, large]])
+    out = table(ids)
+    (out * torch.arange(4)).sum().backward()
+    table.variable.flush()
+    pushed = table.variable.lookup(np.array([7, large]))
+    np.testing.assert_array_equal(pushed, [1 - np.arange(4), 1 - 3 * np.arange(4)])
+    assert len(table.variable) == 2
+    assert coordinator.schedule(lambda: table(torch.tensor([large])).sum().item()).fetch() == pushed[1].sum()
+
+
 def test_bfloat16_tables(strategy):
     with strategy.scope():
         table = cst.RemoteEmbedding(10, 4, dtype="bfloat16", optimizer=cs.optimizers.SGD(1.0), initializer=cs.initializers.ones())

@@ -42,7 +42,7 @@ def test_scalars(variable):
     v = variable(2.0)
     assert v.shape == () and v.pull() == 2
     v.assign_add(1)
-    assert v.pull() == 3
+    assert v.pull() == 3 and v
     with pytest.raises(TypeError):
         len(v)
 

@@ -1,0 +1,203 @@
+"""DynamicTable: rows that arbitrary keys name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from . import _capstan, errors
+from ._arrays import Array, host_array, id_array, number_of
+from ._rows import RowAccess
+from ._scope import current_strategy
+
+# Numbers of MissingKeys, and RowOp::set.
+_MISSING = {"zeros": 0, "default_row": 1, "initial": 2, "error": 3}
+_SET = 1
+# Rows that export_rows lists at a time.
+_EXPORTED_ROWS = 65536
+
+
+def hash_keys(texts: ArrayLike, salt: int = 0) -> Array:
+    """Return keys for texts, with the shape of `texts`: XXH3 with 64 bits.
+
+    Parameters
+    ----------
+    texts : array_like of str
+    salt : int
+        Different salts give independent keys, for columns that share a table.
+    """
+    array = np.asarray(texts)
+    hashed = _capstan.hash_keys([_text(text) for text in array.reshape(-1).tolist()], salt)
+    return np.asarray(hashed).reshape(array.shape)
+
+
+def _text(text: Any) -> str:
+    if isinstance(text, bytes):
+        return text.decode()
+    if not isinstance(text, str):
+        raise errors.InvalidArgumentError(f"keys: found {text!r}, expected texts or integers")
+    return text
+
+
+class DynamicTable(RowAccess):
+    """A table on the ps whose rows are named by keys: any 64-bit integers, or texts, which are hashed by `hash_keys`.
+
+    The first push to a key adds its row. Made on the coordinator, in the scope of a strategy, with one shard on each
+    ps; passed to functions as an argument. `lookup`, `push` and the other calls of variables take keys instead of row
+    numbers; so do `capstan.lookup_all`, `capstan.embedding_lookup` and `capstan.embedding_lookup_sparse`.
+
+    Parameters
+    ----------
+    name : str or None
+        Must be unique. None: Variable, Variable_1, ...
+    dim : int
+        Elements of a row.
+    initializer : Initializer, optional
+        Values of a new row; must not depend on the shape. Default: zeros.
+    dtype : optional
+        As in `Variable`. Default: float32.
+    optimizer : Optimizer, optional
+        Applied by the ps to pushes. Default: SGD with a rate of 0.01; 1 for integers.
+    missing : {"zeros", "default_row", "initial", "error"}
+        What a lookup returns for a key that does not exist: zeros; the row of `set_default_row`; the row with which
+        it would be added; or NotFoundError.
+    max_keys : int
+        Number of keys for which the ps reserve addresses. Memory is allocated when keys are added. Further keys are
+        not added, and counted in ``statistics()["refused"]``.
+    trainable : bool
+        Marks the table for training; pushes are accepted in any case.
+
+    Raises
+    ------
+    FailedPreconditionError
+        No scope is open, or this is not the coordinator.
+    InvalidArgumentError
+        Invalid sizes, dtypes, names or parameters of the optimizer.
+    AlreadyExistsError
+        The name is taken.
+    """
+
+    _kind = "table"
+
+    def __init__(
+        self,
+        name: str | None,
+        dim: int,
+        initializer: _capstan.Initializer | None = None,
+        dtype: DTypeLike = np.float32,
+        optimizer: _capstan.Optimizer | None = None,
+        *,
+        missing: str = "zeros",
+        max_keys: int = 1 << 26,
+        trainable: bool = True,
+    ) -> None:
+        strategy = current_strategy()
+        if strategy is None:
+            raise errors.FailedPreconditionError(
+                "DynamicTable: no scope is open; create tables in 'with strategy.scope():' on the coordinator"
+            )
+        if missing not in _MISSING:
+            raise errors.InvalidArgumentError(f"missing: found {missing!r}, expected one of {', '.join(_MISSING)}")
+        if dim < 1 or max_keys < 1:
+            raise errors.InvalidArgumentError(
+                f"table {name!r}: found dim {dim} and max_keys {max_keys}, expected at least 1"
+            )
+        self._bind(
+            _capstan.create_table(
+                strategy._name(name), number_of(dtype), dim, initializer, optimizer, _MISSING[missing], max_keys, trainable
+            ),
+            strategy._implementation,
+        )
+        self.shape = (-1, dim)  # the number of rows changes
+
+    @classmethod
+    def _of(cls, raw: _capstan.RawVariable) -> DynamicTable:
+        table = cls.__new__(cls)
+        table._bind(raw, None)
+        table.shape = (-1, table._width)
+        return table
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (*self._native.to_send(), self._handle.dtype)
+
+    def _ids(self, ids: Any) -> Array:
+        if isinstance(ids, (str, bytes)):
+            return hash_keys(ids)
+        array = host_array(ids)
+        return hash_keys(array) if array.dtype.kind in "USO" else id_array(array)
+
+    def lookup_or_insert(self, keys: ArrayLike, *, out: Array | None = None) -> Array:
+        """Return the rows of keys, and add those that do not exist, with the values of the initializer.
+
+        Parameters
+        ----------
+        keys : array_like of integers or str
+        out : array, optional
+            As in `lookup`.
+
+        Returns
+        -------
+        ndarray of shape ``keys.shape + (dim,)``
+        """
+        keys = self._ids(keys)
+        if out is None:
+            out = np.empty(keys.shape + self._row_shape, self.dtype)
+        _capstan.table_lookup_or_insert(self._native, keys.reshape(-1), self._receiver(out))
+        return out
+
+    def insert(self, keys: ArrayLike) -> DynamicTable:
+        """Add keys that do not exist, with the values of the initializer. Return the table."""
+        _capstan.table_insert(self._native, self._ids(keys).reshape(-1))
+        return self
+
+    def erase(self, keys: ArrayLike) -> DynamicTable:
+        """Remove keys, their rows and slots; ignore those that do not exist. Return the table."""
+        _capstan.table_erase(self._native, self._ids(keys).reshape(-1))
+        return self
+
+    def assign(self, keys: ArrayLike, values: ArrayLike) -> DynamicTable:
+        """Set the rows of keys, and add those that do not exist. Return the table."""
+        keys, values = self._slices(keys, values, "assign")
+        self._native.scatter(_SET, keys, values)
+        return self
+
+    def set_default_row(self, values: ArrayLike) -> DynamicTable:
+        """Set the row that lookups with ``missing="default_row"`` return. Return the table."""
+        _capstan.table_set_default_row(self._native, self._values(values, self._row_shape, "set_default_row"))
+        return self
+
+    def contains(self, keys: ArrayLike) -> Array:
+        """Return whether each key exists: bools of the shape of `keys`."""
+        keys = self._ids(keys)
+        return _capstan.table_contains(self._native, keys.reshape(-1)).astype(bool).reshape(keys.shape)
+
+    def statistics(self) -> dict[str, int]:
+        """Return numbers of keys (present, maximum, inserted, erased, refused), growths of the index, and bytes."""
+        return _capstan.table_statistics(self._native)
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return self.statistics()["keys"]
+
+    def export_rows(self) -> Iterator[tuple[Array, Array]]:
+        """Yield ``(keys, rows)`` for all keys, some at a time, in no particular order.
+
+        Keys that are added or removed meanwhile may be left out.
+        """
+        for shard in range(len(self._native.shards())):
+            first, end = 0, 1
+            while first < end:
+                end, keys = _capstan.table_keys(self._native, shard, first, _EXPORTED_ROWS)
+                first += _EXPORTED_ROWS
+                if keys.size:
+                    yield keys, self.lookup(keys)
+
+    def __repr__(self) -> str:
+        return f"<capstan.DynamicTable {self.name!r} dim={self._width} dtype={self.dtype}>"
+
+
+def _received(number: int, part: int, dtype: int) -> DynamicTable:
+    return DynamicTable._of(_capstan.variable_of(number, part, dtype))

@@ -1,0 +1,107 @@
+"""Dynamic tables: rows by key."""
+import numpy as np
+import pytest
+
+import capstan as cs
+
+COUNTING = cs.optimizers.SGD(-1.0)
+
+
+@pytest.fixture
+def table(strategy):
+    """Makes a table in the scope of the strategy."""
+
+    def make(*args, **options):
+        options.setdefault("optimizer", COUNTING)
+        with strategy.scope():
+            return cs.DynamicTable(*args, **options)
+
+    return make
+
+
+def test_adds_looks_up_and_erases_keys(table):
+    t = table("user", 2, cs.initializers.constant(1.0), max_keys=1000)
+    assert t.name == "user" and t.dtype == np.float32 and len(t) == 0
+    t.push([-5, 1 << 62], [[1, 2], [3, 4]])
+    t.flush()
+    np.testing.assert_array_equal(t.lookup([[1 << 62], [-5]]), [[[4, 5]], [[2, 3]]])
+    np.testing.assert_array_equal(t.lookup([7]), [[0, 0]])
+    np.testing.assert_array_equal(t.lookup_or_insert([7, -5]), [[1, 1], [2, 3]])
+    t.assign([8], [[9, 10]]).erase([-5, 100])
+    np.testing.assert_array_equal(t.contains([7, 8, -5]), [True, True, False])
+    assert len(t) == 3
+    counts = t.statistics()
+    assert (counts["keys"], counts["erased"], counts["refused"]) == (3, 1, 0)
+    np.testing.assert_array_equal(t.lookup_async([8]).wait(), [[9, 10]])
+
+
+@pytest.mark.parametrize(("missing", "row"), [("zeros", 0), ("default_row", 5), ("initial", 1)])
+def test_missing_keys(table, missing, row):
+    t = table("t", 2, cs.initializers.constant(1.0), missing=missing)
+    t.set_default_row([5, 5])
+    np.testing.assert_array_equal(t.lookup([3]), [[row, row]])
+    assert len(t) == 0
+
+
+def test_a_missing_key_is_an_error_if_asked(table):
+    t = table("t", 1, missing="error")
+    with pytest.raises(cs.errors.NotFoundError, match="17"):
+        t.lookup([17])
+
+
+def test_keys_may_be_texts(table):
+    t = table("t", 1)
+    t.push(["red", "green", "red"], [[1], [2], [3]])
+    t.flush()
+    np.testing.assert_array_equal(t.lookup(np.array(["green", "red", "blue"])), [[2], [4], [0]])
+    np.testing.assert_array_equal(t.lookup(cs.hash_keys(["red"])), [[4]])
+    assert cs.hash_keys("red", salt=1) != cs.hash_keys("red")
+    with pytest.raises(cs.errors.InvalidArgumentError):
+        t.lookup([1.5])
+
+
+def test_embedding_lookups(table, variable):
+    t = table("t", 2)
+    v = variable(np.ones((3, 1), np.float32), name="v")
+    t.assign([10, 20], [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(cs.embedding_lookup(t, [20, 10, 20]), [[3, 4], [1, 2], [3, 4]])
+    bags = cs.embedding_lookup_sparse(t, [10, 20, 20], [0, 2, 2, 3], combiner="sum")
+    np.testing.assert_array_equal(bags, [[4, 6], [0, 0], [3, 4]])
+    rows, others = cs.lookup_all([(t, [20]), (v, [2])]).wait()
+    np.testing.assert_array_equal(rows, [[3, 4]])
+    np.testing.assert_array_equal(others, [[1]])
+
+
+def test_exports_all_rows(table):
+    t = table("t", 1)
+    keys = np.arange(-500, 500) * 1_000_003
+    t.assign(keys, keys.astype(np.float32)[:, None] % 97)
+    exported = {}
+    for some, rows in t.export_rows():
+        exported.update(zip(some.tolist(), rows[:, 0].tolist()))
+    assert exported == dict(zip(keys.tolist(), (keys.astype(np.float32) % 97).tolist()))
+
+
+def push_once(t, key):
+    t.push([key], [[1.0]])
+    return t.lookup_or_insert([-1]).shape
+
+
+def test_is_an_argument_of_functions(table, coordinator):
+    t = table("t", 1)
+    results = [coordinator.schedule(push_once, (t, i % 10)) for i in range(50)]
+    coordinator.join()
+    assert results[0].fetch() == (1, 1)
+    np.testing.assert_array_equal(t.lookup(np.arange(10)), np.full((10, 1), 5))
+    assert len(t) == 11
+
+
+def test_rejects_invalid_arguments(table):
+    for options in ({"dim": 0}, {"dim": 1, "max_keys": 0}, {"dim": 1, "missing": "none"}):
+        with pytest.raises(cs.errors.InvalidArgumentError):
+            table("t", **options)
+    with pytest.raises(cs.errors.FailedPreconditionError):
+        cs.DynamicTable("t", 1)
+    t = table("t", 2)
+    with pytest.raises(cs.errors.InvalidArgumentError, match="shape"):
+        t.push([1], [[1.0]])
