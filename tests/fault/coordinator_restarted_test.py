@@ -18,6 +18,7 @@ from poll import wait_random
 PROGRAM = BIN / "steps_until_death"
 BEGINS = r"begins after step (\d+)"
 WAIT = "--capstan-coordinator-wait=40s"
+COUNTED = ("counter", "sharded", "other", "table")
 
 
 class CoordinatorRestarted(JobTest):
@@ -44,8 +45,7 @@ class CoordinatorRestarted(JobTest):
 
     def check_sums(self, text, expected):
         figures = self.figures(text)
-        self.assertEqual({name: int(figures[name]) for name in ("counter", "sharded", "other")},
-                         {"counter": expected, "sharded": expected, "other": expected})
+        self.assertEqual({name: int(figures[name]) for name in COUNTED}, dict.fromkeys(COUNTED, expected))
 
     def goes_on(self, seed, kills, *options, closures=150, microseconds=1500, workers=3, ps=2, words=()):
         """Kills the coordinator `kills` times; returns the ended job and the expected sums."""

@@ -64,7 +64,7 @@ class FailoverAfterRestart(JobTest):
         self.restart_coordinator(job)
         figures = self.end(job)
         sums = figures["steps"] * CLOSURES
-        self.assertEqual([figures[one] for one in ("counter", "sharded", "other")], [sums] * 3)
+        self.assertEqual([figures[one] for one in ("counter", "sharded", "other", "table")], [sums] * 4)
 
     def test_coordinator_is_killed_during_failover_to_a_replica(self):
         job = self.begin(7, "--capstan-replicas-of-ps=2")
@@ -73,7 +73,7 @@ class FailoverAfterRestart(JobTest):
         self.restart_coordinator(job)
         figures = self.end(job)
         sums = figures["steps"] * CLOSURES
-        self.assertEqual([figures[one] for one in ("counter", "sharded", "other")], [sums] * 3)
+        self.assertEqual([figures[one] for one in ("counter", "sharded", "other", "table")], [sums] * 4)
 
     def test_spare_that_restored_the_last_checkpoint_stays_the_ps(self):
         # Ranks: coordinator, two workers, two spares, two ps. The spare that replaced ps 1 is killed, and its agent restarts it.

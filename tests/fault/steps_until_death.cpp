@@ -1,4 +1,4 @@
-// steps_until_death.cpp -- steps of closures that each count 1 in three places, while the coordinator is
+// steps_until_death.cpp -- steps of closures that each count 1 in four places, while the coordinator is
 // killed.
 //
 //   mpirun -np 6 steps_until_death STEPS|FILE CLOSURES MICROSECONDS [CHECKPOINTS [linger]] --capstan-ps=2
@@ -12,8 +12,8 @@
 //
 // With CALLS=N in a worker's environment, each closure first reads the counter from its ps N times.
 //
-// Prints the number of steps, and the three sums at the end: of a counter, of a sharded table (one row after
-// the other), and of a table that starts at 5.
+// Prints the number of steps, and the sums at the end: of a counter, of a sharded variable (one row after the
+// other), of a variable that starts at 5, and of a dynamic table.
 #include <unistd.h>
 
 #include <capstan/capstan.hpp>
@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "support/compute.hpp"
+#include "support/table_sums.hpp"
 #include "until.hpp"
 
 namespace {
@@ -43,12 +44,14 @@ struct Owner {
 Owner make_owner(std::int64_t pid) { return {pid}; }
 
 void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other,
-             cs::PerWorker<Owner> owner, std::int64_t pid, std::int64_t i, std::int64_t microseconds) {
+             cs::DynamicTable<double> table, cs::PerWorker<Owner> owner, std::int64_t pid, std::int64_t i,
+             std::int64_t microseconds) {
   if (owner->pid != pid) throw cs::Error(cs::Code::internal, "an object of another coordinator");
   const char* calls = std::getenv("CALLS");
   for (int call = 0; calls != nullptr && call < std::atoi(calls); ++call) (void)counter.value();
   const std::vector<double> ones(kWidth, 1);
   sharded.push(cs::IndexedSlices<double>{{i % kRows}, ones});
+  table.push(cs::IndexedSlices<double>{{cs::key_of(i)}, ones});
   cs::compute_for(std::chrono::microseconds(microseconds));
   other.scatter_add(std::vector<std::int64_t>{0}, std::vector<std::int64_t>{1});
   counter.add(1);
@@ -74,11 +77,12 @@ void try_another_shape() {
 }
 
 void print_sums(const cs::Counter& counter, const cs::Variable<double>& sharded,
-                const cs::Variable<std::int64_t>& other) {
-  const std::vector<double> table = sharded.pull();
+                const cs::Variable<std::int64_t>& other, const cs::DynamicTable<double>& table) {
+  const std::vector<double> values = sharded.pull();
   std::printf("counter %lld\n", static_cast<long long>(counter.value()));
-  std::printf("sharded %.0f\n", std::accumulate(table.begin(), table.end(), 0.0) / kWidth);
+  std::printf("sharded %.0f\n", std::accumulate(values.begin(), values.end(), 0.0) / kWidth);
   std::printf("other %lld\n", static_cast<long long>(other.pull()[0] - kStart));
+  std::printf("table %.0f\n", cs::sum_of(table) / kWidth);
 }
 
 void run(const cs::Cluster& cluster, int argc, char** argv) {
@@ -92,6 +96,8 @@ void run(const cs::Cluster& cluster, int argc, char** argv) {
   const cs::Variable<double> sharded("sharded", cs::Shape{kRows, kWidth}, {},
                                      {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
   const cs::Variable<std::int64_t> other("other", cs::Array<std::int64_t>::vector({kStart}));
+  const cs::DynamicTable<double> table(
+      "table", kWidth, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = -1}, .max_keys = 4096});
   cs::ClusterCoordinator coordinator(strategy);
   const std::int64_t pid = getpid();
   const auto owner = coordinator.create_per_worker_resource<&make_owner>(pid);
@@ -105,23 +111,23 @@ void run(const cs::Cluster& cluster, int argc, char** argv) {
   const auto has_to_go_on = [&] { return until.is_file() && (step == first || step % 4 != 0); };
   for (; has_to_go_on() || !until.reached(step); ++step) {
     for (std::int64_t i = 0; i < closures; ++i) {
-      coordinator.schedule<&add_one>(counter, sharded, other, owner, pid, i, microseconds);
+      coordinator.schedule<&add_one>(counter, sharded, other, table, owner, pid, i, microseconds);
     }
     coordinator.record_step(step + 1);
     std::fprintf(stderr, "recorded %lld\n", static_cast<long long>(step + 1));
     if (checkpoints && step % 4 == 3) checkpoints->save(step + 1);
   }
   std::printf("steps %lld\n", static_cast<long long>(step));
-  print_sums(counter, sharded, other);
+  print_sums(counter, sharded, other, table);
   std::printf("recovered %d\n", cluster.recovered() ? 1 : 0);
   std::printf("workers %d\n", coordinator.workers());
   if (!checkpoints) return;
   std::printf("restored %lld\n", static_cast<long long>(checkpoints->restore_latest().value_or(-1)));
   std::printf("recorded %d\n", cluster.recorded_step() ? 1 : 0);
-  coordinator.schedule<&add_one>(counter, sharded, other, owner, pid, 0, 0);
+  coordinator.schedule<&add_one>(counter, sharded, other, table, owner, pid, 0, 0);
   coordinator.join();
   std::printf("after the restore\n");
-  print_sums(counter, sharded, other);
+  print_sums(counter, sharded, other, table);
 }
 
 }  // namespace

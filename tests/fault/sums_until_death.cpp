@@ -21,13 +21,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "support/compute.hpp"
 #include "support/poll.hpp"
 #include "support/shard_memory.hpp"
+#include "support/table_sums.hpp"
 #include "until.hpp"
 
 namespace {
@@ -50,19 +50,13 @@ struct Sums {
       "table", kWidth, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = -1}, .max_keys = 1 << 16}};
 };
 
-/// A key for each of kRows closures; the next closures use them again.
-std::int64_t key_of(std::int64_t closure) {
-  constexpr std::uint64_t kFarApart = 0x0123'4567'89ab'cdef;
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(closure % kRows) * kFarApart);
-}
-
 void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other,
              cs::metrics::Sum metric, cs::DynamicTable<double> table, std::int64_t i,
              std::int64_t microseconds) {
   const std::vector<double> ones(kWidth, 1);
   metric.update_state(1);
   sharded.push(cs::IndexedSlices<double>{{i % kRows}, ones});
-  table.push(cs::IndexedSlices<double>{{key_of(i)}, ones});
+  table.push(cs::IndexedSlices<double>{{cs::key_of(i)}, ones});
   // Long enough that most kills fall between two pushes, or during one.
   if (microseconds > 0) {
     cs::compute_for(std::chrono::microseconds(microseconds));
@@ -121,16 +115,12 @@ class Job {
 
   void print() const {
     const std::vector<double> sharded = sums_.sharded.pull();
-    double of_keys = 0;
-    sums_.table.export_rows([&](std::span<const std::int64_t>, const cs::Rows<double>& rows) {
-      of_keys = std::accumulate(rows.values.begin(), rows.values.end(), of_keys);
-    });
     std::printf("scheduled %lld\n", static_cast<long long>(scheduled_));
     std::printf("counter %lld\n", static_cast<long long>(sums_.counter.value()));
     std::printf("sharded %.0f\n", std::accumulate(sharded.begin(), sharded.end(), 0.0) / kWidth);
     std::printf("other %lld\n", static_cast<long long>(sums_.other.pull()[0]));
     std::printf("metric %.0f\n", sums_.metric.result());
-    std::printf("table %.0f\n", of_keys / kWidth);
+    std::printf("table %.0f\n", cs::sum_of(sums_.table) / kWidth);
     std::printf("workers %d\n", coordinator_.workers());
   }
 
