@@ -43,17 +43,21 @@ CAPSTAN_BOTH T sum_of(T a, T b) {
   }
 }
 
+/// Returns the value before.
 template <class T>
-CAPSTAN_BOTH void atomic_add(T* at, T value) {
+CAPSTAN_BOTH T atomic_add(T* at, T value) {
 #ifdef __CUDA_ARCH__
   if constexpr (std::is_same_v<T, std::int64_t>) {
     // In two's complement, signed and unsigned addition give the same bits.
-    atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
+    return static_cast<T>(
+        atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value)));
   } else {
-    atomicAdd(at, value);
+    return atomicAdd(at, value);
   }
 #else
-  *at = sum_of(*at, value);
+  const T before = *at;
+  *at = sum_of(before, value);
+  return before;
 #endif
 }
 

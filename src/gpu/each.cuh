@@ -8,6 +8,7 @@
 #include "gpu/cuda_call.hpp"
 #endif
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -20,10 +21,25 @@ namespace capstan::gpu {
 inline constexpr std::uint32_t kThreads = 256;
 
 #ifdef __CUDACC__
+/// Returns true if each_number was compiled to wait for the stream's previous kernel on this device.
+inline bool starts_early(int device) {
+  int major = 0, minor = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
+  constexpr int kCompiledFor[] = {__CUDA_ARCH_LIST__};
+  return std::ranges::any_of(kCompiledFor,
+                             [&](int one) { return one >= 900 && one <= major * 100 + minor * 10; });
+}
+
 /// Each thread keeps kTogether loads in flight. Adjacent threads handle adjacent numbers, and the numbers of
-/// a thread are kThreads apart, so that the loads of a warp coalesce.
+/// a thread are kThreads apart, so that the loads of a warp coalesce. From compute capability 9.0 on, blocks
+/// start while the last ones of the stream's previous kernel run, and wait for the end of that kernel.
 template <int kTogether, class Body>
 __global__ void __launch_bounds__(kThreads) each_number(Body body, std::uint32_t count) {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+#endif
   using Found = decltype(body.find(0u));
   using Read = decltype(body.load(0u, std::declval<Found>()));
   const std::uint32_t first = blockIdx.x * (kThreads * kTogether) + threadIdx.x;
@@ -87,8 +103,16 @@ void each(const Stream& stream, const Body& body, std::uint32_t count) {
   }
 #ifdef __CUDACC__
   const std::uint32_t blocks = (count - 1) / (kThreads * kTogether) + 1;
-  each_number<kTogether><<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream.handle())>>>(body, count);
-  check(cudaGetLastError(), "kernel launch");
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = blocks;
+  launch.blockDim = kThreads;
+  launch.stream = static_cast<cudaStream_t>(stream.handle());
+  launch.attrs = &attribute;
+  launch.numAttrs = starts_early(stream.device()) ? 1 : 0;
+  check(cudaLaunchKernelEx(&launch, each_number<kTogether, Body>, body, count), "cudaLaunchKernelEx");
 #endif
 }
 

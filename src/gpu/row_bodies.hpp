@@ -119,7 +119,37 @@ struct IotaBody {
   CAPSTAN_BOTH void store(std::uint32_t number, Empty, Empty) const { out[number] = number; }
 };
 
-// If a push contains a row more than once, the row is updated once, with the sum of its gradients. One of the
+/// table[rows[i]] += factor * gradient[i], one number per pack; a row may occur several times. Rows that are
+/// not in the table are skipped.
+template <class P, class A>
+struct AddBody {
+  static constexpr int kCount = sizeof(P) / sizeof(A);
+  A* values;
+  std::uint32_t table_rows;
+  A factor;
+  Divider packs;
+  const std::uint32_t* rows;  // of the piece
+  const P* gradient;          // of the piece
+  std::uint32_t first;
+  std::uint32_t* first_bad;
+
+  CAPSTAN_BOTH PackLocation find(std::uint32_t number) const {
+    const auto [i, pack] = packs(number);
+    return {i, pack, rows[i]};
+  }
+  CAPSTAN_BOTH P load(std::uint32_t number, const PackLocation&) const { return gradient[number]; }
+  CAPSTAN_BOTH void store(std::uint32_t, const PackLocation& at, P& read) const {
+    if (at.row < table_rows) {
+      for (int j = 0; j < kCount; ++j) read.v[j] *= factor;
+      atomic_add_each<kCount>(values + (std::uint64_t{at.row} * packs.divisor() + at.pack) * kCount, read.v);
+    } else if (at.pack == 0) {
+      atomic_min(first_bad, first + at.i);
+    }
+  }
+};
+
+// With other optimizers, a row that a push contains more than once is updated once, with the sum of its
+// gradients. One of the
 // duplicates becomes the owner of the row, and the gradients of the others are added to its own. With
 // atomics, in any order:
 //

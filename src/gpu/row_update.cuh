@@ -127,11 +127,35 @@ void update_rows(const Stream& stream, const Rule& rule, const Update<T>& update
   });
 }
 
+/// Applies SGD by atomics on the table, so that the gradients of a row need not be summed first.
+template <class T>
+void add_rows(const Stream& stream, const Optimizer& sgd, const Update<T>& update) {
+  with_count<T>(update.width, [&](auto elements) {
+    using P = Pack<T, decltype(elements)::value>;
+    const std::uint64_t packs = update.width / decltype(elements)::value;
+    in_pieces(update.count, packs, [&](std::uint32_t first, std::uint32_t rows) {
+      const AddBody<P, T> body{update.values,
+                               update.table_rows,
+                               static_cast<T>(-sgd.learning_rate),
+                               Divider(static_cast<std::uint32_t>(packs)),
+                               update.rows + first,
+                               reinterpret_cast<const P*>(update.gradient) + first * packs,
+                               first,
+                               update.first_bad};
+      each<4>(stream, body, static_cast<std::uint32_t>(rows * packs));
+    });
+  });
+}
+
 template <class T>
 void Updater::apply(const Stream& stream, const Optimizer& optimizer, const Update<T>& update) {
   if (update.count == 0 || update.width == 0) return;
   const DeviceGuard guard(stream);
   using A = Arithmetic<T>;
+  if constexpr (std::is_floating_point_v<T>) {
+    const bool is_sum = optimizer.kind == OptimizerKind::sgd && !scratch_->deterministic();
+    if (is_sum && update.rows != nullptr) return add_rows(stream, optimizer, update);
+  }
   A* gradient = nullptr;
   if constexpr (std::is_same_v<A, T>) {
     gradient = update.gradient;

@@ -193,6 +193,33 @@ TEST(Updates, Of16BitTablesAreRounded) {
   check<bfloat16, 1>(sgd, 3, false, 6e-2, [&](std::int64_t) { return Sgd<float>(sgd); });
 }
 
+TEST(Updates, AddAllGradientsOfSgdToTheTable) {
+  constexpr std::uint32_t kRows = 29, kWidth = 8;
+  const Optimizer sgd = optimizers::SGD{0.1};
+  std::mt19937 random(2);
+  using P = Pack<float, 4>;
+  for (const auto& [name, rows] : pushes_to_try(kRows, 3)) {
+    SCOPED_TRACE(name);
+    PlainTable<float> table(kRows, kWidth, sgd, 1);
+    const auto gradient = small_gradient<float>(rows.size() * kWidth, random);
+    const auto count = static_cast<std::uint32_t>(rows.size());
+    std::uint32_t bad = kNoBadRow;
+    const auto piece = [&](std::uint32_t first, std::uint32_t end) {
+      const auto* const from = reinterpret_cast<const P*>(gradient.data()) + first * (kWidth / 4);
+      each_on_cpu(AddBody<P, float>{table.values.data(), kRows, -0.1F, Divider(kWidth / 4),
+                                    rows.data() + first, from, first, &bad},
+                  (end - first) * (kWidth / 4));
+    };
+    piece(0, count / 2);
+    piece(count / 2, count);
+    EXPECT_EQ(bad, first_bad_of(rows, kRows));
+    table.push(sgd, rows, gradient, 1);
+    for (std::size_t i = 0; i < table.values.size(); ++i) {
+      ASSERT_NEAR(table.values[i], table.expected[i].w, 1e-4) << "element " << i;
+    }
+  }
+}
+
 TEST(Updates, OfDenseGradientsStartAtFirstRow) {
   std::vector<float> values(20, 1);
   const std::vector<float> gradient{1, 2, 3, 4};

@@ -7,6 +7,7 @@
 #include "cluster/runtime.hpp"
 #include "tests/support/gpu_flags.hpp"
 #include "tests/support/rank_threads.hpp"
+#include "transport/ucx/context.hpp"
 
 namespace capstan {
 namespace {
@@ -87,8 +88,11 @@ void reads_and_pushes(Network network, const Flags& flags) {
 TEST_F(VariableOnGpu, ReadsAndPushesByMessages) { reads_and_pushes(Network::loop, {{"window", "am"}}); }
 TEST_F(VariableOnGpu, ReadsAndPushesByMappedMemory) { reads_and_pushes(Network::ucx, {}); }
 TEST_F(VariableOnGpu, ReadsAndPushesByRma) {
+  const auto ucx = transport::open_context();
   // Every UCX build can read into the memory of a stand-in.
-  if (!gpu_flags().empty()) reads_and_pushes(Network::ucx, {{"window", "rma"}, {"gpu-transfer", "direct"}});
+  if (!gpu_flags().empty() || transport::knows_gpu_memory(ucx.get())) {
+    reads_and_pushes(Network::ucx, {{"window", "rma"}, {"gpu-transfer", "direct"}});
+  }
   reads_and_pushes(Network::ucx, {{"window", "rma"}, {"gpu-transfer", "staged"}});
 }
 

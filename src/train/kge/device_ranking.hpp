@@ -36,8 +36,8 @@ struct Threshold;
 /// Used by one thread at a time. Blocks in rank(), in drop_table() and where memory grows.
 class DeviceRanker {
  public:
-  /// Maximum number of scores in memory: 256 MiB of them, or half of the memory beside the table.
-  static constexpr std::size_t kMaxScores = std::size_t{1} << 26;
+  /// Maximum number of scores in memory: 512 MiB of them, or half of the memory beside the table.
+  static constexpr std::size_t kMaxScores = std::size_t{1} << 27;
 
   /// `true_answers` and `stream` must outlive it.
   DeviceRanker(const RankerOptions& options, const TrueAnswers& true_answers, const gpu::Stream& stream,

@@ -103,16 +103,35 @@ struct RankQueryBody {
   }
 };
 
+/// Calls f(a[i], b[i]) for every i below `dim`, in order. A GPU's thread has the loads of a batch in flight
+/// together.
+template <class F>
+CAPSTAN_BOTH void for_each_pair(const float* a, const float* b, std::uint32_t dim, const F& f) {
+  constexpr std::uint32_t kBatch = 32;
+  std::uint32_t i = 0;
+  for (; i + kBatch <= dim; i += kBatch) {
+    float from_a[kBatch], from_b[kBatch];
+    CAPSTAN_UNROLL
+    for (std::uint32_t k = 0; k < kBatch; ++k) {
+      from_a[k] = a[i + k];
+      from_b[k] = b[i + k];
+    }
+    CAPSTAN_UNROLL
+    for (std::uint32_t k = 0; k < kBatch; ++k) f(from_a[k], from_b[k]);
+  }
+  for (; i < dim; ++i) f(a[i], b[i]);
+}
+
 /// Sums in the order of Ranker::exact_score, with the same bits: a product of two floats is exact in double,
 /// so fused and separate rounding agree.
 template <ModelKind kModel>
 CAPSTAN_BOTH double exact_score(const float* query, const float* row, std::uint32_t dim) {
   double product = 0, square = 0;
-  for (std::uint32_t i = 0; i < dim; ++i) {
-    const auto c = static_cast<double>(row[i]);
-    product += static_cast<double>(query[i]) * c;
+  for_each_pair(query, row, dim, [&](float q, float entity) {
+    const auto c = static_cast<double>(entity);
+    product += static_cast<double>(q) * c;
     if (kModel == ModelKind::transe) square += c * c;
-  }
+  });
   return kModel == ModelKind::transe ? 2 * product - square : product;
 }
 
@@ -144,9 +163,8 @@ struct ThresholdBody {
   /// Twice the classical error bound of a sum of products in any order.
   CAPSTAN_BOTH double margin(const float* query) const {
     double square = 0;
-    for (std::uint32_t i = 0; i < memory.dim; ++i) {
-      square += static_cast<double>(query[i]) * static_cast<double>(query[i]);
-    }
+    for_each_pair(query, query, memory.dim,
+                  [&](float a, float b) { square += static_cast<double>(a) * static_cast<double>(b); });
     const auto largest_square = static_cast<double>(std::bit_cast<float>(*memory.largest_square));
     const double product = std::sqrt(square) * std::sqrt(largest_square);
     const double rounding = 2 * (static_cast<double>(memory.dim) + 8) * 0x1p-24;
@@ -174,11 +192,11 @@ struct MaskAnswerBody {
   }
 };
 
-/// Counts a block of entities for a query. One block per query. Scores between the thresholds, about 10 of
-/// 40,000, are recomputed by the thread that reads them.
+/// Counts a block of entities for a query. One block per query. Each thread has kTogether loads in flight.
+/// Scores between the thresholds, about 10 of 40,000, are recomputed by the thread that reads them.
 template <ModelKind kModel>
 struct CountBody {
-  static constexpr std::uint32_t kThreads = 256;
+  static constexpr std::uint32_t kThreads = 256, kTogether = 8;
   using Counts = gpu::Reduction<std::uint32_t, kThreads>;
   struct Shared {
     Counts reduction;
@@ -195,14 +213,18 @@ struct CountBody {
     block.each([&](std::uint32_t thread, ThreadState& state, Shared&) {
       const Threshold threshold = memory.thresholds[query];
       state = {0, 0};
-      for (std::uint32_t j = thread; j < columns; j += kThreads) {
-        float score = memory.scores[std::uint64_t{number} * columns + j];
-        if (score == kMaskedScore) continue;
-        if (kModel == ModelKind::transe) score = 2 * score - memory.squares[first_entity + j];
-        if (!(score <= threshold.high)) {
-          ++state.better;
-        } else if (score >= threshold.low) {
-          decide(state, query, first_entity + j, threshold.answer);
+      const float* const scores = memory.scores + std::uint64_t{number} * columns;
+      for (std::uint32_t first = thread; first < columns; first += kThreads * kTogether) {
+        float read[kTogether];
+        CAPSTAN_UNROLL
+        for (std::uint32_t k = 0; k < kTogether; ++k) {
+          const std::uint32_t j = first + k * kThreads;
+          read[k] = j < columns ? scores[j] : kMaskedScore;
+        }
+        CAPSTAN_UNROLL
+        for (std::uint32_t k = 0; k < kTogether; ++k) {
+          if (read[k] == kMaskedScore) continue;
+          count(state, threshold, query, first_entity + first + k * kThreads, read[k]);
         }
       }
     });
@@ -216,6 +238,15 @@ struct CountBody {
   }
 
  private:
+  CAPSTAN_BOTH void count(ThreadState& state, const Threshold& threshold, std::uint32_t query,
+                          std::uint32_t entity, float score) const {
+    if (kModel == ModelKind::transe) score = 2 * score - memory.squares[entity];
+    if (!(score <= threshold.high)) {
+      ++state.better;
+    } else if (score >= threshold.low) {
+      decide(state, query, entity, threshold.answer);
+    }
+  }
   CAPSTAN_BOTH void decide(ThreadState& state, std::uint32_t query, std::uint32_t entity,
                            double answer) const {
     const double score =
