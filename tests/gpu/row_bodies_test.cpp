@@ -198,8 +198,9 @@ TEST(Updates, AddAllGradientsOfSgdToTheTable) {
   const Optimizer sgd = optimizers::SGD{0.1};
   std::mt19937 random(2);
   using P = Pack<float, 4>;
-  for (const auto& [name, rows] : pushes_to_try(kRows, 3)) {
-    SCOPED_TRACE(name);
+  for (const auto& push : pushes_to_try(kRows, 3)) {
+    SCOPED_TRACE(push.first);
+    const std::vector<std::uint32_t>& rows = push.second;
     PlainTable<float> table(kRows, kWidth, sgd, 1);
     const auto gradient = small_gradient<float>(rows.size() * kWidth, random);
     const auto count = static_cast<std::uint32_t>(rows.size());
