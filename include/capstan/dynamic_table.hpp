@@ -30,9 +30,11 @@ struct TableStatistics {
   std::uint64_t erased = 0;
   /// Keys that were not added because a ps had no memory or no row left. A key counts with each push.
   std::uint64_t refused = 0;
-  std::uint64_t growths = 0;      ///< of parts of the index
-  std::uint64_t row_bytes = 0;    ///< allocated for keys, values and slots
-  std::uint64_t index_bytes = 0;  ///< allocated for the index
+  std::uint64_t evicted = 0;       ///< removed because the table was full
+  std::uint64_t not_admitted = 0;  ///< gradients of keys before their occurrence number admit_after
+  std::uint64_t growths = 0;       ///< of parts of the index
+  std::uint64_t row_bytes = 0;     ///< allocated for keys, values and slots
+  std::uint64_t index_bytes = 0;   ///< allocated for the index
 };
 
 namespace detail {
@@ -73,8 +75,9 @@ struct CAPSTAN_API TableCalls {
 ///
 /// The first push to a key adds its row, with the initializer's values; TableOptions::missing decides what a
 /// lookup returns before that. Rows and keys take memory when they are added, and a removed key's row is used
-/// again. If the memory of a ps or its part of max_keys is exhausted, pushes to new keys are dropped and
-/// counted (TableStatistics::refused), and all other calls work.
+/// again. If the part of max_keys of a ps is in use, TableOptions::when_full decides what happens. If its
+/// memory is exhausted, pushes to new keys are dropped and counted (TableStatistics::refused), and all other
+/// calls work.
 ///
 /// Lookups on the host of a ps read its memory while it adds, moves and removes keys; a row is never another
 /// key's. Functions for embeddings (capstan/embedding.hpp) accept tables.
@@ -138,6 +141,24 @@ class DynamicTable : public RowAccess<T> {
         if (!listed.keys.empty()) callback(std::span(listed.keys), this->lookup(listed.keys));
       }
     }
+  }
+
+  /// Removes the keys for which `predicate(key, row)` returns true; `row` is a span of width() elements.
+  /// Looks up every row on this rank, as export_rows does. Pushes that arrive between that and the removal
+  /// are lost with the key. Returns the number of keys passed to erase().
+  template <std::predicate<std::int64_t, std::span<const element_type>> Predicate>
+  std::uint64_t erase_if(Predicate&& predicate) const {
+    std::uint64_t removed = 0;
+    const auto width = static_cast<std::size_t>(this->width());
+    export_rows([&](std::span<const std::int64_t> keys, const Rows<T>& rows) {
+      std::vector<std::int64_t> found;
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (predicate(keys[i], std::span(rows.values).subspan(i * width, width))) found.push_back(keys[i]);
+      }
+      if (!found.empty()) erase(found);
+      removed += found.size();
+    });
+    return removed;
   }
 
   /// For embedding lookups: any id is a key.

@@ -22,17 +22,47 @@ enum class MissingKeys : std::uint8_t {
   error = 3,
 };
 
+/// What a ps does with a push to a new key while its part of max_keys is in use. Pushes count as uses of a
+/// key, lookups do not. Sent over the wire: add at the end, never renumber.
+enum class WhenFull : std::uint8_t {
+  /// Drops it, and counts it in TableStatistics::refused.
+  refuse = 0,
+  /// Replaces a key without recent pushes: of 16 keys, the one whose last push is longest ago.
+  evict_least_recent = 1,
+  /// Replaces a key with few pushes: of 16 keys, the one with the fewest. Counts reach 127, and are halved
+  /// while
+  /// eight times as many keys are pushed as the ps holds.
+  evict_least_frequent = 2,
+};
+
 struct TableOptions {
   /// Applied by the ps to pushes. None: as in VariableOptions.
   std::optional<Optimizer> optimizer = {};
   MissingKeys missing = MissingKeys::zeros;
   /// Number of keys for which each ps reserves addresses, divided by the number of ps, with a margin for
-  /// hashes that are not evenly distributed. Memory is allocated when keys are added. Further keys are not
-  /// added.
+  /// hashes that are not evenly distributed. Memory is allocated when keys are added.
   std::uint64_t max_keys = std::uint64_t{1} << 26;
+  WhenFull when_full = WhenFull::refuse;
+  /// A push adds a key only at its occurrence of this number, 1 to 15, among recent pushes. Earlier gradients
+  /// go to the default row if `missing` is default_row, and are dropped otherwise. Counts are approximate:
+  /// about 1 % of the keys are added too early, and a key is forgotten after about max_keys gradients of
+  /// other keys that are not in the table. insert() and assign() add keys at once.
+  std::uint32_t admit_after = 1;
   /// Marks the table for training; pushes are accepted in any case.
   bool trainable = true;
 };
+
+constexpr std::string_view to_string(WhenFull when_full) noexcept {
+  switch (when_full) {
+    case WhenFull::refuse:
+      return "refuse";
+    case WhenFull::evict_least_recent:
+      return "evict_least_recent";
+    case WhenFull::evict_least_frequent:
+      return "evict_least_frequent";
+  }
+  return "unknown";
+}
 
 constexpr std::string_view to_string(MissingKeys missing) noexcept {
   switch (missing) {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from ._arrays import Array, host_array, id_array, number_of
 from ._rows import RowAccess
 from ._scope import current_strategy
 
-# Numbers of MissingKeys, and RowOp::set.
+# Numbers of MissingKeys, WhenFull, and RowOp::set.
 _MISSING = {"zeros": 0, "default_row": 1, "initial": 2, "error": 3}
+_WHEN_FULL = {"refuse": 0, "evict_least_recent": 1, "evict_least_frequent": 2}
 _SET = 1
 # Rows that export_rows lists at a time.
 _EXPORTED_ROWS = 65536
@@ -65,8 +66,13 @@ class DynamicTable(RowAccess):
         What a lookup returns for a key that does not exist: zeros; the row of `set_default_row`; the row with which
         it would be added; or NotFoundError.
     max_keys : int
-        Number of keys for which the ps reserve addresses. Memory is allocated when keys are added. Further keys are
-        not added, and counted in ``statistics()["refused"]``.
+        Number of keys for which the ps reserve addresses. Memory is allocated when keys are added.
+    when_full : {"refuse", "evict_least_recent", "evict_least_frequent"}
+        What a push to a new key does while max_keys are in use: it is dropped and counted in
+        ``statistics()["refused"]``, or replaces a key with old or few pushes.
+    admit_after : int
+        A push adds a key only at its occurrence of this number, 1 to 15, among recent pushes. Earlier gradients go
+        to the default row with ``missing="default_row"``, and are dropped otherwise. Counts are approximate.
     trainable : bool
         Marks the table for training; pushes are accepted in any case.
 
@@ -92,6 +98,8 @@ class DynamicTable(RowAccess):
         *,
         missing: str = "zeros",
         max_keys: int = 1 << 26,
+        when_full: str = "refuse",
+        admit_after: int = 1,
         trainable: bool = True,
     ) -> None:
         strategy = current_strategy()
@@ -101,13 +109,24 @@ class DynamicTable(RowAccess):
             )
         if missing not in _MISSING:
             raise errors.InvalidArgumentError(f"missing: found {missing!r}, expected one of {', '.join(_MISSING)}")
+        if when_full not in _WHEN_FULL:
+            raise errors.InvalidArgumentError(f"when_full: found {when_full!r}, expected one of {', '.join(_WHEN_FULL)}")
         if dim < 1 or max_keys < 1:
             raise errors.InvalidArgumentError(
                 f"table {name!r}: found dim {dim} and max_keys {max_keys}, expected at least 1"
             )
         self._bind(
             _capstan.create_table(
-                strategy._name(name), number_of(dtype), dim, initializer, optimizer, _MISSING[missing], max_keys, trainable
+                strategy._name(name),
+                number_of(dtype),
+                dim,
+                initializer,
+                optimizer,
+                _MISSING[missing],
+                max_keys,
+                _WHEN_FULL[when_full],
+                admit_after,
+                trainable,
             ),
             strategy._implementation,
         )
@@ -175,7 +194,7 @@ class DynamicTable(RowAccess):
         return _capstan.table_contains(self._native, keys.reshape(-1)).astype(bool).reshape(keys.shape)
 
     def statistics(self) -> dict[str, int]:
-        """Return numbers of keys (present, maximum, inserted, erased, refused), growths of the index, and bytes."""
+        """Return numbers of keys (present, maximum, inserted, erased, refused, evicted, not admitted), and bytes."""
         return _capstan.table_statistics(self._native)
 
     def __len__(self) -> int:
@@ -194,6 +213,23 @@ class DynamicTable(RowAccess):
                 first += _EXPORTED_ROWS
                 if keys.size:
                     yield keys, self.lookup(keys)
+
+    def erase_if(self, predicate: Callable[[Array, Array], ArrayLike]) -> int:
+        """Remove the keys that a predicate selects; return their number.
+
+        Parameters
+        ----------
+        predicate : callable
+            Called with keys and rows, some at a time, as `export_rows` yields them; returns a bool for each key.
+            Pushes that arrive between the call and the removal are lost with the key.
+        """
+        removed = 0
+        for keys, rows in self.export_rows():
+            found = keys[np.asarray(predicate(keys, rows), dtype=bool)]
+            if found.size:
+                self.erase(found)
+            removed += found.size
+        return removed
 
     def __repr__(self) -> str:
         return f"<capstan.DynamicTable {self.name!r} dim={self._width} dtype={self.dtype}>"

@@ -14,6 +14,8 @@ nb::dict to_dict(const TableStatistics& statistics) {
   out["inserted"] = statistics.inserted;
   out["erased"] = statistics.erased;
   out["refused"] = statistics.refused;
+  out["evicted"] = statistics.evicted;
+  out["not_admitted"] = statistics.not_admitted;
   out["growths"] = statistics.growths;
   out["row_bytes"] = statistics.row_bytes;
   out["index_bytes"] = statistics.index_bytes;
@@ -27,10 +29,13 @@ void bind_table(nb::module_& module) {
   module.def(
       "create_table",
       [](const std::string& name, int dtype, std::int64_t dim, const Initializer* initializer,
-         const std::optional<Optimizer>& optimizer, int missing, std::uint64_t max_keys, bool trainable) {
+         const std::optional<Optimizer>& optimizer, int missing, std::uint64_t max_keys, int when_full,
+         std::uint32_t admit_after, bool trainable) {
         const TableOptions options{.optimizer = optimizer,
                                    .missing = static_cast<MissingKeys>(missing),
                                    .max_keys = max_keys,
+                                   .when_full = static_cast<WhenFull>(when_full),
+                                   .admit_after = admit_after,
                                    .trainable = trainable};
         const nb::gil_scoped_release unlocked;
         return RawVariable(detail::create_table(name, static_cast<DType>(dtype), dim,
@@ -38,7 +43,7 @@ void bind_table(nb::module_& module) {
                                                 options));
       },
       "name"_a, "dtype"_a, "dim"_a, "initializer"_a.none(), "optimizer"_a.none(), "missing"_a, "max_keys"_a,
-      "trainable"_a);
+      "when_full"_a, "admit_after"_a, "trainable"_a);
   module.def(
       "table_lookup_or_insert",
       [](const RawVariable& self, const Ids& keys, const Out& out) {

@@ -86,7 +86,7 @@ Client::Reading Client::start(std::span<const Lookup> lookups, ReadMode mode) {
     const std::uint64_t rows = lookup.rows != 0 ? lookup.rows : lookup.ids.size();
     traffic_.pull.count(rows, rows * lookup.variable->row_bytes());
     if (lookup.variable->table) {
-      tables_.start(*lookup.variable, lookup.missing.value_or(lookup.variable->missing), lookup.ids,
+      tables_.start(*lookup.variable, lookup.missing.value_or(lookup.variable->policy.missing), lookup.ids,
                     static_cast<std::byte*>(lookup.out), mode, remote);
     } else if (lookup.ids.empty()) {
       start_dense(lookup, mode, remote);

@@ -45,6 +45,13 @@ struct ShardLocation {
   std::uint64_t version_offset = 0;
 };
 
+/// What the shards of a dynamic table do; see TableOptions.
+struct TablePolicy {
+  MissingKeys missing{};
+  WhenFull when_full{};
+  std::uint32_t admit_after = 1;
+};
+
 struct VariableDescriptor {
   std::uint32_t id = 0;
   std::string name;
@@ -58,7 +65,7 @@ struct VariableDescriptor {
   ShardMemory memory = ShardMemory::host;
   bool stochastic_rounding = false;
   bool table = false;                 // a dynamic table, with one shard on each ps
-  MissingKeys missing{};              // of a table
+  TablePolicy policy;                 // of a table
   std::vector<ShardLocation> shards;  // by first row, div partition
   /// 0: the complete variable. Otherwise one shard of variable `id`, as a variable with the shard's rows
   /// only.

@@ -53,6 +53,7 @@ struct CreateShard {
   ShardMemory memory = ShardMemory::host;
   bool stochastic_rounding = false;
   bool table = false;  // a shard of a dynamic table, of at most `rows` rows
+  TablePolicy policy = {};
 };
 
 /// Returns "w/part_0", or "w" for the only shard of a variable.
@@ -98,6 +99,8 @@ struct TableStatistics {
   std::uint64_t inserted = 0;
   std::uint64_t erased = 0;
   std::uint64_t refused = 0;  // not inserted, because memory or rows were exhausted
+  std::uint64_t evicted = 0;
+  std::uint64_t not_admitted = 0;
   std::uint64_t growths = 0;
   std::uint64_t row_bytes = 0;    // of keys, values and slots of all rows that have been used
   std::uint64_t index_bytes = 0;  // of the index

@@ -4,7 +4,8 @@
 // first use. Rows never move. An index maps keys to row numbers. It has 64 sub-indexes that grow one by one,
 // so that no growth takes long. One process writes; processes of the same host read at any time.
 //
-//   header | keys by row | states by row | values by row | slots by row ... | levels of each sub-index
+//   header | keys by row | states by row | values by row | slots by row ... | levels of each sub-index |
+//   admission filter
 //
 // A sub-index is an open-addressing table of cache lines of five entries, probed line by line. At a
 // load of 0.7, 92 % of the keys are in their first line, and a missing key needs 1.5 lines on average
@@ -76,13 +77,28 @@ struct TableHeader {
   std::uint64_t inserted;  // since the creation of the shard, or its last restore; as the next three
   std::uint64_t erased;
   std::uint64_t refused;  // keys that were not inserted, because memory or rows were exhausted
-  std::uint64_t growths;  // of sub-indexes
-  std::uint64_t reserved[2];
+  std::uint64_t evicted;
+  std::uint64_t not_admitted;  // gradients of keys that were not admitted
+  std::uint64_t growths;       // of sub-indexes
+  // Of ps::RowUsage and ps::AdmissionFilter:
+  std::uint64_t pushed;       // keys, if rows are evicted
+  std::uint64_t sampled;      // rows, for eviction
+  std::uint64_t occurrences;  // of keys that the filter has counted
+  std::uint64_t reserved[5];
   SubIndex sub_indexes[kSubIndexes];
 };
 
-/// Values of a row's state.
+/// In the state of a row that has a key; for the other bits see ps::RowUsage.
 inline constexpr std::uint32_t kRowInUse = 1U << 31;
+
+/// Size of a line of the admission filter, and number of keys for which a table has one.
+inline constexpr std::uint64_t kFilterLineBytes = 64, kKeysPerFilterLine = 16;
+/// Largest TableOptions::admit_after: the filter counts to this number.
+inline constexpr std::uint32_t kMostAdmitAfter = 15;
+
+/// Additional rows of a shard that evicts. Rows are freed after the entry that needed them, and those that an
+/// entry frees are used after it: twice the most keys of an entry in total.
+inline constexpr std::uint64_t kSpareRows = 16384;
 
 /// Returns the number of rows of each shard of a table for `keys` keys: their mean number in a shard, six
 /// standard deviations, since hashes are not evenly distributed, and the default row.
@@ -122,8 +138,10 @@ class TableLayout {
     return index_ + sub_index * index_bytes_ + earlier * sizeof(IndexLine);
   }
   std::uint64_t last_level() const noexcept { return last_level_; }
+  std::uint64_t filter() const noexcept { return index_ + TableHeader::kSubIndexes * index_bytes_; }
+  std::uint64_t filter_lines() const noexcept { return std::bit_ceil(rows_ / kKeysPerFilterLine + 1); }
   /// Bytes of the complete range.
-  std::uint64_t bytes() const noexcept { return index_ + TableHeader::kSubIndexes * index_bytes_; }
+  std::uint64_t bytes() const noexcept { return filter() + filter_lines() * kFilterLineBytes; }
 
  private:
   std::uint64_t rows_;

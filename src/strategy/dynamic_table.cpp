@@ -63,6 +63,8 @@ TableStatistics TableCalls::statistics() const {
     sum.inserted += shard.inserted;
     sum.erased += shard.erased;
     sum.refused += shard.refused;
+    sum.evicted += shard.evicted;
+    sum.not_admitted += shard.not_admitted;
     sum.growths += shard.growths;
     sum.row_bytes += shard.row_bytes;
     sum.index_bytes += shard.index_bytes;
@@ -75,7 +77,7 @@ TableCalls::Listed TableCalls::list(std::uint32_t shard, std::uint64_t first_row
   return {listed.rows_end, std::move(listed.keys)};
 }
 
-MissingKeys TableCalls::missing() const { return table.descriptor.missing; }
+MissingKeys TableCalls::missing() const { return table.descriptor.policy.missing; }
 
 }  // namespace detail
 }  // namespace capstan

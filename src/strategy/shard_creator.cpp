@@ -51,7 +51,8 @@ ShardCreator::Created ShardCreator::create(protocol::VariableDescriptor& descrip
                                         initial.fill,
                                         descriptor.memory,
                                         descriptor.stochastic_rounding,
-                                        table};
+                                        table,
+                                        descriptor.policy};
     created.requests.emplace_back(ps, request);
     log::debug("variable \"{}\": shard {} of {}, {} rows on ps {}", shard_name(descriptor.name, s, shards), s,
                shards, partition.rows_of(s), ps);

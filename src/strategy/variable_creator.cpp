@@ -103,8 +103,20 @@ std::shared_ptr<const BoundVariable> VariableCreator::create_table(const std::st
         fmt::format("dynamic table \"{}\" has missing {}; expected zeros, default_row, initial or error",
                     name, static_cast<int>(options.missing)));
   }
+  if (options.when_full > WhenFull::evict_least_frequent) {
+    throw Error(Code::invalid_argument,
+                fmt::format("dynamic table \"{}\" has when_full {}; expected refuse, evict_least_recent or "
+                            "evict_least_frequent",
+                            name, static_cast<int>(options.when_full)));
+  }
+  if (options.admit_after < 1 || options.admit_after > protocol::kMostAdmitAfter) {
+    throw Error(Code::invalid_argument,
+                fmt::format("dynamic table \"{}\" has admit_after {}; expected 1 to {}", name,
+                            options.admit_after, protocol::kMostAdmitAfter));
+  }
   const auto ps = static_cast<std::uint64_t>(use_.runtime.count(Role::ps));
-  const std::uint64_t rows = protocol::rows_of_table_shard(options.max_keys, ps);
+  const std::uint64_t rows = protocol::rows_of_table_shard(options.max_keys, ps) +
+                             (options.when_full == WhenFull::refuse ? 0 : protocol::kSpareRows);
   if (rows > protocol::TableLayout::kMostRows) {
     throw Error(
         Code::invalid_argument,
@@ -120,7 +132,7 @@ std::shared_ptr<const BoundVariable> VariableCreator::create_table(const std::st
       describe(name, dtype, shape, {.optimizer = options.optimizer, .trainable = options.trainable});
   descriptor.memory = ShardMemory::host;
   descriptor.table = true;
-  descriptor.missing = options.missing;
+  descriptor.policy = {options.missing, options.when_full, options.admit_after};
   protocol::check_optimizer(name, dtype, descriptor.optimizer);
   protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
   use_.restore_point.require_fit(descriptor);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -39,6 +40,20 @@ protocol::CreateShard table(std::uint32_t id, const Optimizer& optimizer = optim
   request.initializer = initializer;
   request.table = true;
   return request;
+}
+
+/// A table that holds `keys` keys.
+protocol::CreateShard evicting_table(std::uint64_t keys, WhenFull when_full,
+                                     const Optimizer& optimizer = optimizers::SGD{1}) {
+  protocol::CreateShard request = table(1, optimizer, keys + 1 + protocol::kSpareRows);
+  request.policy.when_full = when_full;
+  return request;
+}
+
+Keys range(std::int64_t first, std::int64_t end) {
+  Keys keys(static_cast<std::size_t>(end - first));
+  std::iota(keys.begin(), keys.end(), first);
+  return keys;
 }
 
 std::vector<double> read(Store& store, const Keys& keys, MissingKeys missing = MissingKeys::zeros) {
@@ -227,6 +242,66 @@ TEST_F(TableShardTest, AgreesWithAMapOverRandomOperations) {
   for (const auto& [key, value] : model) ASSERT_EQ(read(store_, {key}), rows_of({key}, value)) << key;
 }
 
+TEST_F(TableShardTest, EvictsKeysWithoutRecentPushes) {
+  store_.create(evicting_table(1000, WhenFull::evict_least_recent));
+  const Keys hot = range(-100, 0);
+  for (std::int64_t first = 0; first < 20'000; first += 50) {
+    push(hot, -1);
+    push(range(first, first + 50), -1);
+    ASSERT_LE(statistics().keys, 1050U);
+  }
+  push(hot, -1);
+  const protocol::TableStatistics now = statistics();
+  EXPECT_EQ(now.keys, 1000U);
+  EXPECT_EQ(now.most_keys, 1000U);
+  EXPECT_EQ(now.evicted, now.inserted - now.keys);
+  EXPECT_EQ(now.refused, 0U);
+  EXPECT_EQ(read(store_, hot), rows_of(hot, 401));
+  EXPECT_LT(store_.list_keys({1, 0, 0, 100'000}).rows_end, 1200U) << "rows are used again";
+  // The values of a key are its own: it was pushed to once, or is missing.
+  const Keys cold = range(0, 20'000);
+  const std::vector<double> values = read(store_, cold);
+  const std::vector<std::uint8_t> found = store_.find_keys({1, 0, cold});
+  for (std::size_t i = 0; i < cold.size(); ++i) ASSERT_EQ(values[i * kWidth], found[i]) << i;
+}
+
+TEST_F(TableShardTest, EvictsKeysWithFewPushes) {
+  store_.create(evicting_table(1000, WhenFull::evict_least_frequent));
+  const Keys frequent = range(-100, 0);
+  for (int time = 0; time < 20; ++time) push(frequent, -1);
+  for (std::int64_t first = 0; first < 3000; first += 50) push(range(first, first + 50), -1);
+  EXPECT_EQ(read(store_, frequent), rows_of(frequent, 20));
+  EXPECT_GT(statistics().evicted, 2000U);
+}
+
+TEST_F(TableShardTest, AddsKeysWhenTheyAreAdmitted) {
+  protocol::CreateShard request = table(1);
+  request.policy.admit_after = 3;
+  store_.create(request);
+  push({5}, -1);
+  push({5, 6}, -1);
+  EXPECT_EQ(statistics().keys, 0U);
+  EXPECT_EQ(statistics().not_admitted, 3U);
+  push({5}, -1);
+  EXPECT_EQ(read(store_, {5, 6}), (std::vector<double>{1, 1, 1, 0, 0, 0})) << "earlier gradients are dropped";
+  push({7}, 4, RowOp::set);
+  push({8}, 0, RowOp::insert);
+  EXPECT_EQ(statistics().keys, 3U) << "only gradients need admission";
+  EXPECT_EQ(statistics().refused, 0U);
+}
+
+TEST_F(TableShardTest, TrainsTheDefaultRowWithKeysThatAreNotAdmitted) {
+  protocol::CreateShard request =
+      table(1, optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0.25, .epsilon = 0});
+  request.policy = {.missing = MissingKeys::default_row, .admit_after = 2};
+  store_.create(request);
+  push({5}, -1);
+  const double step = 1 / std::sqrt(1.25);
+  EXPECT_NEAR(read(store_, {5}, MissingKeys::default_row)[0], step, 1e-12);
+  push({5}, -1);
+  EXPECT_NEAR(read(store_, {5}, MissingKeys::error)[0], step, 1e-12) << "begins with the initial values";
+}
+
 /// A process of a ps, and its persistent memory.
 class TableProcess {
  public:
@@ -296,6 +371,24 @@ TEST_F(TableRecoveryTest, RestartedPsUndoesAnUncommittedEntry) {
   EXPECT_EQ(read(process_->store(), {1, 2, 3, 4}), before);
   process_->push({4}, 1, RowOp::gradient, true);
   EXPECT_EQ(read(process_->store(), {4}), read(process_->store(), {1}));
+}
+
+TEST_F(TableRecoveryTest, RestartedPsUndoesTheEvictionsOfAnEntry) {
+  process_->store().create(evicting_table(200, WhenFull::evict_least_recent, optimizers::Adam{}));
+  process_->push(range(0, 200), 1, RowOp::gradient, true);
+  process_->push(range(200, 300), 1, RowOp::gradient, true);
+  const Keys all = range(0, 500);
+  const std::vector<double> before = read(process_->store(), all);
+  process_->push(range(300, 400), 1, RowOp::gradient, false);
+  EXPECT_EQ(process_->store().table_statistics({1, 0}).evicted, 100U);
+  restart();
+  EXPECT_EQ(read(process_->store(), all), before);
+  for (std::int64_t first = 300; first < 3000; first += 100)
+    process_->push(range(first, first + 100), 1, RowOp::gradient, true);
+  const auto now = process_->store().table_statistics({1, 0});
+  EXPECT_EQ(now.refused, 0U);
+  EXPECT_LE(now.keys, 300U);
+  EXPECT_LE(process_->store().list_keys({1, 0, 0, 100'000}).rows_end, 602U);
 }
 
 }  // namespace

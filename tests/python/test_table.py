@@ -49,6 +49,43 @@ def test_a_missing_key_is_an_error_if_asked(table):
         t.lookup([17])
 
 
+def test_a_full_table_evicts_keys(table):
+    t = table("t", 1, max_keys=100, when_full="evict_least_frequent")
+    for first in range(0, 1000, 50):
+        t.push(np.arange(first, first + 50), np.ones((50, 1)))
+    t.push([-1], [[1]])
+    t.flush()
+    counts = t.statistics()
+    assert counts["evicted"] == counts["inserted"] - counts["keys"] > 700
+    assert counts["refused"] == 0
+    assert len(t) == counts["keys"] <= counts["max_keys"] + 50
+
+
+def test_keys_are_added_after_some_occurrences(table):
+    t = table("t", 1, admit_after=2, missing="default_row")
+    t.push([1], [[1]])
+    t.flush()
+    assert len(t) == 0
+    np.testing.assert_array_equal(t.lookup([1]), [[1]])  # the default row was trained
+    t.push([1], [[1]])
+    t.flush()
+    assert t.contains([1]) and t.statistics()["not_admitted"] == 1
+
+
+def test_erases_keys_that_a_predicate_selects(table):
+    t = table("t", 2)
+    t.assign(np.arange(10), np.repeat(np.arange(10.0), 2).reshape(10, 2))
+    assert t.erase_if(lambda keys, rows: np.linalg.norm(rows, axis=1) < 4.0) == 3
+    np.testing.assert_array_equal(t.contains([0, 2, 3]), [False, False, True])
+
+
+def test_rejects_invalid_options(table):
+    with pytest.raises(cs.errors.InvalidArgumentError, match="when_full"):
+        table("t", 1, when_full="explode")
+    with pytest.raises(cs.errors.InvalidArgumentError, match="admit_after"):
+        table("t", 1, admit_after=99)
+
+
 def test_keys_may_be_texts(table):
     t = table("t", 1)
     t.push(["red", "green", "red"], [[1], [2], [3]])

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
+#include <span>
 #include <vector>
 
 #include "capstan/embedding.hpp"
@@ -98,6 +100,50 @@ TEST_F(DynamicTableTest, WorksWithEmbeddingLookups) {
   EXPECT_EQ(t.lookup(Keys{-9, 30}).values, (Floats{2, 3, 6, 7}));
 }
 
+TEST_F(DynamicTableTest, ErasesKeysThatAPredicateSelects) {
+  const DynamicTable<float> t("user", 2, {}, kCounting);
+  Keys keys(100);
+  std::iota(keys.begin(), keys.end(), 0);
+  Floats values;
+  for (const std::int64_t key : keys) values.insert(values.end(), 2, static_cast<float>(key % 10));
+  t.assign(keys, values);
+  const auto is_small = [](std::int64_t, std::span<const float> row) {
+    return row[0] * row[0] + row[1] * row[1] < 9;  // 0, 1 and 2
+  };
+  EXPECT_EQ(t.erase_if(is_small), 30U);
+  EXPECT_EQ(t.size(), 70U);
+  EXPECT_THAT(t.contains(Keys{0, 1, 2, 3}), ElementsAre(0, 0, 0, 1));
+}
+
+TEST_F(DynamicTableTest, HoldsAtMostItsCapacity) {
+  TableOptions options = kCounting;
+  options.when_full = WhenFull::evict_least_recent;
+  const DynamicTable<float> t("user", 1, {}, options);
+  Keys keys(500);
+  for (int round = 0; round < 20; ++round) {
+    std::iota(keys.begin(), keys.end(), round * 500);
+    t.push(keys, Floats(keys.size(), 1));
+  }
+  t.push(Keys{-1, -2, -3, -4}, Floats(4, 1));
+  t.flush();
+  const TableStatistics counts = t.statistics();
+  EXPECT_LE(counts.keys, counts.max_keys + 500) << "one push more";
+  EXPECT_EQ(counts.evicted, counts.inserted - counts.keys);
+  EXPECT_EQ(counts.refused, 0U);
+  EXPECT_EQ(t.lookup(Keys{-1, -4}).values, (Floats{1, 1}));
+}
+
+TEST_F(DynamicTableTest, AddsKeysAfterSomeOccurrences) {
+  TableOptions options = kCounting;
+  options.admit_after = 2;
+  const DynamicTable<float> t("user", 1, {}, options);
+  t.push(Keys{1, 2}, Floats{1, 1});
+  t.push(Keys{1}, Floats{1});
+  t.flush();
+  EXPECT_THAT(t.contains(Keys{1, 2}), ElementsAre(1, 0));
+  EXPECT_EQ(t.statistics().not_admitted, 2U);
+}
+
 TEST_F(DynamicTableTest, RejectsInvalidArguments) {
   EXPECT_THAT(error_of(Code::invalid_argument, [] { DynamicTable<float>("t", 0); }),
               testing::HasSubstr("\"t\""));
@@ -105,6 +151,10 @@ TEST_F(DynamicTableTest, RejectsInvalidArguments) {
   (void)error_of(Code::unimplemented, [] { DynamicTable<float>("t", 2, initializers::identity()); });
   (void)error_of(Code::invalid_argument,
                  [] { DynamicTable<float>("t", 1, {}, {.max_keys = std::uint64_t{1} << 40}); });
+  (void)error_of(Code::invalid_argument, [] { DynamicTable<float>("t", 1, {}, {.admit_after = 0}); });
+  (void)error_of(Code::invalid_argument, [] { DynamicTable<float>("t", 1, {}, {.admit_after = 16}); });
+  (void)error_of(Code::invalid_argument,
+                 [] { DynamicTable<float>("t", 1, {}, {.when_full = static_cast<WhenFull>(9)}); });
   const DynamicTable<float> t("t", 2, {}, kCounting);
   (void)error_of(Code::already_exists, [] { DynamicTable<float>("t", 2); });
   (void)error_of(Code::invalid_argument, [&] { t.push(Keys{1}, Floats{1}); });

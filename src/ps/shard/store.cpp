@@ -142,11 +142,12 @@ void Store::apply_keyed(Shard* shard, const protocol::PushHeader& header,
     table->erase(keys);
     return shard->skip(header);
   }
-  std::span<const std::uint32_t> rows = table->rows_for(keys);
+  std::span<const std::uint32_t> rows = table->rows_for(keys, header.op);
   if (!has_values) return shard->skip(header);
   protocol::PushHeader of_rows = header;
   of_rows.kind = protocol::PushKind::sparse;
-  if (std::find(rows.begin(), rows.end(), protocol::kDefaultRow) != rows.end()) {
+  const bool drops = header.op != protocol::RowOp::gradient || !table->has_trained_default_row();
+  if (drops && std::find(rows.begin(), rows.end(), protocol::kDefaultRow) != rows.end()) {
     accepted_.take(rows, values, table->row_bytes());
     rows = accepted_.rows;
     values = accepted_.values.data();

@@ -58,6 +58,11 @@ protocol::TableLayout layout_of(const protocol::CreateShard& d) {
   return protocol::TableLayout::of(d.rows, protocol::width_of(d.shape), d.dtype, d.optimizer.kind);
 }
 
+std::uint64_t capacity_of(const protocol::CreateShard& d) {
+  const std::uint64_t spare = d.policy.when_full == WhenFull::refuse ? 0 : protocol::kSpareRows;
+  return d.rows - 1 - spare;
+}
+
 }  // namespace
 
 TableShard::TableShard(const protocol::CreateShard& description, const protocol::ShardLocation& location,
@@ -70,9 +75,12 @@ TableShard::TableShard(const protocol::CreateShard& description, const protocol:
       memory_(memory),
       layout_(layout_of(description)),
       header_(*reinterpret_cast<protocol::TableHeader*>(memory)),
-      index_(memory, layout_, [](std::byte* from, std::uint64_t bytes) {
-        transport::release_memory({from, bytes});
-      }) {
+      index_(memory, layout_,
+             [](std::byte* from, std::uint64_t bytes) {
+               transport::release_memory({from, bytes});
+             }),
+      usage_(description.policy.when_full, capacity_of(description), header_, states()),
+      filter_(memory + layout_.filter(), layout_.filter_lines(), header_.occurrences) {
   header_.rows_end = std::max<std::uint64_t>(header_.rows_end, protocol::kDefaultRow + 1);
 }
 
@@ -123,20 +131,59 @@ void TableShard::write_initial(std::int64_t key, std::uint32_t row) {
   const protocol::CreateShard& d = description();
   ps::initialize(d.initializer, d.dtype, static_cast<std::uint64_t>(key) * width(), width(),
                  array(0) + row * row_bytes());
+  write_initial_slots(row);
+}
+
+void TableShard::write_initial_slots(std::uint32_t row) {
+  const protocol::CreateShard& d = description();
   for (std::uint32_t slot = 0; slot < slots().size(); ++slot) {
     ps::initialize({InitializerKind::constant, protocol::initial_slot_value(d.optimizer, slot), 0, 0},
                    protocol::slot_dtype(d.dtype), 0, width(), slots()[slot] + row * bytes_per_row(slot + 1));
   }
 }
 
-std::span<const std::uint32_t> TableShard::rows_for(std::span<const std::int64_t> keys) {
+std::span<const std::uint32_t> TableShard::rows_for(std::span<const std::int64_t> keys, protocol::RowOp op) {
+  if (usage_.evicts()) evict(keys.size());
   rows_.resize(keys.size());
   index_.find(keys, rows_);
-  if (std::find(rows_.begin(), rows_.end(), protocol::kDefaultRow) != rows_.end()) add_missing(keys);
+  if (std::find(rows_.begin(), rows_.end(), protocol::kDefaultRow) != rows_.end()) add_missing(keys, op);
+  if (usage_.evicts()) {
+    before_change(rows_);
+    usage_.count(rows_);
+  }
   return rows_;
 }
 
-void TableShard::add_missing(std::span<const std::int64_t> keys) {
+void TableShard::evict(std::size_t keys_of_entry) {
+  constexpr std::size_t kCatchUp = 64;
+  free_.insert(free_.end(), evicted_.begin(), evicted_.end());
+  evicted_.clear();
+  if (header_.keys <= usage_.capacity()) return;
+  std::size_t left = std::min<std::size_t>(header_.keys - usage_.capacity(), keys_of_entry + kCatchUp);
+  std::array<std::uint32_t, Journal::kGroupRows> rows{};
+  while (left > 0) {
+    std::size_t count = 0;
+    for (; count < std::min(left, rows.size()); ++count) {
+      rows[count] = usage_.choose({rows.data(), count});
+      const std::int64_t key = keys()[rows[count]];
+      index_.erase(key, protocol::hash_of(key));
+    }
+    free_rows({rows.data(), count});
+    header_.evicted += count;
+    evicted_.insert(evicted_.end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count));
+    left -= count;
+  }
+}
+
+void TableShard::free_rows(std::span<const std::uint32_t> rows) {
+  before_change(rows);
+  log_keys(rows);
+  for (const std::uint32_t row : rows) states()[row] = 0;
+  header_.keys -= rows.size();
+}
+
+void TableShard::add_missing(std::span<const std::int64_t> keys, protocol::RowOp op) {
+  const std::uint32_t admit_after = op == protocol::RowOp::gradient ? description().policy.admit_after : 1;
   std::array<std::int64_t, Journal::kGroupRows> added{};
   std::array<std::uint32_t, Journal::kGroupRows> rows{};
   std::size_t count = 0;
@@ -146,7 +193,7 @@ void TableShard::add_missing(std::span<const std::int64_t> keys) {
     for (std::size_t i = 0; i < count; ++i) {
       write_initial(added[i], rows[i]);
       this->keys()[rows[i]] = added[i];
-      states()[rows[i]] = protocol::kRowInUse;
+      states()[rows[i]] = usage_.state_of_new_row();
       if (!index_.insert(added[i], protocol::hash_of(added[i]), rows[i])) {
         states()[rows[i]] = 0;
         free_.push_back(rows[i]);
@@ -162,6 +209,10 @@ void TableShard::add_missing(std::span<const std::int64_t> keys) {
     if (rows_[i] != protocol::kDefaultRow) continue;
     const auto end = added.begin() + static_cast<std::ptrdiff_t>(count);
     if (std::find(added.begin(), end, keys[i]) != end || find(keys[i]) != protocol::kDefaultRow) continue;
+    if (admit_after > 1 && filter_.count(protocol::hash_of(keys[i])) < admit_after) {
+      ++header_.not_admitted;
+      continue;
+    }
     rows[count] = take_row();
     if (rows[count] == protocol::kDefaultRow) {
       ++header_.refused;
@@ -180,13 +231,8 @@ void TableShard::erase(std::span<const std::int64_t> keys) {
   std::array<std::uint32_t, Journal::kGroupRows> rows{};
   std::size_t count = 0;
   const auto erase_group = [&] {
-    before_change({rows.data(), count});
-    log_keys({rows.data(), count});
-    for (std::size_t i = 0; i < count; ++i) {
-      states()[rows[i]] = 0;
-      free_.push_back(rows[i]);
-    }
-    header_.keys -= count;
+    free_rows({rows.data(), count});
+    free_.insert(free_.end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count));
     header_.erased += count;
     count = 0;
   };
@@ -232,8 +278,16 @@ protocol::TableStatistics TableShard::statistics() const noexcept {
   for (std::uint32_t slot = 1; slot <= slots().size(); ++slot) row += bytes_per_row(slot);
   std::uint64_t lines = 0;
   for (const protocol::SubIndex& sub : header_.sub_indexes) lines += std::uint64_t{1} << sub.level;
-  return {header_.keys,    layout_.rows() - 1, header_.inserted,       header_.erased,
-          header_.refused, header_.growths,    header_.rows_end * row, lines * sizeof(protocol::IndexLine)};
+  return {.keys = header_.keys,
+          .most_keys = usage_.capacity(),
+          .inserted = header_.inserted,
+          .erased = header_.erased,
+          .refused = header_.refused,
+          .evicted = header_.evicted,
+          .not_admitted = header_.not_admitted,
+          .growths = header_.growths,
+          .row_bytes = header_.rows_end * row,
+          .index_bytes = lines * sizeof(protocol::IndexLine)};
 }
 
 protocol::ListedKeys TableShard::list(std::uint64_t first_row, std::uint64_t count) const {
@@ -265,8 +319,10 @@ void TableShard::clear() {
   index_.clear();
   std::fill_n(states(), header_.rows_end, 0);
   free_.clear();
+  evicted_.clear();
   header_.rows_end = protocol::kDefaultRow + 1;
   header_.keys = header_.inserted = header_.erased = header_.refused = 0;
+  header_.evicted = header_.not_admitted = 0;
 }
 
 /// Reads the part in chunks of all arrays, and adds the rows whose keys belong to this shard.
@@ -285,15 +341,16 @@ void TableShard::read_rows(const protocol::RestoreShard& from, RestoreFiles& fil
     const auto* const states = reinterpret_cast<const std::uint32_t*>(chunk[keys_array + 1].data());
     for (std::uint64_t i = 0; i < count; ++i) {
       if (first + i == protocol::kDefaultRow) {
-        std::memcpy(array(0), chunk[0].data(), row_bytes());
+        for (std::uint32_t number = 0; number <= slots().size(); ++number)
+          std::memcpy(array(number), chunk[number].data(), bytes_per_row(number));
       } else if ((states[i] & protocol::kRowInUse) != 0) {
-        add_restored(from, keys[i], chunk, i);
+        add_restored(from, keys[i], states[i], chunk, i);
       }
     }
   }
 }
 
-void TableShard::add_restored(const protocol::RestoreShard& from, std::int64_t key,
+void TableShard::add_restored(const protocol::RestoreShard& from, std::int64_t key, std::uint32_t state,
                               const std::vector<std::vector<std::byte>>& chunk, std::uint64_t at) {
   const std::uint64_t hash = protocol::hash_of(key);
   if (protocol::shard_of_hash(hash, from.table->shards) != description().shard) return;
@@ -310,7 +367,7 @@ void TableShard::add_restored(const protocol::RestoreShard& from, std::int64_t k
     std::memcpy(array(number) + row * bytes, chunk[number].data() + at * bytes, bytes);
   }
   this->keys()[row] = key;
-  states()[row] = protocol::kRowInUse;
+  states()[row] = usage_.state_of_restored_row(state);
   (void)index_.insert(key, hash, row);
   ++header_.keys;
 }
@@ -318,6 +375,7 @@ void TableShard::add_restored(const protocol::RestoreShard& from, std::int64_t k
 void TableShard::rebuild() {
   index_.clear();
   free_.clear();
+  evicted_.clear();
   header_.keys = 0;
   for (std::uint64_t row = header_.rows_end; row-- > 1;) {
     if ((states()[row] & protocol::kRowInUse) == 0) {

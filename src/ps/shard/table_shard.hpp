@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "protocol/table_layout.hpp"
+#include "ps/shard/admission_filter.hpp"
 #include "ps/shard/host_shard.hpp"
 #include "ps/shard/key_index.hpp"
+#include "ps/shard/row_usage.hpp"
 
 namespace capstan::ps {
 
@@ -22,15 +24,20 @@ class TableShard final : public HostShard {
   TableShard(const protocol::CreateShard& description, const protocol::ShardLocation& location,
              const Words& words, std::byte* memory, std::shared_ptr<ChunkPool> chunks, Journal* journal);
 
-  void initialize() override {}
+  void initialize() override { write_initial_slots(protocol::kDefaultRow); }
   std::uint64_t saved_rows() const noexcept override {
     return protocol::saved_table_rows(header_.rows_end, layout_.rows());
   }
 
-  /// Returns the rows of an entry's keys; adds keys that do not exist.
-  /// A key that could not be added has the default row. The result is valid until the next call. REQUIRES:
-  /// PersistentState::begin was called for the entry.
-  std::span<const std::uint32_t> rows_for(std::span<const std::int64_t> keys);
+  /// Returns the rows of an entry's keys; adds keys that do not exist, those of gradients only if they are
+  /// admitted. A key that was not added has the default row. The result is valid until the next call.
+  /// REQUIRES: PersistentState::begin was called for the entry.
+  std::span<const std::uint32_t> rows_for(std::span<const std::int64_t> keys, protocol::RowOp op);
+  /// Returns true if the gradients of keys that were not added go to the default row.
+  bool has_trained_default_row() const noexcept {
+    const protocol::TablePolicy& policy = description().policy;
+    return policy.admit_after > 1 && policy.missing == MissingKeys::default_row;
+  }
   /// Removes keys; ignores those that do not exist. REQUIRES: as above.
   void erase(std::span<const std::int64_t> keys);
   /// Returns whether each key exists.
@@ -51,7 +58,7 @@ class TableShard final : public HostShard {
   std::shared_ptr<FrozenRows> freeze_rows(std::optional<TouchedRows> touched) override;
   void read_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
   void clear();
-  void add_restored(const protocol::RestoreShard& from, std::int64_t key,
+  void add_restored(const protocol::RestoreShard& from, std::int64_t key, std::uint32_t state,
                     const std::vector<std::vector<std::byte>>& chunk, std::uint64_t at);
   void add_bases(std::byte* (&bases)[Journal::kArrays]) const noexcept override;
 
@@ -63,17 +70,25 @@ class TableShard final : public HostShard {
   /// Returns an unused row, or kDefaultRow if rows or memory are exhausted.
   std::uint32_t take_row();
   bool has_memory();
-  void add_missing(std::span<const std::int64_t> keys);
+  void add_missing(std::span<const std::int64_t> keys, protocol::RowOp op);
+  /// Removes keys that are beyond the capacity, about as many as the next entry has.
+  void evict(std::size_t keys_of_entry);
+  /// Frees rows, whose keys are no longer in the index, for later entries.
+  void free_rows(std::span<const std::uint32_t> rows);
   void log_keys(std::span<const std::uint32_t> rows);
   void write_initial(std::int64_t key, std::uint32_t row);
+  void write_initial_slots(std::uint32_t row);
 
   std::byte* memory_;
   protocol::TableLayout layout_;
   protocol::TableHeader& header_;
   KeyIndex index_;
-  std::vector<std::uint32_t> free_;  // rows of erased keys
-  std::uint64_t checked_rows_ = 0;   // rows below this number have memory
-  std::vector<std::uint32_t> rows_;  // of the entry in progress
+  RowUsage usage_;
+  AdmissionFilter filter_;
+  std::vector<std::uint32_t> free_;     // rows of erased keys
+  std::vector<std::uint32_t> evicted_;  // rows that are free after the entry: its undo restores their keys
+  std::uint64_t checked_rows_ = 0;      // rows below this number have memory
+  std::vector<std::uint32_t> rows_;     // of the entry in progress
 };
 
 }  // namespace capstan::ps
