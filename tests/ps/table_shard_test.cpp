@@ -265,6 +265,20 @@ TEST_F(TableShardTest, EvictsKeysWithoutRecentPushes) {
   for (std::size_t i = 0; i < cold.size(); ++i) ASSERT_EQ(values[i * kWidth], found[i]) << i;
 }
 
+TEST_F(TableShardTest, KeepsRecentKeysOfASmallTableAfterALargePush) {
+  store_.create(evicting_table(100, WhenFull::evict_least_recent));
+  push(range(0, 7000), -1);
+  const Keys hot = range(-50, 0);
+  for (std::int64_t first = 10'000; first < 20'000; first += 100) {
+    push(hot, -1);
+    push(range(first, first + 20), -1);
+  }
+  EXPECT_LE(statistics().keys, 170U);
+  const std::uint64_t recent = statistics().inserted;
+  for (int time = 0; time < 10; ++time) push(hot, -1);
+  EXPECT_EQ(statistics().inserted, recent) << "a key that was pushed to last was evicted";
+}
+
 TEST_F(TableShardTest, EvictsKeysWithFewPushes) {
   store_.create(evicting_table(1000, WhenFull::evict_least_frequent));
   const Keys frequent = range(-100, 0);

@@ -12,7 +12,9 @@ using protocol::kRowInUse;
 constexpr std::uint32_t kTimeBits = 24;
 constexpr std::uint32_t kTimeMask = (1U << kTimeBits) - 1;
 constexpr std::uint32_t kMostPushes = 127;
-constexpr std::uint32_t kSamples = 16;
+constexpr std::uint32_t kCompared = 16;
+// Bounds the time in a table with few keys, of whose rows most were used by one large push.
+constexpr std::uint32_t kMostSamples = 1024;
 
 constexpr std::uint32_t state(std::uint32_t pushes, std::uint32_t time) noexcept {
   return kRowInUse | pushes << kTimeBits | time;
@@ -63,11 +65,13 @@ void RowUsage::count(std::span<const std::uint32_t> rows) noexcept {
 std::uint32_t RowUsage::choose(std::span<const std::uint32_t> chosen) noexcept {
   std::uint32_t best = kDefaultRow;
   std::uint64_t least = ~std::uint64_t{0};
-  for (std::uint32_t sample = 0; sample < kSamples || best == kDefaultRow; ++sample) {
+  std::uint32_t samples = 0, compared = 0;
+  for (; (compared < kCompared && samples < kMostSamples) || best == kDefaultRow; ++samples) {
     // Rows that were added together are often used alike, so samples are spread by a hash.
     const std::uint64_t bits = protocol::hash_of(static_cast<std::int64_t>(++header_.sampled)) >> 32;
     const auto row = static_cast<std::uint32_t>(1 + (bits * (header_.rows_end - 1) >> 32));
     if ((states_[row] & kRowInUse) == 0 || std::ranges::find(chosen, row) != chosen.end()) continue;
+    ++compared;
     if (const std::uint64_t value = value_of(states_[row]); value < least) {
       least = value;
       best = row;

@@ -27,8 +27,8 @@ class RowUsage {
   std::uint32_t state_of_restored_row(std::uint32_t saved) const noexcept;
   /// Counts a push to each row; ignores kDefaultRow.
   void count(std::span<const std::uint32_t> rows) noexcept;
-  /// Returns a row to evict: of 16 sampled rows, the one that was pushed to least recently, or least often.
-  /// REQUIRES: more rows are in use than `chosen` has, which are left out.
+  /// Returns a row to evict: of 16 sampled rows in use, the one that was pushed to least recently, or least
+  /// often. REQUIRES: more rows are in use than `chosen` has, which are left out.
   std::uint32_t choose(std::span<const std::uint32_t> chosen) noexcept;
 
  private:
