@@ -39,7 +39,7 @@ foreach(item IN LISTS CAPSTAN_OUTSIDE)
   elseif(item STREQUAL "Eigen3::Eigen")
     set(call "find_dependency(Eigen3)")
   elseif(item STREQUAL "Threads::Threads")
-    # Both libraries need it: it stands in capstan-config.cmake.in and capstan.pc.in.
+    # Both libraries need it, so capstan-config.cmake.in and capstan.pc.in contain it.
   elseif(item MATCHES "^(dl|m|rt|util|atomic)$" OR item MATCHES "^-")
     list(APPEND CAPSTAN_PC_LIBS "${item}")
   elseif(item STREQUAL "\${CMAKE_DL_LIBS}" OR IS_ABSOLUTE "${item}")

@@ -15,8 +15,8 @@ if(NOT capstan_macros STREQUAL capstan_expected)
 endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS include/capstan/version.hpp)
 
-# CAPSTAN_OUTSIDE: the external libraries that the layers link, without header-only ones. Generator expressions are skipped:
-# src/cluster selects its copy of src/mpi by one.
+# CAPSTAN_OUTSIDE: the external libraries that the layers link, without header-only ones. Generator expressions are skipped,
+# such as the one by which src/cluster selects its copy of src/mpi.
 get_property(capstan_library_layers GLOBAL PROPERTY CAPSTAN_LIBRARY_LAYERS)
 set(CAPSTAN_OUTSIDE)
 foreach(layer IN LISTS capstan_library_layers)

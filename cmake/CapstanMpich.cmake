@@ -2,16 +2,16 @@
 # again with that copy into mpich/bin; all other objects are shared. A target selects its copy by the property
 # CAPSTAN_WITH_MPICH (src/cluster/CMakeLists.txt).
 #
-# Sets CAPSTAN_MPICH_FOUND, CAPSTAN_MPICH_MPIEXEC and CAPSTAN_MPICH_WORDS: the version that was found, or the reason for none.
+# Sets CAPSTAN_MPICH_FOUND, CAPSTAN_MPICH_MPIEXEC and CAPSTAN_MPICH_SUMMARY: the version that was found, or the reason for none.
 # capstan_copy_for_mpich()             defines the copy of src/mpi
 # capstan_with_mpich(<target> ...)     defines <target>_mpich: the objects of <target>, linked with MPICH's copy of src/mpi
 include(CapstanRequest)
-capstan_request(CAPSTAN_TEST_MPICH "Rank tests with MPICH, too" capstan_mpich_request)
+capstan_request(CAPSTAN_TESTS_MPICH "Rank tests with MPICH, too" capstan_mpich_request)
 
 set(CAPSTAN_MPICH_FOUND FALSE)
 function(capstan_find_mpich)
   if(capstan_mpich_request STREQUAL "OFF")
-    set(words "not searched for (CAPSTAN_TEST_MPICH=OFF)")
+    set(words "not searched for (CAPSTAN_TESTS_MPICH=OFF)")
   elseif(NOT CAPSTAN_BUILD_TESTS OR NOT CAPSTAN_BUILD_JOB_TESTS)
     set(words "not searched for (no job tests)")
   else()
@@ -32,11 +32,11 @@ function(capstan_find_mpich)
       set(CAPSTAN_MPICH_FOUND TRUE PARENT_SCOPE)
     endif()
   endif()
-  set(CAPSTAN_MPICH_WORDS "${words}" PARENT_SCOPE)
+  set(CAPSTAN_MPICH_SUMMARY "${words}" PARENT_SCOPE)
 endfunction()
 capstan_find_mpich()
 if(capstan_mpich_request STREQUAL "ON" AND NOT CAPSTAN_MPICH_FOUND)
-  message(FATAL_ERROR "CAPSTAN_TEST_MPICH=ON, but MPICH as a second MPI: ${CAPSTAN_MPICH_WORDS}. "
+  message(FATAL_ERROR "CAPSTAN_TESTS_MPICH=ON requires MPICH as a second MPI: ${CAPSTAN_MPICH_SUMMARY}. "
                       "Put its mpich.pc on PKG_CONFIG_PATH and its mpiexec.hydra on PATH, or leave the option at AUTO")
 endif()
 

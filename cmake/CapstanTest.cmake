@@ -12,8 +12,8 @@
 # `launch/test` verifies a build on the user's machine: it runs all tests without the label "full". `launch/test --all` runs
 # all tests without the label "short". FULL gives a capstan_job_test the label "full". SHORT also registers its cases as the
 # test NAME.short with the label "short", and the complete script gets the label "full". The target short_tests builds all
-# programs that `launch/test` needs, of which unit_tests builds the unit tests; a script's programs are added where the
-# script is registered.
+# programs that `launch/test` needs; unit_tests builds only the unit tests among them. The programs of a script are added
+# where the script is registered.
 add_custom_target(short_tests)
 add_custom_target(unit_tests)
 add_dependencies(short_tests unit_tests)
@@ -29,28 +29,28 @@ include(CapstanPython)
 # Precompiled headers halve the compile time of most tests. Tests of layers above the public API also precompile
 # capstan.hpp; an edit of a public header then recompiles no other tests. Tests are compiled without optimization, since each
 # runs for about a second; the libraries under test are optimized.
-set(CAPSTAN_TEST_OPTIONS ${CAPSTAN_WARNINGS} -O0)
-set(CAPSTAN_TEST_HEADERS <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <filesystem> <fstream> <random> <thread>)
-capstan_headers(capstan_test_headers OPTIONS ${CAPSTAN_TEST_OPTIONS} LINK GTest::gmock GTest::gtest HEADERS ${CAPSTAN_TEST_HEADERS})
-capstan_headers(capstan_program_test_headers OPTIONS ${CAPSTAN_TEST_OPTIONS} LINK GTest::gmock GTest::gtest
-                HEADERS ${CAPSTAN_TEST_HEADERS} <capstan/capstan.hpp>)
+set(CAPSTAN_TESTS_OPTIONS ${CAPSTAN_WARNINGS} -O0)
+set(CAPSTAN_TESTS_HEADERS <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <filesystem> <fstream> <random> <thread>)
+capstan_headers(capstan_test_headers OPTIONS ${CAPSTAN_TESTS_OPTIONS} LINK GTest::gmock GTest::gtest HEADERS ${CAPSTAN_TESTS_HEADERS})
+capstan_headers(capstan_program_test_headers OPTIONS ${CAPSTAN_TESTS_OPTIONS} LINK GTest::gmock GTest::gtest
+                HEADERS ${CAPSTAN_TESTS_HEADERS} <capstan/capstan.hpp>)
 
 # For USES: a cluster whose ranks are threads (tests/support/rank_threads.hpp), with its dependencies.
 add_library(capstan_rank_threads STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/rank_threads.cpp)
 target_include_directories(capstan_rank_threads PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-target_compile_options(capstan_rank_threads PRIVATE ${CAPSTAN_TEST_OPTIONS})
+target_compile_options(capstan_rank_threads PRIVATE ${CAPSTAN_TESTS_OPTIONS})
 target_precompile_headers(capstan_rank_threads REUSE_FROM capstan_test_headers)
 target_link_libraries(capstan_rank_threads PUBLIC capstan_coordinator PRIVATE GTest::gtest fmt::fmt)
 
 add_library(capstan_test_main STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/main.cpp)
-target_compile_options(capstan_test_main PRIVATE ${CAPSTAN_TEST_OPTIONS})
+target_compile_options(capstan_test_main PRIVATE ${CAPSTAN_TESTS_OPTIONS})
 target_link_libraries(capstan_test_main PRIVATE GTest::gmock GTest::gtest)
 
 function(capstan_test_target name source layer)
   add_executable(${name} ${source})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
                                              ${PROJECT_SOURCE_DIR}/tests)
-  target_compile_options(${name} PRIVATE ${CAPSTAN_TEST_OPTIONS})
+  target_compile_options(${name} PRIVATE ${CAPSTAN_TESTS_OPTIONS})
   if(layer MATCHES "^(strategy|checkpoint|coordinator|train)$")
     target_precompile_headers(${name} REUSE_FROM capstan_program_test_headers)
   else()
@@ -79,7 +79,7 @@ function(capstan_test name sources)
   list(TRANSFORM arg_USES PREPEND capstan_)
   target_link_libraries(${program} PRIVATE ${arg_USES} ${arg_LINK})
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT 120)
   endif()
   set(files)
   foreach(source IN LISTS sources)
@@ -91,7 +91,7 @@ function(capstan_test name sources)
   if(arg_LAYER STREQUAL "bench")
     set_property(TEST ${arg_LAYER}.${name} APPEND PROPERTY LABELS full)
   endif()
-  # tsan leaves out launch: its sources take long to compile, and its only test with ranks as threads adds no coverage.
+  # The tsan preset omits the layer launch: its sources compile slowly, and its one test with rank threads adds no coverage.
   if("capstan_rank_threads" IN_LIST arg_USES AND NOT arg_LAYER STREQUAL "launch")
     set_property(TEST ${arg_LAYER}.${name} APPEND PROPERTY LABELS threads)
     add_dependencies(thread_tests ${program})
@@ -101,7 +101,7 @@ endfunction()
 # Registers a test that skips because MPICH was not found.
 function(capstan_skip_mpich test label)
   add_test(NAME ${test}.mpich
-           COMMAND ${CAPSTAN_PYTHON} -c "print('SKIP: MPICH: ${CAPSTAN_MPICH_WORDS}'); raise SystemExit(77)")
+           COMMAND ${CAPSTAN_PYTHON} -c "print('SKIP: MPICH: ${CAPSTAN_MPICH_SUMMARY}'); raise SystemExit(77)")
   set_tests_properties(${test}.mpich PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77 LABELS "mpi;${label};full")
 endfunction()
 
@@ -112,7 +112,7 @@ function(capstan_mpi_test name source)
   cmake_parse_arguments(arg "" "LAYER;TIMEOUT" "RANKS;USES;LINK" ${ARGN})
   list(TRANSFORM arg_USES PREPEND capstan_)
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT 120)
   endif()
   capstan_test_target(${name} "${source}" ${arg_LAYER})
   set(targets ${name})
@@ -139,7 +139,7 @@ function(capstan_mpi_test name source)
       capstan_skip_mpich(${test} ${arg_LAYER})
     endif()
     set_tests_properties(${tests} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS 2 LABELS "mpi;${arg_LAYER}"
-                         ENVIRONMENT "CAPSTAN_TEST_RANKS=${ranks};${CAPSTAN_MPI_ENV}")
+                         ENVIRONMENT "CAPSTAN_TESTS_RANKS=${ranks};${CAPSTAN_MPI_ENV}")
     if(CAPSTAN_MPICH_FOUND)
       set_property(TEST ${test}.mpich APPEND PROPERTY LABELS full)
     endif()

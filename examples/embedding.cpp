@@ -31,7 +31,7 @@ double train_step(cs::PerWorker<cs::Iterator<Batch>> batches, cs::Variable<float
 }
 
 int main(int argc, char** argv) {
-  cs::Cluster cluster = cs::Cluster::join(argc, argv);  // the ranks of mpirun or srun, or one process
+  cs::Cluster cluster = cs::Cluster::join(argc, argv);  // under mpirun or srun: all ranks; else this process
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
 
   cs::ParameterServerStrategy strategy(cluster,

@@ -1,7 +1,7 @@
-// help.cpp -- answers --help and rejects unknown options of the examples, before their main().
+// help.cpp -- answers --help and rejects unknown options before the main() of an example runs.
 //
-// It is linked to each example, so that the programs stay as short as a user's own. CMakeLists.txt has the
-// texts. glibc passes the arguments of main() to constructors.
+// It is linked into each example, so that the examples need no code for options. CMakeLists.txt has the
+// texts. check_options() relies on glibc, which passes the arguments of main() to constructors.
 #include <unistd.h>
 
 #include <cstdio>

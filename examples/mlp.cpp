@@ -59,7 +59,7 @@ int main(int argc, char** argv) try {
   cs::Cluster cluster = cs::Cluster::join(argc, argv);
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
   const int rounds = argc == 6 ? std::atoi(argv[1]) : 0;
-  if (rounds < 1) return std::fprintf(stderr, "expected ROUNDS and four IDX files: train on, test on\n"), 2;
+  if (rounds < 1) return std::fprintf(stderr, "expected ROUNDS and IDX files to train and test on\n"), 2;
   const Batch test = read(argv[4], argv[5]).batch(1 << 30).make_iterator().next();
   cs::ParameterServerStrategy strategy(cluster);
   auto scope = strategy.scope();

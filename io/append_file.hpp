@@ -34,7 +34,7 @@ class AppendFile {
 };
 
 /// Replaces `path` by rename: readers see either the old text or the complete new text. Not durable. Returns
-/// false on failure, and logs the first one: sets `warned`.
+/// false on failure; logs the failure and sets `warned` unless `warned` is already true.
 bool replace_text(const std::filesystem::path& path, std::string_view text, bool& warned);
 
 }  // namespace capstan::io

@@ -12,9 +12,9 @@
 namespace capstan::io {
 
 /// Writes complete, aligned blocks with O_DIRECT if the range is at least kMinDirectBytes long, starts at a
-/// block and lies on a local disk; otherwise writes as FileWriter does. For a file that is written once and
-/// not read soon, allocating and filling page-cache pages is most of the cost. Readers see no difference. One
-/// thread.
+/// block boundary and lies on a local disk; otherwise writes as FileWriter does. For a file that is written
+/// once and not read soon, allocating and filling page-cache pages is most of the cost. Readers see no
+/// difference. One thread.
 class DirectWriter {
  public:
   static constexpr std::size_t kBlockBytes = 4096;

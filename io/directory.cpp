@@ -36,7 +36,7 @@ FileDescriptor open_below(int directory, const char* name, const std::filesystem
 
 bool is_dots(std::string_view name) { return name == "." || name == ".."; }
 
-/// Returns false if the directory is not empty again, so that the caller retries.
+/// Returns false if another process added an entry meanwhile, so that the caller retries.
 bool remove_tree(const FileDescriptor& directory, const std::string& name,
                  const std::filesystem::path& path) {
   const int fd = ::openat(directory.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

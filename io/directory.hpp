@@ -1,4 +1,4 @@
-// directory.hpp -- directories by file descriptor, where other users may plant links.
+// directory.hpp -- access to directories by file descriptor, safe from links that other users plant.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@ FileDescriptor open_directory(const FileDescriptor& directory, const std::string
 /// The users that may have write access to a directory.
 enum class Writers {
   this_user,   // owned by this user, not writable by group or others
-  sticky_too,  // also owned by root, or sticky: others may add entries but not rename or remove ours
+  sticky_too,  // may be owned by root or be sticky: others cannot rename or remove this user's entries
 };
 
 /// Throws Error(permission_denied) if another user could replace an entry of this process in `directory`.

@@ -51,7 +51,7 @@ FileId id_of(const FileDescriptor& file, const std::filesystem::path& path) {
   if (::fstat(file.get(), &status) != 0) throw file_failed("stat", path, errno);
   if (!S_ISREG(status.st_mode) || status.st_nlink > 1) {
     throw Error(Code::permission_denied,
-                fmt::format("{} has {} hard links, expected a regular file with one; remove it",
+                fmt::format("{} is not a regular file, or has {} hard links, expected one; remove it",
                             path.string(), status.st_nlink));
   }
   return {status.st_dev, status.st_ino};
@@ -96,7 +96,7 @@ struct DirectoryLock::Held {
 DirectoryLock::DirectoryLock(std::unique_ptr<Held> held) : held_(std::move(held)) {}
 
 DirectoryLock::~DirectoryLock() {
-  // While still locked: the next holder's line must not be truncated.
+  // Truncates before the lock is released, so that the next holder's line is never truncated.
   if (::ftruncate(held_->file.get(), 0) != 0) log::debug("cannot truncate {}", held_->path.string());
 }
 

@@ -14,8 +14,8 @@ class DirectoryLock {
  public:
   static constexpr const char* kFile = "lock";
 
-  /// Locks an existing directory; waits up to `timeout` for a job that is about to end. Throws
-  /// Error(failed_precondition) that names the holder, its host and its start time. If the file system does
+  /// Locks an existing directory; waits up to `timeout` for another job to release it. Throws
+  /// Error(failed_precondition), which names the holder, its host and its start time. If the file system does
   /// not support locks, logs a warning and returns a lock that excludes no other process.
   static std::shared_ptr<const DirectoryLock> take(const std::filesystem::path& directory,
                                                    std::chrono::milliseconds timeout);
@@ -24,7 +24,7 @@ class DirectoryLock {
   /// Returns false if the directory was removed or replaced: another job may have locked the replacement. Any
   /// thread.
   bool is_current() const;
-  /// Throws Error(failed_precondition) that names the directory unless `is_current`.
+  /// Throws Error(failed_precondition), which names the directory, if is_current() is false.
   void require_current() const;
 
   DirectoryLock(const DirectoryLock&) = delete;

@@ -53,13 +53,13 @@ class FileWriter {
 /// Creates an empty file. Throws Error(already_exists) if `path` exists.
 void create_new_file(const std::filesystem::path& path);
 
-/// Allocates `bytes` bytes for a file, creating it if missing, so that a full disk shows before anything is
-/// written; never shortens it. Throws Error(resource_exhausted). If the file system does not support
-/// fallocate, writes only the last byte.
+/// Allocates `bytes` bytes for a file, so that a full disk is reported before anything is written. Creates
+/// the file if it is missing, and never shortens it. Throws Error(resource_exhausted). If the file system
+/// does not support fallocate, writes only the last byte.
 void reserve(const std::filesystem::path& path, std::uint64_t bytes);
 
 std::uint64_t file_bytes(const std::filesystem::path& path);
-/// Returns the size of an open file, whichever file has the name now; errors name `path`.
+/// Returns the size of an open file, even if `path` refers to another file by now; errors name `path`.
 std::uint64_t file_bytes(const FileDescriptor& file, const std::filesystem::path& path);
 
 std::string read_whole_file(const std::filesystem::path& path);

@@ -12,8 +12,9 @@ namespace capstan::io {
 /// One thread at a time.
 class OutputFile {
  public:
-  /// Creates `<path>.tmp-<pid>`. Throws Error: already_exists if `path` exists and `replace` is false,
-  /// not_found (no such directory), invalid_argument (a directory), permission_denied.
+  /// Creates `<path>.tmp-<pid>`. Throws Error: already_exists if `path` exists and `replace` is false;
+  /// not_found if its parent directory does not exist; invalid_argument if `path` is a directory;
+  /// permission_denied.
   OutputFile(std::filesystem::path path, bool replace);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -24,7 +25,7 @@ class OutputFile {
   /// Path of the file until `publish`, for libraries that write by name.
   const std::filesystem::path& temporary() const noexcept { return temporary_; }
 
-  /// Writes behind the bytes appended so far. This and write_at throw Error(resource_exhausted) if the disk
+  /// Writes after the bytes appended so far. This and write_at throw Error(resource_exhausted) if the disk
   /// is full.
   void append(std::string_view bytes);
   std::uint64_t appended() const noexcept { return appended_; }

@@ -26,9 +26,9 @@ namespace {
 constexpr std::string_view kUsage =
     "Usage: capstan-agent [--SETTING=VALUE ...] [--] PROGRAM [ARGUMENT ...]\n"
     "\n"
-    "Runs PROGRAM, which calls Cluster::join, as a rank of a job under an agent, which restarts it and owns\n"
-    "the exit code. Capstan's Python package starts it by itself. Settings are those of `capstan settings`;\n"
-    "CAPSTAN_* variables and arguments --capstan-SETTING=VALUE of PROGRAM reach PROGRAM, too.\n";
+    "Runs PROGRAM, which must call Cluster::join, as a rank of a job. The agent restarts PROGRAM if needed\n"
+    "and sets the exit code. Capstan's Python package starts capstan-agent by itself. `capstan settings`\n"
+    "lists the settings; CAPSTAN_* variables and arguments --capstan-SETTING=VALUE reach PROGRAM, too.\n";
 
 /// Sets settings from the flags before the program. Returns the index of the program in `words`.
 std::size_t take_flags(const std::vector<std::string>& words, Settings& settings) {
@@ -53,8 +53,7 @@ int run_agent(const std::vector<std::string>& words) {
   }
   const std::vector<std::string> command(words.begin() + static_cast<std::ptrdiff_t>(program), words.end());
   for (std::size_t i = 1; i < command.size(); ++i) (void)set_from_argument(settings, command[i]);
-  const char* const path = std::getenv("PATH");
-  if (const int error = run::program_error(command.front(), path == nullptr ? "" : path)) {
+  if (const int error = run::program_error(command.front(), std::getenv("PATH"))) {
     fmt::print(stderr, "capstan: cannot start {}: {}\n", command.front(), std::strerror(error));
     return static_cast<int>(error == EACCES ? Exit::not_executable : Exit::no_program);
   }

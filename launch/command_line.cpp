@@ -29,7 +29,7 @@ namespace {
 using Options = std::map<std::string_view, const CLI::Option*>;  // by name of the setting
 
 constexpr std::string_view kConfigVariable = "CAPSTAN_CONFIG";
-constexpr int kMaxFiles = 1 << 20;  // of one option
+constexpr int kMaxFiles = 1 << 20;  // maximum number of words after one option
 
 std::string_view placeholder(SettingKind kind) {
   switch (kind) {
@@ -97,8 +97,8 @@ Options add_settings(CLI::App& app, std::string_view program = {}) {
   return options;
 }
 
-/// Adds the options only when the command is parsed, unless `eager`: those of all commands cost CLI11
-/// milliseconds.
+/// Adds the options now if `eager`, else when the command is parsed: adding the options of all commands
+/// takes CLI11 milliseconds.
 void add_settings_if_named(CLI::App& app, Options& options, bool eager, std::string_view program = {}) {
   if (eager) {
     options = add_settings(app, program);
@@ -132,7 +132,7 @@ std::string add_hint(std::string_view given, const std::vector<std::string>& kno
               fmt::format("{}: there is no such option{}", name, add_hint(name, known)));
 }
 
-/// Rejects an option name as a value, which CLI11 accepts: `--batch --dim 3`.
+/// Rejects an option name in place of a value, as in `--batch --dim 3`, which CLI11 accepts.
 void require_values(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; })) {
     for (const std::string& value : option->results()) {
@@ -252,7 +252,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   for (int i = separator + 1; i < argc; ++i) program.emplace_back(argv[i]);
   argc = separator;
   CLI::App app("train on a parameter server, and manage its jobs and checkpoints", "capstan");
-  app.require_subcommand(0, 1);  // `capstan status run`: RUN_DIR is not the command of that name
+  app.require_subcommand(0, 1);  // in `capstan status run`, "run" is RUN_DIR, not a second command
   app.set_help_flag("-h,--help", "print this help and exit");
   app.set_help_all_flag("--help-all", "print all options and exit");
   const bool eager = argc > 1 && std::string_view(argv[1]) == "help";

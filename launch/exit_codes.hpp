@@ -29,8 +29,8 @@ std::string_view hint(Code code) noexcept;
 /// A short description of an exit code of `capstan`; "" for any other number.
 std::string_view describe_exit_code(int exit_code) noexcept;
 
-/// Returns true for failures that only this rank sees. All ranks see the others alike, so rank 0 alone
-/// reports those.
+/// Returns true for failures that only this rank sees. Other failures occur on all ranks, and only rank 0
+/// reports them.
 bool is_rank_local(Code code) noexcept;
 
 }  // namespace capstan::launch

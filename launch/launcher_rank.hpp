@@ -3,7 +3,7 @@
 
 namespace capstan::launch {
 
-/// Reads the environment variables of mpirun, mpiexec.hydra, PMIx and srun; returns 0 where none is set.
+/// Reads the environment variables of mpirun, mpiexec.hydra, PMIx and srun; returns 0 if none is set.
 int launcher_rank();
 
 }  // namespace capstan::launch

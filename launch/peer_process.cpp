@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint16_t kRequest = 1;  // payload: the UCX address for the reply
 constexpr std::uint16_t kReply = 2;
-constexpr std::uint64_t kPattern = 0x6e65696768626f72;  // arbitrary, but not a value of fresh memory
+constexpr std::uint64_t kPattern = 0x6e65696768626f72;  // an arbitrary value that fresh memory does not have
 
 /// Addresses of the child.
 struct Contact {
@@ -38,8 +38,8 @@ bool closed(int pipe_end) {
   return poll(&fd, 1, 0) > 0;
 }
 
-/// Throws Error(deadline_exceeded): the timeout of the pipe would speak of --start-timeout, which has no
-/// effect here.
+/// Throws Error(deadline_exceeded) with its own message, since the message of receive_value() refers to
+/// --start-timeout, which has no effect here.
 Contact receive_contact(int from_child, std::chrono::milliseconds timeout) {
   try {
     return cluster::receive_value<Contact>(from_child, transport::deadline_in(timeout),
@@ -87,7 +87,7 @@ PeerProcess::PeerProcess(const std::function<void()>& before_serving) {
       before_serving();
       serve(down.read_end.get(), up.write_end.get());
     } catch (const std::exception&) {
-      _exit(1);  // the parent opens UCX alike, meets the same error and reports it
+      _exit(1);  // the parent opens UCX in the same way, gets the same error and reports it
     }
     _exit(0);
   }
@@ -125,7 +125,8 @@ PeerRoute PeerProcess::probe(transport::WindowPath path, std::chrono::millisecon
     std::uint64_t word = 0;
     std::memcpy(&word, window->mapped(), sizeof word);
     if (word != kPattern)
-      throw Error(Code::internal, "mapping the memory of " + peer.name() + " returned other memory");
+      throw Error(Code::internal,
+                  "the mapped memory of " + peer.name() + " does not have the pattern that it wrote");
   }
   return route;
 }

@@ -23,9 +23,8 @@ struct PeerRoute {
 /// A child process with its own fabric and memory region. The destructor ends it and waits for it.
 class PeerProcess {
  public:
-  /// Forks. REQUIRES: no other thread runs and UCX is unused, since neither survives a fork. Throws
-  /// Error(internal).
-  /// The child runs `before_serving` first; tests delay it there.
+  /// Forks. The child runs `before_serving` first, in which tests delay it. Throws Error(internal). REQUIRES:
+  /// no other thread runs and UCX is unused, since neither survives a fork.
   explicit PeerProcess(const std::function<void()>& before_serving = [] {});
   ~PeerProcess();
   PeerProcess(const PeerProcess&) = delete;

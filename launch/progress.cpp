@@ -79,7 +79,7 @@ void Progress::update(const ProgressState& state) {
   drawn_at_ = now;
 
   samples_.push_back({now, state.done});
-  while (samples_.size() > 2 && now - samples_[1].time >= options_.rate_over) samples_.pop_front();
+  while (samples_.size() > 2 && now - samples_[1].time >= options_.rate_window) samples_.pop_front();
 
   if (options_.terminal) {
     sink_ << kEraseLine << bar_line(state) << std::flush;
@@ -103,11 +103,11 @@ void Progress::finish(const ProgressState& state) {
   if (!started_) first_ = {now, state.done};
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(now - first_.time);
   const std::int64_t count = state.done - first_.done;
-  std::ostream& lines = options_.lines != nullptr ? *options_.lines : sink_;
-  lines << fmt::format("epoch {}/{}: {} {} in {}, {}, {}\n", state.epoch, state.epochs,
-                       short_count(static_cast<double>(count)), options_.unit, short_time(took),
-                       rate_text(per_second(count, took), options_.unit), loss_text(state.loss))
-        << std::flush;
+  std::ostream& sink = options_.summary_sink != nullptr ? *options_.summary_sink : sink_;
+  sink << fmt::format("epoch {}/{}: {} {} in {}, {}, {}\n", state.epoch, state.epochs,
+                      short_count(static_cast<double>(count)), options_.unit, short_time(took),
+                      rate_text(per_second(count, took), options_.unit), loss_text(state.loss))
+       << std::flush;
 }
 
 double Progress::recent_rate() const {

@@ -15,14 +15,14 @@
 namespace capstan::launch {
 
 struct ProgressOptions {
-  bool terminal = false;                        // redraw one line in place
-  std::size_t width = 80;                       // columns of the terminal
-  std::chrono::milliseconds redraw_every{100};  // a shorter interval flickers
-  std::chrono::milliseconds line_every{5'000};  // interval of log lines without a terminal
-  std::chrono::milliseconds rate_over{10'000};  // averaging window of the displayed rate
-  std::string_view unit = "triples";            // "B" for bytes
-  std::string_view label = {};                  // replaces epoch and loss if not empty
-  std::ostream* lines = nullptr;                // for the summary line; null: the sink of the bar
+  bool terminal = false;                          // redraw one line in place
+  std::size_t width = 80;                         // columns of the terminal
+  std::chrono::milliseconds redraw_every{100};    // a shorter interval flickers
+  std::chrono::milliseconds line_every{5'000};    // interval of log lines without a terminal
+  std::chrono::milliseconds rate_window{10'000};  // averaging window of the displayed rate
+  std::string_view unit = "triples";              // "B" for bytes
+  std::string_view label = {};                    // replaces epoch and loss if not empty
+  std::ostream* summary_sink = nullptr;           // for the summary line; null: the sink of the bar
 
   /// Options for standard error: terminal or log, and the width of the terminal.
   static ProgressOptions for_standard_error();
@@ -71,7 +71,7 @@ class Progress {
   std::ostream& sink_;
   ProgressOptions options_;
   Clock clock_;
-  std::deque<Sample> samples_;  // covers about the last `rate_over`
+  std::deque<Sample> samples_;  // covers about the last `rate_window`
   Sample first_{};
   Time drawn_at_{};
   bool started_ = false;

@@ -19,14 +19,14 @@
 namespace capstan::launch {
 namespace {
 
-constexpr int kMostAncestors = 16;
+constexpr int kMaxAncestors = 16;
 
 /// Fields of /proc/PID/stat that follow the name of the program, which may have spaces.
 struct Ancestor {
   int parent = 0;
   int group = 0;
   int terminal = 0;           // device number of its controlling terminal; 0: none
-  int foreground_group = -1;  // of that terminal
+  int foreground_group = -1;  // foreground process group of `terminal`
 };
 
 Ancestor read_ancestor(int pid) {
@@ -70,7 +70,7 @@ bool is_plain_output() {
 bool launcher_has_terminal() {
   Ancestor process = read_ancestor(::getpid());
   const int terminal = process.terminal;
-  for (int i = 0; i < kMostAncestors && terminal != 0 && process.parent > 1; ++i) {
+  for (int i = 0; i < kMaxAncestors && terminal != 0 && process.parent > 1; ++i) {
     const std::string file = standard_error_of(process.parent);
     process = read_ancestor(process.parent);
     if (is_pipe(file)) continue;
@@ -84,9 +84,9 @@ ProgressTerminal::ProgressTerminal(std::string_view when) : options_(ProgressOpt
   if (when == "off" || options_.terminal || (when == "auto" && is_plain_output())) return;
   if (when == "auto" && !launcher_has_terminal()) return;
   tty_.open("/dev/tty");
-  if (!tty_.is_open()) return;  // there is none
+  if (!tty_.is_open()) return;  // the process has no controlling terminal
   options_.terminal = true;
-  options_.lines = &std::cerr;
+  options_.summary_sink = &std::cerr;
   const FileDescriptor file(::open("/dev/tty", O_WRONLY | O_NOCTTY | O_CLOEXEC));
   winsize size{};
   if (::ioctl(file.get(), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) options_.width = size.ws_col;

@@ -13,8 +13,9 @@ namespace capstan::launch {
 /// instead. Log lines still go to standard error.
 class ProgressTerminal {
  public:
-  /// `when` is the setting progress. auto: standard error is a terminal, or it is a pipe to a launcher in the
-  /// foreground whose own standard error is one. on: the controlling terminal, if there is one. off: lines.
+  /// `when` is the value of the setting progress. auto: draws a bar if standard error is a terminal, or a
+  /// pipe to a foreground launcher whose standard error is a terminal. on: draws a bar on the controlling
+  /// terminal, if there is one. off: prints lines.
   explicit ProgressTerminal(std::string_view when);
 
   /// The stream for a Progress with `options`.
@@ -26,8 +27,8 @@ class ProgressTerminal {
   ProgressOptions options_;
 };
 
-/// Returns true if the first ancestor of this process whose standard error is no pipe has the controlling
-/// terminal of this process there, and is in its foreground.
+/// Finds the first ancestor whose standard error is not a pipe. Returns true if this standard error is the
+/// controlling terminal of this process, and the ancestor is in the foreground of the terminal.
 bool launcher_has_terminal();
 
 }  // namespace capstan::launch

@@ -22,7 +22,7 @@ struct Kind {
   std::vector<std::string> routes;
 };
 
-/// Failures are grouped by code, since each message names another ps; the first message stands for all.
+/// Groups failures by code, since each message names a different ps; only the first message is printed.
 auto kind_of(const Route& route) {
   return std::tuple(!route.same_host(), route.code, route.path, route.transports);
 }
@@ -100,7 +100,7 @@ std::string list(const std::vector<std::string>& names) {
 std::string hardware_rma(const transport::UcxOffer& offer) {
   std::vector<std::string> names;
   std::copy_if(offer.network.begin(), offer.network.end(), std::back_inserter(names),
-               [](const std::string& name) { return transport::names_hardware_rma(name); });
+               [](const std::string& name) { return transport::has_hardware_rma(name); });
   return names.empty() ? "none (no rc or dc transport)" : list(names);
 }
 
@@ -141,8 +141,8 @@ std::string routes_text(const std::vector<Route>& routes, std::string_view windo
     const std::size_t named = std::min(kind.routes.size(), kMaxNamed);
     const auto end = kind.routes.begin() + static_cast<std::ptrdiff_t>(named);
     text +=
-        line("ways", fmt::format("{}: {}{}", kind.routes.size(), fmt::join(kind.routes.begin(), end, ", "),
-                                 named < kind.routes.size() ? ", ..." : ""));
+        line("routes", fmt::format("{}: {}{}", kind.routes.size(), fmt::join(kind.routes.begin(), end, ", "),
+                                   named < kind.routes.size() ? ", ..." : ""));
   }
   return text;
 }

@@ -48,15 +48,16 @@ void join_job(const std::string& run_dir) {
   // Resolved before chdir.
   const std::string absolute = std::filesystem::absolute(run_dir).string();
   for (const auto& [name, value] : file.environment) {
-    if (!name.starts_with("CAPSTAN_TEST_")) setenv(name.c_str(), value.c_str(), 0);
+    // CAPSTAN_TESTS_* variables belong to the tests of Capstan, not to the job (docs/settings.md).
+    if (!name.starts_with("CAPSTAN_TESTS_")) setenv(name.c_str(), value.c_str(), 0);
   }
   setenv("CAPSTAN_JOIN", absolute.c_str(), 1);
-  setenv(cluster::kJobRuns, "1", 1);
+  setenv(cluster::kJobRunsVariable, "1", 1);
   if (chdir(file.directory.c_str()) != 0) {
     throw Error(Code::not_found, fmt::format("cannot enter the working directory of the job, {}: {}",
                                              file.directory, std::strerror(errno)));
   }
-  std::fprintf(stderr, "capstan: joining the job of %s: %s\n", absolute.c_str(),
+  std::fprintf(stderr, "capstan: joining the job in %s with the command: %s\n", absolute.c_str(),
                fmt::format("{}", fmt::join(file.arguments, " ")).c_str());
   std::vector<char*> words;
   for (const std::string& word : file.arguments) words.push_back(const_cast<char*>(word.c_str()));

@@ -14,8 +14,9 @@ cluster::RunFile run_file_of(const std::string& run_dir);
 /// deadline_exceeded if the coordinator does not answer within 5 s.
 int show_status(const std::string& run_dir);
 
-/// Replaces this process (execv) with the program of the job: same arguments and working directory, the
-/// job's CAPSTAN_* and UCX_* variables unless this process sets them, and CAPSTAN_JOIN. Throws Error.
+/// Replaces this process (execv) with the program of the job, with the same arguments and working directory.
+/// Sets the job's CAPSTAN_* and UCX_* variables unless this process has them, and CAPSTAN_JOIN and
+/// cluster::kJobRunsVariable. Throws Error.
 [[noreturn]] void join_job(const std::string& run_dir);
 
 }  // namespace capstan::launch

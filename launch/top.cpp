@@ -49,7 +49,7 @@ void print(const std::string& text) {
   if (std::fflush(stdout) != 0) throw Error(Code::resource_exhausted, "cannot write to standard output");
 }
 
-/// The progress of a `capstan train`; of no other program the number of epochs is known.
+/// Returns the progress of `capstan train`. The number of epochs of other programs is unknown.
 EpochProgress progress_of(const cluster::RunFile& file) {
   std::vector<const char*> words;
   for (const std::string& word : file.arguments) words.push_back(word.c_str());
@@ -64,7 +64,7 @@ EpochProgress progress_of(const cluster::RunFile& file) {
         parse_command_line(static_cast<int>(words.size()), words.data(), environment.data());
     return EpochProgress(training_epochs(line), line.settings.flag("resume"));
   } catch (const Error&) {
-    return EpochProgress();  // a TOML file that this host or directory does not have
+    return EpochProgress();  // for example, this host or directory does not have the TOML file
   }
 }
 

@@ -36,7 +36,7 @@ std::string plural(int count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-/// Appends `items`, separated by commas, in lines that start with `label` or as many spaces.
+/// Appends `items`, separated by commas. The first line starts with `label`, the others are indented.
 void add_wrapped(std::vector<std::string>& lines, std::string_view label,
                  const std::vector<std::string>& items) {
   std::string line = fmt::format("{:<11}", label);
@@ -80,6 +80,13 @@ std::vector<std::string> header(const json& metrics, const std::string& progress
         {fmt::format("{} shard {}", hottest["variable"].get<std::string>(), hottest["shard"].get<int>()),
          fmt::format("ps {}", hottest["ps"].get<int>()),
          fmt::format("{:.0f} % of the rows", 100 * hottest["share"].get<double>())});
+  }
+  for (const json& table : metrics["tables"]) {
+    add_wrapped(lines, "table",
+                {table["table"].get<std::string>(), count_of(table["keys"]) + " keys",
+                 fmt::format("{:.0f} % full", 100 * table["load"].get<double>()),
+                 size_text(table["row_bytes"].get<double>() + table["index_bytes"].get<double>()),
+                 count_of(table["evicted"]) + " evicted", count_of(table["refused"]) + " refused"});
   }
   for (const json& group : metrics["staleness"]) {
     add_wrapped(lines, "group",

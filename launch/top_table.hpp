@@ -30,11 +30,11 @@ class EpochProgress {
   };
   int epochs_;
   bool resumed_;
-  std::optional<Sample> first_;  // of this display
+  std::optional<Sample> first_;  // the base of the time left
 };
 
-/// `metrics`: a record of docs/metrics.md with `each_worker`. `progress`: that of EpochProgress. Lines that
-/// do not fit on `screen` are replaced by a line with their number.
+/// `metrics`: a record of docs/metrics.md with `each_worker`. `progress`: the text of an EpochProgress. Lines
+/// that do not fit on `screen` are replaced by a line with their number.
 std::string top_table(const nlohmann::json& metrics, const Screen& screen, const std::string& progress = "");
 
 /// Returns true if the rates cover the last few seconds rather than the time since the start of the job.

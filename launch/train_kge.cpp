@@ -103,7 +103,8 @@ void print_report(const kge::ProgramOptions& options, const kge::Report& report,
       "{:.2g}\n",
       report.random_mrr);
   if (report.workers_lost > 0)
-    fmt::print("{} worker(s) died during the training; the others did their work\n", report.workers_lost);
+    fmt::print("{} worker(s) died during the training; the others took over their work\n",
+               report.workers_lost);
   if (!report.predictions.empty()) fmt::print("\n{}:\n", kge::predictions_header(report));
   for (const kge::Prediction& p : report.predictions) fmt::print("  {}\n", kge::to_string(p));
   if (!report.checkpoint.empty()) fmt::print("\ncheckpoint: {}\n", report.checkpoint);

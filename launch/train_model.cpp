@@ -1,5 +1,5 @@
-// train_model.cpp -- `capstan train lr|fm|mlp` on every rank: the coordinator runs the program and shows it,
-// others serve.
+// train_model.cpp -- `capstan train lr|fm|mlp` on every rank: the coordinator runs the program and displays
+// its progress, the other ranks serve.
 #include "launch/train_model.hpp"
 
 #include <fmt/format.h>
@@ -84,7 +84,7 @@ void print_report(const train::ModelOptions& options, const train::ModelReport& 
   fmt::print("train: objective {:.10f}  {}\n", report.objective, train::to_string(report.train));
   if (report.test) fmt::print("test:  {}\n", train::to_string(*report.test));
   if (report.workers_lost > 0) {
-    fmt::print("{} worker(s) died during the training; the others processed their examples\n",
+    fmt::print("{} worker(s) died during the training; the others took over their work\n",
                report.workers_lost);
   }
   if (!report.checkpoint.empty()) fmt::print("\ncheckpoint: {}\n", report.checkpoint);

@@ -1,4 +1,4 @@
-// training_epochs.cpp -- asks the options of the training programs, which know the defaults.
+// training_epochs.cpp -- derives the options of the training programs, which apply the defaults.
 #include "launch/training_epochs.hpp"
 
 #include "train/kge/program.hpp"

@@ -10,14 +10,14 @@
 
 namespace capstan::launch {
 
-/// Throws Error(permission_denied) if `path` cannot be written; "" means no summary. Checks on rank 0 alone,
-/// which is the coordinator. Call it before the cluster forms, so that a bad path costs no training.
+/// Throws Error(permission_denied) if `path` cannot be written; "" means no summary. Checks only on rank 0,
+/// the coordinator. Call it before the cluster forms, so that a bad path is found before the training.
 void check_summary_path(const std::string& path);
 /// Throws Error(permission_denied). "" means no summary.
 void write_summary(const std::string& path, const nlohmann::json& summary);
 
 nlohmann::json cluster_json(const Cluster& cluster);
-/// Prints on standard error how to watch the job and how to stop it with a checkpoint. The log has its size.
+/// Prints on standard error how to watch the job and how to stop it with a checkpoint.
 void announce(const Cluster& cluster, const Settings& settings);
 
 /// Prints how long the training took, and its rate without evaluations and checkpoints, on standard output.

@@ -35,7 +35,7 @@ void print(const std::string& text) {
   if (!std::cout) throw Error(Code::resource_exhausted, "cannot write to standard output");
 }
 
-/// Connects to every ps. Runs on a thread that has a client: that of the coordinator or of a closure.
+/// Connects to every ps. Runs on a thread that has a client: the coordinator's, or one that runs a closure.
 Findings probe_routes() {
   client::Client& client = strategy::Context::current().client();
   const cluster::Runtime& runtime = client.runtime();
@@ -92,7 +92,7 @@ std::vector<Findings> probe_all_clients(const Cluster& cluster) {
     for (Findings& findings : probe_workers(strategy, cluster.count(Role::worker)))
       all.push_back(std::move(findings));
   } catch (const Error&) {
-    // A failed route to a ps fails the closures, too, and its own error is the more precise one.
+    // A failed route also fails the closures. Its own error is more precise, so report that one.
     if (std::none_of(all[0].routes.begin(), all[0].routes.end(), failed)) throw;
   }
   return all;
@@ -143,7 +143,7 @@ Route expected_remote_route(const transport::UcxOffer& offer, const std::string&
   for (const std::string& name : offer.network) {
     if (transport::is_loopback(name)) continue;
     all.push_back(name);
-    if (transport::names_hardware_rma(name)) hardware.push_back(name);
+    if (transport::has_hardware_rma(name)) hardware.push_back(name);
   }
   route.hardware_rma = !hardware.empty();
   route.path = client::path_without_mapping(window, route.hardware_rma);

@@ -34,7 +34,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Comparable between processes of a host.
+/// Returns a number that is comparable between processes of a host.
 std::int64_t nanoseconds(Clock::time_point time) { return time.time_since_epoch().count(); }
 
 /// Adds 1 to each element of random rows until the file `until` exists; returns the times at which the pushes
@@ -53,7 +53,7 @@ std::vector<std::int64_t> push_until(Variable<float> table, std::string until) {
   return applied;
 }
 
-/// Sum of all elements, read in blocks that fit in memory.
+/// Returns the sum of all elements, read in blocks that fit in memory.
 double sum_of(const Variable<float>& table) {
   double sum = 0;
   const std::int64_t rows = table.shape()[0];
@@ -92,7 +92,7 @@ PushRate push_rate_of(const std::vector<std::int64_t>& applied, std::int64_t beg
           static_cast<double>(gap) / 1e9};
 }
 
-/// Seconds that a command took; nullopt if it failed.
+/// Returns the seconds that a command took; nullopt if it failed.
 std::optional<double> seconds_of_command(const std::string& command) {
   const auto begin = Clock::now();
   if (std::system((command + " 2>/dev/null").c_str()) != 0) return std::nullopt;
@@ -169,7 +169,7 @@ std::size_t measure_training(const Session& session, const Variable<float>& tabl
   const double seconds = std::chrono::duration<double>(end - begin).count();
   for (const auto& [name, value] :
        {std::pair(which + " takes", seconds),
-        std::pair("lost pushes, as time without " + which,
+        std::pair("time that pushes lose during " + which,
                   seconds * std::max(0.0, 1 - disturbed.rows_per_second / undisturbed.rows_per_second))}) {
     Result took{name, name, table_bytes, "bytes", "s"};
     took.less_is_better = true;
@@ -178,7 +178,7 @@ std::size_t measure_training(const Session& session, const Variable<float>& tabl
     session.report.add(took);
   }
   for (const auto& [name, push_rate] : {std::pair("longest gap during " + which, disturbed),
-                                        std::pair("longest gap beside " + which, undisturbed)}) {
+                                        std::pair("longest gap before and after " + which, undisturbed)}) {
     Result gap{name, name, table_bytes, "bytes", "ms"};
     gap.less_is_better = true;
     gap.verified = verified;
@@ -221,7 +221,7 @@ void measure_increment(const Session& session, const Variable<float>& table, Che
                     checkpoints.restore_latest() == 201 && sum_of(table) == before + pushed;
   result.median = result.p99 = 1e3 * seconds;
   result.bound = 1e3 * full_seconds * bytes / static_cast<double>(table_bytes);
-  result.bound_name = "its bytes, at a whole save's rate";
+  result.bound_name = "its bytes at the rate of a full save";
   session.report.add(result);
 }
 

@@ -1,6 +1,6 @@
 // perf_counter.cpp -- rate and latency of fetch_add on a global step.
 //
-// Bound: `ucx_perftest -t ucp_fadd` on the same transport, by --bounds. Rival: MPI_Fetch_and_op between the
+// Bound: `ucx_perftest -t ucp_fadd` on the same transport, from --bounds. Rival: MPI_Fetch_and_op between the
 // same ranks.
 #include <fmt/format.h>
 #include <mpi.h>
@@ -12,8 +12,8 @@
 namespace capstan::perf {
 namespace {
 
-constexpr int kRateCalls = 1000;     // per sample of the rate
-constexpr int kLatencySamples = 50;  // of single calls, for each of --iters
+constexpr int kRateCalls = 1000;     // calls per sample of the rate
+constexpr int kLatencySamples = 50;  // samples of a single call, per iteration of --iters
 constexpr const char* kRateBound = "fetch_add_rate";
 constexpr const char* kLatencyBound = "fetch_add_latency";
 constexpr const char* kRate = "fetch_add rate";
@@ -26,7 +26,7 @@ struct CounterCase {
   std::int64_t added() const { return std::int64_t{calls} * (warmup + samples); }
 };
 
-/// Verified if the results of this worker's calls strictly increase.
+/// Sets `verified` if the results of this worker's calls strictly increase.
 Timings measure(CounterCase c, Counter step, Counter counter, std::int64_t workers) {
   Timings timings;
   timings.verified = true;
@@ -61,23 +61,30 @@ Timings measure_case(const Session& session, const CounterCase& c, const char* n
   return timings;
 }
 
-void measure_all(const Session& session) {
+void measure_rate(const Session& session) {
   const double workers = static_cast<double>(session.workers);
-  Timings timings = measure_case(session, rate_case(session.options), "rate");
+  const Timings timings = measure_case(session, rate_case(session.options), "rate");
   Result rate{kRate, kRate, sizeof(std::int64_t), "bytes", "calls/s"};
   rate.verified = timings.verified;
   rate = rate_result(rate, kRateCalls * workers, timings.measured);
   rate.bound = session.bounds.at(kRateBound, rate.size);
   rate.bound_name = session.bounds.by(kRateBound);
   session.report.add(rate);
+}
 
-  timings = measure_case(session, latency_case(session.options), "latency");
+void measure_latency(const Session& session) {
+  const Timings timings = measure_case(session, latency_case(session.options), "latency");
   Result latency{kLatency, kLatency, sizeof(std::int64_t), "bytes", "us"};
   latency.verified = timings.verified;
   latency = time_result(latency, 1e6, timings.measured);
   latency.bound = session.bounds.at(kLatencyBound, latency.size);
   latency.bound_name = session.bounds.by(kLatencyBound);
   session.report.add(latency);
+}
+
+void measure_all(const Session& session) {
+  if (session.options.wants(kRate)) measure_rate(session);
+  if (session.options.wants(kLatency)) measure_latency(session);
 }
 
 /// Times the workers' additions to a word in the window of the first ps.
@@ -117,7 +124,7 @@ void rival(const MpiRanks& ranks, const Options& options, Report& report) {
   const auto workers = static_cast<std::int64_t>(ranks.workers().size());
   MPI_Win_sync(window);
   const std::int64_t all = (rate_case(options).added() + single.added()) * workers;
-  const bool verified = ranks.all_agree(!holds_word || *word == all);
+  const bool verified = ranks.true_on_all(!holds_word || *word == all);
   MPI_Win_unlock_all(window);
   MPI_Win_free(&window);
   if (!verified || ranks.rank() != 0) return;

@@ -1,8 +1,8 @@
 // perf_dense.cpp -- bandwidth of dense pulls and pushes, by size.
 //
 // Bound on one host: memcpy of the same bytes from a cold source, and for pushes memcpy and a pass of SGD in
-// place. Between hosts: the bandwidth of the link from --bounds, with several pulls in flight. A source
-// larger than any cache is read in a scattered order of blocks, so that each block is cold for both.
+// place. Between hosts: the bandwidth of the link from --bounds, with several pulls in flight. Capstan and
+// the bound read a source larger than any cache in a scattered order of blocks, so that each block is cold.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -24,7 +24,7 @@ constexpr std::uint64_t kWidth = 256;  // rows of 1 KiB
 constexpr std::uint64_t kRowBytes = kWidth * sizeof(float);
 constexpr std::uint64_t kSourceBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kSampleBytes = 1 << 20;
-/// A sample of pushes ends with one flush, whose cost a stream of pushes rarely pays.
+/// Large, because a sample ends with one flush, whose cost should not count: training rarely flushes.
 constexpr std::uint64_t kPushSampleBytes = 16 << 20;
 constexpr int kInFlightBetweenHosts = 4;
 constexpr const char* kDenseBound = "dense_bandwidth";
@@ -34,7 +34,7 @@ std::uint64_t factor = 4;  // --factor
 /// One size, serialized to the workers.
 struct DenseCase {
   std::uint64_t rows = 0;         // per call
-  std::uint64_t source_rows = 0;  // to pull from
+  std::uint64_t source_rows = 0;  // rows of the variable to pull from
   int calls = 1;                  // per sample
   int in_flight = 1;
   int warmup = 0;
@@ -63,8 +63,7 @@ std::span<float> part(std::span<float> out, const DenseCase& c, int i) {
   return out.subspan(static_cast<std::size_t>(i) * c.floats(), c.floats());
 }
 
-/// Runs c.calls pulls, c.in_flight at a time if V has asynchronous pulls. `out` has room for c.in_flight
-/// results.
+/// Runs c.calls pulls, c.in_flight at a time if V has asynchronous pulls. `out` holds c.in_flight results.
 template <class V>
 void pull_all(const DenseCase& c, const V& variable, Walk& walk, std::span<float> out) {
   if constexpr (requires { variable.pull_async(std::uint64_t{0}, out).wait(); }) {
@@ -213,9 +212,16 @@ std::vector<DenseCase> dense_cases(const Session& session, std::uint64_t sample_
   return cases;
 }
 
+constexpr const char* kPull = "dense pull";
+constexpr const char* kPush = "dense push";
+
+std::string name_of(const std::string& group, const DenseCase& c) {
+  return fmt::format("{} bytes={}", group, c.bytes());
+}
+
 Result dense_result(const DenseCase& c, const Timings& timings, const Session& session,
                     const std::string& group, const std::string& loop) {
-  Result result{fmt::format("{} bytes={}", group, c.bytes()), group, c.bytes(), "bytes", "MB/s"};
+  Result result{name_of(group, c), group, c.bytes(), "bytes", "MB/s"};
   result.verified = timings.verified;
   const double megabytes =
       static_cast<double>(c.bytes()) * c.calls * static_cast<double>(session.workers) / 1e6;
@@ -265,19 +271,21 @@ void measure_all(const Session& session) {
     pulls[i].verified = true;
     pushes[i].verified = pushes_verified(session, cases[i], targets[i]);
   }
-  for (int repeat = 0; repeat < session.options.repeat; ++repeat) {
+  const Options& options = session.options;
+  for (int repeat = 0; repeat < options.repeat; ++repeat) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      append_slowest(pulls[i], session.on_all_workers<&measure_pull>(cases[i], source));
-      append_slowest(pushes[i], session.on_all_workers<&measure_push>(push_cases[i], targets[i]));
+      if (options.wants(name_of(kPull, cases[i])))
+        append_slowest(pulls[i], session.on_all_workers<&measure_pull>(cases[i], source));
+      if (options.wants(name_of(kPush, push_cases[i])))
+        append_slowest(pushes[i], session.on_all_workers<&measure_push>(push_cases[i], targets[i]));
     }
   }
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    session.report.add(dense_result(cases[i], pulls[i], session, "dense pull", "memcpy, cold source"));
-  }
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    session.report.add(
-        dense_result(push_cases[i], pushes[i], session, "dense push", "memcpy and a pass of SGD in place"));
-  }
+  const auto report = [&](const char* group, const DenseCase& c, const Timings& timings, const char* loop) {
+    if (options.wants(name_of(group, c))) session.report.add(dense_result(c, timings, session, group, loop));
+  };
+  for (std::size_t i = 0; i < cases.size(); ++i) report(kPull, cases[i], pulls[i], "memcpy, cold source");
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    report(kPush, push_cases[i], pushes[i], "memcpy and a pass of SGD in place");
 }
 
 }  // namespace

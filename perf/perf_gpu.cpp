@@ -4,13 +4,13 @@
 //   perf_gpu [GIBIBYTES of the table (4)] [JSON]
 //
 // Bound: a copy of as many bytes within the GPU's memory (cudaMemcpyAsync), in the same run; for staging, a
-// copy between the GPU and pinned host memory, and the memcpy of the core that fills it. Each case is 20
-// calls between two events, 30 times; the median counts. A step of KGE has its rows in the GPU's memory; its
-// target is 10 times the rate of two CPU cores, 52,679 triples/s with ComplEx (docs/performance.md). Ranking
-// of held-out triples, with the table in the GPU's memory, is compared with its matrix products alone. The
-// result of a call is first compared with the host's. The same lookups and pushes are measured on all CPU
-// cores. With CAPSTAN_GPU_STAND_INS in the environment and no GPU, stand-ins make one call each; only their
-// results count, not their rates.
+// copy between the GPU and pinned host memory, and the memcpy of the core that fills it. A measurement is 20
+// calls between two events; the median of 30 measurements counts. A step of KGE has its rows in the GPU's
+// memory; its target is 10 times the rate of two CPU cores, 52,679 triples/s with ComplEx
+// (docs/performance.md). Ranking of held-out triples, with the table in the GPU's memory, is compared with
+// its matrix products alone. Before a case is timed, the result of a call is compared with the host's. The
+// same lookups and pushes are measured on all CPU cores. With CAPSTAN_GPU_STAND_INS in the environment and no
+// GPU, each case is one call on stand-ins, which verifies the result; the rates are meaningless.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -46,7 +46,7 @@ using gpu::Values;
 constexpr std::uint32_t kIds = 65536;
 constexpr int kCalls = 20;
 constexpr int kRepeats = 30;
-constexpr int kSets = 8;  // of ids and buffers, used in turn: together larger than the caches
+constexpr int kSets = 8;  // sets of ids and buffers that calls use in turn, together larger than the caches
 constexpr double kGiga = 1e9;
 const Optimizer kSgd = optimizers::SGD{0.5};
 const Optimizer kAdam = optimizers::Adam{0.01};
@@ -55,7 +55,7 @@ struct Case {
   std::string name;
   double gigabytes_per_second = 0;
   double of_copy = 0;
-  double asked = 0;
+  double target = 0;
   bool verified = false;
 };
 
@@ -70,8 +70,8 @@ struct HostComparison {
 struct KgeRate {
   std::string name;
   double triples_per_second = 0;
-  double tflops = 0;  // of the matrix products
-  double asked = 0;   // triples/s
+  double tflops = 0;  // rate of the matrix products, TFLOP/s
+  double target = 0;  // triples/s
   bool verified = false;
 };
 
@@ -204,10 +204,9 @@ class Bench {
       (void)staging.from_gpu(stream_, device.data(), bytes);
       staging.await(bytes);
     }));
+    cases_.push_back({"staged to the GPU, of the slower copy", staged_in, staged_in / bound, 0.9, verified});
     cases_.push_back(
-        {"staged to the GPU, of the slower of both", staged_in, staged_in / bound, 0.9, verified});
-    cases_.push_back(
-        {"staged from the GPU, of pinned memory's", staged_out, staged_out / out, 0.9, verified});
+        {"staged from the GPU, of the pinned copy", staged_out, staged_out / out, 0.9, verified});
   }
 
   template <class T>
@@ -246,7 +245,7 @@ class Bench {
     }
     return table;
   }
-  /// Ranks drawn by inversion of a density of 1/x^1.05, scattered over the rows.
+  /// Draws a popularity rank by inversion of a density of 1/x^1.05, and maps it to a row.
   static std::uint32_t zipf_rank(std::uint32_t rows, std::mt19937_64& random) {
     constexpr double kExponent = 1.05;
     const double u = std::uniform_real_distribution<double>()(random);
@@ -256,9 +255,9 @@ class Bench {
   }
 
   /// Adds a case; returns rows per second of a call with kIds rows.
-  double add(std::string name, double bytes, double time, double asked, bool verified) {
+  double add(std::string name, double bytes, double time, double target, bool verified) {
     const double rate = bytes / (time * 1e-3) / kGiga;
-    cases_.push_back({std::move(name), rate, rate / copy_rate_, asked, verified});
+    cases_.push_back({std::move(name), rate, rate / copy_rate_, target, verified});
     return kIds / (time * 1e-3);
   }
 
@@ -284,7 +283,7 @@ class Bench {
   }
 
   double push(const char* name, const Optimizer& o, std::uint64_t dim, bool zipf, bool deterministic,
-              double asked) {
+              double target) {
     const Table table = table_of(dim, zipf);
     const bool adam = o.kind == OptimizerKind::adam;
     std::vector<Values<float>> slots;
@@ -321,7 +320,7 @@ class Bench {
     double bytes = (adam ? 7.0 : 3.0) * static_cast<double>(kIds) * static_cast<double>(dim) * sizeof(float);
     bytes += kIds * sizeof(std::uint32_t);
     return add(fmt::format("push {}, {} floats, {}", name, dim, zipf ? "zipf" : "uniform"), bytes,
-               milliseconds(call), asked, verified);
+               milliseconds(call), target, verified);
   }
 
   void beside_host(std::uint64_t dim, double looked_up, double pushed, double pushed_adam) {
@@ -367,7 +366,7 @@ class Bench {
       }
       const auto now = to_host(table.values.data() + row * dim, dim);
       for (std::uint64_t j = 0; j < dim; ++j) {
-        if (!is_first_step(o, sum[j], pattern(row * dim + j), now[j])) return false;
+        if (!is_after_first_step(o, sum[j], pattern(row * dim + j), now[j])) return false;
       }
     }
     return true;
@@ -387,18 +386,18 @@ class Bench {
 bool print(const Bench& bench, const char* json) {
   std::string text = "[";
   bool correct = true;
-  fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "65,536 rows a call", "GB/s", "of copy", "asked");
+  fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "65,536 rows per call", "GB/s", "of copy", "target");
   for (const Case& one : bench.cases()) {
     fmt::print("{:<44}{:>10.0f}{:>10.2f}{:>8}  {}\n", one.name, one.gigabytes_per_second, one.of_copy,
-               one.asked > 0 ? fmt::format("{:.2f}", one.asked) : "-", one.verified ? "verified" : "WRONG");
+               one.target > 0 ? fmt::format("{:.2f}", one.target) : "-", one.verified ? "verified" : "WRONG");
     text += fmt::format("{}\n  {{\"case\": \"{}\", \"gb_s\": {}, \"of_copy\": {}, \"verified\": {}}}",
                         text.size() > 1 ? "," : "", one.name, one.gigabytes_per_second, one.of_copy,
                         one.verified);
     correct = correct && one.verified;
   }
   fmt::print("{:<44}{:>10}{:>10}{:>8}  the cores' answer\n",
-             fmt::format("the GPU beside {} cores", std::thread::hardware_concurrency()), "M rows/s", "times",
-             "asked");
+             fmt::format("the GPU compared with {} cores", std::thread::hardware_concurrency()), "M rows/s",
+             "ratio", "target");
   for (const HostComparison& one : bench.beside_host()) {
     fmt::print("{:<44}{:>10.0f}{:>10.1f}{:>8}  {}\n", one.name, one.gpu_rows * 1e-6,
                one.gpu_rows / one.host_rows, 15, one.verified ? "verified" : "WRONG");
@@ -407,15 +406,15 @@ bool print(const Bench& bench, const char* json) {
         one.name, one.gpu_rows, one.host_rows, one.verified);
     correct = correct && one.verified;
   }
-  fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "a batch a call", "triples/s", "TFLOP/s", "asked");
+  fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "one batch per call", "triples/s", "TFLOP/s", "target");
   for (const KgeRate& one : bench.kge_rates()) {
     fmt::print("{:<44}{:>10.0f}{:>10.2f}{:>8}  {}\n", one.name, one.triples_per_second, one.tflops,
-               one.asked > 0 ? fmt::format("{:.0f}", one.asked) : "-", one.verified ? "verified" : "WRONG");
+               one.target > 0 ? fmt::format("{:.0f}", one.target) : "-", one.verified ? "verified" : "WRONG");
     text += fmt::format(",\n  {{\"case\": \"{}\", \"triples_s\": {}, \"tflop_s\": {}, \"verified\": {}}}",
                         one.name, one.triples_per_second, one.tflops, one.verified);
     correct = correct && one.verified;
   }
-  fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "2,048 queries a call", "G pairs/s", "of gemm", "asked");
+  fmt::print("{:<44}{:>10}{:>10}{:>8}  answer\n", "2,048 queries per call", "G pairs/s", "of gemm", "target");
   for (const RankRate& one : bench.rank_rates()) {
     fmt::print("{:<44}{:>10.1f}{:>10.2f}{:>8}  {}\n", one.name, one.pairs_per_second / kGiga, one.of_product,
                "0.80", one.verified ? "verified" : "WRONG");

@@ -53,7 +53,7 @@ void push_one(const Variable<float>& variable) {
 }
 
 /// measured: push after idleness; bound: push immediately after another one.
-Timings measure_notice(Variable<float> variable, int idle, int tries) {
+Timings measure_push_latency(Variable<float> variable, int idle, int tries) {
   Timings timings;
   for (int i = -1; i < tries; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(idle));
@@ -156,7 +156,7 @@ void measure_all(const Session& session) {
   const float before = variable.pull()[0];
   const int tries = std::max(kMinTries, session.options.iters);
   const Timings timings =
-      session.coordinator.schedule<&measure_notice>(variable, idle_milliseconds, tries).fetch();
+      session.coordinator.schedule<&measure_push_latency>(variable, idle_milliseconds, tries).fetch();
   session.coordinator.join();
   const char* name = "push and flush after idleness";
   Result result{name, name, static_cast<std::uint64_t>(idle_milliseconds), "ms idle", "us"};

@@ -2,7 +2,7 @@
 //
 // Bound: read(2) of the same file through a buffer, without processing. Both find the file in the page cache,
 // so the reader is measured, not the disk. Before a reader is timed, the sum of its examples is compared with
-// the one written.
+// the sum of the examples written.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ constexpr std::int64_t kFeatures = 1'000'000;
 struct Sums {
   std::uint64_t examples = 0;
   std::uint64_t ids = 0;  // sum modulo 2^64
-  double values = 0;      // of numbers with few digits, hence exact
+  double values = 0;      // sum of numbers with few digits, hence exact
   bool operator==(const Sums&) const = default;
 };
 

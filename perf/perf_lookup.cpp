@@ -63,7 +63,7 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
   const std::span<const float> table = c.with_bound ? arrays.filled(c) : std::span<const float>();
   std::vector<std::int64_t> ids(c.sample_ids());
   Ids stream = c.draw_ids(static_cast<std::uint64_t>(current_worker_index()));
-  int ahead = kDistances[0];
+  int ahead = kPrefetchDistances[0];
   const ReadMode mode = c.consistent ? ReadMode::consistent : ReadMode::relaxed;
 
   const auto one_call = [&](int k) {
@@ -93,7 +93,7 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
   return timings;
 }
 
-/// All sizes with relaxed reads, the default; consistent reads with one row size only.
+/// Returns all sizes with relaxed reads, the default, and one row size with consistent reads.
 std::vector<RowCase> all_cases(Options options) {
   std::vector<RowCase> cases = row_cases(options, "lookup", kSampleIds, 1);
   options.dims = {options.dims[options.dims.size() / 2]};
@@ -125,7 +125,7 @@ void measure_all(const Session& session) {
   }
 }
 
-/// Samples of the rival for one case, on a worker.
+/// Returns the samples of the rival for one case, in seconds. Called on a worker.
 template <class Get>
 std::vector<double> time_gets(const RowCase& c, const MpiRanks& ranks, std::span<float> out, bool& verified,
                               Get&& get) {
@@ -168,11 +168,11 @@ void rival(const MpiRanks& ranks, const Options& options, Report& report) {
       std::vector<double> seconds;
       if (ranks.role() == Role::worker) seconds = time_gets(c, ranks, out, verified, get);
       seconds = ranks.slowest(seconds, c.samples);
-      if (!ranks.all_agree(verified) || ranks.rank() != 0) return;
+      if (!ranks.true_on_all(verified) || ranks.rank() != 0) return;
       const double rows = static_cast<double>(c.sample_ids() * ranks.workers().size());
       report.set_better_rival(c.name, rows / median(seconds), name);
     };
-    compare("MPI_Get, one a row",
+    compare("MPI_Get, one per row",
             [&](std::span<const std::int64_t> ids, float* to) { table.get_rows(ids, to); });
     if (!table.one_ps()) continue;
     compare("MPI_Get of an indexed datatype",

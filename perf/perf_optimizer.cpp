@@ -1,8 +1,8 @@
 // perf_optimizer.cpp -- update rate of each optimizer's kernel in one process, in rows per second.
 //
 // Bound: a plain loop that reads and writes the same bytes: the values, the gradient and as many slots as the
-// optimizer has, with one addition each. Before a kernel is timed, its result is compared with its result
-// element by element; tests/ps/kernels_test.cpp verifies the update rules.
+// optimizer has, with one addition each. A kernel is verified by comparing updates of complete rows with
+// updates of single elements; tests/ps/kernels_test.cpp verifies the update rules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Named {
   Optimizer optimizer;
 };
 
-/// The measured optimizers; their slots are looked up.
+/// Returns the optimizers to measure.
 std::vector<Named> optimizers_to_measure() {
   return {
       {"sgd", optimizers::SGD{}},
@@ -60,8 +60,8 @@ struct Table {
   float* slot(std::size_t i) const { return i + 1 < arrays.size() ? arrays[i + 1] : nullptr; }
 };
 
-/// Rows that the next sample updates: a window of a permutation of all rows, so that no row occurs twice in a
-/// call.
+/// The rows that each sample updates: consecutive windows of a permutation of all rows, so that no row occurs
+/// twice in a call.
 class Windows {
  public:
   Windows(std::uint64_t rows, bool sparse, std::uint64_t seed) : order_(rows) {
@@ -95,7 +95,7 @@ ps::Update<float> update_of(const Table& table, std::uint64_t width, bool sparse
   return update;
 }
 
-/// Returns true if the kernel on complete rows and on single elements gives the same table.
+/// Returns true if updates of complete rows and updates of single elements give the same table.
 bool verified(const Optimizer& optimizer, std::size_t arrays, std::uint64_t width, bool sparse) {
   constexpr std::uint64_t kRows = 257;
   Windows windows(kRows, sparse, 1);
@@ -125,6 +125,9 @@ bool verified(const Optimizer& optimizer, std::size_t arrays, std::uint64_t widt
 }
 
 void measure_one(const Named& named, std::uint64_t width, bool sparse, const Options& o, Report& report) {
+  const std::string group = fmt::format("{} {}", named.name, sparse ? "sparse" : "dense");
+  const std::string name = fmt::format("{} dim={}", group, width);
+  if (!o.wants(name)) return;
   static Table table;
   static Table plain;
   static Array gradient_memory;
@@ -137,7 +140,7 @@ void measure_one(const Named& named, std::uint64_t width, bool sparse, const Opt
   const std::span<float> gradient = gradient_memory.get(count * width, o.huge_pages);
   for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = pattern(i, 1) / 4194304.0f - 1;
 
-  int ahead = kDistances[0];
+  int ahead = kPrefetchDistances[0];
   const std::uint32_t* chosen = nullptr;
   const auto draw = [&] { chosen = windows.next(); };
   const auto kernel = [&] {
@@ -162,8 +165,7 @@ void measure_one(const Named& named, std::uint64_t width, bool sparse, const Opt
   Timings timings;
   take_turns(o.warmup, o.iters * o.repeat, NoBarrier(), true, draw, kernel, loop, timings);
 
-  const std::string group = fmt::format("{} {}", named.name, sparse ? "sparse" : "dense");
-  Result result{fmt::format("{} dim={}", group, width), group, width, "floats a row", "rows/s"};
+  Result result{name, group, width, "floats a row", "rows/s"};
   result.verified = verified(named.optimizer, arrays, width, sparse);
   result = rate_result(std::move(result), static_cast<double>(count), timings.measured);
   result.bound = static_cast<double>(count) / median(timings.bound);

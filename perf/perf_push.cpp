@@ -1,8 +1,11 @@
 // perf_push.cpp -- push rate of a worker, in rows of gradient per second, applied by SGD.
 //
-// Bound: a prefetching loop that updates the same rows of a table in this process. Rival: MPI_Accumulate
-// between the same ranks. Gradients are integers, so that the sums in the table are exact in any order; they
-// are compared with a replica before anything is timed.
+// Bounds: a prefetching loop that updates the same rows of a table in this process; and two threads, of which
+// one writes the gradients to memory and the other applies them. Rival: MPI_Accumulate between the same
+// ranks. Gradients are integers, so that the sums in the table are exact in any order; they are compared with
+// a local copy of the table before anything is timed.
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "perf/bench/memory.hpp"
@@ -11,11 +14,12 @@
 #include "perf/bench/program.hpp"
 #include "perf/bench/row_case.hpp"
 #include "perf/bench/statistics.hpp"
+#include "perf/bench/two_thread_sgd.hpp"
 
 namespace capstan::perf {
 namespace {
 
-/// A sample ends with one flush, whose cost a stream of pushes rarely pays.
+/// Large, because a sample ends with one flush, whose cost should not count: training rarely flushes.
 constexpr std::uint64_t kSampleIds = 262144;
 constexpr int kMinCalls = 4;
 
@@ -38,7 +42,7 @@ struct Arrays {
   Array gradient;
 };
 
-/// Ids that a worker pushes to verify a case: one sample.
+/// Returns the ids of one sample, which a worker pushes to verify a case.
 std::vector<std::int64_t> checked_ids(const RowCase& c, std::uint64_t worker) {
   std::vector<std::int64_t> ids(c.sample_ids());
   c.draw_ids(1000 + worker).draw(ids);
@@ -67,7 +71,7 @@ bool push_for_check(RowCase c, Variable<float> variable, Counter counter, std::i
   return true;
 }
 
-/// Adds the pushes of `workers` ranks, made for verification, to rows [first_row, ...) of a replica.
+/// Adds the pushes that `workers` ranks make for verification to rows [first_row, ...) of a local copy.
 void add_to_replica(const RowCase& c, std::uint64_t workers, float rate, std::uint64_t first_row,
                     std::span<float> replica) {
   for (std::uint64_t worker = 0; worker < workers; ++worker) {
@@ -96,7 +100,7 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
       c.with_bound ? arrays.table.get(c.rows * c.width, c.huge_pages) : std::span<float>();
   std::vector<std::int64_t> ids(c.sample_ids());
   Ids stream = c.draw_ids(static_cast<std::uint64_t>(current_worker_index()));
-  int ahead = kDistances[0];
+  int ahead = kPrefetchDistances[0];
 
   const auto push = [&] { push_all(c, ids, variable, gradient); };
   const auto loop = [&] {
@@ -105,17 +109,34 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
     }
     use_memory();
   };
+  std::optional<TwoThreadSgd> threads;
+  const auto two_threads = [&] {
+    for (int k = 0; k < c.calls; ++k) threads->push(call_of(ids, c, k), gradient.data());
+    threads->flush();
+  };
   const auto draw = [&] { stream.draw(ids); };
 
   Timings timings;
   timings.verified = true;  // the coordinator compares
-  compare_with_loop(c, StartBarrier(counter, workers), ahead, draw, push, loop, timings);
+  const StartBarrier barrier(counter, workers);
+  if (c.two_threads) {
+    ahead = best_distance([&](int distance) {
+      draw();
+      ahead = distance;
+      return seconds_of(loop);
+    });
+    threads.emplace(table, c.width, ahead);
+    take_turns(c.warmup, c.samples, barrier, true, draw, push, two_threads, timings);
+    timings.bound_name = std::to_string(ahead) + " rows ahead";
+  } else {
+    compare_with_loop(c, barrier, ahead, draw, push, loop, timings);
+  }
   return timings;
 }
 
 void measure_latencies(const Session& session, RowTables& tables) {
   constexpr std::uint64_t kRowsPerIteration =
-      51200;  // for many samples of the tail, and time for the scheduler to settle
+      51200;  // large, to sample the tail of the latencies and to let the scheduler settle
   Options options = session.options;
   options.dims = {kLatencyWidth};
   options.call_ids = {std::begin(kLatencyRows), std::end(kLatencyRows)};
@@ -145,6 +166,12 @@ void measure_latencies(const Session& session, RowTables& tables) {
 
 void measure_all(const Session& session) {
   std::vector<RowCase> cases = row_cases(session.options, "push", kSampleIds, kMinCalls);
+  if (!session.bounds.has(kRowBound)) {
+    for (RowCase& c : row_cases(session.options, "push, two threads", kSampleIds, kMinCalls)) {
+      c.two_threads = true;
+      cases.push_back(c);
+    }
+  }
   std::vector<Timings> timings(cases.size());
   RowTables tables([](const Variable<float>&) {});
   for (int repeat = 0; repeat < session.options.repeat; ++repeat) {
@@ -157,7 +184,9 @@ void measure_all(const Session& session) {
     }
   }
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    session.report.add(row_result(cases[i], timings[i], session, "scatter-SGD loop in one process"));
+    const std::string bound = cases[i].two_threads ? "two threads: one writes gradients and one applies them"
+                                                   : "scatter-SGD loop in one process";
+    session.report.add(row_result(cases[i], timings[i], session, bound));
   }
   measure_latencies(session, tables);
 }
@@ -184,7 +213,7 @@ bool rival_verified(const RowCase& c, const MpiRanks& ranks, const MpiTable& tab
   if (ranks.role() == Role::ps) {
     add_to_replica(c, ranks.workers().size(), -1, table.first_row(), replica);
   }
-  return ranks.all_agree(std::equal(replica.begin(), replica.end(), table.local_rows().begin()));
+  return ranks.true_on_all(std::equal(replica.begin(), replica.end(), table.local_rows().begin()));
 }
 
 std::vector<double> time_accumulates(const RowCase& c, const MpiRanks& ranks, const MpiTable& table,
@@ -219,7 +248,7 @@ void rival(const MpiRanks& ranks, const Options& options, Report& report) {
     seconds = ranks.slowest(seconds, c.samples);
     if (ranks.rank() != 0) continue;
     const double rows = static_cast<double>(c.sample_ids() * ranks.workers().size());
-    report.set_better_rival(c.name, rows / median(seconds), "MPI_Accumulate, one a row");
+    report.set_better_rival(c.name, rows / median(seconds), "MPI_Accumulate, one per row");
   }
 }
 

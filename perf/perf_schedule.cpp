@@ -1,6 +1,8 @@
-// perf_schedule.cpp -- cost of a closure: many empty ones, a single one, results, arguments.
+// perf_schedule.cpp -- rate of closures that are empty, return results or have 1 KiB arguments; latency of
+// one closure; share of the workers' time that functions use.
 //
-// Bound: `ucx_perftest -t ucp_am_lat` for a round trip, and ucp_am_bw for messages per second, by --bounds.
+// Bounds, from the file of --bounds: the round-trip time of `ucx_perftest -t ucp_am_lat`, and the message
+// rate of `ucx_perftest -t ucp_am_bw`. For the share of time: 1.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -16,8 +18,8 @@ namespace capstan::perf {
 namespace {
 
 constexpr std::size_t kArgumentBytes = 1024;
-constexpr const char* kRateBound = "message_rate";        // per second, by bytes
-constexpr const char* kLatencyBound = "message_latency";  // microseconds for a round trip, by bytes
+constexpr const char* kRateBound = "message_rate";        // per second, by message size
+constexpr const char* kLatencyBound = "message_latency";  // round trip in microseconds, by message size
 
 int closures = 10'000;  // --closures
 
@@ -33,7 +35,8 @@ std::int64_t sum(const std::vector<std::uint8_t>& bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
-/// `body()` runs `closures` closures and joins; each call is a sample, after one warm-up.
+/// Calls `body`, which runs `closures` closures, once as a warm-up and then repeatedly. Returns the seconds
+/// of each repeated call.
 template <class Body>
 std::vector<double> samples(const Session& session, const Body& body) {
   std::vector<double> seconds;
@@ -115,32 +118,36 @@ void large_arguments(const Session& session) {
   report_rate(session, "1 KiB arguments", kArgumentBytes, verified, seconds);
 }
 
-/// Share of the workers' time spent in functions of 1 ms, if all functions are queued at the start.
+/// Measures the share of the workers' time spent in functions of 1 ms, if all are queued at the start.
 void useful_time(const Session& session) {
-  constexpr std::int64_t kFunction = 1'000'000;
+  constexpr std::int64_t kFunctionNanoseconds = 1'000'000;
   const int functions = 500 * session.coordinator.workers();
   std::vector<double> seconds;
   for (int i = -1; i < std::max(session.options.repeat, session.options.iters); ++i) {
     const double time = seconds_of([&] {
-      for (int f = 0; f < functions; ++f) session.coordinator.schedule<&compute>(kFunction);
+      for (int f = 0; f < functions; ++f) session.coordinator.schedule<&compute>(kFunctionNanoseconds);
       session.coordinator.join();
     });
     if (i >= 0) seconds.push_back(time);
   }
   Result result{"functions of 1 ms", "useful time", sizeof(std::int64_t), "bytes", "of the time"};
-  result.verified = true;  // join() counts them
-  result = rate_result(result, 1e-9 * kFunction * functions / session.coordinator.workers(), seconds);
+  result.verified = true;  // join() waits for all functions
+  result =
+      rate_result(result, 1e-9 * kFunctionNanoseconds * functions / session.coordinator.workers(), seconds);
   result.bound = 1;
   result.bound_name = "the functions alone";
   session.report.add(result);
 }
 
 void measure_all(const Session& session) {
-  empty_closures(session);
-  one_closure(session);
-  results_fetched(session);
-  large_arguments(session);
-  useful_time(session);
+  const std::pair<const char*, void (*)(const Session&)> cases[] = {
+      {"empty closures", &empty_closures},   {"one closure, scheduled and fetched", &one_closure},
+      {"results fetched", &results_fetched}, {"1 KiB arguments", &large_arguments},
+      {"functions of 1 ms", &useful_time},
+  };
+  for (const auto& [name, measure] : cases) {
+    if (session.options.wants(name)) measure(session);
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #ifdef CAPSTAN_HAVE_ABSL
@@ -62,7 +63,7 @@ Pair create(const std::string& name, const RowCase& c, const Optimizer& optimize
   return pair;
 }
 
-/// Looks up all keys, which also maps all pages.
+/// Returns true if all rows are correct. Looks up all keys, which also maps all pages.
 bool all_correct(const DynamicTable<float>& table, std::uint64_t rows, std::uint64_t width) {
   std::vector<float> out;
   std::vector<float> expected;
@@ -189,7 +190,7 @@ Timings time_pushes(RowCase c, DynamicTable<float> table, Variable<float> plain,
     to.flush();
   };
   int draws = 0;
-  const auto draw_for_both = [&] {  // so that both have the same rows after each sample
+  const auto draw_for_both = [&] {  // both get the same pushes, so that they have the same rows
     if (draws++ % 2 == 0) drawn.draw();
   };
   Timings timings;
@@ -225,8 +226,61 @@ Timings time_first_pushes(RowCase c, DynamicTable<float> table, Counter counter,
   return timings;
 }
 
+/// Pushes new keys to a full table, which evicts as many, and as many new keys to a table that has room.
+Timings time_evictions(RowCase c, DynamicTable<float> full, DynamicTable<float> roomy, Counter counter,
+                       std::int64_t workers) {
+  const std::vector<float> gradient(c.call * c.width, 1);
+  std::uint64_t first = (static_cast<std::uint64_t>(current_worker_index()) + 1) << 40;
+  std::vector<std::int64_t> keys;
+  const auto push_to = [&](const DynamicTable<float>& table) {
+    for (std::uint64_t at = 0; at < keys.size(); at += c.call)
+      table.push(std::span(keys).subspan(at, c.call), gradient);
+    table.flush();
+  };
+  const auto draw = [&] {
+    if (!keys.empty()) roomy.erase(keys);
+    keys = keys_of(first, kNewKeys);
+    first += kNewKeys;
+  };
+  Timings timings;
+  timings.bound_name = "first push to a table that has room";
+  const std::uint64_t fills = full.statistics().max_keys / kNewKeys + 2;
+  for (std::uint64_t i = 0; i < fills && full.statistics().evicted == 0; ++i) {
+    draw();
+    push_to(full);
+  }
+  take_turns(
+      c.warmup, c.samples, StartBarrier(counter, workers), true, draw, [&] { push_to(full); },
+      [&] { push_to(roomy); }, timings);
+  const TableStatistics now = full.statistics();
+  const std::span<const std::int64_t> newest = std::span(keys).last(c.call);
+  const Rows<float> rows = full.lookup(newest);
+  timings.verified = now.evicted > 0 && now.refused == 0 && now.keys < now.max_keys + workers * c.call * 2 &&
+                     std::count(rows.values.begin(), rows.values.end(), -1.F) * 10 >
+                         static_cast<std::ptrdiff_t>(rows.values.size()) * 9;
+  roomy.erase(keys);
+  return timings;
+}
+
+/// Pushes new keys, `call` at a time, until the table has `rows`; returns the seconds of each push.
+std::string growth_name(std::uint64_t dim) { return fmt::format("table growth dim={}, longest push", dim); }
+
+std::vector<double> time_growth(RowCase c, DynamicTable<float> table, Counter counter, std::int64_t workers) {
+  const StartBarrier barrier(counter, workers);
+  const std::vector<float> gradient(c.call * c.width, 1);
+  std::vector<double> seconds;
+  for (std::uint64_t first = 0; first < c.rows; first += c.call) {
+    const std::vector<std::int64_t> keys = keys_of(first, c.call);
+    seconds.push_back(seconds_of([&] {
+      table.push(keys, gradient);
+      table.flush();
+    }));
+  }
+  return seconds;
+}
+
 /// Returns true if the table has the rows of the variable. Pushes of several workers may be applied to the
-/// two in another order, so sums of optimizers may be rounded differently.
+/// table and to the variable in different orders, so sums of optimizers may be rounded differently.
 bool same_rows(const Pair& pair, const RowCase& c) {
   std::vector<float> plain;
   for (std::uint64_t row = 0; row < c.rows; row += kBlock) {
@@ -250,14 +304,46 @@ void add_memory(const Session& session, const RowCase& c, const DynamicTable<flo
   Result result{fmt::format("table memory dim={}", c.width), "table memory", c.width, "dim", "bytes/key"};
   result.less_is_better = true;
   result.verified = now.keys == c.rows;
-  // Besides the row: its index entry, its key and its state.
+  // Memory of a key in addition to its row: index entry, key and state.
   result.median = result.p99 = static_cast<double>(now.index_bytes) / keys + 12;
   result.bound = 32;
   result.bound_name = fmt::format("target; load {:.2f}", load);
   session.report.add(result);
 }
 
-/// Five thirds of the rows of a plain benchmark, so that the load of the index is 0.67.
+/// Measures the longest push of new keys while a table grows to 2 GiB of rows, or to `--rows`. Each repeat
+/// fills a new table with the same keys, and the shortest time of each push counts: interruptions by other
+/// processes do not repeat, growths do.
+void add_growth(const Session& session, std::uint64_t dim) {
+  constexpr std::uint64_t kBytes = std::uint64_t{2} << 30;
+  const std::uint64_t given = session.options.rows;
+  const std::uint64_t rows = given != 0 ? given : kBytes / (dim * sizeof(float));
+  RowCase c;
+  c.width = dim;
+  c.call = std::min<std::uint64_t>(8192, rows);
+  c.rows = rows / c.call * c.call;
+  std::vector<double> least;
+  Result result{growth_name(dim), "table growth", dim, "dim", "ms"};
+  result.less_is_better = result.verified = true;
+  for (int repeat = 0; repeat < session.options.repeat; ++repeat) {
+    const DynamicTable<float> table(fmt::format("growing{}_{}", dim, repeat), static_cast<std::int64_t>(dim),
+                                    {}, {.optimizer = optimizers::SGD{1}, .max_keys = 2 * c.rows});
+    const auto seconds =
+        session.coordinator.schedule<&time_growth>(c, table, session.counter, std::int64_t{1}).fetch();
+    if (least.empty()) least = seconds;
+    for (std::size_t i = 0; i < least.size(); ++i) least[i] = std::min(least[i], seconds[i]);
+    const TableStatistics now = table.statistics();
+    const Rows<float> last = table.lookup(keys_of(c.rows - c.call, c.call));
+    result.verified = result.verified && now.keys == c.rows && now.refused == 0 &&
+                      std::ranges::all_of(last.values, [](float x) { return x == -1; });
+  }
+  result.median = result.p99 = 1e3 * std::ranges::max(least);
+  result.bound = 20;
+  result.bound_name = fmt::format("target; median push {:.2f} ms", 1e3 * median(least));
+  session.report.add(result);
+}
+
+/// Returns cases with 5/3 of the rows of other benchmarks, so that the load of the index is 0.67.
 std::vector<RowCase> cases_of(const Options& options, const std::string& what) {
   std::vector<RowCase> cases = row_cases(options, what, kSampleIds, 1);
   for (RowCase& c : cases) c.rows = c.rows * 5 / 3;
@@ -307,16 +393,29 @@ void measure_all(const Session& session) {
         return session.on_all_workers<&time_first_pushes>(one, pair.table);
       });
     }
+    const DynamicTable<float> full(fmt::format("full{}", dim), static_cast<std::int64_t>(dim), {},
+                                   {.optimizer = optimizers::SGD{1},
+                                    .max_keys = size.rows / 4,
+                                    .when_full = WhenFull::evict_least_recent});
+    for (const RowCase& c : cases_of(options, "table eviction")) {
+      if (c.ids != "uniform" || kNewKeys % c.call != 0) continue;  // each key is pushed once
+      RowCase once = c;
+      once.calls = static_cast<int>(kNewKeys / c.call);
+      repeated(once, [&](const RowCase& one) {
+        return session.on_all_workers<&time_evictions>(one, full, pair.table);
+      });
+    }
+    if (session.options.wants(growth_name(dim))) add_growth(session, dim);
     const Pair adagrad =
         create(fmt::format("adagrad{}", dim), size, optimizers::Adagrad{.learning_rate = 0.01});
-    for (const auto& [name, of] : {std::pair("SGD", &pair), std::pair("Adagrad", &adagrad)}) {
+    for (const auto& [name, one] : {std::pair("SGD", &pair), std::pair("Adagrad", &adagrad)}) {
       for (const RowCase& c : cases_of(options, fmt::format("table push {}", name))) {
         Timings timings;
         timings.verified = true;
         for (int repeat = 0; repeat < session.options.repeat; ++repeat)
           append_slowest(timings,
-                         session.on_all_workers<&time_pushes>(for_repeat(c, repeat), of->table, of->plain));
-        timings.verified = same_rows(*of, size);
+                         session.on_all_workers<&time_pushes>(for_repeat(c, repeat), one->table, one->plain));
+        timings.verified = same_rows(*one, size);
         add(c, timings);
       }
     }

@@ -108,7 +108,7 @@ class Table {
     }
   }
 
-  // One version per instruction set, selected at load time, as the kernels of the ps.
+  // One version per instruction set, selected at load time, like the kernels of the ps.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
   __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default"),
                  optimize("O3,no-math-errno")))
@@ -195,7 +195,8 @@ class Trainer {
     const auto batch = static_cast<std::size_t>(batch_);
     for (std::size_t first = 0; first < graph_.train.size(); first += batch) {
       const std::size_t count = std::min(batch, graph_.train.size() - first);
-      // With --delay N a gradient is applied N batches after the lookup of its rows, as with N other workers.
+      // With --delay N, a gradient is applied N batches after the lookup of its rows, as if N other workers
+      // pushed meanwhile.
       Step& step = steps_[batch_number_ % steps_.size()];
       if (steps_.size() > 1 && batch_number_ >= steps_.size()) apply(step);
       step.plan(std::span(graph_.train).subspan(first, count), seed_, batch_number_);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_commits.py ROOT [RANGE] -- fails if the subject of a commit is malformed: see CONTRIBUTING.md, Commits.
+"""check_commits.py ROOT [RANGE] -- fails if the subject of a commit is malformed.
 
-RANGE is one of `git log`. The default is the commits that the upstream branch does not have, or the last 20 where there are
-none of those. Skipped (exit 77) outside of a Git work tree.
+RANGE is a revision range of `git log`. The default is the commits that are not on the upstream branch, or the last 20
+commits if there are none. Skips (exit code 77) outside of a Git work tree.
 """
 import re
 import subprocess
@@ -10,8 +10,8 @@ import sys
 
 WIDTH = 72
 PREFIX = re.compile(r"^[a-z0-9_./, -]+: ")
-# Forms that are no imperative; a verb such as "Need" or "Process" does not match.
-NO_IMPERATIVE = re.compile(r"^(?:\w+ing|\w+ed|(?:Add|Fix|Move|Remove|Rename|Use|Test|Write|Make|Let|Report|Return)s)$")
+# Words that are not imperatives, except for the verbs in IMPERATIVES.
+NOT_IMPERATIVE = re.compile(r"^(?:\w+ing|\w+ed|(?:Add|Fix|Move|Remove|Rename|Use|Test|Write|Make|Let|Report|Return)s)$")
 IMPERATIVES = {"Bring", "String", "Need", "Feed", "Embed", "Seed", "Shed", "Speed", "Proceed", "Exceed", "Ping"}
 
 
@@ -26,7 +26,7 @@ def complaints_of(subject):
         found.append("expected a capital letter at the start, after the area and a colon if there is one")
     if text.endswith("."):
         found.append("expected no period at the end")
-    if NO_IMPERATIVE.match(first) and first not in IMPERATIVES:
+    if NOT_IMPERATIVE.match(first) and first not in IMPERATIVES:
         found.append(f"\"{first}\", expected an imperative such as \"Add\" or \"Reject\"")
     return found
 
@@ -38,7 +38,7 @@ def git(root, *arguments):
 
 def main(root, commits=None):
     if git(root, "rev-parse", "--git-dir") is None:
-        print(f"SKIP: {root} is no Git work tree")
+        print(f"SKIP: {root} is not a Git work tree")
         return 77
     if commits is None:
         commits = "@{upstream}..HEAD" if git(root, "log", "-1", "--format=%h", "@{upstream}..HEAD") else "-20"

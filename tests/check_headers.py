@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_headers.py INCLUDE_DIR COMPILER [FLAG ...] -- fails unless every public header compiles alone and when included twice,
-and neither includes nor mentions UCX, MPI, HDF5, CUDA or another dependency of Capstan.
+"""check_headers.py INCLUDE_DIR COMPILER [FLAG ...] -- fails unless every public header compiles alone and when included
+twice, and neither includes nor mentions UCX, MPI, HDF5, CUDA or another dependency of Capstan.
 
-Exceptions: capstan/mpi.hpp and capstan/cuda.hpp, which are optional, may include and mention their own library.
+Exception: an optional header (OPTIONAL) may include and mention its own library.
 """
 import concurrent.futures
 import os
@@ -23,7 +23,7 @@ FOREIGN = {
     "spdlog or fmt": (r"/(spdlog|fmt)/", r"\bspdlog::|\bfmt::"),
     "a private header": (r"/src/\w+/|/io/(hdf5|data|events)/", r"(?!)"),
 }
-OPTIONAL = {"mpi.hpp": ("MPI",), "cuda.hpp": ("CUDA", "NCCL")}
+OPTIONAL = {"mpi.hpp": ("MPI",)}
 
 
 def without_comments(text):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_prose.py ROOT -- fails on prose in Markdown files with lines wider than 100 columns or sentences of more than 25 words.
+"""check_prose.py ROOT -- fails if Markdown prose has a line over 100 columns or a sentence of more than 25 words.
 
-Prose is everything but fenced and indented code blocks, tables, headings, link definitions and lines that consist of one URL or link. Words in
-backquotes count as one word for each span; a list item ends a sentence.
+Prose excludes code blocks, tables, headings, link definitions, images, and lines that start with "<". A line of one
+word may be wider. A code span counts as one word, and each list item is separate from the text before it.
 """
 import pathlib
 import re
@@ -42,7 +42,7 @@ def paragraphs(text):
 
 
 def words_of(sentence):
-    """The words of a sentence; a span of code or a link's target is not counted by its parts."""
+    """Returns the words of a sentence. A code span counts as one word, and the target of a link does not count."""
     sentence = re.sub(r"`[^`]*`", "code", sentence)
     sentence = re.sub(r"\]\([^)]*\)", "]", sentence)
     return re.findall(r"\S*\w\S*", sentence)

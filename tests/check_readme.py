@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """check_readme.py ROOT -- fails if a program in README.md or docs/ differs from its file in examples/.
 
-A program is a ```cpp or ```python block after a line `<!-- examples/NAME -->`. The block may omit the comment lines at the start of
-the file.
+A program is a ```cpp or ```python block after a line `<!-- examples/NAME -->`. The block may omit the comment lines at
+the start of the file.
 """
 import pathlib
 import re
@@ -46,5 +46,5 @@ def check(root):
 
 if __name__ == "__main__":
     complaints = check(pathlib.Path(sys.argv[1]))
-    print("\n".join(complaints) or "the programs in README.md and docs/ equal their files")
+    print("\n".join(complaints) or "the programs in README.md and docs/ match their files")
     sys.exit(bool(complaints))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""check_sleeps.py ROOT -- fails if a test sleeps without a comment, on the same line or the line before, that gives the reason.
-To wait for progress, use support/poll.hpp or support/poll.py.
+"""check_sleeps.py ROOT -- fails if a test sleeps without a comment, on the same or the previous line.
+
+The comment gives the reason. To wait for progress, use support/poll.hpp or support/poll.py.
 """
 import pathlib
 import re

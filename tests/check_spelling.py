@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""check_spelling.py ROOT -- runs codespell, with the settings of .codespellrc, over the tracked files; skipped (exit 77) without it."""
+"""check_spelling.py ROOT -- fails if codespell, with the settings in .codespellrc, rejects a tracked file.
+
+Skips (exit code 77) if codespell is not installed.
+"""
 import pathlib
 import shutil
 import subprocess

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """check_tested.py ROOT -- fails if a source has no test.
 
-A source is a .cpp, .cu or .hpp file of src/, io/ or launch/; files of one folder that differ in the suffix alone are one
-source, named by the first of these suffixes. A source is tested if
-  * a test of its layer has its name: tests/ps/heap_test.cpp for src/ps/shard/heap.cpp; where a layer has several sources
-    of that name, the test is in a folder named like the source's: tests/launch/run/hosts_test.cpp;
-  * a file of tests/ includes its header, or the public header of its name (include/capstan/) if it has no own; or
-  * a file of tests/ has a line "// Tests: src/ps/shard/heap.cpp" ("# Tests: ..." in Python).
+A source is a C++ or CUDA file (SUFFIXES) in src/, io/ or launch/. Files of one directory that differ only in the suffix
+are one source, which is reported with the first of its suffixes. A source is tested if
+  * a test of its layer has its name: tests/ps/heap_test.cpp for src/ps/shard/heap.cpp. If a layer has several sources
+    of that name, the test must be in a directory named like the source's: tests/launch/run/hosts_test.cpp;
+  * a file in tests/ includes its header or, if it has none, the public header of its name (include/capstan/); or
+  * a file in tests/ has a line "// Tests: src/ps/shard/heap.cpp" ("# Tests: ..." in Python).
 """
 import collections
 import pathlib
@@ -24,10 +24,10 @@ def layer_of(path):
 
 
 def find_sources(root):
-    """Each source's path without suffix -> its files, relative to `root`, in the order of SUFFIXES."""
+    """Returns {path of a source without its suffix: its files, in the order of SUFFIXES}, relative to `root`."""
     sources = collections.defaultdict(list)
-    for folder in ("src", "io", "launch"):
-        for file in sorted((root / folder).rglob("*")):
+    for directory in ("src", "io", "launch"):
+        for file in sorted((root / directory).rglob("*")):
             if file.suffix in SUFFIXES:
                 sources[file.relative_to(root).with_suffix("")].append(file.relative_to(root))
     for files in sources.values():
@@ -36,7 +36,7 @@ def find_sources(root):
 
 
 def read_tests(root):
-    """The tests' paths, what they include, and (place, path) of each "Tests:" line."""
+    """Returns the paths of the tests, the headers that they include, and (location, path) of each "Tests:" line."""
     tests, included, statements = [], set(), []
     for file in sorted((root / "tests").rglob("*")):
         path = file.relative_to(root)
@@ -57,8 +57,8 @@ def read_tests(root):
 def has_test_of_its_name(source, tests, same_name):
     for test in tests:
         if test.parts[1] == layer_of(source) and test.stem == source.name + "_test":
-            in_folder_of_source = len(test.parts) > 3 and test.parts[-2] == source.parts[-2]
-            if in_folder_of_source or len(test.parts) == 3 and same_name == 1:
+            in_directory_of_source = len(test.parts) > 3 and test.parts[-2] == source.parts[-2]
+            if in_directory_of_source or len(test.parts) == 3 and same_name == 1:
                 return True
     return False
 
@@ -81,8 +81,8 @@ def check(root):
         if not (has_test_of_its_name(source, tests, names[layer_of(source), source.name])
                 or is_included(source, files, included) or stated & {file.as_posix() for file in files}):
             found.append(f'{files[0].as_posix()}: no test; add one, or a "Tests:" line to an existing test that covers it')
-    found += [f"{place}: {path} does not exist; correct the path in this line"
-              for place, path in statements if not (root / path).is_file()]
+    found += [f"{location}: {path} does not exist; correct the path in this line"
+              for location, path in statements if not (root / path).is_file()]
     if not sources:
         found.append(f"{root}: no sources found; is this the root of the repository?")
     return found

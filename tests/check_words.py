@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """check_words.py ROOT -- fails if a tracked text file contains a phrase or a name that tests/words.txt lists.
 
-Lines of tests/words.txt are "PATTERN | REPLACEMENT": a Python regular expression, and the words to use instead. Patterns
-of lower-case words ignore case, and a line break counts as a space; patterns with a capital letter or an underscore are
-names and match exactly.
+Lines of tests/words.txt are "PATTERN | REPLACEMENT": a Python regular expression, and the words to use instead. A
+pattern with a capital letter or an underscore is a name and matches exactly. Any other pattern ignores case, and its
+spaces also match line breaks.
 """
 import pathlib
 import re
@@ -15,7 +15,7 @@ SKIPPED = re.compile(r"^(tests/words\.txt|tests/checks/check_words_test\.py|LICE
 
 
 def tracked_files(root):
-    """Paths relative to `root`; all files outside of build/ where `root` is not a Git work tree."""
+    """Returns paths relative to `root`. Outside of a Git work tree, these are all files that are not in build/."""
     listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, text=True, check=False)
     if listed.returncode == 0:
         return sorted(name for name in listed.stdout.split("\0") if name and (root / name).is_file())

@@ -33,7 +33,7 @@ inline Batch make_batch(std::int64_t number) {
   return batch;
 }
 
-/// Returns the gradient of half the squared error: one number for each of batch.ids, as `weights` has.
+/// Returns the gradient of half the squared error. Like `weights`, it has one number for each of batch.ids.
 inline std::vector<double> gradient_of(const Batch& batch, const std::vector<double>& weights) {
   std::vector<double> gradient(weights.size());
   for (std::size_t example = 0; example < batch.labels.size(); ++example) {

@@ -17,7 +17,7 @@ void train_step(std::int64_t number, cs::Variable<double> w) {
 }
 
 int main(int argc, char** argv) {
-  cs::Cluster cluster = cs::Cluster::join(argc, argv);  // the ranks of mpirun or srun, or one process
+  cs::Cluster cluster = cs::Cluster::join(argc, argv);  // under mpirun or srun: all ranks; else this process
   if (cluster.role() != cs::Role::coordinator) return cs::Server(cluster).join();
 
   cs::ParameterServerStrategy strategy(cluster);

@@ -18,7 +18,7 @@ double train_step(cs::PerWorker<cs::Iterator<Batch>> batches, cs::Variable<doubl
   const Batch batch = batches->next();
   const std::vector<double> gradient = gradient_of(batch, w.lookup(batch.ids).values);
   w.push(batch.ids, gradient);
-  double loss = 0;  // the gradient of an example is its error, once for each of its features
+  double loss = 0;  // each example's error occurs once for each of its features, so this is the mean loss
   for (const double error : gradient) loss += error * error / 2;
   return loss / static_cast<double>(gradient.size());
 }

@@ -1,4 +1,4 @@
-// array.hpp -- row-major arrays of any rank, as reads return them and replicas combine them: shapes,
+// array.hpp -- Array, a row-major array of any rank, which reads return and reductions combine: shapes,
 // element-wise arithmetic and comparisons, and clipping by norm.
 //
 // An operand is an Array, a number (used with every element), or a variable, which is read completely: `x *
@@ -37,7 +37,7 @@ class Shape : public std::vector<std::int64_t> {
   explicit Shape(std::vector<std::int64_t> sizes) : vector(std::move(sizes)) {}
 };
 
-/// "(3, 4)".
+/// Returns the shape as text: "(3, 4)".
 inline std::string to_string(const Shape& shape) {
   std::string text = "(";
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
@@ -188,7 +188,8 @@ concept ArrayOperand = requires {
   typename OperandElement<A>::type;
 };
 
-/// A number that can be combined with elements of type T; a floating-point number cannot with integers.
+/// A number that can be combined with elements of type T. Integers cannot be combined with a floating-point
+/// number.
 template <class N, class T>
 concept NumberOperand =
     !ArrayOperand<N> && std::convertible_to<N, T> && !(std::floating_point<N> && std::integral<T>);
@@ -251,7 +252,7 @@ auto operator/(const A& a, const B& b) {
   return detail::of_operands<ElementOfOperands<A, B>>(a, b, std::divides<>());
 }
 
-/// Element-wise comparison. `a == b`, in contrast, is one bool: equal shapes and elements.
+/// Element-wise comparison. `a == b`, in contrast, returns one bool: whether shapes and elements are equal.
 template <class A, class B>
 requires ArrayOperands<A, B> Array<bool> equal(const A& a, const B& b) {
   return detail::of_operands<bool>(a, b, std::equal_to<>());

@@ -1,11 +1,11 @@
 // cancellation.hpp -- how a running function detects that it is cancelled.
 //
 // A scheduled function is cancelled when the function of another closure fails and the error cancels the
-// queue, or when its own deadline passes. A started split of a SplitDataset is not cancelled: half of it
-// would count twice. Cancellation is cooperative: a function that never checks runs to its end. Lookups,
-// pulls, pushes, assignments, waits of update groups, and Iterator::next check, and throw Error(cancelled)
-// before they have any effect; the function's fetch then throws the same. Earlier pushes of the function
-// remain applied.
+// queue, or when its own deadline passes. A started split of a SplitDataset is not cancelled, because its
+// pushes so far would be applied again when the split is scheduled again. Cancellation is cooperative: a
+// function that never checks runs to its end. Lookups, pulls, pushes, assignments, waits of update groups,
+// and Iterator::next check, and throw Error(cancelled) before they have any effect; RemoteValue::fetch of the
+// function then throws the same error. Earlier pushes of the function remain applied.
 #pragma once
 
 #include <functional>
@@ -23,9 +23,10 @@ CAPSTAN_API bool cancelled() noexcept;
 /// Throws Error(cancelled) if cancelled().
 CAPSTAN_API void throw_if_cancelled();
 
-/// Calls a function once when the function that the calling thread runs is cancelled: on a thread of the
-/// worker, or in the constructor if it is already cancelled. The call follows cancelled() shortly, and is
-/// omitted if the function returns first. Never calls it on a thread where cancelled() is always false.
+/// Calls a callback once if the function that the calling thread runs is cancelled: in the constructor if it
+/// is already cancelled, and otherwise on another thread of the worker, shortly after cancelled() becomes
+/// true. If the function returns before that, the callback is not called. Has no effect if it is constructed
+/// on a thread where cancelled() is always false.
 ///
 /// The callback must not throw, must return soon, and must not use variables: its purpose is to notify a
 /// waiting thread. The destructor waits for a running callback, so its caller must hold no lock that the

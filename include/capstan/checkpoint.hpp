@@ -18,18 +18,18 @@
 
 namespace capstan {
 
-/// Criteria that make a checkpoint due: the first one that is met. 0 disables a criterion.
+/// A checkpoint is due as soon as one of these criteria is met. 0 disables a criterion.
 struct SaveInterval {
   /// Steps since the last checkpoint.
   std::int64_t steps = 0;
   std::chrono::milliseconds time{0};
   /// Maximum share of the program's time spent in saves, such as 0.02: the longer the last save took, the
-  /// later the next one is due (as SCR's SCR_CHECKPOINT_OVERHEAD). The first one is due immediately, since
-  /// its cost is unknown.
+  /// later the next one is due (like SCR_CHECKPOINT_OVERHEAD of SCR). The first save is due immediately,
+  /// since its cost is unknown.
   double overhead = 0;
 };
 
-/// Decides when a checkpoint is due. One thread, except for requests.
+/// Decides when a checkpoint is due. Used by one thread, except for request().
 class CAPSTAN_API SaveSchedule {
  public:
   using Clock = std::chrono::steady_clock;
@@ -46,8 +46,9 @@ class CAPSTAN_API SaveSchedule {
   /// Makes a checkpoint due, whatever the interval, for every schedule of this process. Any thread;
   /// async-signal-safe.
   static void request() noexcept;
-  /// Makes this signal a request, without any other effect. mpirun forwards SIGUSR1 and SIGUSR2 to every
-  /// rank; all but the coordinator ignore them. Throws Error(invalid_argument).
+  /// Installs a handler that calls request() when this process receives `signal`. mpirun forwards SIGUSR1 and
+  /// SIGUSR2 to every rank; all ranks except the coordinator ignore them. Throws Error(invalid_argument) for
+  /// a signal that cannot be handled.
   static void request_on(int signal);
 
  private:
@@ -55,7 +56,7 @@ class CAPSTAN_API SaveSchedule {
   std::int64_t step_;
   Clock::time_point saved_at_;
   Clock::duration took_{0};
-  bool any_ = false;  // whether there was a save
+  bool has_saved_ = false;  // whether there was a save
   unsigned requests_seen_;
 };
 
@@ -71,7 +72,7 @@ struct CheckpointOptions {
   /// Written into every checkpoint: a JSON object with the settings of the run. Empty: Capstan's settings.
   std::string settings = {};
   /// A checkpoint that would be deleted is kept permanently if it was saved at least this number of hours
-  /// after the last one kept so (kept.json in the directory lists their names). 0: none.
+  /// after the last permanently kept one (kept.json in the directory lists their names). 0: none.
   double keep_every_n_hours = 0;
   /// Criteria of due().
   SaveInterval interval = {};
@@ -79,19 +80,20 @@ struct CheckpointOptions {
 
 /// Consistency of a checkpoint with pushes in flight.
 enum class SaveConsistency : std::uint8_t {
-  /// Each shard is saved as it was between two pushes, at its own time: a function's pushes to several shards
-  /// may be saved for some of them only.
+  /// Each shard is saved at its own time, between two pushes to it. A function's pushes to several shards may
+  /// be saved for only some of these shards.
   shard,
-  /// All shards are saved as they were between functions: waits for running functions, and starts no other
-  /// until every ps has a snapshot of its shards.
+  /// All shards are saved at one time, at which no function runs: save() waits for running functions, and no
+  /// other function starts until every ps has a snapshot of its shards.
   global,
 };
 
 struct SaveOptions {
   SaveConsistency consistency = SaveConsistency::shard;
-  /// Saves only rows that were pushed to since this manager's last full save, which is kept as long as its
-  /// increments and restored together with them. The first such save, and one that knows of no previous save,
-  /// is full; so is the part of a ps that was restarted.
+  /// Saves only rows that were pushed to since this manager's last full save. That save is kept as long as an
+  /// increment is based on it, and is restored together with the increment. A ps saves all rows if it does
+  /// not know which rows changed: in this manager's first incremental save, and after a restart, a failover
+  /// or a restore.
   bool incremental = false;
   /// Returns as soon as every ps has a snapshot of its shards; their files are written meanwhile. Without a
   /// ClusterCoordinator, save() waits for the files nevertheless.
@@ -100,16 +102,17 @@ struct SaveOptions {
 
 /// How a checkpoint's variables are matched to the program's.
 struct RestoreOptions {
-  /// Called with a checkpoint's user state and directory name before anything is changed; may throw. If the
-  /// checkpoint turns out to be damaged, called again with its predecessor.
+  /// Called with a checkpoint's user state and directory name before anything is changed; may throw. Called
+  /// again with the previous checkpoint if this one turns out to be damaged.
   using Check = std::function<void(const std::string& user_state, const std::string& directory)>;
 
   /// Maps names of the program's variables to their names in the checkpoint, where these differ.
   std::map<std::string, std::string> names = {};
-  /// Variables missing in the checkpoint keep their values, and the log names them; false: an error.
+  /// True: variables that are missing in the checkpoint keep their values, and are logged. False: a missing
+  /// variable is an error.
   bool allow_missing = false;
-  /// Variables of the checkpoint that the program does not have are restored if it creates them later; false:
-  /// an error.
+  /// True: a variable of the checkpoint that the program does not have is restored if the program creates it
+  /// later. False: such a variable is an error.
   bool allow_extra = true;
   Check check = {};
 };
@@ -127,10 +130,10 @@ class CAPSTAN_API LastRestored {
   }
   const std::filesystem::path& restored_from() const noexcept { return restored_from_; }
 
-  /// Contents of the checkpoint that the program does not have so far: variable "w".
+  /// Returns the contents of the checkpoint that the program has not created so far, such as `variable "w"`.
   std::vector<std::string> unmatched() const;
-  /// Throws Error(failed_precondition) listing the contents of the checkpoint that the program does not have,
-  /// and those of the program that are not in the checkpoint.
+  /// Throws Error(failed_precondition) unless the checkpoint and the program have the same contents; the
+  /// message lists what each of them lacks.
   void assert_consumed() const;
 
  protected:
@@ -145,16 +148,16 @@ class CAPSTAN_API LastRestored {
   std::filesystem::path restored_from_;
 };
 
-/// One checkpoint in a directory that the program names; never deleted automatically. On the coordinator, by
-/// the thread that made the strategy.
+/// One checkpoint in a directory that the program names; never deleted automatically. Used on the
+/// coordinator, by the thread that made the strategy.
 class CAPSTAN_API Checkpoint : public LastRestored {
  public:
   /// `settings` as in CheckpointOptions.
   explicit Checkpoint(ParameterServerStrategy& strategy, std::string settings = {})
       : LastRestored(strategy), settings_(std::move(settings)) {}
 
-  /// Saves everything into `directory`, as CheckpointManager::save does, replacing a checkpoint that is
-  /// there. Throws Error(already_exists) if something else is.
+  /// Saves everything into `directory`, as CheckpointManager::save does, replacing an existing checkpoint.
+  /// Throws Error(already_exists) if the path exists and is not a checkpoint.
   void write(const std::filesystem::path& directory, const std::string& user_state = "null");
   template <detail::UserValue T>
   void write(const std::filesystem::path& directory, const T& user_state) {
@@ -170,16 +173,16 @@ class CAPSTAN_API Checkpoint : public LastRestored {
   std::string settings_;
 };
 
-/// Checkpoints of one strategy in one directory (docs/checkpoint_format.md). On the coordinator, by the
+/// Checkpoints of one strategy in one directory (docs/checkpoint_format.md). Used on the coordinator, by the
 /// thread that made the strategy.
 ///
 /// Functions may run while a checkpoint is saved and written: a ps copies its rows in pieces, and preserves
-/// for the checkpoint those that change before they are copied. With a SplitDataset every save is `global`: a
+/// the saved values of rows that change before they are copied. With a SplitDataset every save is `global`: a
 /// checkpoint holds the pushes of completed splits, the list of these splits, and nothing of any other split.
 class CAPSTAN_API CheckpointManager : public LastRestored {
  public:
   /// Throws Error: permission_denied if the directory is not writable, failed_precondition naming the job if
-  /// another job uses it. The manager locks the directory for this process as long as it lives.
+  /// another job uses it. The directory is locked for this process until the manager is destroyed.
   CheckpointManager(ParameterServerStrategy& strategy, CheckpointOptions options);
 
   /// Waits for a save in the background; logs its error.
@@ -192,8 +195,9 @@ class CAPSTAN_API CheckpointManager : public LastRestored {
   /// any point leaves earlier checkpoints intact. `user_state` is any JSON value. Throws the errors of join()
   /// if it waits for functions.
   ///
-  /// If a ps dies meanwhile and recovers, its part is written again; in the background, the save then ends
-  /// with a warning. First waits for an earlier save in the background, and throws its error.
+  /// First waits for an earlier save in the background, and throws its error. If a ps dies during the save
+  /// and recovers, a blocking save writes the file of this ps again; a save in the background is abandoned
+  /// with a warning.
   std::filesystem::path save(std::int64_t step, const std::string& user_state = "null",
                              const SaveOptions& options = {});
   /// As above; `user_state` is any value that capstan/serialize.hpp can serialize.
@@ -217,9 +221,9 @@ class CAPSTAN_API CheckpointManager : public LastRestored {
   /// checkpoint's, or naming a SplitDataset that was divided differently.
   ///
   /// Variables and SplitDatasets that the strategy creates later are restored from the checkpoint on
-  /// creation, until another one is restored; creating one that does not match throws
-  /// Error(failed_precondition). An optimizer's parameters, such as the learning rate, remain the program's;
-  /// the log names differences.
+  /// creation, until another checkpoint is restored; creating one that does not match throws
+  /// Error(failed_precondition). Parameters of an optimizer, such as the learning rate, keep the program's
+  /// values; differences are logged.
   using Check = RestoreOptions::Check;
   std::optional<std::int64_t> restore_latest(const RestoreOptions& options = {});
   std::optional<std::int64_t> restore_latest(const Check& check) {
@@ -227,7 +231,7 @@ class CAPSTAN_API CheckpointManager : public LastRestored {
   }
   /// All checkpoints in the directory, oldest first.
   std::vector<std::filesystem::path> checkpoints() const;
-  /// Step of the newest one in the directory, complete or damaged; nullopt if there is none.
+  /// Step of the newest checkpoint in the directory, complete or damaged; nullopt if there is none.
   std::optional<std::int64_t> latest() const;
 
  private:

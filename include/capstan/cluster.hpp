@@ -1,4 +1,4 @@
-// cluster.hpp -- a job: its settings, its ranks, and the role of this one.
+// cluster.hpp -- a job: its settings, its ranks, and the role of this rank.
 //
 // A program calls `Cluster::join` first. The same binary runs as every role:
 //
@@ -37,12 +37,12 @@ struct ClusterOptions {
 
   // Faults.
   std::string supervise = "on";   ///< run each rank under an agent process: on, off
-  int max_restarts = 3;           ///< of a worker or ps, by its agent
+  int max_restarts = 3;           ///< how often an agent restarts its worker or ps
   std::string ps_restart = "on";  ///< a restarted ps resumes with its shards: on, off
   std::chrono::milliseconds ps_wait = std::chrono::seconds(4);       ///< wait for a dead or unreachable ps
   std::chrono::milliseconds worker_wait = std::chrono::seconds(60);  ///< wait for a worker when none is left
   std::chrono::milliseconds coordinator_wait{0};  ///< wait for a killed coordinator; 0: the job ends with it
-  std::chrono::milliseconds heartbeat_timeout = std::chrono::seconds(5);  ///< 0: never
+  std::chrono::milliseconds heartbeat_timeout = std::chrono::seconds(5);  ///< silence of a worker; 0: never
   std::chrono::milliseconds deadline_grace =
       std::chrono::seconds(5);  ///< from a closure's deadline until its worker is restarted; 0: never
 
@@ -93,32 +93,34 @@ enum class Role : std::uint8_t { coordinator = 0, ps = 1, worker = 2, evaluator 
 
 CAPSTAN_API std::string_view to_string(Role role) noexcept;
 
-/// One rank's membership in a cluster. Movable; it ends when the last copy is destroyed, wherever it is held.
+/// One rank's membership in a cluster. Copies, and objects made with them, such as a strategy, share the
+/// membership. It ends when the last of them is destroyed.
 class CAPSTAN_API Cluster {
  public:
   /// Detects how the program was started and joins the cluster accordingly:
   ///  * by mpirun or srun with three ranks or more: the process splits into an agent, which
-  ///    supervises, and its child, in which this call returns. MPI is finalized before it returns. The
-  ///    agent of a worker that dies restarts it, so this call returns again in a new process; so does
-  ///    the coordinator's agent if --coordinator-wait is set.
-  ///  * as one of the tasks of TF_CONFIG, by hand or by another scheduler, without MPI: all tasks meet at the
-  ///    address of the chief, which is the coordinator. Each has its own agent, but no launcher that ends it.
+  ///    supervises, and its child, in which this call returns. MPI is finalized before it returns. If a
+  ///    worker dies, its agent restarts it, so this call returns again in a new process. The
+  ///    coordinator's agent does the same if --coordinator-wait is set.
+  ///  * as one of the tasks of TF_CONFIG, by hand or by another scheduler, without MPI: all tasks connect to
+  ///    the address of the chief, which is the coordinator. Each has its own agent, but no launcher.
   ///  * by `capstan join RUN_DIR`, or with CAPSTAN_JOIN=RUN_DIR: as an additional worker of a job that runs
   ///    with --run-dir RUN_DIR. On SIGTERM it finishes its current closure, then leaves.
   ///  * alone: every role in this process (`embedded()`); no launcher is needed.
   /// Call it first in main, before any thread is started. Settings come from the arguments
   /// `--capstan-NAME=VALUE`, which are removed from argv, then CAPSTAN_* variables, then the file of
   /// CAPSTAN_CONFIG, then `options`: the first source that has a setting determines it. Throws Error:
-  /// invalid_argument for two ranks or roles that do not fit; deadline_exceeded naming missing ranks;
+  /// invalid_argument for two ranks, and for roles that do not fit; deadline_exceeded naming missing ranks;
   /// failed_precondition if binaries differ, if a rank of a job calls it again, or if srun has started
   /// several tasks that cannot reach MPI.
   static Cluster join(int& argc, char** argv, const ClusterOptions& options = {});
   /// As above, without arguments.
   static Cluster join(const ClusterOptions& options);
-  /// Joins as the task that the resolver describes, however this process was started: the tasks meet at the
-  /// chief's address, as with TF_CONFIG. A process that `capstan join` started is an additional worker
-  /// nevertheless. Arguments and settings as above. Throws the errors of join and of validate_cluster, and
-  /// Error(invalid_argument) for a description without this process's task or without a chief.
+  /// Joins as the task that the resolver describes, however this process was started. As with TF_CONFIG, the
+  /// tasks connect to the chief's address. Ignores the resolver in a process that `capstan join` started,
+  /// which becomes an additional worker. Arguments and settings are as above. Throws the errors of join and
+  /// of validate_cluster, and Error(invalid_argument) for a description without this process's task or
+  /// without a chief.
   static Cluster join(int& argc, char** argv, const ClusterResolver& resolver,
                       const ClusterOptions& options = {});
   static Cluster join(const ClusterResolver& resolver, const ClusterOptions& options = {});
@@ -128,19 +130,19 @@ class CAPSTAN_API Cluster {
   Role role() const noexcept;
   /// Index among the ranks of the same role, from 0.
   int index() const noexcept;
-  /// Number of ranks of a role at the start of the job; size() counts those of all roles.
+  /// Number of ranks of a role at the start of the job; size() counts the ranks of all roles.
   int count(Role role) const noexcept;
   int rank() const noexcept;
   int size() const noexcept;
   /// Returns true if this coordinator was restarted in place of one that was killed (--coordinator-wait). Ps
-  /// and workers are still running: create the same variables and counters again, under the same names, which
-  /// finds them with their current values; assign nothing, and resume after recorded_step(). See
-  /// docs/failures.md for the guarantees.
+  /// and workers are still running. The program must then create the same variables and counters under the
+  /// same names, which attaches to the existing ones with their current values. It must assign nothing, and
+  /// resume after recorded_step(). See docs/failures.md for the guarantees.
   bool recovered() const noexcept;
-  /// The last step passed to ClusterCoordinator::record_step, in this process or a predecessor; none before
-  /// the first, and after a checkpoint was restored. Coordinator only. Throws Error(data_loss) in a recovered
-  /// coordinator that cannot resume there because more than 50,000 functions were scheduled since: restore a
-  /// checkpoint.
+  /// The last step passed to ClusterCoordinator::record_step, in this process or a predecessor; nullopt
+  /// before the first such call, and after a checkpoint was restored. Coordinator only. Throws
+  /// Error(data_loss) in a recovered coordinator that cannot resume after this step because more than 50,000
+  /// functions were scheduled since: restore a checkpoint.
   std::optional<std::int64_t> recorded_step() const;
   /// Returns true if all roles run in this process.
   bool embedded() const noexcept;
@@ -154,7 +156,7 @@ class CAPSTAN_API Cluster {
   std::shared_ptr<cluster::Runtime> runtime_;
 };
 
-/// Runs the role of a rank, a ps that serves its shards or a worker that runs closures, until the job ends.
+/// Runs the role of this rank until the job ends: a ps serves its shards, a worker runs closures.
 class CAPSTAN_API Server {
  public:
   explicit Server(const Cluster& cluster) : cluster_(cluster) {}

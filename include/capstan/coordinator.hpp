@@ -32,7 +32,7 @@ namespace detail {
 template <auto fn>
 using IteratorOf = Iterator<typename ResultOf<fn>::Element>;
 
-/// Wraps fn so that its result is the iterator of the dataset that it makes.
+/// Wraps fn, which makes a dataset, in a function that returns an iterator of this dataset.
 template <auto fn, class Arguments = ArgumentsOf<fn>>
 struct MakeIterator;
 template <auto fn, class... Args>
@@ -61,15 +61,15 @@ constexpr void require_portable() {
 }  // namespace detail
 
 struct ScheduleOptions {
-  /// Higher priorities run first; equal ones in the order of schedule. Does not overtake closures that a
-  /// worker already holds.
+  /// Closures with a higher priority run first, closures with equal priorities in the order of schedule. A
+  /// closure does not overtake closures that a worker already holds.
   int priority = 0;
   /// Preferred worker; ignored if it is dead, or busy while another is idle.
   std::optional<int> affinity = {};
-  /// Time from schedule. A function that has not ended by then fails with deadline_exceeded, as if it had
-  /// thrown it: one that has not started never does; the result of a running one is dropped and the function
-  /// is cancelled (capstan/cancellation.hpp). Its earlier pushes are applied; its worker is free again when
-  /// it ends. A deadline beyond the range of the clock is none.
+  /// Time limit, counted from schedule. A function that has not ended by then fails with deadline_exceeded,
+  /// as if it had thrown that error. If it has not started, it never runs. If it is running, it is cancelled
+  /// (capstan/cancellation.hpp) and its result is dropped; its earlier pushes remain applied, and its worker
+  /// is busy until it ends. A deadline beyond the range of the clock has no effect.
   std::optional<std::chrono::milliseconds> deadline = {};
 };
 
@@ -77,7 +77,7 @@ struct ScheduleOptions {
 struct TaskState {
   Role role = Role::worker;
   int index = 0;
-  bool dead = false;  ///< true for a worker until its restart, for a ps until it or a spare has recovered
+  bool dead = false;  ///< of a worker: until its restart; of a ps: until it or a spare has recovered
   std::string name;   ///< "ps 1 (rank 2 on node17)"; "spare 0 (rank 6 on node3), now ps 1"
 };
 
@@ -145,8 +145,8 @@ class CAPSTAN_API ClusterCoordinator {
         worker, detail::Registered<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
   }
   /// Runs fn(args...) once on each live worker and returns the results in the order of worker_indices().
-  /// Blocks until done, including the closures that these workers run already. Omits a worker that dies
-  /// meanwhile.
+  /// Blocks until all calls are done, each of which waits for the closure that its worker is running. Omits a
+  /// worker that dies meanwhile.
   template <auto fn, class... Args>
   std::vector<detail::ResultOf<fn>> run_on_every_worker(const Args&... args) {
     std::vector<std::pair<int, RemoteValue<detail::ResultOf<fn>>>> scheduled;
@@ -171,9 +171,9 @@ class CAPSTAN_API ClusterCoordinator {
   /// Returns whether every scheduled function is done.
   bool done();
 
-  /// With --coordinator-wait: records `step`, which a coordinator restarted after this call finds as
-  /// Cluster::recorded_step() and resumes after; functions that it schedules in the same order then count
-  /// exactly once, even if some have run before. Blocks as join does, and throws as it does. REQUIRES: no
+  /// With --coordinator-wait: records `step`. A coordinator that is restarted after this call returns it from
+  /// Cluster::recorded_step(), and resumes after it. Functions that it schedules in the same order then count
+  /// exactly once, even if some ran before the restart. Blocks and throws as join does. REQUIRES: no
   /// schedule_on call in progress. Call it at least once per 50,000 functions: after more of them, a
   /// restarted coordinator must restore a checkpoint.
   void record_step(std::int64_t step);
@@ -182,24 +182,24 @@ class CAPSTAN_API ClusterCoordinator {
   /// written to TensorBoard and metrics.jsonl (docs/metrics.md); otherwise this has no effect. Any thread.
   void scalar(const std::string& name, double value, std::int64_t step);
 
-  /// Returns the value; in a vector, pair, tuple or map, replaces each RemoteValue by its value; returns
-  /// anything else unchanged. Blocks and throws as RemoteValue::fetch does.
+  /// Returns a copy of `nest` in which each RemoteValue, also within a vector, pair, tuple or map, is
+  /// replaced by its value. Blocks and throws as RemoteValue::fetch does.
   template <class Nest>
   auto fetch(const Nest& nest) {
     return detail::fetched(nest);
   }
 
-  /// Makes one object per worker by fn(args...), when a closure first uses it there. An Error in fn fails
-  /// that closure. The result may have any type; objects that arguments refer to, such as a PerWorker, live
-  /// as long as this one.
+  /// Creates one object per worker by fn(args...), when a closure first uses it on that worker. An Error in
+  /// fn fails that closure. The result may have any type. Objects that the arguments refer to, such as a
+  /// PerWorker, live at least as long as the created object.
   template <auto fn, class... Args>
   PerWorker<detail::ResultOf<fn>> create_per_worker_resource(Args&&... args) {
     return PerWorker<detail::ResultOf<fn>>(add_resource(
         detail::RegisteredMaker<fn>::number, detail::pack_arguments<fn>(std::forward<Args>(args)...)));
   }
   /// As above, for a function that returns an Iterator<T>, a Dataset<T>, or another type whose `Element`
-  /// names the element type: each worker gets its own iterator. Assigning a new dataset to an old one, data =
-  /// coordinator.create_per_worker_dataset..., frees the old iterators.
+  /// names the element type: each worker gets its own iterator. Assigning the result to an existing object,
+  /// as in `data = coordinator.create_per_worker_dataset...`, frees the previous iterators.
   template <auto fn, class... Args>
   PerWorker<detail::IteratorOf<fn>> create_per_worker_dataset(Args&&... args) {
     if constexpr (std::is_same_v<detail::IteratorOf<fn>, detail::ResultOf<fn>>) {
@@ -209,7 +209,7 @@ class CAPSTAN_API ClusterCoordinator {
     }
   }
   /// As above, with a function object without state, such as a lambda without captures, or with serializable
-  /// state, such as a struct of numbers and strings. Name a function as a template argument instead.
+  /// state, such as a struct of numbers and strings. Pass a plain function as the template argument instead.
   template <class F, class... Args>
   auto create_per_worker_dataset(F make, Args&&... args) {
     if constexpr (detail::Portable<F>) {
@@ -228,19 +228,20 @@ class CAPSTAN_API ClusterCoordinator {
     return create_per_worker_resource<&detail::open_dataset<T>>(dataset);
   }
 
-  /// Splits of examples 0 to examples - 1, of which each counts once per epoch. See SplitDataset. Throws
-  /// Error: invalid_argument for invalid sizes or counts, already_exists for a name that is taken.
+  /// Divides examples 0 to examples - 1 into splits; each example counts once per epoch. See SplitDataset.
+  /// Throws Error: invalid_argument for invalid sizes or counts, already_exists for a name that is taken.
   SplitDataset create_split_dataset(std::int64_t examples, const SplitOptions& options = {});
-  /// As above, for the elements of a dataset, which it reads once to count them. The worker makes the dataset
-  /// and reads examples_of(dataset, split). Throws Error(invalid_argument) for an endless dataset.
+  /// As above, for the elements of a dataset, which this call reads once to count them. A function on a
+  /// worker makes the same dataset and reads examples_of(dataset, split). Throws Error(invalid_argument) for
+  /// an endless dataset.
   template <class T>
   SplitDataset create_split_dataset(const Dataset<T>& dataset, const SplitOptions& options = {}) {
     return create_split_dataset(dataset.count(), options);
   }
-  /// As above, with files, or parts of them, as splits. The coordinator reads their sizes; workers read them
-  /// by the same names. Throws Error(not_found) too.
+  /// As above, with files, or parts of them, as splits. The coordinator reads the sizes of the files; workers
+  /// open them by the same names. Also throws Error(not_found) for a missing file.
   SplitDataset create_split_dataset(const data::Paths& files, const SplitOptions& options = {});
-  /// States of all ranks but the coordinator, in rank order. The death of a rank is detected immediately,
+  /// States of all ranks except the coordinator, in rank order. The death of a rank is detected immediately,
   /// whether or not a function involves it. Any thread.
   std::vector<TaskState> task_states() const;
   /// Number of live workers.

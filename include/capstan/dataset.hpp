@@ -26,7 +26,7 @@
 namespace capstan {
 
 struct ShuffleOptions {
-  /// None: random for every iterator.
+  /// If not set, every iterator draws a random seed; without reshuffling, all iterators share one.
   std::optional<std::uint64_t> seed = {};
   /// Gives every iteration its own order: each one that `repeat` starts, and each new iterator. The order
   /// depends on the seed and on the number of iterators made from this dataset before. If false, all
@@ -50,8 +50,8 @@ namespace detail {
 template <class T>
 struct BeginOfDataset;
 
-/// Registers calls of Dataset's members as functions that other ranks find by number; inputs are first
-/// arguments.
+/// Functions that call members of Dataset, registered so that other ranks find them by number. Their first
+/// parameters are the input datasets.
 template <class T>
 struct DatasetMaker;
 
@@ -110,15 +110,15 @@ class Dataset {
                                                       start, stop, step));
   }
   /// `make()` is called for each iteration and returns a function, which returns elements, then nullopt.
-  /// Restoring a position calls it again from the start.
+  /// Restoring a position calls make() again and skips the elements before the position.
   template <std::invocable F>
   static Dataset from_generator(F make) {
     auto node = std::make_shared<data::GeneratorNode<T>>(make);
     return Dataset(detail::with_recipe<&Maker::template from_generator<F>>(
         std::move(node), detail::Carried<F>(std::move(make))));
   }
-  /// The elements of each file in order; `open` makes a dataset from one file. Sharded by file, never within
-  /// one.
+  /// The elements of each file in order; `open` makes a dataset from one file. Sharding by file never divides
+  /// a file.
   template <std::invocable<const std::filesystem::path&> F>
   static Dataset from_files(data::Paths files, F open) {
     auto node = std::make_shared<data::FilesNode<T>>(
@@ -159,7 +159,7 @@ class Dataset {
     return Dataset(detail::with_recipe<&Maker::take>(
         std::make_shared<data::CountedNode<T>>(node_, data::Kind::take, count), count));
   }
-  /// All but the first `count`; -1: none.
+  /// All elements except the first `count`; -1: no elements.
   Dataset skip(std::int64_t count) const {
     return Dataset(detail::with_recipe<&Maker::skip>(
         std::make_shared<data::CountedNode<T>>(node_, data::Kind::skip, count), count));
@@ -182,13 +182,13 @@ class Dataset {
     return Dataset<U>(detail::with_recipe<&Maker::template batch_as<F>>(
         std::move(node), size, detail::Carried<F>(std::move(combine)), drop_remainder));
   }
-  /// Batches of the given sizes, repeated cyclically, cut from batches of any size; the last may be smaller.
+  /// Batches of the given sizes, used cyclically, cut from batches of any size; the last may be smaller.
   Dataset rebatch(std::vector<std::int64_t> sizes, bool drop_remainder = false) const requires Batch<T> {
     auto node = std::make_shared<data::RebatchNode<T>>(node_, sizes, drop_remainder);
     return Dataset(detail::with_recipe<&Maker::rebatch>(std::move(node), std::move(sizes), drop_remainder));
   }
-  /// Cuts each batch into `pieces` parts of equal size, rounded up, so that the last ones may be smaller or
-  /// empty.
+  /// Cuts each batch into `pieces` parts of equal size. The size is rounded up, so the last parts may be
+  /// smaller or empty.
   Dataset legacy_rebatch(std::int64_t pieces) const requires Batch<T> {
     return Dataset(detail::with_recipe<&Maker::legacy_rebatch>(
         std::make_shared<data::LegacyRebatchNode<T>>(node_, pieces), pieces));
@@ -227,8 +227,8 @@ class Dataset {
   auto flat_map(F make) const {
     return interleave(std::move(make), 1);
   }
-  /// A custom operator: make(next) returns a function that returns elements, and calls next() for those of
-  /// this dataset. Cannot be sharded by file; restoring a position runs it again.
+  /// A custom operator: make(next) returns a function that returns elements, and that calls next() to read
+  /// elements of this dataset. Cannot be sharded by file. Restoring a position runs it again from its start.
   template <class U>
   Dataset<U> transform(std::function<data::Next<U>(data::Next<T>)> make) const {
     return Dataset<U>(std::make_shared<data::TransformNode<T, U>>(node_, std::move(make)));
@@ -241,15 +241,15 @@ class Dataset {
     return Dataset(detail::with_recipe<&Maker::prefetch>(
         std::make_shared<data::PrefetchNode<T>>(node_, elements), elements));
   }
-  /// Stores the first iteration in memory for all later ones, of this iterator and of those made after it
-  /// reached the end.
+  /// Stores the elements of the first iteration in memory. Later iterations read them from there: iterations
+  /// of the same iterator, and of iterators made after it reached the end.
   Dataset cache() const {
     return Dataset(detail::with_recipe<&Maker::cache>(std::make_shared<data::CacheNode<T>>(node_)));
   }
 
   // --- Reading
   Iterator<T> make_iterator() const { return Iterator<T>(node_->open()); }
-  /// Lets a function that makes a per-worker dataset return a Dataset where it declares an Iterator.
+  /// Lets a function that makes a per-worker dataset return a Dataset if its result type is Iterator.
   operator Iterator<T>() const { return make_iterator(); }  // NOLINT(google-explicit-constructor)
 
   /// For `for (auto& element : dataset)`.
@@ -384,7 +384,7 @@ struct BeginOfDataset {
 
 }  // namespace detail
 
-/// Pairs of elements, up to the end of the shorter dataset.
+/// Pairs of one element of each dataset, up to the end of the shorter one.
 template <class A, class B>
 Dataset<std::pair<A, B>> zip(const Dataset<A>& a, const Dataset<B>& b) {
   return Dataset<std::pair<A, B>>(detail::with_recipe<&detail::ZipMaker<A, B>::zip>(

@@ -7,34 +7,33 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "capstan/detail/export.hpp"
+#include "capstan/hash_key.hpp"
 #include "capstan/initializers.hpp"
+#include "capstan/row_access.hpp"
 #include "capstan/table_options.hpp"
-#include "capstan/variable.hpp"
 
 namespace capstan {
 
-/// Returns a key for a text: XXH3 with 64 bits (xxhash.com). Different salts give independent keys, for
-/// columns that share a table. Two of n texts have the same key with probability n^2 / 2^65.
-CAPSTAN_API std::int64_t hash_key(std::string_view text, std::uint64_t salt = 0) noexcept;
-
-/// Contents of a dynamic table. Counts are since its creation, or its last restore from a checkpoint.
+/// Contents of a dynamic table. Counts begin at its creation, or at its last restore from a checkpoint.
 struct TableStatistics {
   std::uint64_t keys = 0;
   std::uint64_t max_keys = 0;  ///< of all ps together
   std::uint64_t inserted = 0;
   std::uint64_t erased = 0;
-  /// Keys that were not added because a ps had no memory or no row left. A key counts with each push.
+  /// Keys that were not added because a ps had no memory or no row left. A key counts once per push.
   std::uint64_t refused = 0;
-  std::uint64_t evicted = 0;       ///< removed because the table was full
-  std::uint64_t not_admitted = 0;  ///< gradients of keys before their occurrence number admit_after
-  std::uint64_t growths = 0;       ///< of parts of the index
+  std::uint64_t evicted = 0;       ///< removed because the table was full, or by TableOptions::evict_after
+  std::uint64_t not_admitted = 0;  ///< gradients of keys that had occurred fewer than admit_after times
+  std::uint64_t growths = 0;       ///< times that a part of the index grew
   std::uint64_t row_bytes = 0;     ///< allocated for keys, values and slots
   std::uint64_t index_bytes = 0;   ///< allocated for the index
+  /// Average number of cache lines of the index that a search for an existing key reads, over a sample of at
+  /// most 2,048 keys per ps; 0 without keys.
+  double probes = 0;
 };
 
 namespace detail {
@@ -75,12 +74,12 @@ struct CAPSTAN_API TableCalls {
 ///
 /// The first push to a key adds its row, with the initializer's values; TableOptions::missing decides what a
 /// lookup returns before that. Rows and keys take memory when they are added, and a removed key's row is used
-/// again. If the part of max_keys of a ps is in use, TableOptions::when_full decides what happens. If its
-/// memory is exhausted, pushes to new keys are dropped and counted (TableStatistics::refused), and all other
+/// again. If a ps's share of max_keys is in use, TableOptions::when_full decides what happens. If the memory
+/// of a ps is exhausted, pushes to new keys are dropped and counted (TableStatistics::refused), and all other
 /// calls work.
 ///
-/// Lookups on the host of a ps read its memory while it adds, moves and removes keys; a row is never another
-/// key's. Functions for embeddings (capstan/embedding.hpp) accept tables.
+/// Lookups on the host of a ps read its memory while it adds, moves and removes keys; they never return the
+/// row of another key. Functions for embeddings (capstan/embedding.hpp) accept tables.
 template <class T>
 class DynamicTable : public RowAccess<T> {
  public:
@@ -94,7 +93,7 @@ class DynamicTable : public RowAccess<T> {
                const TableOptions& options = {})
       : RowAccess<T>(detail::create_table(name, dtype_of<T>, dim, initial, options)) {}
 
-  /// Number of keys. Blocks for a round trip to each ps, as the next two calls.
+  /// Number of keys. Blocks for a round trip to each ps, as do the next two calls.
   std::uint64_t size() const { return statistics().keys; }
   TableStatistics statistics() const { return calls().statistics(); }
   /// Returns 1 for each key that exists, 0 for the others.
@@ -113,7 +112,7 @@ class DynamicTable : public RowAccess<T> {
     calls().lookup_or_insert(keys, out.data(), out.size());
   }
 
-  // The following calls come after this rank's earlier pushes, and block until they have been applied.
+  // Each of the following calls takes effect after this rank's earlier pushes, and blocks until then.
 
   /// Adds keys that do not exist, with the initializer's values.
   void insert(ConstSpan<std::int64_t> keys) const { calls().insert(keys); }
@@ -144,8 +143,8 @@ class DynamicTable : public RowAccess<T> {
   }
 
   /// Removes the keys for which `predicate(key, row)` returns true; `row` is a span of width() elements.
-  /// Looks up every row on this rank, as export_rows does. Pushes that arrive between that and the removal
-  /// are lost with the key. Returns the number of keys passed to erase().
+  /// Looks up every row on this rank, as export_rows does. Pushes to a key that arrive between its lookup and
+  /// its removal are lost. Returns the number of keys passed to erase().
   template <std::predicate<std::int64_t, std::span<const element_type>> Predicate>
   std::uint64_t erase_if(Predicate&& predicate) const {
     std::uint64_t removed = 0;
@@ -161,7 +160,7 @@ class DynamicTable : public RowAccess<T> {
     return removed;
   }
 
-  /// For embedding lookups: any id is a key.
+  /// Accepts every id, since any integer is a key. Called by embedding lookups.
   void check_ids(std::span<const std::int64_t> /*ids*/) const noexcept {}
 
  private:

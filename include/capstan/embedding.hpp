@@ -37,7 +37,7 @@ struct CAPSTAN_API RaggedIds {
   std::vector<std::int64_t> ids = {};
   /// One weight per id; empty: all weights are 1.
   std::vector<double> weights = {};
-  /// Shape of the batch if it has more than one axis, with product rows(); empty: {rows()}.
+  /// Shape of a batch with more than one axis; the product of the sizes is rows(). Empty: {rows()}.
   Shape batch = {};
 
   /// `{{0, 3}, {4}, {}, {1}}`. `weights` has the same structure, or is empty.
@@ -62,8 +62,8 @@ struct CAPSTAN_API RaggedIds {
   /// if given, with weight 1.
   RaggedIds pruned(std::optional<std::int64_t> default_id = {}) const;
 
-  /// The divisor of each row's weighted sum; 0 for an empty row and for a divisor of 0. Throws
-  /// Error(invalid_argument) for a value that is not a Combiner.
+  /// Returns the divisor of each row's weighted sum; 0 for an empty row. Throws Error(invalid_argument) for a
+  /// value that is not a Combiner.
   std::vector<double> divisors(Combiner combiner) const;
 
   friend bool operator==(const RaggedIds&, const RaggedIds&) = default;
@@ -105,19 +105,19 @@ class CAPSTAN_API TableMap {
   [[noreturn]] void refuse(std::int64_t id, const std::string& where) const;
 
   std::vector<std::string> names_;
-  std::vector<std::int64_t> first_rows_;  // of each table, then the total number of rows
+  std::vector<std::int64_t> first_rows_;  // first row of each table, then the total number of rows
   PartitionStrategy strategy_;
   std::string name_;
 };
 
-/// Several tables that are read and pushed to as one variable. A handle, as are its variables; used by the
-/// same thread.
+/// Several tables that are read and pushed to as one variable. A handle, like the tables; used by the thread
+/// that uses the tables.
 template <class V>
 class TableList {
  public:
   using value_type = typename V::value_type;
 
-  /// TensorFlow's default for lists is mod. "div" accepts tables of any sizes. Throws as TableMap does.
+  /// The default is that of TensorFlow for lists. `div` accepts tables of any sizes. Throws as TableMap does.
   explicit TableList(std::vector<V> tables, PartitionStrategy strategy = PartitionStrategy::mod)
       : tables_(std::move(tables)), map_(names(tables_), shapes(tables_), strategy) {
     shape_ = shape_of(tables_.front());
@@ -209,13 +209,13 @@ CAPSTAN_API void check_max_norm(const std::string& table, std::optional<double> 
                                 bool floating_point);
 CAPSTAN_API void check_gradient(const std::string& table, const Shape& gradient, const Shape& looked_up);
 
-/// Makes all checks; returns the shape of the looked-up rows.
+/// Checks all arguments of a lookup; returns the shape of the rows that are looked up.
 template <class Table>
 Shape check(const Table& table, std::span<const std::int64_t> ids, const Shape& batch,
             std::optional<double> max_norm) {
   Shape out = shape_of_rows(table.name(), shape_of(table), batch);
   if constexpr (requires { table.check_ids(ids); }) {
-    table.check_ids(ids);  // maps ids to tables, which a range check cannot
+    table.check_ids(ids);  // a TableList maps ids to tables; a DynamicTable accepts any id
   } else {
     check_ids(table.name(), ids, table.rows());
   }
@@ -241,7 +241,7 @@ std::vector<Element<T>> rows_of(const Table& table, std::span<const std::int64_t
   return rows;
 }
 
-/// Converts the sum of gradients of each id's row to the slices to push.
+/// Converts the sums of the gradients of each id's row to the IndexedSlices to push.
 template <class Table, class T = typename Table::value_type>
 IndexedSlices<T> slices_of(const Table& table, std::vector<std::int64_t> ids,
                            std::vector<Accumulator<T>> sums, std::optional<double> max_norm) {

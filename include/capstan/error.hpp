@@ -18,7 +18,7 @@ enum class Code : std::uint8_t {
   cancelled = 1,            // cancelled by an earlier error or on request; schedule it again
   unknown = 2,              // user code threw an exception other than Error
   invalid_argument = 3,     // the value is wrong whatever the state of the system
-  deadline_exceeded = 4,    // the deadline passed first; the message names the ranks waited for
+  deadline_exceeded = 4,    // the call did not complete in time; the message names the ranks waited for
   not_found = 5,            // no such file, variable or setting
   already_exists = 6,       // the name is taken
   permission_denied = 7,    // the file system denied access

@@ -22,7 +22,7 @@ struct HotRowsOptions {
   std::uint64_t staleness = 16;
 };
 
-/// Totals over all lookups, counting distinct rows of each.
+/// Totals over all lookups; a row that occurs several times in a lookup counts once.
 struct HotRowsStatistics {
   std::uint64_t hits = 0;
   std::uint64_t misses = 0;  ///< rows that were not cached
@@ -44,7 +44,7 @@ class CAPSTAN_API HotRowBytes {
   void lookup(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out);
   void evict(std::span<const std::int64_t> ids);
   HotRowsStatistics statistics() const;
-  static void check_room(std::size_t elements, std::size_t rows, std::uint64_t width);
+  static void check_size(std::size_t elements, std::size_t rows, std::uint64_t width);
 
  private:
   class Implementation;
@@ -53,9 +53,9 @@ class CAPSTAN_API HotRowBytes {
 
 }  // namespace detail
 
-/// If most lookups name few rows, such as frequent words or popular items, most rows of a lookup are copied
-/// within GPU memory instead of being transferred. Evicts rows that were not used again since the last
-/// eviction (the "clock" algorithm of page replacement, Corbato 1968). Used by one thread at a time.
+/// Cache of rows in GPU memory. If a small set of rows, such as frequent words or popular items, receives
+/// most of the lookups, most rows need no transfer from the host. Evicts rows that were not used again since
+/// the last eviction (the "clock" algorithm of page replacement, Corbato 1968). Used by one thread at a time.
 template <class T>
 class HotRows {
  public:
@@ -75,11 +75,11 @@ class HotRows {
   /// As Variable::lookup, but rows may be as old as the options allow. REQUIRES: a stream of the device.
   /// Throws as Variable::lookup does; rows that could not be read are not cached.
   void lookup(const DeviceStream& stream, std::span<const std::int64_t> ids, DeviceSpan<element_type> out) {
-    detail::HotRowBytes::check_room(out.size(), ids.size(), width_);
+    detail::HotRowBytes::check_size(out.size(), ids.size(), width_);
     rows_.lookup(stream, ids, out.data());
   }
-  /// Evicts these rows, so that the next lookup reads them from the ps: after a push to them and a flush, a
-  /// worker reads its own update.
+  /// Evicts these rows, so that the next lookup reads them from the ps. To read its own update, a worker
+  /// calls this after a push to the rows and a flush.
   void evict(std::span<const std::int64_t> ids) { rows_.evict(ids); }
   HotRowsStatistics statistics() const { return rows_.statistics(); }
 

@@ -30,13 +30,17 @@ enum class InitializerKind : std::uint8_t {
   identity = 6,
 };
 
+/// The default seed of random initializers: a hash of the variable's name, so that variables of one shape
+/// start with different values.
+inline constexpr std::uint64_t kSeedFromName = ~std::uint64_t{0};
+
 /// Element i of a variable depends only on the seed and i (counter-based: Philox4x32-10, Salmon et al. 2011),
 /// whatever the number of shards.
 struct Initializer {
   InitializerKind kind = InitializerKind::constant;
   double a = 0;
   double b = 0;
-  std::uint64_t seed = 0;
+  std::uint64_t seed = kSeedFromName;
 };
 
 namespace initializers {
@@ -45,22 +49,22 @@ inline Initializer constant(double value) { return {InitializerKind::constant, v
 inline Initializer zeros() { return constant(0); }
 inline Initializer ones() { return constant(1); }
 /// Uniform in [low, high), in the variable's dtype; integers are equally likely.
-inline Initializer uniform(double low, double high, std::uint64_t seed = 0) {
+inline Initializer uniform(double low, double high, std::uint64_t seed = kSeedFromName) {
   return {InitializerKind::uniform, low, high, seed};
 }
-inline Initializer normal(double mean, double stddev, std::uint64_t seed = 0) {
+inline Initializer normal(double mean, double stddev, std::uint64_t seed = kSeedFromName) {
   return {InitializerKind::normal, mean, stddev, seed};
 }
 /// Normal distribution whose values more than two `stddev` from `mean` are drawn again.
-inline Initializer truncated_normal(double mean, double stddev, std::uint64_t seed = 0) {
+inline Initializer truncated_normal(double mean, double stddev, std::uint64_t seed = kSeedFromName) {
   return {InitializerKind::truncated_normal, mean, stddev, seed};
 }
 /// `gain` times a random matrix whose rows, or columns if there are fewer, are orthonormal: Q of the QR
 /// decomposition of normal numbers, with signs chosen so that it is uniformly distributed (Mezzadri 2007).
-/// The matrix has one row per index of all axes but the last. Every ps that owns a shard computes the
-/// complete matrix, in double, at a cost of rows x columns x min(rows, columns). For rank 2 or more and
-/// floating-point dtypes.
-inline Initializer orthogonal(double gain = 1, std::uint64_t seed = 0) {
+/// The last axis of the variable holds the columns of the matrix, and all other axes together its rows. Every
+/// ps that owns a shard computes the complete matrix, in double, at a cost of rows x columns x min(rows,
+/// columns). For rank 2 or more and floating-point dtypes.
+inline Initializer orthogonal(double gain = 1, std::uint64_t seed = kSeedFromName) {
   return {InitializerKind::orthogonal, gain, 0, seed};
 }
 /// `gain` on the diagonal of a matrix, 0 elsewhere. For rank 2.
@@ -77,7 +81,7 @@ struct Partition {
 
 namespace detail {
 
-/// Fills a shard, row-major, whose elements begin at `out`.
+/// Writes the elements of a shard to `out`, in row-major order.
 using Fill = void (*)(const Partition& partition, void* out);
 /// Returns the function's number, from 1 on. Called during static initialization, so the numbers are equal on
 /// every rank of one binary.
@@ -102,7 +106,7 @@ const std::uint32_t RegisteredFill<T, fn>::number = register_fill(&fill_partitio
 struct WholeValue {
   Shape shape;
   std::vector<std::byte> bytes;
-  // The values have no shape of their own: row-major, for any shape with the same number of elements.
+  // True: row-major values without a shape of their own, for any shape with the same number of elements.
   bool any_shape = false;
 
   bool fits(const Shape& given) const {
@@ -203,9 +207,8 @@ struct ValueType<std::vector<T>> {
 template <class V>
 using ValueTypeOf = typename ValueType<V>::type;
 
-/// Calls `fn(const Partition&, std::span<Element<T>> out)` once per shard, on the ps that owns it, so that a
-/// table larger than any one process never passes through the coordinator. Its error is thrown where the
-/// variable is created.
+/// Calls `fn(const Partition&, std::span<Element<T>> out)` once per shard, on the ps that owns it, so that
+/// the values of a large table never pass through the coordinator. Creating the variable throws fn's error.
 template <class T, auto fn>
 InitialValue<T> from_partitions() {
   InitialValue<T> value;

@@ -7,9 +7,9 @@
 //   }
 //
 // TensorFlow's ParameterServerStrategy does not shard datasets between workers, since workers join and leave:
-// each reads all the data, in its own order (docs/input.md), and so do the members of Replicas. The free
-// functions, which take an InputPlacement or InputContext, also support earlier generations and synchronous
-// strategies.
+// each worker reads all the data, in its own order (docs/input.md). The member functions of Replicas do the
+// same. The free functions, which take an InputPlacement or InputContext, also support synchronous strategies
+// and earlier generations of TensorFlow.
 #pragma once
 
 #include <cstdint>
@@ -78,9 +78,9 @@ struct InputPlacement {
 };
 
 /// Sizes of the batches that a worker's replicas get in turn, from a global batch that all workers share.
-/// With N = workers * replicas, f = global / N and c = global - f N, worker 0 has c times f + 1 and then f;
-/// worker w has the same, rotated left by w * replicas. So the sizes of each worker, and those of each step
-/// over all workers, add up to the global batch, and no two differ by more than 1.
+/// Let N = workers * replicas, f = global / N and c = global - f N. Worker 0 has N sizes: c times f + 1, then
+/// N - c times f. Worker w has the same list, rotated left by w * replicas. So the sizes of each worker,
+/// and those of each step over all workers, add up to the global batch, and no two differ by more than 1.
 /// {global 7, 2 workers, 2 replicas}: [2, 2, 2, 1] and [2, 1, 2, 2].
 CAPSTAN_API std::vector<std::int64_t> batch_sizes_for_worker(std::int64_t global_batch_size,
                                                              const InputPlacement& place);
@@ -99,10 +99,10 @@ CAPSTAN_API void check(const InputPlacement& place);
 /// Rewrites `dataset` for pipeline `index` of `count`. A single pipeline reads everything, by every policy.
 ///
 /// By file: the pipeline's readers, and the names of list_files that an interleave opens, keep every count-th
-/// file. Throws Error(not_found) if a source is neither; Error(invalid_argument) if there are fewer files
-/// than pipelines and this pipeline has one; a pipeline without a file reads nothing. By data: elements are
-/// sharded at the end of the pipeline, before a final prefetch; an iterator that has an element throws
-/// Error(invalid_argument) if there are fewer elements than pipelines.
+/// file. Throws Error(not_found) if a source of the pipeline is neither of these. If there are fewer files
+/// than pipelines, throws Error(invalid_argument) for a pipeline that has a file; a pipeline without a file
+/// reads nothing. By data: elements are sharded at the end of the pipeline, before a final prefetch. If there
+/// are fewer elements than pipelines, an iterator that has an element throws Error(invalid_argument).
 template <class T>
 Dataset<T> auto_shard(const Dataset<T>& dataset, AutoShardPolicy policy, std::int64_t count,
                       std::int64_t index, std::int64_t replicas = 0) {
@@ -177,8 +177,8 @@ namespace data {
 /// Throws Error(invalid_argument) for invalid numbers.
 CAPSTAN_API void check(const InputContext& context, std::int64_t replicas);
 
-/// The elements of make(context) for `replicas` replicas, by replica; with per_replica, of one call of make
-/// for each replica.
+/// Returns steps of one element for each of `fed` replicas, by default all in sync. The elements are those of
+/// make(context), or, with per_replica, of one call of make per replica.
 template <class F, class D = std::decay_t<std::invoke_result_t<F&, const InputContext&>>>
 auto steps_from_function(F& make, const InputContext& context, InputReplicationMode mode,
                          std::optional<std::int64_t> fed) {
@@ -198,11 +198,10 @@ auto steps_from_function(F& make, const InputContext& context, InputReplicationM
 
 }  // namespace data
 
-/// `make(context)` returns a Dataset of batches for one replica each, or of other elements; a step takes
-/// one per replica. `replicas` is the number of replicas that this pipeline feeds, by default all in sync.
-/// With per_replica, make is called for each of them, and each call counts as one pipeline. The dataset is
-/// neither divided nor sharded: the function must do that. Throws Error(invalid_argument) for invalid
-/// options or numbers.
+/// `make(context)` returns a Dataset whose elements, usually batches, are for one replica each; a step takes
+/// one element per replica. `replicas` is the number of replicas that this pipeline feeds, by default all in
+/// sync. With per_replica, make is called once per replica, and each call counts as one pipeline. `make` must
+/// divide and shard the data itself. Throws Error(invalid_argument) for invalid options or numbers.
 template <class F>
 auto distribute_datasets_from_function(F make, const InputContext& context, const InputOptions& options = {},
                                        std::optional<std::int64_t> replicas = {}) {

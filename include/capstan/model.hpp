@@ -44,6 +44,14 @@ class CAPSTAN_API Model {
   Shape shape(const std::string& variable) const;
   DType dtype(const std::string& variable) const;
 
+  /// Returns true if the variable is a dynamic table, whose rows are looked up by key.
+  bool is_table(const std::string& variable) const;
+  /// Returns 1 for each key that a dynamic table has, 0 for the others. Throws Error: not_found,
+  /// invalid_argument if the variable is not a table.
+  std::vector<std::uint8_t> contains(const std::string& table, std::span<const std::int64_t> keys) const;
+  /// Returns the keys of a dynamic table, in the order of its rows. Throws as contains() does.
+  std::vector<std::int64_t> keys(const std::string& table) const;
+
   /// Returns the complete variable, or rows [first, first + rows) of it. Throws Error: invalid_argument if T
   /// is not its dtype, out_of_range, data_loss if the file is truncated.
   template <class T>
@@ -57,26 +65,26 @@ class CAPSTAN_API Model {
     return out;
   }
 
-  /// Returns row ids[i] of the variable as row i: for shape (5000, 64) and three ids, (3, 64). Throws as
-  /// read_rows does.
+  /// Returns row ids[i] of the variable as row i: for shape (5000, 64) and three ids, (3, 64). The ids of a
+  /// dynamic table are keys; a key that it does not have yields zeros. Throws as read_rows does.
   template <class T>
   Array<T> lookup(const std::string& variable, std::span<const std::int64_t> ids) const {
     Array<T> out(shape_of_lookup(variable, dtype_of<T>, ids.size()));
     lookup_bytes(variable, ids, out.values.data());
     return out;
   }
-  /// As above, into `out`; throws Error(invalid_argument) also unless its size is that of the result.
+  /// As above, into `out`. Also throws Error(invalid_argument) unless `out` has the size of the result.
   template <class T>
   void lookup(const std::string& variable, std::span<const std::int64_t> ids,
               std::span<Element<T>> out) const {
-    check_room(shape_of_lookup(variable, dtype_of<T>, ids.size()), out.size());
+    check_size(shape_of_lookup(variable, dtype_of<T>, ids.size()), out.size());
     lookup_bytes(variable, ids, out.data());
   }
 
  private:
   Shape shape_of_rows(const std::string& variable, DType dtype, std::int64_t first, std::int64_t rows) const;
   Shape shape_of_lookup(const std::string& variable, DType dtype, std::size_t ids) const;
-  static void check_room(const Shape& shape, std::size_t elements);
+  static void check_size(const Shape& shape, std::size_t elements);
   void read_bytes(const std::string& variable, std::int64_t first, std::int64_t rows, void* out) const;
   void lookup_bytes(const std::string& variable, std::span<const std::int64_t> ids, void* out) const;
 

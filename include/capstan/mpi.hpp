@@ -25,7 +25,7 @@ CAPSTAN_API Cluster cluster_of_ranks(const std::shared_ptr<const mpi::Communicat
 /// is no agent, so a dead rank is not restarted and only its peers report it. Clusters on disjoint
 /// communicators, such as two halves of MPI_COMM_WORLD, may coexist. Settings come from CAPSTAN_* variables,
 /// then the file of CAPSTAN_CONFIG, then `options`; bind, bootstrap, join and supervise have no effect.
-/// Throws Error(deadline_exceeded) on the ranks that called it if others do not within `start-timeout`.
+/// Throws Error(deadline_exceeded) if some ranks of `communicator` do not call it within `start-timeout`.
 inline Cluster cluster_from(MPI_Comm communicator, const ClusterOptions& options = {}) {
   return cluster_of_ranks(mpi::share(communicator), options);
 }

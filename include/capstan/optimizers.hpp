@@ -67,7 +67,8 @@ struct LearningRate {
 ///
 /// Creating a variable throws Error(invalid_argument) for a parameter that is not finite or out of range:
 /// decay_steps must be above 0; decay_rate, power and warmup_steps at least 0; boundaries ascending. An
-/// integer variable accepts only a constant rate, and FTRL no rate that decays to 0, as an exponential one.
+/// integer variable accepts only a constant rate. FTRL accepts no rate that decays to 0, such as
+/// ExponentialDecay.
 namespace schedules {
 
 /// initial decay_rate^(s / decay_steps); with staircase, s / decay_steps is rounded down.
@@ -180,8 +181,8 @@ CAPSTAN_API double learning_rate_after(std::int64_t steps, const Optimizer& opti
 ///
 /// Creating a variable throws Error(invalid_argument) for a parameter that is not finite in the arithmetic of
 /// the rule (float; double for double variables) or out of range: momentum and rho in [0, 1], beta1 and beta2
-/// in [0, 1), learning_rate_power at most 0, all others but the learning rate at least 0, and FTRL's learning
-/// rate above 0. A negative learning rate ascends.
+/// in [0, 1), learning_rate_power at most 0, all others except the learning rate at least 0, and FTRL's
+/// learning rate above 0. A negative learning rate performs gradient ascent.
 namespace optimizers {
 
 /// w -= learning_rate g
@@ -226,7 +227,7 @@ struct Adagrad {
 };
 
 /// a = rho a + (1-rho) g^2;  w -= learning_rate g / sqrt(a + epsilon)       (Hinton 2012; form and defaults
-/// of Keras, without its momentum and centered)
+/// of Keras, without Keras's parameters momentum and centered)
 struct RMSProp {
   LearningRate learning_rate = 0.001;
   double rho = 0.9;
@@ -281,8 +282,8 @@ struct AdamW {
 /// n' = n + g^2;  z += g + 2 l2_shrinkage w - (n'^p - n^p) / learning_rate w   with p = -learning_rate_power;
 /// w = 0 where |z| <= l1, else (sign(z) l1 - z) / ((beta + n'^p) / learning_rate + 2 l2);  n = n' (McMahan et
 /// al. 2013; form and defaults of Keras). n starts at initial_accumulator. Unless that is 0, the initial
-/// values of a row are soon forgotten; while the divisor is 0, because all gradients were 0, w does not
-/// change. A learning_rate_power other than -0.5 is many times slower.
+/// values of a row are soon forgotten. While the divisor is 0, because all gradients were 0, w does not
+/// change. Updates with a learning_rate_power other than -0.5 take many times longer.
 struct FTRL {
   LearningRate learning_rate = 0.001;
   double learning_rate_power = -0.5;

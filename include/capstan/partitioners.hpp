@@ -20,8 +20,8 @@ inline std::string shard_name(const std::string& variable, std::uint64_t shard, 
   return shards == 1 ? variable : variable + "/part_" + std::to_string(shard);
 }
 
-/// Result of a partitioner: a number of shards along axis 0, or one number per axis, of which all but the
-/// first must be 1.
+/// Result of a partitioner: a number of shards along axis 0, or one number per axis, where all numbers except
+/// the first must be 1.
 struct Partitions {
   std::vector<std::int64_t> axes;
   Partitions(std::int64_t shards) : axes{shards} {}                            // NOLINT: implicit

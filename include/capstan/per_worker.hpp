@@ -77,8 +77,8 @@ class PerWorkerVariable {
   using element_type = Element<T>;
 
   /// Throws Error: failed_precondition outside of a scope; invalid_argument for a size below 0 or values of
-  /// another shape. If the initial value is a function, it is called here; one that fills partitions is
-  /// called on each worker, with the complete variable as its only partition.
+  /// another shape. If the initial value is a function that returns an array, it is called here. A function
+  /// that fills partitions is called on each worker, with the complete variable as the only partition.
   template <std::same_as<Shape> S>
   PerWorkerVariable(std::string name, const S& shape, const InitialValue<T>& initial = {})
       : PerWorkerVariable(detail::copy_recipe(name, dtype_of<T>, &shape, initial.any())) {}

@@ -1,5 +1,5 @@
-// readers.hpp -- datasets read from files: text, libsvm, CSV, Criteo, fixed-size records, IDX, HDF5,
-// TFRecord.
+// readers.hpp -- datasets read from files: text, libsvm, CSV, hashed columns, Criteo, fixed-size records,
+// IDX, HDF5, TFRecord.
 //
 // Files are read in order, through a buffer, so they need not fit in memory; gzip files are detected and
 // unpacked (except HDF5). The iterator throws Error: not_found for a missing file, invalid_argument
@@ -58,13 +58,17 @@ struct CAPSTAN_API BatchOf<SparseBatch> {
 };
 
 struct LibsvmOptions {
-  /// Feature id in the file that becomes id 0: 1 by the format, 0 in many files.
+  /// Feature id in the file that becomes id 0: 1 according to the format, but 0 in many files.
   std::int64_t first_id = 1;
   /// Number of features; a larger id is an error. 0: not checked.
   std::int64_t features = 0;
   /// Binary classification: labels other than 0, 1, -1 and +1, and values that are NaN or infinity, are
   /// errors; -1 is read as 0.
   bool two_classes = false;
+  /// Ids may be any texts without blanks and colons, and become hash_key(text, salt). `first_id` and
+  /// `features` have no effect.
+  bool hash_ids = false;
+  std::uint64_t salt = 0;
 };
 
 /// Skips blank lines, and comments from # to the end of the line.
@@ -88,8 +92,24 @@ inline constexpr SeparatedOptions kTabSeparated{.separator = '\t', .quote = '\0'
 /// The fields of each record. Skips blank lines.
 CAPSTAN_API Dataset<std::vector<std::string>> separated(data::Paths files, SeparatedOptions options = {});
 
+/// Columns of separated fields that become the features of a SparseExample. Columns are counted from 0.
+struct HashedColumns {
+  /// Column of the label, a number; -1: none, and labels are 0.
+  std::int64_t label = 0;
+  /// Columns with a number: the feature hash_key("", column), whose value is the number.
+  std::vector<std::int64_t> numbers = {};
+  /// Columns with a text: the feature hash_key(text, column), whose value is 1.
+  std::vector<std::int64_t> categories = {};
+  SeparatedOptions separated = {};
+};
+/// The columns of Criteo's click logs.
+CAPSTAN_API HashedColumns criteo_columns();
+
+/// An example for each record, whose ids are keys for a DynamicTable. Empty fields are left out.
+CAPSTAN_API Dataset<SparseExample> hashed_columns(data::Paths files, HashedColumns columns);
+
 /// One line of Criteo's click logs: a label of 0 or 1, 13 integers, 26 categories of up to 8 hexadecimal
-/// digits, separated by tabs. A missing field is 0 and its bit is clear.
+/// digits, separated by tabs. For a missing field, the value is 0, and so is its bit in the `_present` mask.
 struct CriteoExample {
   static constexpr std::size_t kIntegers = 13;
   static constexpr std::size_t kCategories = 26;
@@ -131,8 +151,8 @@ enum class TFRecordCompression : std::uint8_t {
 /// The records of the files in order. Every checksum is verified.
 ///
 /// Errors name the file and the byte, after unpacking, at which the record begins. The iterator throws Error:
-/// data_loss for a record that does not match its checksum, once, after which the next record follows;
-/// data_loss for a corrupt length or a truncated file, at every call, since the next record cannot be found;
+/// data_loss once for a record that does not match its checksum, and then continues with the next record;
+/// data_loss at every call for a corrupt length or a truncated file, since the next record cannot be found;
 /// not_found for a missing file. A position is a byte offset; in a compressed file, restoring it unpacks
 /// everything before it.
 CAPSTAN_API Dataset<std::vector<std::byte>> tf_records(

@@ -37,7 +37,7 @@ class DistributedDataset;
 template <class T>
 class Iterator;
 
-/// The argument of distribute_values_from_function's function.
+/// Argument of the function that is passed to distribute_values_from_function.
 struct ValueContext {
   int replica_id_in_sync_group = 0;
   int num_replicas_in_sync = 1;
@@ -54,7 +54,7 @@ struct RunOptions {
 /// program or the closure. On the coordinator, `run` and `reduce` use threads of the coordinator and log a
 /// warning once.
 ///
-/// All calls throw Error(failed_precondition) inside `run`: they are for the thread that calls it.
+/// All calls throw Error(failed_precondition) inside `run`: they are for the thread that calls `run`.
 class CAPSTAN_API Replicas {
  public:
   explicit Replicas(strategy::ReplicaGroup& group) noexcept : group_(&group) {}
@@ -100,7 +100,7 @@ class CAPSTAN_API Replicas {
 
   /// The sum or mean across replicas; reduce.hpp lists the types. `op` is ReduceOp::SUM, ReduceOp::MEAN, or a
   /// string ("sum"). The mean of integers is a double. A plain value counts as equal on every replica: its
-  /// mean is the value; its sum over several replicas is rejected unless it is 0. Throws
+  /// mean is the value, and its sum over several replicas is rejected unless the value is 0. Throws
   /// Error(invalid_argument) for values whose shapes, sizes or keys differ.
   template <class Op, class T>
   auto reduce(const Op& op, const PerReplica<T>& value) const {
@@ -112,9 +112,10 @@ class CAPSTAN_API Replicas {
     before_reduce();
     return reduce_plain(detail::OpOf<Op>(op), value);
   }
-  /// As above, reduced along axes of each replica's array too. A mean divides by the total number of elements
-  /// of all replicas, so it is exact for parts of different sizes. An Array loses those axes; a vector
-  /// becomes a number. Throws Error(invalid_argument) for an axis that the value does not have.
+  /// As above, and also reduces along axes of each replica's array. A mean divides by the total number of
+  /// elements of all replicas, so it is exact for parts of different sizes. The result of an Array lacks
+  /// these axes; that of a vector is a number. Throws Error(invalid_argument) for an axis that the value does
+  /// not have.
   template <class Op, class T>
   auto reduce(const Op& op, const T& value, const Axes& axis) const {
     before_reduce();
@@ -130,7 +131,7 @@ class CAPSTAN_API Replicas {
     return reduce(op, value);
   }
   /// As reduce, with the result on one worker. Throws Error(invalid_argument) unless `worker` is the calling
-  /// one: workers do not combine values with each other.
+  /// worker: workers do not combine values with each other.
   template <class Op, class T>
   auto reduce_to(const Op& op, const T& value, int worker) const {
     require_own_worker(worker);
@@ -192,14 +193,14 @@ class CAPSTAN_API Replicas {
   DistributedDataset<B> distribute_dataset(const Dataset<B>& dataset, const InputOptions& options) const;
   template <Batch B>
   DistributedDataset<B> distribute_dataset(const Dataset<B>& dataset) const;
-  /// make(InputContext) returns a Dataset of batches for one replica each, or of other elements; a step takes
-  /// one per replica. The context gives one pipeline in total and the number of replicas; with
-  /// InputReplicationMode::per_replica, make is called for each replica, with a pipeline of its own.
+  /// make(InputContext) returns a Dataset whose elements, usually batches, are for one replica each; a step
+  /// takes one element per replica. The context has one pipeline and this worker's number of replicas. With
+  /// InputReplicationMode::per_replica, make is called once per replica, each time for a pipeline of its own.
   template <class F>
   auto distribute_datasets_from_function(F make, const InputOptions& options) const;
   template <class F>
   auto distribute_datasets_from_function(F make) const;
-  /// The calls of earlier TensorFlow generations: each element of `dataset`, or of the dataset that
+  /// Calls of earlier generations of TensorFlow: each element of `dataset`, or of the dataset that
   /// make(InputContext) returns, is for one replica.
   template <class T>
   Iterator<PerReplica<T>> make_dataset_iterator(const Dataset<T>& dataset) const;
@@ -208,7 +209,7 @@ class CAPSTAN_API Replicas {
   template <class F>
   auto make_input_fn_iterator(F make) const;
 
-  /// Calls fn(variable, args...) once, with the values of replica 0.
+  /// Calls fn(variable, args...) once, with replica 0's value in place of each PerReplica argument.
   template <class V, class F, class... Args>
   auto update(const V& variable, F&& fn, const Args&... args) const {
     require_cross_replica("update", "merge_call");
@@ -305,10 +306,10 @@ class CAPSTAN_API Replicas {
 /// a strategy nor runs a closure.
 CAPSTAN_API Replicas get_replicas();
 
-/// The strategy in use, as tf.distribute.get_strategy() returns it: inside `run`, the replica's; otherwise
-/// that of this thread's innermost scope; otherwise, in a function on a worker, the strategy that scheduled
-/// it. Without any of these, the default strategy of the process: one replica on the calling thread, and
-/// variables in the process; its `run` may be used by one thread at a time.
+/// Returns the strategy in use, as tf.distribute.get_strategy() does: inside `run`, the replica's strategy;
+/// otherwise the strategy of this thread's innermost scope; otherwise, in a function on a worker, the
+/// strategy that scheduled the function. Without any of these, returns the default strategy of the process:
+/// one replica on the calling thread, and variables in the process. One thread at a time may use its `run`.
 ///
 /// A ParameterServerStrategy is a Replicas, so `get_strategy() == strategy` in its scope.
 CAPSTAN_API Replicas get_strategy();
@@ -353,12 +354,12 @@ auto ReplicaContext::merge_call(F&& fn, const Args&... args) const {
     }
     (std::index_sequence_for<Args...>{});
   };
-  using Result = decltype(meet("merge_call", given, merge));
+  using Result = decltype(run_collective("merge_call", given, merge));
   if constexpr (IsPerReplica<Result>::value) {
-    Result values = meet("merge_call", given, merge);
+    Result values = run_collective("merge_call", given, merge);
     return detail::select_replica(values, replica_, replicas_);
   } else {
-    return meet("merge_call", given, merge);
+    return run_collective("merge_call", given, merge);
   }
 }
 

@@ -34,9 +34,9 @@ struct CAPSTAN_API ClusterSpec {
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 
-/// Checks a spec and, if `task_type` is given, a task for a ParameterServerStrategy. Throws
+/// Checks that a ParameterServerStrategy can use the spec and, if `task_type` is given, the task. Throws
 /// Error(invalid_argument) for the first problem, in this order: an empty spec; a job other than chief,
-/// worker, ps and evaluator; another task_type, or one that the spec does not have, other than evaluator; two
+/// worker, ps and evaluator; a task_type other than these, or one that the spec lacks (except evaluator); two
 /// chiefs; two evaluators; a task_id that is missing, negative or not in the spec; no ps; no worker.
 CAPSTAN_API void validate_cluster(const ClusterSpec& spec, const std::optional<std::string>& task_type = {},
                                   std::optional<int> task_id = {});
@@ -63,10 +63,10 @@ struct DevicePlan {
   int num_replicas_in_sync() const noexcept { return static_cast<int>(compute.size()); }
 };
 
-/// Applies the constructor's rules. Without a spec: local mode; all GPUs of this machine compute, and
-/// variables are on the GPU if there is exactly one, else on the CPU. With a spec: variables are on its ps.
-/// Throws Error(invalid_argument) for a spec without task_type and task_id or without ps, and as is_chief
-/// does.
+/// Applies the rules of the first generation's constructor. `gpus_per_worker` GPUs compute, or the CPU if
+/// that is 0. Without a spec (local mode), variables are on the GPU if there is exactly one, else on the CPU.
+/// With a spec, variables are on its ps. Throws Error(invalid_argument) for a spec without task_type and
+/// task_id or without ps, for negative gpus_per_worker, and as is_chief does.
 CAPSTAN_API DevicePlan plan_devices(const ClusterSpec& spec = {},
                                     const std::optional<std::string>& task_type = {},
                                     std::optional<int> task_id = {}, int gpus_per_worker = 0);
@@ -74,7 +74,7 @@ CAPSTAN_API DevicePlan plan_devices(const ClusterSpec& spec = {},
 /// The parts of a process's environment that resolvers read, once, in their constructor.
 struct CAPSTAN_API Environment {
   std::function<std::optional<std::string>(const std::string& name)> variable;
-  std::function<int()> gpus;  ///< GPUs of this host; called if no variable gives their number
+  std::function<int()> gpus;  ///< returns the number of this host's GPUs; called if no variable gives it
 
   /// Environment variables of this process and the NVIDIA devices in /dev.
   static Environment of_process();
@@ -96,8 +96,8 @@ struct TaskOptions {
 /// Queries `master` for the device names of tasks: "/job:worker/task:0/device:GPU:0", ...
 using ListDevices = std::function<std::vector<std::string>(const std::string& master)>;
 
-/// A description of a cluster and of this process's task in it. Derive from it for other sources than those
-/// below.
+/// A description of a cluster and of this process's task in it. For a source that the resolvers below do not
+/// support, derive a class from this one.
 class CAPSTAN_API ClusterResolver {
  public:
   virtual ~ClusterResolver() = default;
@@ -120,7 +120,7 @@ class CAPSTAN_API ClusterResolver {
                      const std::optional<std::string>& rpc_layer = {}) const;
 
   /// Number of the task's accelerators by type: {{"GPU", 2}}. Throws Error(failed_precondition) if only the
-  /// task itself can tell.
+  /// task itself can determine it.
   std::map<std::string, int> num_accelerators(const std::optional<std::string>& task_type = {},
                                               std::optional<int> task_id = {}) const;
 
@@ -132,16 +132,16 @@ class CAPSTAN_API ClusterResolver {
   virtual std::optional<std::string> own_task_type() const { return own_.task_type; }
   virtual std::optional<int> own_task_id() const { return own_.task_id; }
   virtual std::optional<std::string> own_rpc_layer() const { return own_.rpc_layer; }
-  /// `asked` holds the arguments of the public function. The default returns the address of that task;
-  /// missing fields are those of this process's task.
+  /// Implements master(); `asked` holds its arguments. By default, returns the address of the task in
+  /// `asked`, whose missing fields are taken from this process's task.
   virtual std::string find_master(const TaskOptions& asked) const;
   virtual std::map<std::string, int> count_accelerators(const TaskOptions& asked) const = 0;
 
   /// Address of a task in cluster_spec(). Throws Error(invalid_argument) if there is no such task.
   std::string address_of(const TaskOptions& task) const;
-  /// Counts the devices that `list` returns for the requested task, or for this process's; all of them if
-  /// neither is known. Without a `list`, returns `visible` GPUs for this process's task, and throws
-  /// Error(failed_precondition) for another task.
+  /// Counts the devices that `list` returns for the requested task, by default this process's task; all
+  /// devices if neither task is known. Without a `list`, returns `visible` GPUs for this process's task, and
+  /// throws Error(failed_precondition) for another task.
   std::map<std::string, int> count_devices(const ListDevices& list, int visible,
                                            const TaskOptions& asked) const;
   void set_own(TaskOptions own) { own_ = std::move(own); }
@@ -182,7 +182,7 @@ class CAPSTAN_API SimpleClusterResolver final : public ClusterResolver {
 /// resolver, including master() without a task.
 class CAPSTAN_API UnionClusterResolver final : public ClusterResolver {
  public:
-  /// Throws Error(invalid_argument) without a resolver or for a null one.
+  /// Throws Error(invalid_argument) if `resolvers` is empty or contains null.
   explicit UnionClusterResolver(std::vector<std::shared_ptr<const ClusterResolver>> resolvers,
                                 TaskOptions own = {});
 
@@ -211,8 +211,8 @@ struct TFConfigOptions {
 /// The environment variable TF_CONFIG:
 ///   {"cluster": {"chief": ["h0:2222"], "worker": ["h1:2222", "h2:2222"], "ps": ["h3:2222"]},
 ///    "task": {"type": "worker", "index": 0}, "rpc_layer": "grpc", "session_master": "h0:2222"}
-/// All parts are optional; if the variable is unset or empty, the cluster is empty. master() is
-/// session_master if given, and "" if the cluster has no task or one.
+/// All parts are optional; if the variable is unset or empty, the cluster is empty. master() returns
+/// session_master if it is given, and otherwise "" if the cluster has at most one task.
 class CAPSTAN_API TFConfigClusterResolver final : public ClusterResolver {
  public:
   /// Throws Error(invalid_argument) that names the position in TF_CONFIG and the expected value.
@@ -250,7 +250,7 @@ struct SlurmOptions {
   std::optional<int> gpus_per_node = {};
   std::optional<int> gpus_per_task = {};   ///< default: gpus_per_node / maximum of tasks per node
   std::optional<int> tasks_per_node = {};  ///< on each host; overrides SLURM_STEP_TASKS_PER_NODE
-  std::vector<HostTasks> hosts = {};       ///< in the order of ranks; overrides both lists
+  std::vector<HostTasks> hosts = {};       ///< in rank order; overrides Slurm's lists of nodes and tasks
   std::optional<int> rank = {};            ///< overrides SLURM_PROCID
   std::string rpc_layer = "grpc";
   Environment process = Environment::of_process();
@@ -297,9 +297,9 @@ struct MpiOptions {
 };
 
 /// The ranks of a cluster that this process has joined, however they were started: the coordinator is the
-/// chief. Addresses are host names without ports, equal for all tasks of a host. A ps has its current
-/// location. Workers that joined late are included, with "" for one that this rank has not yet learned of.
-/// Spares have no task until they replace a ps.
+/// chief. Addresses are host names without ports, equal for all tasks of a host. The address of a ps is its
+/// current host. Workers that joined late are included; the address is "" for a worker that this rank has not
+/// yet learned of. Spares have no task until they replace a ps.
 class CAPSTAN_API MpiClusterResolver final : public ClusterResolver {
  public:
   explicit MpiClusterResolver(Cluster cluster, MpiOptions options = {});

@@ -40,7 +40,7 @@ class Writer {
   const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
   std::vector<std::byte> take() noexcept { return std::move(bytes_); }
 
-  /// Records an object that the bytes refer to; take_named() passes the ownership to their user.
+  /// Records an object that the bytes refer to; take_named() transfers the ownership to its caller.
   void name(std::shared_ptr<const void> object) { named_.push_back(std::move(object)); }
   std::vector<std::shared_ptr<const void>> take_named() noexcept { return std::move(named_); }
 
@@ -136,8 +136,8 @@ struct BaseOf {
   requires(std::is_base_of_v<B, T> && !std::is_same_v<B, T>) operator B() const noexcept;
 };
 
-/// Whether structured bindings of an aggregate correspond one to one to the initializers that count_members
-/// counts: it has neither a base nor a C array as a member.
+/// Returns true if structured bindings of an aggregate correspond one to one to the initializers that
+/// count_members counts: the aggregate has no base class, and no member is a C array.
 template <class T>
 constexpr bool has_plain_members() {
   if constexpr (requires { T{BaseOf<T>()}; }) {

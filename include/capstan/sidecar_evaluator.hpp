@@ -77,9 +77,9 @@ struct SidecarEvaluatorOptions {
   std::int64_t max_evaluations = 0;
   /// Ends once a checkpoint of this step or a later one has been evaluated.
   std::optional<std::int64_t> last_step = {};
-  /// Evaluates only checkpoints of later steps: than the one that the job resumed from, for instance.
+  /// Evaluates only checkpoints of later steps than this one, such as the step that the job resumed from.
   std::int64_t after_step = -1;
-  /// Skips all but the newest one, if several are to be evaluated.
+  /// If several new checkpoints are found, evaluates only the newest.
   bool newest_only = false;
   /// Interval between scans of the directory.
   std::chrono::milliseconds poll_interval = std::chrono::milliseconds(500);
@@ -107,9 +107,9 @@ class CAPSTAN_API SidecarEvaluator {
   SidecarEvaluator(const SidecarEvaluator&) = delete;
   SidecarEvaluator& operator=(const SidecarEvaluator&) = delete;
 
-  /// Returns the exit code for main: 0 when all checkpoints are evaluated, for any of the reasons to end; 4
-  /// if the coordinator died. Throws Error(not_found) if the directory does not exist in time, and the errors
-  /// of `evaluate`; the job then continues without its evaluator.
+  /// Returns the exit code for main: 0 once a limit of the options is reached or the job has ended; 4 if the
+  /// coordinator died. Throws Error(not_found) if the directory does not exist in time, and the errors of
+  /// `evaluate`; the job then continues without its evaluator.
   int start(const Evaluate& evaluate);
   /// Number of evaluations so far.
   std::int64_t evaluations() const noexcept { return evaluations_; }
@@ -117,14 +117,14 @@ class CAPSTAN_API SidecarEvaluator {
  private:
   struct Job;
 
-  bool look(const Evaluate& evaluate);
+  bool evaluate_new(const Evaluate& evaluate);
   bool evaluated_last() const;
   void pause();
 
   SidecarEvaluatorOptions options_;
   std::unique_ptr<Job> job_;  // null outside of a job
   std::int64_t evaluations_ = 0;
-  std::int64_t step_ = -1;  // of the checkpoint evaluated last
+  std::int64_t step_ = -1;  // step of the newest checkpoint that was evaluated or skipped
 };
 
 }  // namespace capstan

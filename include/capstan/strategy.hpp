@@ -26,7 +26,7 @@ class Strategy;
 /// Selects the ps of the next shard.
 enum class Placement : std::uint8_t {
   round_robin,  ///< the next ps, whatever the sizes: TensorFlow's rule
-  by_bytes,     ///< the ps with the fewest bytes of values and slots; the first of equals
+  by_bytes,     ///< the ps with the fewest bytes of values and slots; if several, the first
 };
 
 struct StrategyOptions {
@@ -58,7 +58,7 @@ struct PsLoad {
 };
 
 /// Creates variables on the ps, shard by shard, while one of its scopes is open. Made on the coordinator.
-/// Replicas provides `run`, `reduce` and the other calls on replicas.
+/// The base class Replicas provides `run`, `reduce` and the other calls on replicas.
 ///
 /// A cluster has one strategy at a time. Destroying it ends the job for every other rank, so a job of several
 /// processes can have only one. In an embedded cluster another strategy may follow; it starts new ps and
@@ -66,8 +66,8 @@ struct PsLoad {
 class CAPSTAN_API ParameterServerStrategy : public Replicas {
  public:
   /// Throws Error: failed_precondition on a rank other than the coordinator, while the cluster has another
-  /// strategy, and, in a job of several processes, after that one has ended; invalid_argument for options
-  /// that do not match the job.
+  /// strategy, and, in a job of several processes, also after another strategy was destroyed;
+  /// invalid_argument for options that do not match the job.
   explicit ParameterServerStrategy(const Cluster& cluster, StrategyOptions options = {});
   /// As above, with a partitioner as the only option.
   template <std::convertible_to<Partitioner> P>

@@ -29,9 +29,8 @@ enum class WhenFull : std::uint8_t {
   refuse = 0,
   /// Replaces a key without recent pushes: of 16 keys, the one whose last push is longest ago.
   evict_least_recent = 1,
-  /// Replaces a key with few pushes: of 16 keys, the one with the fewest. Counts reach 127, and are halved
-  /// while
-  /// eight times as many keys are pushed as the ps holds.
+  /// Replaces a key with few pushes: of 16 keys, the one with the fewest. A key's count is at most 127, and
+  /// is halved for every 8 n keys pushed since the key's last push, if the ps can hold n keys.
   evict_least_frequent = 2,
 };
 
@@ -39,17 +38,24 @@ struct TableOptions {
   /// Applied by the ps to pushes. None: as in VariableOptions.
   std::optional<Optimizer> optimizer = {};
   MissingKeys missing = MissingKeys::zeros;
-  /// Number of keys for which each ps reserves addresses, divided by the number of ps, with a margin for
+  /// Capacity of the table in keys. Each ps reserves addresses for an equal share of them, with a margin for
   /// hashes that are not evenly distributed. Memory is allocated when keys are added.
   std::uint64_t max_keys = std::uint64_t{1} << 26;
   WhenFull when_full = WhenFull::refuse;
-  /// A push adds a key only at its occurrence of this number, 1 to 15, among recent pushes. Earlier gradients
-  /// go to the default row if `missing` is default_row, and are dropped otherwise. Counts are approximate:
+  /// Number of occurrences in recent pushes, 1 to 15, at which a push adds a key. Its earlier gradients go to
+  /// the default row if `missing` is default_row, and are dropped otherwise. Counts are approximate:
   /// about 1 % of the keys are added too early, and a key is forgotten after about max_keys gradients of
   /// other keys that are not in the table. insert() and assign() add keys at once.
   std::uint32_t admit_after = 1;
+  /// Age, in pushes to the table, above which a key is evicted; 0: never. A key's age is the number of pushes
+  /// that its ps has received since the last one to the key; a step of a synchronous group counts as one
+  /// push. Each push examines some of the rows, so a key may be up to a fifth older, and older still if a ps
+  /// has more than 800 rows per push of the age. A restore sets all ages to 0.
+  std::uint64_t evict_after = 0;
   /// Marks the table for training; pushes are accepted in any case.
   bool trainable = true;
+  /// As in VariableOptions. A synchronous group adds the keys of a step when the step ends.
+  std::optional<UpdateGroup> group = {};
 };
 
 constexpr std::string_view to_string(WhenFull when_full) noexcept {

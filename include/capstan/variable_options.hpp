@@ -22,9 +22,9 @@ struct StaleSynchronous {
   std::int64_t bound = 0;
 };
 
-/// The workers' pushes of a step are summed, in the order of worker indices, or averaged, and applied once,
-/// when all but `backup_workers` of them have ended the step. Pushes for it from later workers are dropped
-/// (Chen et al., "Revisiting distributed synchronous SGD", 2016).
+/// The workers' pushes of a step are summed in the order of worker indices, or averaged. The result is
+/// applied once, when all workers except `backup_workers` of them have ended the step. Pushes of slower
+/// workers for this step are dropped (Chen et al., "Revisiting distributed synchronous SGD", 2016).
 struct Synchronous {
   bool average = true;
   int backup_workers = 0;
@@ -38,13 +38,13 @@ using Synchronization = std::variant<Asynchronous, StaleSynchronous, Synchronous
 class CAPSTAN_API UpdateGroup {
  public:
   /// Throws Error: failed_precondition outside of a scope; invalid_argument for a negative bound, for so many
-  /// backup workers that none is left to wait for, or for a name that no variable could have.
+  /// backup workers that no worker is left to wait for, or for a name that is not valid for a variable.
   UpdateGroup(std::string name, const Synchronization& synchronization);
 
   /// In a closure: ends this worker's step. Blocks until its earlier pushes have been applied or dropped and
-  /// the mode lets the worker continue. Returns the number of steps that it has ended, including those that
-  /// others ended without it. Throws Error: deadline_exceeded naming the workers that are behind,
-  /// unavailable.
+  /// the mode lets the worker continue. Returns the number of steps that the worker has ended, including
+  /// steps that other workers completed without it. Throws Error: deadline_exceeded naming the workers that
+  /// are behind, unavailable.
   std::int64_t end_step() const;
   /// In a closure: other workers no longer wait for this one, until it calls end_step again. A closure that
   /// ends steps should call it last, so that closures with more steps can continue.
@@ -77,11 +77,11 @@ struct Serializer<UpdateGroup> {
 };
 
 /// How concurrent assignments and scatter operations by the replicas of one worker, inside run, are combined.
-/// All replicas must make the call, and assign to the same rows. For scatter operations each replica names
-/// its own rows: a sum applies all of them, in replica order; a mean too, with values divided by the number
-/// of replicas. Both support only add, sub, mul and div; others are Error(unimplemented). Bools have no sum
-/// and integers no mean: Error(invalid_argument). Workers always update asynchronously. Sent over the wire:
-/// add at the end, never renumber.
+/// All replicas must make the call. Assignments must be to the same rows; in scatter operations each replica
+/// names its own rows. A sum applies the scatter operations of all replicas, in replica order; a mean does
+/// the same with values divided by the number of replicas. Both support only add, sub, mul and div; others
+/// are Error(unimplemented). Bools have no sum and integers no mean: Error(invalid_argument). Workers always
+/// update asynchronously. Sent over the wire: add at the end, never renumber.
 enum class VariableAggregation : std::uint8_t {
   none = 0,  ///< Error(invalid_argument) with more than one replica
   sum = 1,
@@ -116,8 +116,8 @@ struct VariableOptions {
   /// None: StrategyOptions::memory. Creating the variable throws Error: failed_precondition if a ps has no
   /// GPU, resource_exhausted if the GPU's memory is insufficient; the ps remains usable.
   std::optional<ShardMemory> memory = {};
-  /// Rounds updates to the dtype stochastically, so that small ones count on average. Only for float16 and
-  /// bfloat16 in GPU memory; otherwise Error(invalid_argument).
+  /// Rounds updates to the dtype stochastically, so that small updates take effect on average. Only for
+  /// float16 and bfloat16 in GPU memory; otherwise Error(invalid_argument).
   bool stochastic_rounding = false;
 };
 

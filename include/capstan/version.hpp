@@ -12,7 +12,7 @@
 #define CAPSTAN_VERSION_PATCH 0
 #define CAPSTAN_VERSION_STRING "0.1.0"
 
-/// The version as one number for comparisons: `#if CAPSTAN_VERSION >= 10203` requires version 1.2.3.
+/// The version as one number for comparisons: `#if CAPSTAN_VERSION >= 10203` tests for 1.2.3 or later.
 #define CAPSTAN_VERSION (CAPSTAN_VERSION_MAJOR * 10000 + CAPSTAN_VERSION_MINOR * 100 + CAPSTAN_VERSION_PATCH)
 
 namespace capstan {
@@ -27,8 +27,8 @@ struct Version {
 /// Version of the headers that a translation unit is compiled with.
 inline constexpr Version kHeaderVersion{CAPSTAN_VERSION_MAJOR, CAPSTAN_VERSION_MINOR, CAPSTAN_VERSION_PATCH};
 
-/// Version of the library that the program runs with. Its patch number may differ from kHeaderVersion's; its
-/// minor number may not before version 1.0, nor its major number after that.
+/// Version of the library that the program runs with. It may differ from kHeaderVersion: before version 1.0
+/// only in the patch number, from 1.0 on also in the minor number.
 CAPSTAN_API Version version() noexcept;
 
 /// "0.1.0"

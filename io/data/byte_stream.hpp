@@ -25,12 +25,12 @@ class ByteStream {
   /// Reads up to `bytes` bytes; returns 0 only at the end. Throws Error(data_loss) if a compressed file is
   /// damaged or truncated.
   std::size_t read(char* out, std::size_t bytes);
-  /// Reads exactly `bytes` bytes. Throws Error(data_loss) if the file ends before.
+  /// Reads exactly `bytes` bytes. Throws Error(data_loss) if fewer bytes are left.
   void read_exactly(char* out, std::size_t bytes);
   /// Offset in the decompressed data.
   std::uint64_t offset() const noexcept { return offset_; }
-  /// Sets the offset in the decompressed data. In a compressed file, decompresses everything before `offset`,
-  /// from the start for a backward seek.
+  /// Sets the offset in the decompressed data. A compressed file is decompressed up to `offset`, from the
+  /// current offset or, for a backward seek, from the start.
   void seek(std::uint64_t offset);
   const std::filesystem::path& path() const noexcept { return path_; }
   bool is_compressed() const noexcept { return inflater_ != nullptr; }

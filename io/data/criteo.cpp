@@ -1,4 +1,5 @@
-// criteo.cpp -- click logs: a label and tab-separated 13 integers and 26 categories, which may be empty.
+// criteo.cpp -- click logs. Tab-separated fields: a label, 13 integers and 26 categories. Only the label must
+// not be empty.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ struct CriteoParser {
       const auto tab = line.find('\t');
       if (found > wanted || (tab == line.npos && found < wanted)) {
         const auto more = static_cast<std::size_t>(std::count(line.begin(), line.end(), '\t'));
-        reader.refuse(fmt::format("expected {} tab-separated fields, found {}", wanted, found + more));
+        reader.throw_error(fmt::format("expected {} tab-separated fields, found {}", wanted, found + more));
       }
       take(line.substr(0, tab), field, example, reader);
       if (tab == line.npos) return example;
@@ -41,7 +42,7 @@ struct CriteoParser {
     if (field == 0) {
       if (io::parse_float(text.data(), end, example.label) != end ||
           (example.label != 0 && example.label != 1)) {
-        reader.refuse("expected 0 or 1 as the label, found " + printable(text));
+        reader.throw_error("expected 0 or 1 as the label, found " + printable(text));
       }
       return;
     }
@@ -49,7 +50,7 @@ struct CriteoParser {
     if (field <= CriteoExample::kIntegers) {
       const std::size_t i = field - 1;
       if (io::parse_integer(text.data(), end, example.integers[i]) != end) {
-        reader.refuse(
+        reader.throw_error(
             fmt::format("expected an integer in integer field {}, found {}", i + 1, printable(text)));
       }
       example.integers_present |= std::uint32_t{1} << i;
@@ -57,8 +58,8 @@ struct CriteoParser {
       const std::size_t i = field - 1 - CriteoExample::kIntegers;
       const auto [behind, error] = std::from_chars(text.data(), end, example.categories[i], 16);
       if (error != std::errc() || behind != end) {
-        reader.refuse(fmt::format("expected up to 8 hexadecimal digits in category field {}, found {}", i + 1,
-                                  printable(text)));
+        reader.throw_error(fmt::format("expected up to 8 hexadecimal digits in category field {}, found {}",
+                                       i + 1, printable(text)));
       }
       example.categories_present |= std::uint32_t{1} << i;
     }

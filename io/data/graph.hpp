@@ -20,7 +20,7 @@ struct GraphTriple {
 struct Unseen {
   std::size_t entities = 0;
   std::size_t relations = 0;
-  std::size_t triples = 0;     // in valid and test, with such an entity or relation
+  std::size_t triples = 0;     // triples of valid and test with an unseen entity or relation
   std::string entity_example;  // "test.txt:17: entity \"02314\""; empty if there is none
   std::string relation_example;
 };

@@ -32,7 +32,7 @@ OperatorPointer with_every_nth_file(const OperatorPointer& source, Share share) 
   return source->with_files(std::move(mine));
 }
 
-/// `opened`: an interleave above opens the elements as datasets.
+/// `opened` is true if an interleave above `node` opens each element of `node` as a dataset.
 OperatorPointer by_file(const OperatorPointer& node, Share share, bool opened) {
   const Kind kind = node->kind();
   if (kind == Kind::files || (kind == Kind::file_names && opened)) return with_every_nth_file(node, share);
@@ -46,8 +46,8 @@ OperatorPointer by_file(const OperatorPointer& node, Share share, bool opened) {
   return node->with_inputs(inputs);
 }
 
-/// Replaces every rebatch by one that splits each batch into `pieces`, so that a shard of the elements is a
-/// shard of the data.
+/// Replaces every rebatch by one that splits each batch into `pieces` elements, so that sharding by element
+/// divides each batch among the pipelines.
 OperatorPointer with_pieces(const OperatorPointer& node, std::int64_t pieces) {
   std::vector<OperatorPointer> inputs = node->inputs();
   for (OperatorPointer& input : inputs) input = with_pieces(input, pieces);

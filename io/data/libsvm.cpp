@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/printable.hpp"
+#include "capstan/hash_key.hpp"
 #include "capstan/readers.hpp"
 #include "io/data/line_cursor.hpp"
 #include "io/data/numbers.hpp"
@@ -31,11 +32,11 @@ inline bool parse_line(std::string_view line, const LibsvmOptions& options, cons
   float value = 0;
   const char* behind = io::parse_float(at, end, value);
   if (behind == nullptr || (behind != end && !is_blank(*behind) && *behind != '#')) {
-    reader.refuse("expected a number as the label, found " + word(at));
+    reader.throw_error("expected a number as the label, found " + word(at));
   }
   if (options.two_classes) {
     if (value != 0 && value != 1 && value != -1) {
-      reader.refuse("expected 0 or 1, or -1 or +1, as the label, found " + word(at));
+      reader.throw_error("expected 0 or 1, or -1 or +1, as the label, found " + word(at));
     }
     value = std::max(value, 0.0F);
   }
@@ -45,25 +46,36 @@ inline bool parse_line(std::string_view line, const LibsvmOptions& options, cons
     while (at != end && is_blank(*at)) ++at;
     if (at == end || *at == '#') return true;
     std::int64_t id = 0;
-    behind = io::parse_integer(at, end, id);
-    if (behind == nullptr || behind == end || *behind != ':') {
-      reader.refuse("expected id:value, found " + word(at));
+    if (options.hash_ids) {
+      behind = at;
+      while (behind != end && *behind != ':' && !is_blank(*behind)) ++behind;
+      id = hash_key({at, static_cast<std::size_t>(behind - at)}, options.salt);
+    } else {
+      behind = io::parse_integer(at, end, id);
+    }
+    if (behind == nullptr || behind == end || *behind != ':' || behind == at) {
+      reader.throw_error("expected id:value, found " + word(at));
     }
     behind = io::parse_float(behind + 1, end, value);
     if (behind == nullptr || (behind != end && !is_blank(*behind) && *behind != '#')) {
-      reader.refuse("expected id:value, found " + word(at));
+      reader.throw_error("expected id:value, found " + word(at));
     }
     if (options.two_classes && !std::isfinite(value)) {
-      reader.refuse("expected a finite value, found " + word(at));
+      reader.throw_error("expected a finite value, found " + word(at));
+    }
+    if (options.hash_ids) {
+      feature(id, value);
+      at = behind;
+      continue;
     }
     if (id < options.first_id) {
-      reader.refuse(
+      reader.throw_error(
           fmt::format("the id is {}; ids begin at {} (LibsvmOptions::first_id)", id, options.first_id));
     }
     id -= options.first_id;
     if (options.features != 0 && id >= options.features) {
-      reader.refuse(fmt::format("the id is {}; with {} features the last is {}", id + options.first_id,
-                                options.features, options.features - 1 + options.first_id));
+      reader.throw_error(fmt::format("the id is {}; with {} features the last is {}", id + options.first_id,
+                                     options.features, options.features - 1 + options.first_id));
     }
     feature(id, value);
     at = behind;
@@ -105,7 +117,7 @@ class BatchCursor final : public data::Cursor<SparseBatch> {
   std::optional<SparseBatch> next() override {
     SparseBatch batch;
     const auto wanted = static_cast<std::size_t>(settings_.size);
-    // An eighth more than the last batch held.
+    // Reserves an eighth more features than the previous batch had.
     batch.labels.reserve(std::min<std::size_t>(wanted, 65536));
     batch.offsets.reserve(std::min<std::size_t>(wanted, 65536) + 1);
     batch.ids.reserve(features_ + features_ / 8);

@@ -37,7 +37,7 @@ class LineCursor final : public data::Cursor<T> {
   Parser fresh_, parser_;
 };
 
-/// `make` is the calling reader, with the signature make(files, options...).
+/// `make` is the public reader function that calls line_dataset(). Its signature is make(files, options...).
 template <auto make, class T, class Parser, class... Options>
 Dataset<T> line_dataset(data::Paths files, Parser parser, const Options&... options) {
   return Dataset<T>(detail::reader_with_recipe<make>(

@@ -62,7 +62,7 @@ void LineReader::skip_to(std::uint64_t offset) {
   from_ = offset;
 }
 
-void LineReader::refuse(const std::string& fault) const {
+void LineReader::throw_error(const std::string& fault) const {
   throw Error(Code::invalid_argument, fmt::format("{}: {}", location(), fault));
 }
 

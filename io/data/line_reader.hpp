@@ -11,7 +11,8 @@
 
 namespace capstan::io {
 
-/// Lines end with LF or CRLF, the last also with the file. Skips a byte order mark. One thread at a time.
+/// Lines end with LF or CRLF; the last line may end with the file instead. Skips a byte order mark. One
+/// thread at a time.
 class LineReader {
  public:
   explicit LineReader(const std::filesystem::path& path);
@@ -30,7 +31,7 @@ class LineReader {
   /// Location of the last line read: "data/train.txt:17".
   std::string location() const;
   /// Throws Error(invalid_argument) "<location>: <fault>".
-  [[noreturn]] void refuse(const std::string& fault) const;
+  [[noreturn]] void throw_error(const std::string& fault) const;
 
   void write_position(Writer& out) const;
   void read_position(Reader& in);

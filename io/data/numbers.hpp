@@ -27,7 +27,7 @@ inline const char* parse_integer(const char* at, const char* end, std::int64_t& 
   return error == std::errc() ? behind : nullptr;
 }
 
-/// Accepts also a leading '+' and values below the range of float, which become denormal or 0.
+/// Unlike from_chars, also accepts a leading '+' and values too small for float, which become denormal or 0.
 inline const char* parse_float_slowly(const char* at, const char* end, float& value) {
   if (at != end && *at == '+') {
     ++at;
@@ -42,9 +42,9 @@ inline const char* parse_float_slowly(const char* at, const char* end, float& va
   return behind;
 }
 
-/// Correctly rounded, as from_chars is. Digits that form an integer below 2^53, divided by a power of ten
-/// that is exact in a double, give a correctly rounded double. That rounds to the correct float unless it
-/// lies halfway between two floats.
+/// Rounds correctly, as from_chars does. An integer below 2^53, divided by a power of ten that is exact in a
+/// double, gives a correctly rounded double. This double rounds to the correct float unless it lies halfway
+/// between two floats.
 inline const char* parse_float(const char* at, const char* end, float& value) {
   static constexpr std::array<double, 23> kPowers{1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,

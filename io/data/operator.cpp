@@ -22,8 +22,8 @@ void Operator::describe(Writer& out) const {
   if (recipe_.function == nullptr) {
     throw Error(Code::invalid_argument,
                 "cannot send the dataset to workers: its operator '" + std::string(to_string(kind())) +
-                    "' has a function with captures or elements that cannot be serialized, or was created by "
-                    "auto_shard or another library, expected data and function objects without captures; "
+                    "' has a function with captures, has elements that cannot be serialized, or was created "
+                    "by auto_shard or another library, expected data and function objects without captures; "
                     "create the dataset on each worker with create_per_worker_dataset<&f>(arguments...)");
   }
   capstan::write(out, *recipe_.function);

@@ -1,4 +1,4 @@
-// pair_split.cpp -- splits by hash, then moves pairs with entities that train lacks.
+// pair_split.cpp -- splits by hash, then moves held-out pairs with an entity that is not in train to train.
 #include "io/data/pair_split.hpp"
 
 #include <fmt/format.h>

@@ -29,7 +29,7 @@ class ItemReader {
     buffer_.resize(kBlockBytes);
     seek(0);
   }
-  /// Returns null at the end; valid until the next call.
+  /// Returns the next item, valid until the next call, or null at the end.
   const char* next() {
     if (count_ >= 0 && at_ == static_cast<std::uint64_t>(count_)) {
       if (!checked_end_) require_end();
@@ -65,7 +65,8 @@ class ItemReader {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
-    if (end_ == buffer_.size()) buffer_.resize(2 * end_);  // bounded by the file, not by a header
+    // Grows with the bytes read, so that a wrong item size in a header cannot exhaust memory.
+    if (end_ == buffer_.size()) buffer_.resize(2 * end_);
     const std::size_t got = stream_.read(buffer_.data() + end_, buffer_.size() - end_);
     end_ += got;
     return got > 0;
@@ -220,9 +221,9 @@ class IdxItem {
 
 Dataset<std::vector<std::byte>> fixed_records(data::Paths files, std::int64_t record_bytes,
                                               RecordOptions options) {
-  data::require_at_least(record_bytes, 1, "fixed_records: the bytes of a record");
-  data::require_at_least(options.header_bytes, 0, "fixed_records: the bytes of the header");
-  data::require_at_least(options.footer_bytes, 0, "fixed_records: the bytes of the footer");
+  data::require_at_least(record_bytes, 1, "fixed_records: the record size in bytes");
+  data::require_at_least(options.header_bytes, 0, "fixed_records: the header size in bytes");
+  data::require_at_least(options.footer_bytes, 0, "fixed_records: the footer size in bytes");
   using Record = std::vector<std::byte>;
   return Dataset<Record>(detail::reader_with_recipe<&fixed_records>(
       std::make_shared<data::FilesNode<Record>>(std::move(files),

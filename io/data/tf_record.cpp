@@ -179,18 +179,18 @@ class TFRecordWriter::Output {
  public:
   Output(std::filesystem::path path, TFRecordWriterOptions options)
       : file_(std::move(path), options.replace),
-        packs_(options.compression == TFRecordCompression::gzip ||
-               options.compression == TFRecordCompression::zlib) {
+        compresses_(options.compression == TFRecordCompression::gzip ||
+                    options.compression == TFRecordCompression::zlib) {
     constexpr int kGzip = 16;  // added to windowBits: gzip instead of zlib format
     constexpr int kMemory = 8;
     const int window = MAX_WBITS + (options.compression == TFRecordCompression::gzip ? kGzip : 0);
-    if (packs_ && deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window, kMemory,
-                               Z_DEFAULT_STRATEGY) != Z_OK) {
+    if (compresses_ && deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window, kMemory,
+                                    Z_DEFAULT_STRATEGY) != Z_OK) {
       throw call_failed("deflateInit2", file_.path().string(), Where::here(), Code::resource_exhausted);
     }
   }
   ~Output() {
-    if (packs_) (void)deflateEnd(&stream_);  // Z_DATA_ERROR: unfinished data is discarded
+    if (compresses_) (void)deflateEnd(&stream_);  // Z_DATA_ERROR: unfinished data is discarded
   }
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
@@ -212,7 +212,7 @@ class TFRecordWriter::Output {
 
  private:
   void flush(int mode) {
-    if (!packs_) {
+    if (!compresses_) {
       file_.append(pending_);
       pending_.clear();
       return;
@@ -240,7 +240,7 @@ class TFRecordWriter::Output {
   }
 
   io::OutputFile file_;
-  bool packs_;
+  bool compresses_;
   bool closed_ = false;
   z_stream stream_{};
   std::string pending_;

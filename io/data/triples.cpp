@@ -1,4 +1,4 @@
-// triples.cpp -- reads three files into memory; names are views into them until the graph is complete.
+// triples.cpp -- reads three files into memory; until the graph is complete, names are views into their text.
 #include "io/data/triples.hpp"
 
 #include <fmt/format.h>

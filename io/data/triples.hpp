@@ -7,10 +7,11 @@
 
 namespace capstan::io {
 
-/// Each line is `head<TAB>relation<TAB>tail` and ends with LF or CRLF; the last end may be missing. Names are
-/// indexed in order of first occurrence in train, then valid, then test. Throws Error: not_found (directory
-/// or file), permission_denied, out_of_range (2^31 entities or more), invalid_argument for an empty file, and
-/// with "train.txt:17: ..." for a malformed line, an empty field or a NUL byte.
+/// Each line is `head<TAB>relation<TAB>tail` and ends with LF or CRLF; the last line end may be missing.
+/// Names are indexed in order of first occurrence in train, then valid, then test. Throws Error: not_found
+/// (directory or file), permission_denied, out_of_range (2^31 entities or more), or invalid_argument. The
+/// latter is thrown for an empty file and, with a location such as "train.txt:17", for a malformed line, an
+/// empty field or a NUL byte.
 Graph read_graph(const std::filesystem::path& directory);
 
 }  // namespace capstan::io

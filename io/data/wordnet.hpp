@@ -8,7 +8,7 @@
 
 namespace capstan::io {
 
-/// Shares of the edges that are held out, and the seed that selects them.
+/// Shares of the triples to hold out, and the seed of the hash that selects these triples.
 struct WordnetSplit {
   double valid = 0.02;
   double test = 0.02;

@@ -7,7 +7,7 @@
 namespace capstan::io {
 
 std::uint32_t crc32c(std::string_view bytes) noexcept;
-/// TFRecord's mask: the CRC of data that contains CRCs detects fewer errors.
+/// Masks a CRC as TFRecord does, because a CRC of data that contains CRCs detects fewer errors.
 constexpr std::uint32_t masked(std::uint32_t crc) noexcept {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }

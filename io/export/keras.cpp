@@ -41,7 +41,8 @@ std::string_view layer_of(const ArrayInfo& array) {
   return name.substr(0, name.find('/'));
 }
 
-/// Position in kKerasOrder; its size for other names.
+/// Returns the position in kKerasOrder of the last component of the name, or kKerasOrder.size() if it is not
+/// listed there.
 std::size_t keras_position(const ArrayInfo* array) {
   const std::string_view name = array->variable;
   const auto found = std::find(kKerasOrder.begin(), kKerasOrder.end(), name.substr(name.rfind('/') + 1));
@@ -69,7 +70,9 @@ std::vector<Layer> layers_of(const std::vector<ArrayInfo>& arrays) {
 }
 
 /// Keras's files append the index of a TensorFlow output: "w" is "w:0".
-std::string weight_name(const ArrayInfo& array) { return array.variable + ":0"; }
+std::string weight_name(const ArrayInfo& array) {
+  return array.variable + (array.component == kValue ? "" : "/" + array.component) + ":0";
+}
 
 void add_names(std::vector<Hdf5Attribute>& to, const std::string& object, const std::string& name,
                const std::vector<std::string>& names) {
@@ -90,7 +93,7 @@ void add_names(std::vector<Hdf5Attribute>& to, const std::string& object, const 
 }  // namespace
 
 void export_keras(const CheckpointReader& from, const std::vector<ArrayInfo>& arrays, OutputFile& to,
-                  const BytesDone& done) {
+                  const ProgressCallback& progress) {
   const std::vector<Layer> layers = layers_of(arrays);
   std::vector<Hdf5Attribute> attributes{
       {"/", "backend", std::string("tensorflow")},
@@ -113,8 +116,7 @@ void export_keras(const CheckpointReader& from, const std::vector<ArrayInfo>& ar
   const auto offsets = lay_out_hdf5(to.temporary(), datasets, attributes);
   for (std::size_t i = 0; i < in_order.size(); ++i) {
     std::uint64_t at = offsets[i];
-    ArrayStream stream(from, *in_order[i]);
-    read_array(stream, /*widen=*/true, done, [&](std::string_view piece) {
+    read_exported(from, *in_order[i], /*widen=*/true, progress, [&](std::string_view piece) {
       to.write_at(at, piece);
       at += piece.size();
     });

@@ -146,10 +146,10 @@ NpyHead read_npy_head(const std::filesystem::path& path) {
   return head;
 }
 
-void export_npy(const CheckpointReader& from, const ArrayInfo& array, OutputFile& to, const BytesDone& done) {
+void export_npy(const CheckpointReader& from, const ArrayInfo& array, OutputFile& to,
+                const ProgressCallback& progress) {
   to.append(npy_head(numpy_dtype(array.dtype), array.shape));
-  ArrayStream stream(from, array);
-  read_array(stream, /*widen=*/true, done, [&](std::string_view piece) { to.append(piece); });
+  read_exported(from, array, /*widen=*/true, progress, [&](std::string_view piece) { to.append(piece); });
 }
 
 }  // namespace capstan::io

@@ -23,8 +23,8 @@ struct NpyHead {
   std::uint64_t offset = 0;               // of the first element, in bytes
 };
 
-/// Throws Error: not_found, data_loss (not a .npy file, or its size differs from its header's), and
-/// invalid_argument (a dtype that no variable has, or column-major order).
+/// Throws Error: not_found, data_loss (not a .npy file, or a size that contradicts the header), and
+/// invalid_argument (a dtype that variables cannot have, or column-major order).
 NpyHead read_npy_head(const std::filesystem::path& file);
 
 }  // namespace capstan::io

@@ -15,12 +15,13 @@ class ZipWriter {
  public:
   explicit ZipWriter(OutputFile& to) : to_(to) {}
 
-  /// Begins a member of exactly `bytes` bytes, which calls of `write` supply. `name` is UTF-8, less than
-  /// 64 KiB.
+  /// Begins a member, whose contents are passed to `write` and have exactly `bytes` bytes. `name` is UTF-8
+  /// and shorter than 64 KiB.
   void begin(const std::string& name, std::uint64_t bytes);
   void write(std::string_view bytes);
-  /// REQUIRES: all bytes of the member are written.
+  /// Ends the member. REQUIRES: all its bytes have been written.
   void end();
+  /// Completes the archive. REQUIRES: the last member has ended.
   void finish();
 
  private:
@@ -32,7 +33,7 @@ class ZipWriter {
   };
   OutputFile& to_;
   std::vector<Member> members_;
-  std::uint64_t written_ = 0;  // bytes of the last member
+  std::uint64_t written_ = 0;  // bytes written to the last member
 };
 
 }  // namespace capstan::io

@@ -42,10 +42,11 @@ struct ArrayStream::Patched {
 
   Patched(const CheckpointReader& from, const ArrayInfo& array)
       : bytes_per_row(row_bytes(array.shape, array.dtype)), rows(array.shape.at(0)) {
-    if (from.base_has(array.variable, array.which)) base = std::make_unique<ArrayStream>(*from.base(), array);
+    if (from.base_has(array.variable, array.component))
+      base = std::make_unique<ArrayStream>(*from.base(), array);
     for (const PartReport& part : from.parts()) {
       for (const DatasetReport& dataset : part.datasets) {
-        if (dataset.variable == array.variable && dataset.which == array.which)
+        if (dataset.variable == array.variable && dataset.component == array.component)
           changes.push_back({from.directory() / part.file, numbers_of(part, dataset), dataset});
       }
     }
@@ -97,7 +98,7 @@ struct ArrayStream::Patched {
       const FileDescriptor file = open_to_read(changed.file);
       for (const DatasetReport* dataset : {&changed.numbers, &changed.rows}) {
         check_dataset(file, changed.file, dataset->offset, data_bytes(*dataset), dataset->xxh3,
-                      dataset_path(dataset->variable, dataset->which));
+                      dataset_path(dataset->variable, dataset->component));
       }
     }
   }
@@ -118,7 +119,7 @@ ArrayStream::ArrayStream(const CheckpointReader& from, const ArrayInfo& array) :
   }
   for (const PartReport& part : from.parts()) {
     for (const DatasetReport& dataset : part.datasets) {
-      const bool ours = dataset.variable == array.variable && dataset.which == array.which;
+      const bool ours = dataset.variable == array.variable && dataset.component == array.component;
       if (ours && data_bytes(dataset) > 0) pieces_.push_back({from.directory() / part.file, dataset});
     }
   }
@@ -144,8 +145,8 @@ std::size_t ArrayStream::read_pieces(std::span<char> out) {
     filled += bytes;
     done_ += bytes;
     if (bytes < left) continue;
-    check_sum(piece.file, dataset_path(piece.dataset.variable, piece.dataset.which), sum_.hex(),
-              piece.dataset.xxh3);
+    require_same_checksum(piece.file, dataset_path(piece.dataset.variable, piece.dataset.component),
+                          sum_.hex(), piece.dataset.xxh3);
     sum_ = Checksum();
     done_ = 0;
     ++next_;
@@ -167,7 +168,7 @@ std::string_view widened(std::span<const char> halves, std::vector<float>& out) 
 
 }  // namespace
 
-void read_array(ArrayStream& from, bool widen, const BytesDone& done,
+void read_array(ArraySource& from, bool widen, const ProgressCallback& progress,
                 const std::function<void(std::string_view piece)>& sink) {
   const bool widens = widen && from.array().dtype == DType::bfloat16;
   std::vector<char> piece(std::min<std::uint64_t>(kPieceBytes, from.array().bytes()));
@@ -175,7 +176,7 @@ void read_array(ArrayStream& from, bool widen, const BytesDone& done,
   while (const std::size_t bytes = from.read(piece)) {
     const std::span<const char> read(piece.data(), bytes);
     sink(widens ? widened(read, floats) : std::string_view(read.data(), read.size()));
-    if (done) done(bytes);
+    if (progress) progress(bytes);
   }
 }
 

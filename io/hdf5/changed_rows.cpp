@@ -39,7 +39,7 @@ std::uint64_t first_at_least(const FileDescriptor& from, const std::filesystem::
 void read_numbers(const FileDescriptor& from, const std::filesystem::path& path, const ChangedRows& changed,
                   std::uint64_t begin, std::uint64_t least, std::uint64_t past,
                   std::vector<std::uint64_t>& numbers) {
-  // Strictly increasing, so at most `past - least` are needed.
+  // The numbers strictly increase, so at most `past - least` of them are below `past`.
   numbers.resize(std::min({kNumbersPerRead, changed.count - begin, past - least}));
   read_at(from, path, changed.numbers + begin * sizeof(std::uint64_t), numbers.data(),
           numbers.size() * sizeof(std::uint64_t));
@@ -60,7 +60,7 @@ ChangedRows changed_rows(const DatasetReport& numbers, const DatasetReport& rows
 
 const DatasetReport& numbers_of(const PartReport& part, const DatasetReport& dataset) {
   for (const DatasetReport& other : part.datasets) {
-    if (other.variable == dataset.variable && other.which == kChangedRows) return other;
+    if (other.variable == dataset.variable && other.component == kChangedRows) return other;
   }
   throw Error(Code::invalid_argument,
               fmt::format("{} has no row numbers of \"{}\"", part.file, dataset.variable));

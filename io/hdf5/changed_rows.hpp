@@ -1,4 +1,4 @@
-// changed_rows.hpp -- applies the rows of an increment over those of its base.
+// changed_rows.hpp -- copies the changed rows of an increment over the rows of its base.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct ChangedRows {
   std::uint64_t row_bytes = 0;
 };
 
-/// `numbers` and `rows` are datasets of the same part.
+/// Returns the location of `rows` and of their row numbers. REQUIRES: both datasets are in the same part.
 ChangedRows changed_rows(const DatasetReport& numbers, const DatasetReport& rows);
 
 /// Returns the dataset of `part` with the row numbers of `dataset`. Throws Error(invalid_argument) if there

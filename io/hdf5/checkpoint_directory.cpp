@@ -202,8 +202,8 @@ fs::path CheckpointDirectory::publish(std::int64_t step, std::span<const PartRep
   manifest.parts = in_order(parts);
   manifest.variables = variables_of(manifest.parts);
   check_base(manifest);
-  const fs::path& bases = options.bases.empty() ? directory_ : options.bases;
-  if (manifest.base) (void)find_base(bases / checkpoint_name(step), *manifest.base);
+  const fs::path& of_base = options.base_directory.empty() ? directory_ : options.base_directory;
+  if (manifest.base) (void)find_base(of_base / checkpoint_name(step), *manifest.base);
   check_parts_present(unfinished, manifest.parts);
   remove_other_parts(unfinished, manifest.parts);
 
@@ -251,7 +251,7 @@ void CheckpointDirectory::rename_checkpoint(const fs::path& from, const fs::path
   if (fs::exists(to)) {
     const auto replaced = with_suffix(to, kReplaced);
     if (fs::exists(replaced) && may_be_base(to.parent_path(), replaced))
-      log::warn("{} was replaced before: the increments on its first version become unusable", to.string());
+      log::warn("{} is replaced again: increments on its first version become unusable", to.string());
     remove_path(replaced);
     rename_path(to, replaced);
     before_step("rename over");

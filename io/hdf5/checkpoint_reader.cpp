@@ -53,7 +53,7 @@ FileId id_of(const FileDescriptor& file, const fs::path& path) {
   return {status.st_dev, status.st_ino};
 }
 
-/// `to` is the output location of row `first_row` of the request; `id` is that of the checked file.
+/// `to` is the output location of row `first_row` of the request; `id` identifies the file that was checked.
 void read_segment(const fs::path& directory, const Segment& segment, const FileId& id,
                   std::uint64_t first_row, char* to) {
   const auto file = directory / segment.part->file;
@@ -78,12 +78,12 @@ void read_segment(const fs::path& directory, const Segment& segment, const FileI
 }
 
 /// Returns the array's shape and sets `dtype`; null if there is no such slot.
-const std::vector<std::uint64_t>* shape_of(const VariableInfo& variable, std::string_view which,
+const std::vector<std::uint64_t>* shape_of(const VariableInfo& variable, std::string_view component,
                                            DType& dtype) {
   dtype = variable.dtype;
-  if (which == kValue) return &variable.shape;
+  if (component == kValue) return &variable.shape;
   for (const SlotInfo& slot : variable.slots) {
-    if (slot.name != which) continue;
+    if (slot.name != component) continue;
     dtype = slot.dtype;
     return &slot.shape;
   }
@@ -102,7 +102,7 @@ struct CheckpointReader::Impl {
   fs::path directory;
   Manifest manifest;
   std::unique_ptr<CheckpointReader> base;
-  std::map<std::string, FileId> files;  // of parts, by name
+  std::map<std::string, FileId> files;  // files of the parts, by name
 
   explicit Impl(const fs::path& from) : directory(from) {
     check_is_directory(directory);
@@ -119,34 +119,34 @@ struct CheckpointReader::Impl {
     for (const VariableInfo& variable : manifest.variables) check_rows_present(variable);
   }
 
-  bool base_has(const VariableInfo& variable, std::string_view which) const {
+  bool base_has(const VariableInfo& variable, std::string_view component) const {
     if (!base) return false;
     const VariableInfo* in_base = find(base->variables(), variable.name);
     DType dtype{}, base_dtype{};
-    const auto* shape = shape_of(variable, which, dtype);
-    const auto* base_shape = in_base == nullptr ? nullptr : shape_of(*in_base, which, base_dtype);
+    const auto* shape = shape_of(variable, component, dtype);
+    const auto* base_shape = in_base == nullptr ? nullptr : shape_of(*in_base, component, base_dtype);
     return shape != nullptr && base_shape != nullptr && *shape == *base_shape && dtype == base_dtype;
   }
 
-  /// Throws Error(data_loss) if neither the increment nor its base has some rows.
+  /// Throws Error(data_loss) if some rows are neither in the increment nor in its base.
   void check_rows_present(const VariableInfo& variable) const {
-    const auto check = [&](std::string_view which) {
-      if (variable.changed == variable.shape.at(0) || base_has(variable, which)) return;
+    const auto check = [&](std::string_view component) {
+      if (variable.changed == variable.shape.at(0) || base_has(variable, component)) return;
       throw Error(Code::data_loss,
                   fmt::format("{} has {} of {} rows of {} of \"{}\", and {} has no array of that shape",
-                              directory.string(), variable.changed.value_or(0), variable.shape.at(0), which,
-                              variable.name, manifest.base->checkpoint));
+                              directory.string(), variable.changed.value_or(0), variable.shape.at(0),
+                              component, variable.name, manifest.base->checkpoint));
     };
     check(kValue);
     for (const SlotInfo& slot : variable.slots) check(slot.name);
   }
 
-  std::vector<Segment> segments(std::string_view variable, std::string_view which, std::uint64_t first_row,
-                                std::uint64_t rows) const {
+  std::vector<Segment> segments(std::string_view variable, std::string_view component,
+                                std::uint64_t first_row, std::uint64_t rows) const {
     std::vector<Segment> found;
     for (const PartReport& part : manifest.parts) {
       for (const DatasetReport& dataset : part.datasets) {
-        if (dataset.variable != variable || dataset.which != which) continue;
+        if (dataset.variable != variable || dataset.component != component) continue;
         const auto begin = std::max(first_row, dataset.first_row);
         const auto end = std::min(first_row + rows, dataset.first_row + dataset.rows);
         if (begin < end) found.push_back({&part, &dataset, begin, end - begin});
@@ -158,9 +158,9 @@ struct CheckpointReader::Impl {
 
 const CheckpointReader* CheckpointReader::base() const noexcept { return impl_->base.get(); }
 
-bool CheckpointReader::base_has(std::string_view name, std::string_view which) const {
+bool CheckpointReader::base_has(std::string_view name, std::string_view component) const {
   const VariableInfo* found = find(variables(), name);
-  return found != nullptr && impl_->base_has(*found, which);
+  return found != nullptr && impl_->base_has(*found, component);
 }
 
 CheckpointReader::CheckpointReader(const fs::path& directory) : impl_(std::make_unique<Impl>(directory)) {}
@@ -201,14 +201,14 @@ const VariableInfo& CheckpointReader::variable(std::string_view name) const {
                                            names.empty() ? "none" : names));
 }
 
-void CheckpointReader::read_rows(std::string_view name, std::string_view which, std::uint64_t first_row,
+void CheckpointReader::read_rows(std::string_view name, std::string_view component, std::uint64_t first_row,
                                  std::uint64_t rows, void* out) const {
   const VariableInfo& info = variable(name);
   DType dtype{};
-  const auto* found = shape_of(info, which, dtype);
+  const auto* found = shape_of(info, component, dtype);
   if (found == nullptr) {
     throw Error(Code::not_found,
-                fmt::format("{}: variable \"{}\" has no slot \"{}\"", directory().string(), name, which));
+                fmt::format("{}: variable \"{}\" has no slot \"{}\"", directory().string(), name, component));
   }
   const auto& shape = *found;
   if (first_row > shape[0] || rows > shape[0] - first_row) {
@@ -217,8 +217,8 @@ void CheckpointReader::read_rows(std::string_view name, std::string_view which, 
   }
   const std::uint64_t bytes = row_bytes(shape, dtype);
   if (bytes == 0) return;
-  if (impl_->base_has(info, which)) impl_->base->read_rows(name, which, first_row, rows, out);
-  for (const Segment& segment : impl_->segments(name, which, first_row, rows))
+  if (impl_->base_has(info, component)) impl_->base->read_rows(name, component, first_row, rows, out);
+  for (const Segment& segment : impl_->segments(name, component, first_row, rows))
     read_segment(impl_->directory, segment, impl_->files.at(segment.part->file), first_row,
                  static_cast<char*>(out));
 }

@@ -20,23 +20,23 @@ struct Manifest;
 /// independent.
 class CheckpointReader {
  public:
-  /// Opens `<directory>/checkpoint-XXXXXXXX`. Checks manifest, master, and the size and HDF5 metadata of
-  /// every part, also of an increment's base; reads no rows. Throws Error: not_found (no such directory),
-  /// data_loss that names the file and the fault.
+  /// Opens `<directory>/checkpoint-XXXXXXXX`. Checks the manifest, the master, and the size and HDF5 metadata
+  /// of every part; for an increment, checks its base as well. Reads no rows. Throws Error: not_found (no
+  /// such directory), or data_loss, which names the file and the fault.
   explicit CheckpointReader(const std::filesystem::path& directory);
   CheckpointReader(CheckpointReader&&) noexcept;
   CheckpointReader& operator=(CheckpointReader&&) noexcept;
   ~CheckpointReader();
 
-  /// Reads all datasets, also of the base, and compares checksums. Throws Error(data_loss) that names file
-  /// and dataset.
+  /// Reads all datasets, including those of the base, and compares checksums. Throws Error(data_loss), which
+  /// names file and dataset.
   void verify() const;
 
   /// Null unless this is an increment.
   const CheckpointReader* base() const noexcept;
   /// Returns true if the base has this array with the same shape and dtype; otherwise the increment holds all
   /// of its rows.
-  bool base_has(std::string_view variable, std::string_view which) const;
+  bool base_has(std::string_view variable, std::string_view component) const;
 
   const std::filesystem::path& directory() const noexcept;
   const Manifest& manifest() const noexcept;
@@ -44,20 +44,20 @@ class CheckpointReader {
   const std::vector<VariableInfo>& variables() const noexcept;  // by name
   /// By part number.
   const std::vector<PartReport>& parts() const noexcept;
-  /// Throws Error(not_found) that lists the names of the variables.
+  /// Throws Error(not_found), which lists the existing variables, if there is no variable `name`.
   const VariableInfo& variable(std::string_view name) const;
   /// JSON, as given to `publish`.
   const std::string& user_state() const noexcept;
   const std::string& settings() const noexcept;
   const std::map<std::string, std::string>& positions() const noexcept;  // by name
   const std::map<std::string, std::int64_t>& counters() const noexcept;  // by name
-  /// Version that wrote the checkpoint: "0.1.0 (commit 1234567)"; empty for one that lacks it.
+  /// Version that wrote the checkpoint: "0.1.0 (commit 1234567)"; empty if the checkpoint does not record it.
   const std::string& written_by() const noexcept;
 
   /// Reads rows [first_row, first_row + rows) of "value" or of a slot, whatever the partition into parts.
   /// `out` has capacity for that many rows of the array's dtype. Throws Error: not_found, out_of_range,
   /// data_loss.
-  void read_rows(std::string_view variable, std::string_view which, std::uint64_t first_row,
+  void read_rows(std::string_view variable, std::string_view component, std::uint64_t first_row,
                  std::uint64_t rows, void* out) const;
 
  private:
@@ -75,13 +75,14 @@ struct FoundCheckpoint {
 /// any other exception ends the search.
 using Verify = std::function<void(const CheckpointReader&)>;
 
-/// Opens the newest checkpoint below `directory` that opens and passes `verify` (default:
-/// CheckpointReader::verify). Throws Error: not_found if there is none, data_loss that lists each fault if
-/// all are damaged; passes other exceptions of `verify` on.
+/// Opens the newest checkpoint below `directory` that can be opened and passes `verify` (default:
+/// CheckpointReader::verify). Throws Error: not_found if there is no checkpoint, data_loss, which lists the
+/// faults, if all are damaged. Passes other exceptions of `verify` on.
 FoundCheckpoint open_latest(const std::filesystem::path& directory, const Verify& verify = {});
 
-/// Opens the PATH of `--resume`: one checkpoint (which must verify) or the directory of all. Throws as
-/// open_latest does, and Error(data_loss) if PATH is a file.
+/// Opens the PATH of `--resume`: one checkpoint, which must be undamaged, or a directory of checkpoints, of
+/// which it opens the newest undamaged one. Throws as open_latest does, and Error(data_loss) if PATH is a
+/// file.
 FoundCheckpoint open_to_resume(const std::filesystem::path& path);
 
 }  // namespace capstan::io

@@ -15,23 +15,25 @@
 
 namespace capstan::io {
 
-/// The `which` of a variable's values; the others are kChangedRows and names of optimizer slots.
+/// `which` of the array with a variable's values. For other arrays, `which` is kChangedRows or the name of an
+/// optimizer slot.
 inline constexpr const char* kValue = "value";
 
-/// The `which` of the row numbers that an increment holds of a variable: int64, strictly increasing.
+/// `which` of the array with the numbers of a variable's changed rows in an increment: int64, strictly
+/// increasing.
 inline constexpr const char* kChangedRows = "changed_rows";
 
-/// Rows of one variable, or of one of its slots, that this ps owns: row-major, without padding; all of them,
-/// or in an increment those that changed. Either `data` points to them and must stay valid and unchanged
-/// until `write_part` returns, or `read` copies stored rows [first, first + count) to `out`. `write_part`
-/// reads each row once, in order; `read` may throw.
+/// Rows of one variable, or of one of its slots, that this ps owns: all of them or, in an increment, the
+/// changed ones. Row-major, without padding. Either `data` points to the rows and must stay valid and
+/// unchanged until `write_part` returns, or `read` copies stored rows [first, first + count) to `out`.
+/// `write_part` reads each row once, in order; `read` may throw.
 struct PartArray {
-  std::string variable = {};   // "w", "entities/embedding"
-  std::string which = kValue;  // "value", or a slot: "accumulator", "m", "v"
+  std::string variable = {};       // "w", "entities/embedding"
+  std::string component = kValue;  // "value", or a slot: "accumulator", "m", "v"
   DType dtype = DType::float32;
   std::vector<std::uint64_t> shape = {};  // of the complete variable: rank 1 to 32
   std::uint64_t first_row = 0;
-  std::uint64_t rows = 0;  // 0: this ps has no rows of a variable that has some; the file omits the array
+  std::uint64_t rows = 0;  // if 0 although the variable has rows, the file omits the array
   const void* data = nullptr;
   std::function<void(std::uint64_t first, std::uint64_t count, std::byte* out)> read = {};
   /// In an increment: number of rows given; the variable's kChangedRows array has their row numbers.
@@ -47,7 +49,7 @@ struct PartArray {
 /// One dataset of a part, as written.
 struct DatasetReport {
   std::string variable = {};
-  std::string which = {};
+  std::string component = {};
   DType dtype = DType::float32;
   std::vector<std::uint64_t> shape = {};  // of the complete variable
   std::uint64_t first_row = 0;
@@ -95,9 +97,9 @@ struct VariableInfo {
   std::int64_t steps = 0;                     // maximum over the shards
   std::optional<std::uint64_t> changed = {};  // in an increment: number of rows in the checkpoint
 
-  /// Maximum number of steps of the shards that held some of these rows.
+  /// Returns the largest `steps` of the shards that held any of these rows.
   std::int64_t steps_of(std::uint64_t first_row, std::uint64_t rows) const;
-  /// Learning rate of the first shard that held some of these rows and had one set.
+  /// Returns the first learning rate that was set for a shard with any of these rows.
   std::optional<double> learning_rate_of(std::uint64_t first_row, std::uint64_t rows) const;
 };
 

@@ -31,7 +31,7 @@ std::vector<const DatasetReport*> by_offset(const PartReport& part) {
 class Copy {
  public:
   Copy(const FileDescriptor& from, const std::filesystem::path& from_path, const std::filesystem::path& to,
-       const BytesDone& before_chunk)
+       const ProgressCallback& before_chunk)
       : from_(from), from_path_(from_path), to_(to), before_chunk_(before_chunk) {}
 
   /// Copies everything up to offset `end`.
@@ -51,7 +51,7 @@ class Copy {
   const FileDescriptor& from_;
   const std::filesystem::path& from_path_;
   FileWriter to_;
-  const BytesDone& before_chunk_;
+  const ProgressCallback& before_chunk_;
   std::vector<std::byte> piece_ = std::vector<std::byte>(kChunkBytes);
   std::uint64_t at_ = 0;
 };
@@ -59,7 +59,8 @@ class Copy {
 }  // namespace
 
 void copy_part(const FileDescriptor& from, const std::filesystem::path& from_path,
-               const std::filesystem::path& to, const PartReport& part, const BytesDone& before_chunk) {
+               const std::filesystem::path& to, const PartReport& part,
+               const ProgressCallback& before_chunk) {
   if (const std::uint64_t bytes = file_bytes(from, from_path); bytes != part.bytes) {
     throw Error(Code::data_loss,
                 fmt::format("{} has {} bytes, expected {}", from_path.string(), bytes, part.bytes));
@@ -72,10 +73,11 @@ void copy_part(const FileDescriptor& from, const std::filesystem::path& from_pat
     copy.up_to(dataset->offset, metadata);
     Checksum rows;
     copy.up_to(dataset->offset + data_bytes(*dataset), rows);
-    check_sum(from_path, dataset_path(dataset->variable, dataset->which), rows.hex(), dataset->xxh3);
+    require_same_checksum(from_path, dataset_path(dataset->variable, dataset->component), rows.hex(),
+                          dataset->xxh3);
   }
   copy.up_to(part.bytes, metadata);
-  check_sum(from_path, "its HDF5 metadata", metadata.hex(), part.metadata_xxh3);
+  require_same_checksum(from_path, "its HDF5 metadata", metadata.hex(), part.metadata_xxh3);
   copy.sync();
   sync_path(to.has_parent_path() ? to.parent_path() : ".");
 }

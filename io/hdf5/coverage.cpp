@@ -20,19 +20,19 @@ struct Piece {
 };
 using Pieces = std::vector<Piece>;
 
-Error refused(std::string_view variable, std::string_view which, std::string_view fault) {
-  return Error(Code::invalid_argument, fmt::format("{} of \"{}\": {}", which, variable, fault));
+Error refused(std::string_view variable, std::string_view component, std::string_view fault) {
+  return Error(Code::invalid_argument, fmt::format("{} of \"{}\": {}", component, variable, fault));
 }
 
 void check_pieces(Pieces& pieces) {
   std::sort(pieces.begin(), pieces.end(),
             [](const Piece& a, const Piece& b) { return a.dataset->first_row < b.dataset->first_row; });
   const DatasetReport& first = *pieces.front().dataset;
-  check_shape(fmt::format("{} of \"{}\"", first.which, first.variable), first.shape, first.dtype);
+  check_shape(fmt::format("{} of \"{}\"", first.component, first.variable), first.shape, first.dtype);
   std::uint64_t next = 0;
   for (const auto& [part, dataset] : pieces) {
     const auto fault = [&, part = part, dataset = dataset](std::string_view text) {
-      return refused(dataset->variable, dataset->which, fmt::format("{} ({})", text, part->file));
+      return refused(dataset->variable, dataset->component, fmt::format("{} ({})", text, part->file));
     };
     if (dataset->dtype != first.dtype) throw fault("the parts differ in dtype");
     if (dataset->shape != first.shape) throw fault("the parts differ in shape");
@@ -46,26 +46,26 @@ void check_pieces(Pieces& pieces) {
     next += dataset->rows;
   }
   if (next != first.shape[0]) {
-    throw refused(first.variable, first.which,
+    throw refused(first.variable, first.component,
                   fmt::format("rows {} to {} are missing", next, first.shape[0]));
   }
 }
 
-/// Checks that in an increment every array of a variable has the rows that its kChangedRows lists.
+/// Checks that, in an increment, every array of a variable has the rows listed in its kChangedRows array.
 void check_changes(const std::string& variable, const std::map<std::string, Pieces>& arrays) {
   const auto numbers = arrays.find(kChangedRows);
-  for (const auto& [which, pieces] : arrays) {
+  for (const auto& [component, pieces] : arrays) {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const DatasetReport& dataset = *pieces[i].dataset;
       if (numbers == arrays.end()) {
-        if (dataset.changed) throw refused(variable, which, "changed rows without row numbers");
+        if (dataset.changed) throw refused(variable, component, "changed rows without row numbers");
         continue;
       }
-      const Pieces& of = numbers->second;
-      const bool same = i < of.size() && of[i].part == pieces[i].part &&
-                        of[i].dataset->rows == dataset.rows && dataset.changed &&
-                        of[i].dataset->changed == dataset.changed;
-      if (!same) throw refused(variable, which, "its rows differ from those of changed_rows");
+      const Pieces& listed = numbers->second;
+      const bool same = i < listed.size() && listed[i].part == pieces[i].part &&
+                        listed[i].dataset->rows == dataset.rows && dataset.changed &&
+                        listed[i].dataset->changed == dataset.changed;
+      if (!same) throw refused(variable, component, "its rows differ from those of changed_rows");
     }
   }
 }
@@ -129,8 +129,8 @@ std::vector<VariableInfo> variables_of(std::span<const PartReport> parts) {
   for (const PartReport& part : parts) {
     for (const DatasetReport& dataset : part.datasets) {
       check_name("variable", dataset.variable);
-      check_which(dataset.which);
-      arrays[dataset.variable][dataset.which].push_back({&part, &dataset});
+      check_component(dataset.component);
+      arrays[dataset.variable][dataset.component].push_back({&part, &dataset});
     }
   }
   std::vector<std::string> names;
@@ -139,15 +139,15 @@ std::vector<VariableInfo> variables_of(std::span<const PartReport> parts) {
   for (auto& [name, pieces_of] : arrays) {
     VariableInfo variable{.name = name};
     if (!pieces_of.contains(kValue)) throw refused(name, kValue, "missing from all parts");
-    for (auto& [which, pieces] : pieces_of) {
+    for (auto& [component, pieces] : pieces_of) {
       check_pieces(pieces);
       const DatasetReport& first = *pieces.front().dataset;
-      if (which == kValue) {
+      if (component == kValue) {
         add_values(variable, pieces);
-      } else if (which == kChangedRows) {
+      } else if (component == kChangedRows) {
         check_numbers(name, first, *pieces_of.at(kValue).front().dataset);
       } else {
-        variable.slots.push_back({which, first.dtype, first.shape});
+        variable.slots.push_back({component, first.dtype, first.shape});
       }
     }
     check_changes(name, pieces_of);
@@ -155,7 +155,7 @@ std::vector<VariableInfo> variables_of(std::span<const PartReport> parts) {
     names.push_back(name);
     variables.push_back(std::move(variable));
   }
-  check_names_apart(names, increment);
+  check_no_collisions(names, increment);
   return variables;
 }
 

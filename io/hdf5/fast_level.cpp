@@ -124,7 +124,7 @@ FastLocation FastLevel::begin(std::int64_t step) {
 bool FastLevel::publish(std::int64_t step, std::span<const PartReport> parts, const PublishOptions& options) {
   try {
     PublishOptions here = options;
-    here.bases = directory_;
+    here.base_directory = directory_;
     CheckpointDirectory(path_, 1).publish(step, parts, here);
     return true;
   } catch (const Error& error) {

@@ -27,8 +27,8 @@ namespace capstan::io {
 /// Location to which a ps writes its part first.
 struct FastLocation {
   std::filesystem::path directory = {};  // empty: no fast level
-  /// Text of the coordinator's kOwnerFile beside the directory, by which a ps recognizes that it sees the
-  /// same one; empty if the coordinator's host has none.
+  /// Text of the coordinator's kOwnerFile. A ps that reads the same text beside `directory` shares the
+  /// coordinator's directory. Empty if the fast level does not work on the coordinator's host.
   std::string owner = {};
 };
 
@@ -48,8 +48,8 @@ class FastLevel {
 
   explicit operator bool() const noexcept { return !base_.empty(); }
 
-  /// Removes the remains of a crashed save and creates a directory for the parts of `step`. Logs one warning
-  /// if that fails on this host, and returns the location without owner: it may work on other hosts.
+  /// Removes the remains of a crashed save and creates a directory for the parts of `step`. If that fails on
+  /// this host, logs one warning and returns a location without `owner`, since other hosts may still use it.
   FastLocation begin(std::int64_t step);
   /// Turns the directory of `begin` into the only checkpoint of this level. REQUIRES: this host sees all
   /// parts. Returns false, and logs the reason, on failure.

@@ -1,4 +1,4 @@
-// faults.cpp -- the checks of CheckpointReader, run one by one; each may fail.
+// faults.cpp -- runs the checks of CheckpointReader one by one and continues after a failed check.
 #include "io/hdf5/faults.hpp"
 
 #include <fmt/format.h>
@@ -41,24 +41,25 @@ class Findings {
 };
 
 void find_in_part(Findings& findings, const fs::path& directory, const PartReport& part,
-                  const BytesDone& done) {
+                  const ProgressCallback& progress) {
   const fs::path file = directory / part.file;
   // The offsets are meaningless if the size differs.
   if (!findings.passes(part.file, "", [&] { check_hdf5_file(file, part.bytes); })) return;
   findings.passes(part.file, "", [&] { check_part(file, part); });
   const FileDescriptor from = open_to_read(file);
   for (const DatasetReport& dataset : part.datasets) {
-    const std::string path = dataset_path(dataset.variable, dataset.which);
+    const std::string path = dataset_path(dataset.variable, dataset.component);
     findings.passes(part.file, path, [&] {
-      check_dataset(from, file, dataset.offset, data_bytes(dataset), dataset.xxh3, path, done);
+      check_dataset(from, file, dataset.offset, data_bytes(dataset), dataset.xxh3, path, progress);
     });
   }
 }
 
-void find_in_base(Findings& findings, const fs::path& directory, const Base& base, const BytesDone& done) {
+void find_in_base(Findings& findings, const fs::path& directory, const Base& base,
+                  const ProgressCallback& progress) {
   fs::path base_path;
   if (!findings.passes(kManifestFile, "", [&] { base_path = find_base(directory, base); })) return;
-  for (Fault& fault : find_faults(base_path, done)) {
+  for (Fault& fault : find_faults(base_path, progress)) {
     fault.file = fmt::format("../{}/{}", base.checkpoint, fault.file);
     findings.add(std::move(fault));
   }
@@ -66,7 +67,7 @@ void find_in_base(Findings& findings, const fs::path& directory, const Base& bas
 
 }  // namespace
 
-std::vector<Fault> find_faults(const fs::path& directory, const BytesDone& done) {
+std::vector<Fault> find_faults(const fs::path& directory, const ProgressCallback& progress) {
   std::error_code error;
   if (!fs::exists(directory, error)) {
     throw Error(Code::not_found, fmt::format("no checkpoint at {}", directory.string()));
@@ -78,8 +79,8 @@ std::vector<Fault> find_faults(const fs::path& directory, const BytesDone& done)
   findings.passes(kMasterFile, "", [&] {
     check_master(directory / kMasterFile, manifest.master_bytes, manifest.master_xxh3);
   });
-  for (const PartReport& part : manifest.parts) find_in_part(findings, directory, part, done);
-  if (manifest.base) find_in_base(findings, directory, *manifest.base, done);
+  for (const PartReport& part : manifest.parts) find_in_part(findings, directory, part, progress);
+  if (manifest.base) find_in_base(findings, directory, *manifest.base, progress);
   if (manifest.base && findings.none())
     findings.passes(kManifestFile, "", [&] { CheckpointReader reader(directory); });
   return findings.take();

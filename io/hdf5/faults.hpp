@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io/bytes_done.hpp"
+#include "io/progress_callback.hpp"
 
 namespace capstan::io {
 
@@ -18,6 +18,6 @@ struct Fault {
 /// Reads every byte of the checkpoint in `directory` and of its base; returns no faults if all checksums
 /// match. Without a readable manifest, checks nothing else. Throws Error: not_found (no such directory), and
 /// errors that are not faults of the checkpoint: permission_denied, resource_exhausted, internal.
-std::vector<Fault> find_faults(const std::filesystem::path& directory, const BytesDone& done = {});
+std::vector<Fault> find_faults(const std::filesystem::path& directory, const ProgressCallback& progress = {});
 
 }  // namespace capstan::io

@@ -140,7 +140,7 @@ ForeignDataset::ForeignDataset(const std::filesystem::path& path, const std::str
     open_->find();
     open_->read_type_and_shape();
   } catch (...) {
-    open_.reset();  // under the lock
+    open_.reset();  // closes the HDF5 handles while `session` holds the lock
     throw;
   }
 }

@@ -17,8 +17,8 @@
 namespace capstan::io::h5 {
 
 /// Process-wide lock of HDF5: Debian's build is not thread-safe, and ranks may be threads of one process.
-/// Hold a Session while calling HDF5 or closing a handle. It also disables printing of the error stack, and
-/// restores the program's setting.
+/// Hold a Session while calling HDF5 or closing a handle. A Session also turns off HDF5's printing of the
+/// error stack, and restores the program's setting when it ends.
 class Session {
  public:
   Session();

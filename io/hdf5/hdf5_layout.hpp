@@ -22,7 +22,7 @@ struct Hdf5Dataset {
   std::vector<std::uint64_t> shape = {};
 };
 
-/// A list of strings is stored with fixed length, as numpy does.
+/// The strings of a list are stored with one fixed length, as numpy stores them.
 struct Hdf5Attribute {
   std::string object = {};  // "/", or the path of a group or dataset
   std::string name = {};
@@ -30,10 +30,10 @@ struct Hdf5Attribute {
       value = {};
 };
 
-/// Creates `file`, or truncates an existing one, whose inode stays. Returns the offset of each dataset's
-/// data, 0 for one without elements; datasets of 64 KiB or more are aligned to 4 KiB. The data is undefined
-/// until it is written. Allocates the complete file; throws Error(resource_exhausted) if the disk is too
-/// full.
+/// Creates `file`, or truncates an existing one, which keeps its inode. Returns the offset of each dataset's
+/// data, or 0 for a dataset without elements; datasets of 64 KiB or more are aligned to 4 KiB. The data is
+/// undefined until it is written. Allocates the complete file; throws Error(resource_exhausted) if the disk
+/// is too full.
 std::vector<std::uint64_t> lay_out_hdf5(const std::filesystem::path& file,
                                         std::span<const Hdf5Dataset> datasets,
                                         std::span<const Hdf5Attribute> attributes);

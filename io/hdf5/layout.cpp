@@ -69,21 +69,21 @@ std::optional<PartNumber> part_of_name(std::string_view name) {
   return PartNumber{*index, *count};
 }
 
-std::string dataset_path(std::string_view variable, std::string_view which) {
-  return fmt::format("variables/{}/{}{}", variable, which == kValue || which == kChangedRows ? "" : "slots/",
-                     which);
+std::string dataset_path(std::string_view variable, std::string_view component) {
+  return fmt::format("variables/{}/{}{}", variable,
+                     component == kValue || component == kChangedRows ? "" : "slots/", component);
 }
 
-void check_which(std::string_view which) {
-  check_name("optimizer slot", which);
-  if (which.find('/') != std::string_view::npos) {
+void check_component(std::string_view component) {
+  check_name("optimizer slot", component);
+  if (component.find('/') != std::string_view::npos) {
     throw Error(
         Code::invalid_argument,
-        fmt::format("optimizer slot {}: the name has a '/', expected one component", printable(which)));
+        fmt::format("optimizer slot {}: the name has a '/', expected one component", printable(component)));
   }
 }
 
-void check_names_apart(std::span<const std::string> names, bool increment) {
+void check_no_collisions(std::span<const std::string> names, bool increment) {
   for (const std::string& name : names) {
     for (auto slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
       const std::string_view rest = std::string_view(name).substr(slash + 1);
@@ -101,7 +101,7 @@ void check_names_apart(std::span<const std::string> names, bool increment) {
   }
 }
 
-void check_name_apart(const std::set<std::string>& names, const std::string& added) {
+void check_no_collision_with(const std::set<std::string>& names, const std::string& added) {
   std::vector<std::string> related{added};
   for (auto slash = added.find('/'); slash != std::string::npos; slash = added.find('/', slash + 1)) {
     if (std::string prefix = added.substr(0, slash); names.contains(prefix)) related.push_back(prefix);
@@ -111,7 +111,7 @@ void check_name_apart(const std::set<std::string>& names, const std::string& add
     related.push_back(*name);
   }
   std::sort(related.begin(), related.end());
-  check_names_apart(related, /*increment=*/true);
+  check_no_collisions(related, /*increment=*/true);
 }
 
 void check_shape(std::string_view array, std::span<const std::uint64_t> shape, DType dtype) {

@@ -23,14 +23,14 @@ inline constexpr const char* kMasterFile = "checkpoint.h5";
 inline constexpr const char* kManifestFile = "manifest.json";
 inline constexpr const char* kManifestSumFile = "manifest.xxh3";
 inline constexpr const char* kLatestFile = "latest";
-inline constexpr const char* kRetainedFile = "kept.json";
+inline constexpr const char* kRetainedFile = "kept.json";  // see RetainedCheckpoints
 
 // Suffixes of directories that are not, or no longer, a checkpoint.
 inline constexpr std::string_view kUnfinished = ".tmp";
 inline constexpr std::string_view kDeleted = ".deleted";
 inline constexpr std::string_view kReplaced = ".replaced";
 
-/// Directory into which a checkpoint is copied from the fast level.
+/// Directory into which FastLevel::recover copies a checkpoint that a killed job left in the fast level.
 inline constexpr const char* kRecoveredDirectory = "rescued.tmp";
 
 /// Returns a name such as "checkpoint-00000012".
@@ -46,19 +46,19 @@ struct PartNumber {
 std::optional<PartNumber> part_of_name(std::string_view name);
 
 /// Returns "variables/entities/embedding/value" or "variables/entities/embedding/slots/m".
-std::string dataset_path(std::string_view variable, std::string_view which);
+std::string dataset_path(std::string_view variable, std::string_view component);
 
-/// Throws Error(invalid_argument) unless `which` is a name (base/name.hpp) of one component: "value", or a
-/// slot.
-void check_which(std::string_view which);
-/// Throws Error(invalid_argument) for "a" beside "a/value/b" or "a/slots", in an increment also
-/// "a/changed_rows": their HDF5 paths would collide. REQUIRES: `names` is sorted.
-void check_names_apart(std::span<const std::string> names, bool increment = false);
-/// Throws Error(invalid_argument) if variable `added` collides in that way with one of `names`, also in an
-/// increment. REQUIRES: `names` do not collide with each other.
-void check_name_apart(const std::set<std::string>& names, const std::string& added);
-/// Throws Error(invalid_argument) that names `array` unless the rank is 1 to 32 and the size less than 2^63
-/// bytes.
+/// Throws Error(invalid_argument) unless `component` is a name (base/name.hpp) of one component: "value", or
+/// a slot.
+void check_component(std::string_view component);
+/// Throws Error(invalid_argument) if the HDF5 paths of two variables collide: "a" collides with "a/value/b"
+/// and "a/slots", and in an increment also with "a/changed_rows". REQUIRES: `names` is sorted.
+void check_no_collisions(std::span<const std::string> names, bool increment = false);
+/// Throws Error(invalid_argument) if variable `added` collides with one of `names`, in a full checkpoint or
+/// in an increment. REQUIRES: `names` do not collide with each other.
+void check_no_collision_with(const std::set<std::string>& names, const std::string& added);
+/// Throws Error(invalid_argument), which names `array`, unless the rank is 1 to 32 and the size is less than
+/// 2^63 bytes.
 void check_shape(std::string_view array, std::span<const std::uint64_t> shape, DType dtype);
 
 std::optional<DType> dtype_of_name(std::string_view name);

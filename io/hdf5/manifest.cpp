@@ -52,7 +52,7 @@ ShardStarts starts_of(const std::vector<PartReport>& parts) {
   ShardStarts starts;
   for (const PartReport& part : parts) {
     for (const DatasetReport& dataset : part.datasets) {
-      starts[{dataset.variable, dataset.which}].push_back(dataset.first_row);
+      starts[{dataset.variable, dataset.component}].push_back(dataset.first_row);
     }
   }
   for (auto& [array, rows] : starts) std::sort(rows.begin(), rows.end());
@@ -60,12 +60,12 @@ ShardStarts starts_of(const std::vector<PartReport>& parts) {
 }
 
 Json dataset_to_json(const DatasetReport& dataset, const ShardStarts& starts) {
-  const auto& rows = starts.at({dataset.variable, dataset.which});
+  const auto& rows = starts.at({dataset.variable, dataset.component});
   const auto shard = std::lower_bound(rows.begin(), rows.end(), dataset.first_row) - rows.begin();
   Json json{{"variable", dataset.variable},
             {"shard", shard_name(dataset.variable, static_cast<std::uint64_t>(shard), rows.size())},
-            {"which", dataset.which},
-            {"path", dataset_path(dataset.variable, dataset.which)},
+            {"which", dataset.component},
+            {"path", dataset_path(dataset.variable, dataset.component)},
             {"dtype", to_string(dataset.dtype)},
             {"shape", dataset.shape},
             {"first_row", dataset.first_row},
@@ -73,7 +73,7 @@ Json dataset_to_json(const DatasetReport& dataset, const ShardStarts& starts) {
             {"offset", dataset.offset},
             {"xxh3", dataset.xxh3}};
   if (dataset.changed) json["changed"] = *dataset.changed;
-  if (dataset.which == kValue) json["steps"] = dataset.steps;
+  if (dataset.component == kValue) json["steps"] = dataset.steps;
   if (dataset.learning_rate) json["learning_rate"] = *dataset.learning_rate;
   return json;
 }
@@ -150,7 +150,7 @@ double number_at(const Json& json, const char* key) {
 
 DatasetReport dataset_from_json(const Json& json, const Json& variables) {
   DatasetReport dataset{.variable = json.at("variable").get<std::string>(),
-                        .which = json.at("which").get<std::string>()};
+                        .component = json.at("which").get<std::string>()};
   const auto dtype = dtype_of_name(json.at("dtype").get<std::string>());
   if (!dtype) throw Error(Code::invalid_argument, "unknown dtype " + json.at("dtype").dump());
   dataset.dtype = *dtype;
@@ -167,7 +167,7 @@ DatasetReport dataset_from_json(const Json& json, const Json& variables) {
   if (json.contains("changed")) dataset.changed = unsigned_at(json, "changed");
   dataset.offset = unsigned_at(json, "offset");
   dataset.xxh3 = json.at("xxh3").get<std::string>();
-  if (dataset.which == kValue) {
+  if (dataset.component == kValue) {
     dataset.steps = integer_at(json, "steps");
     if (json.contains("learning_rate")) dataset.learning_rate = number_at(json, "learning_rate");
     dataset.optimizer = variables.at(dataset.variable).at("optimizer").get<std::string>();
@@ -248,7 +248,7 @@ void check_extents(const PartReport& part) {
     if (dataset.rows > dataset.shape[0] || dataset.stored() > dataset.rows || dataset.offset > part.bytes ||
         data_bytes(dataset) > part.bytes - dataset.offset) {
       throw Error(Code::invalid_argument, fmt::format("{} ends before its dataset {}", part.file,
-                                                      dataset_path(dataset.variable, dataset.which)));
+                                                      dataset_path(dataset.variable, dataset.component)));
     }
     extents.emplace_back(dataset.offset, dataset.offset + data_bytes(dataset));
   }

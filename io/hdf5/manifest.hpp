@@ -47,8 +47,8 @@ void check_extents(const PartReport& part);
 /// Throws Error(invalid_argument) unless user_state and every position is JSON and settings is a JSON object.
 void check_json(const Manifest& manifest);
 
-/// Throws Error(invalid_argument) unless every variable has row numbers if there is a base, and none has if
-/// there is not.
+/// Throws Error(invalid_argument) unless all variables have row numbers in an increment, and none in a full
+/// checkpoint.
 void check_base(const Manifest& manifest);
 
 /// Returns the text of the file, which ends with a newline.
@@ -68,8 +68,8 @@ bool is_base(const std::filesystem::path& directory, const Base& base);
 /// Throws Error(data_loss) if it is missing, or itself an increment.
 std::filesystem::path find_base(const std::filesystem::path& increment, const Base& base);
 
-/// Returns nothing for a full checkpoint and for a malformed manifest. Throws Error if the file is
-/// unreadable.
+/// Returns the base of an increment; nothing for a full checkpoint or a malformed manifest. Throws Error if
+/// the manifest is unreadable.
 std::optional<Base> base_of(const std::filesystem::path& directory);
 
 }  // namespace capstan::io

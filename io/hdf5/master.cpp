@@ -17,7 +17,7 @@ namespace {
 
 struct Array {
   std::string_view variable;
-  std::string_view which;
+  std::string_view component;
   DType dtype;
   std::vector<std::uint64_t> shape;  // of the virtual dataset
 };
@@ -34,12 +34,12 @@ struct Piece {
   const DatasetReport* dataset;
 };
 
-/// By first row.
+/// Returns the parts of `array`, in the order of their first rows.
 std::vector<Piece> pieces_of(const Array& array, std::span<const PartReport> parts) {
   std::vector<Piece> pieces;
   for (const PartReport& part : parts) {
     for (const DatasetReport& dataset : part.datasets) {
-      if (dataset.variable == array.variable && dataset.which == array.which)
+      if (dataset.variable == array.variable && dataset.component == array.component)
         pieces.push_back({&part, &dataset});
     }
   }
@@ -50,7 +50,7 @@ std::vector<Piece> pieces_of(const Array& array, std::span<const PartReport> par
 
 void map_pieces(const h5::Properties& create, const Array& array, const h5::Space& array_space,
                 std::span<const PartReport> parts, const std::filesystem::path& file) {
-  const std::string path = escaped(fmt::format("/{}", dataset_path(array.variable, array.which)));
+  const std::string path = escaped(fmt::format("/{}", dataset_path(array.variable, array.component)));
   std::uint64_t at = 0;
   for (const auto& [part, dataset] : pieces_of(array, parts)) {
     auto shape = array.shape;
@@ -76,7 +76,7 @@ void write_array(const h5::File& to, const std::filesystem::path& file, const Ar
   if (!empty) map_pieces(create, array, array_space, parts, file);
   h5::check(H5Sselect_all(array_space.get()), "H5Sselect_all", file);
 
-  const std::string path = dataset_path(array.variable, array.which);
+  const std::string path = dataset_path(array.variable, array.component);
   const h5::Properties groups = h5::intermediate_groups();
   const h5::Dataset dataset(h5::check(H5Dcreate2(to.get(), path.c_str(), h5::file_type(array.dtype),
                                                  array_space.get(), groups.get(), create.get(), H5P_DEFAULT),

@@ -37,7 +37,7 @@ Tail read_tail(const FileDescriptor& from, const fs::path& file, std::uint64_t b
   std::string tail(kTailBytes, '\0');
   if (bytes >= kTailBytes) read_at(from, file, bytes - kTailBytes, tail.data(), tail.size());
   if (!tail.ends_with(kMagic)) {
-    throw damaged(file, "not a model of `capstan checkpoint export`, or truncated");
+    throw damaged(file, "not a model file from `capstan checkpoint export`, or truncated");
   }
   Tail found{0, tail.substr(kDigits, kDigits)};
   const auto [end, error] = std::from_chars(tail.data(), tail.data() + kDigits, found.index_bytes, 16);
@@ -58,13 +58,13 @@ std::uint64_t count_at(const Json& json, const char* key) {
 
 DatasetReport array_from_json(const Json& json) {
   DatasetReport array{.variable = json.at("variable").get<std::string>(),
-                      .which = json.at("which").get<std::string>()};
+                      .component = json.at("which").get<std::string>()};
   const auto dtype = dtype_of_name(json.at("dtype").get<std::string>());
   if (!dtype) throw Error(Code::invalid_argument, "unknown dtype " + json.at("dtype").dump());
   array.dtype = *dtype;
   array.shape = json.at("shape").get<std::vector<std::uint64_t>>();
   check_name("variable", array.variable);
-  check_which(array.which);
+  check_component(array.component);
   check_shape(array.variable, array.shape, array.dtype);
   array.rows = array.shape[0];
   array.offset = count_at(json, "offset");
@@ -99,8 +99,8 @@ std::string model_index_bytes(const ModelIndex& index) {
   Json arrays = Json::array();
   for (const DatasetReport& array : index.contents.datasets) {
     arrays.push_back({{"variable", array.variable},
-                      {"which", array.which},
-                      {"path", dataset_path(array.variable, array.which)},
+                      {"which", array.component},
+                      {"path", dataset_path(array.variable, array.component)},
                       {"dtype", to_string(array.dtype)},
                       {"shape", array.shape},
                       {"offset", array.offset},

@@ -13,8 +13,11 @@ namespace capstan::io {
 
 inline constexpr std::string_view kModelFormat = "capstan-model";
 inline constexpr int kModelVersion = 1;
+/// `which` of the array with the index of a dynamic table's keys (io/key_index.hpp): int64.
+inline constexpr const char* kTableIndex = "table_index";
 
-/// Decoded index. `contents` describes the HDF5 file before it, in which every array is contiguous.
+/// Decoded index. `contents` describes the HDF5 file that precedes the index; each of its arrays is
+/// contiguous.
 struct ModelIndex {
   std::int64_t step = 0;
   PartReport contents = {};  // `file` is empty

@@ -33,8 +33,8 @@ void check_arrays(std::span<const PartArray> arrays) {
   std::set<std::pair<std::string_view, std::string_view>> seen;
   for (const PartArray& array : arrays) {
     check_name("variable", array.variable);
-    check_which(array.which);
-    const std::string name = fmt::format("{} of \"{}\"", array.which, array.variable);
+    check_component(array.component);
+    const std::string name = fmt::format("{} of \"{}\"", array.component, array.variable);
     check_shape(name, array.shape, array.dtype);
     if (array.first_row > array.shape[0] || array.rows > array.shape[0] - array.first_row) {
       throw Error(Code::invalid_argument,
@@ -46,13 +46,13 @@ void check_arrays(std::span<const PartArray> arrays) {
                                                       array.stored(), array.rows));
     if (array.stored() > 0 && array.data == nullptr && !array.read)
       throw Error(Code::invalid_argument, name + " has no data");
-    if (!seen.emplace(array.variable, array.which).second) {
+    if (!seen.emplace(array.variable, array.component).second) {
       throw Error(Code::invalid_argument, name + " is given twice");
     }
   }
   std::set<std::string> names;
   for (const PartArray& array : arrays) names.insert(array.variable);
-  check_names_apart(std::vector<std::string>(names.begin(), names.end()), is_increment(arrays));
+  check_no_collisions(std::vector<std::string>(names.begin(), names.end()), is_increment(arrays));
 }
 
 std::vector<std::uint64_t> with_rows(std::vector<std::uint64_t> shape, std::uint64_t rows) {
@@ -67,18 +67,18 @@ void create_part_file(const std::filesystem::path& file, std::span<const PartArr
   std::vector<Hdf5Dataset> datasets;
   std::vector<Hdf5Attribute> attributes{{"/", "format", std::string(kFormatName)}, {"/", "version", version}};
   for (const PartArray& array : arrays) {
-    const std::string path = dataset_path(array.variable, array.which);
+    const std::string path = dataset_path(array.variable, array.component);
     datasets.push_back({path, array.dtype, with_rows(array.shape, array.stored())});
     attributes.push_back({path, "shape", array.shape});
     attributes.push_back({path, "first_row", static_cast<std::int64_t>(array.first_row)});
-    const bool is_value = array.which == kValue;
+    const bool is_value = array.component == kValue;
     if (is_value) {
       attributes.push_back({path, "optimizer", array.optimizer});
       attributes.push_back({path, "steps", array.steps});
       if (array.learning_rate) attributes.push_back({path, "learning_rate", *array.learning_rate});
     }
     report.datasets.push_back({.variable = array.variable,
-                               .which = array.which,
+                               .component = array.component,
                                .dtype = array.dtype,
                                .shape = array.shape,
                                .first_row = array.first_row,

@@ -13,7 +13,7 @@ namespace capstan::io {
 /// after the first `start` in this directory.
 class RetainedCheckpoints {
  public:
-  /// Reads the file; treats a missing one as empty, and a malformed one too, with a warning.
+  /// Reads the file. Treats a missing or malformed file as empty, and logs a warning if it is malformed.
   explicit RetainedCheckpoints(std::filesystem::path directory);
 
   bool contains(const std::string& name) const { return names_.contains(name); }

@@ -50,7 +50,7 @@ RowReader::RowReader(const std::filesystem::path& path, const std::string& name)
                   fmt::format("{}: the elements of \"{}\" are not numbers", path.string(), name));
     }
   } catch (...) {
-    open_.reset();  // under the lock
+    open_.reset();  // closes the HDF5 handles while `session` holds the lock
     throw;
   }
 }

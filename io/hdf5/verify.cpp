@@ -28,13 +28,13 @@ Error not_as_written(const std::filesystem::path& file, std::string_view fault) 
 
 void add_range(Checksum& sum, const FileDescriptor& from, const std::filesystem::path& file,
                std::uint64_t begin, std::uint64_t end, std::vector<char>& buffer,
-               const BytesDone& done = {}) {
+               const ProgressCallback& progress = {}) {
   while (begin < end) {
     const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(end - begin, buffer.size()));
     read_at(from, file, begin, buffer.data(), bytes);
     sum.add(buffer.data(), bytes);
     begin += bytes;
-    if (done) done(bytes);
+    if (progress) progress(bytes);
   }
 }
 
@@ -93,23 +93,25 @@ void check_part(const std::filesystem::path& file, const PartReport& part) {
 }
 
 void check_dataset(const FileDescriptor& from, const std::filesystem::path& file, std::uint64_t offset,
-                   std::uint64_t bytes, std::string_view xxh3, std::string_view path, const BytesDone& done) {
+                   std::uint64_t bytes, std::string_view xxh3, std::string_view path,
+                   const ProgressCallback& progress) {
   std::vector<char> buffer(kBufferBytes);
   Checksum sum;
-  add_range(sum, from, file, offset, offset + bytes, buffer, done);
-  check_sum(file, path, sum.hex(), xxh3);
+  add_range(sum, from, file, offset, offset + bytes, buffer, progress);
+  require_same_checksum(file, path, sum.hex(), xxh3);
 }
 
-void check_part_data(const std::filesystem::path& file, const PartReport& part, const BytesDone& done) {
+void check_part_data(const std::filesystem::path& file, const PartReport& part,
+                     const ProgressCallback& progress) {
   const FileDescriptor from = open_to_read(file);
   for (const DatasetReport& dataset : part.datasets) {
     check_dataset(from, file, dataset.offset, data_bytes(dataset), dataset.xxh3,
-                  dataset_path(dataset.variable, dataset.which), done);
+                  dataset_path(dataset.variable, dataset.component), progress);
   }
 }
 
-void check_sum(const std::filesystem::path& file, std::string_view path, std::string_view found,
-               std::string_view written) {
+void require_same_checksum(const std::filesystem::path& file, std::string_view path, std::string_view found,
+                           std::string_view written) {
   if (found == written) return;
   throw not_as_written(
       file, fmt::format("is damaged: the checksum of {} is {}, expected {}", path, found, written));

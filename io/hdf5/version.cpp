@@ -1,4 +1,4 @@
-// version.cpp -- H5_VERS_* and H5get_libversion.
+// version.cpp -- the version of HDF5 at compile time (H5_VERS_*) and at run time (H5get_libversion).
 #include "io/hdf5/version.hpp"
 
 #include "io/hdf5/h5.hpp"
@@ -10,7 +10,7 @@ std::string hdf5_header_version() {
          std::to_string(H5_VERS_RELEASE);
 }
 
-std::string hdf5_version() {
+std::string hdf5_library_version() {
   const h5::Session session;
   unsigned major = 0;
   unsigned minor = 0;

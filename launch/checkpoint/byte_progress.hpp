@@ -5,13 +5,13 @@
 #include <iostream>
 #include <string_view>
 
-#include "io/bytes_done.hpp"
+#include "io/progress_callback.hpp"
 #include "launch/progress.hpp"
 
 namespace capstan::launch::checkpoint {
 
-/// Displayed for the lifetime of the object: a bar on a terminal, else a line every 5 s. `label` must outlive
-/// it.
+/// Displays progress until destruction: a bar on a terminal, else a line every 5 s. `label` must outlive the
+/// object.
 class ByteProgress {
  public:
   ByteProgress(std::string_view label, std::uint64_t total) : progress_(std::cerr, options(label)) {
@@ -21,8 +21,8 @@ class ByteProgress {
   ByteProgress(const ByteProgress&) = delete;
   ByteProgress& operator=(const ByteProgress&) = delete;
 
-  /// Callback that adds bytes. The object must outlive it.
-  io::BytesDone done() {
+  /// Returns a callback that adds the given bytes to the progress. The object must outlive the callback.
+  io::ProgressCallback callback() {
     return [this](std::uint64_t bytes) {
       state_.done += static_cast<std::int64_t>(bytes);
       progress_.update(state_);

@@ -47,16 +47,16 @@ int compact(const Request& request) {
   const auto canonical = std::filesystem::canonical(directory);
   if (const auto step = step_of_directory(canonical); step != reader.step()) {
     throw Error(Code::invalid_argument,
-                fmt::format("{} is of step {}, so the result would be {} and not replace it; write a copy to "
-                            "another directory with `capstan checkpoint reshard`",
+                fmt::format("{} is of step {}, but compacting in place expects a directory with the name {}; "
+                            "write a copy to another directory with `capstan checkpoint reshard`",
                             canonical.string(), reader.step(), io::checkpoint_name(reader.step())));
   }
   NewCheckpoint to(canonical.parent_path(), reader.step(), /*force=*/true);
   {
     ByteProgress progress("compact", 2 * bytes_to_copy(reader));
     reader.verify();
-    progress.done()(bytes_to_copy(reader));
-    copy_parts(reader, to, progress.done());
+    progress.callback()(bytes_to_copy(reader));
+    copy_parts(reader, to, progress.callback());
   }
   const std::string base = reader.manifest().base->checkpoint;
   print_result(request, publish_as(reader, to), base,

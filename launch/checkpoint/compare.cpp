@@ -1,4 +1,4 @@
-// compare.cpp -- reads both checkpoints in parallel, piece by piece.
+// compare.cpp -- reads both checkpoints in lockstep, piece by piece.
 #include "launch/checkpoint/compare.hpp"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class RowComparison {
 
 const io::ArrayInfo* find(const std::vector<io::ArrayInfo>& arrays, const io::ArrayInfo& like) {
   const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const io::ArrayInfo& other) {
-    return other.variable == like.variable && other.which == like.which;
+    return other.variable == like.variable && other.component == like.component;
   });
   return found == arrays.end() ? nullptr : &*found;
 }
@@ -79,7 +79,7 @@ const io::ArrayInfo* find(const std::vector<io::ArrayInfo>& arrays, const io::Ar
 /// Adds differences of dtype and shape to `to`. Returns false if there are none, so that rows can be
 /// compared.
 bool add_type_differences(std::vector<ArrayDifference>& to, const io::ArrayInfo& a, const io::ArrayInfo& b) {
-  ArrayDifference difference{.variable = a.variable, .which = a.which};
+  ArrayDifference difference{.variable = a.variable, .component = a.component};
   const std::size_t before = to.size();
   if (a.dtype != b.dtype) {
     difference.what = "dtype";
@@ -98,7 +98,7 @@ bool add_type_differences(std::vector<ArrayDifference>& to, const io::ArrayInfo&
 
 }  // namespace
 
-RowDifferences compare_rows(io::ArrayStream& a, io::ArrayStream& b, const io::BytesDone& done) {
+RowDifferences compare_rows(io::ArrayStream& a, io::ArrayStream& b, const io::ProgressCallback& progress) {
   const io::ArrayInfo& array = a.array();
   RowComparison comparison(io::row_bytes(array.shape, array.dtype));
   const auto piece_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(io::kPieceBytes, array.bytes()));
@@ -112,13 +112,13 @@ RowDifferences compare_rows(io::ArrayStream& a, io::ArrayStream& b, const io::By
         comparison.add<T>(piece_a.data(), piece_b.data(), bytes);
       });
     }
-    if (done) done(2 * bytes);
+    if (progress) progress(2 * bytes);
   }
   return comparison.found();
 }
 
 Comparison compare(const io::CheckpointReader& a, const io::CheckpointReader& b, bool with_slots,
-                   const io::BytesDone& done) {
+                   const io::ProgressCallback& progress) {
   Comparison result;
   const auto arrays_a = io::arrays_of(a.variables(), with_slots);
   const auto arrays_b = io::arrays_of(b.variables(), with_slots);
@@ -126,22 +126,22 @@ Comparison compare(const io::CheckpointReader& a, const io::CheckpointReader& b,
     const auto add = [&](ArrayDifference difference) { result.differences.push_back(std::move(difference)); };
     const io::ArrayInfo* const other = find(arrays_b, array);
     if (other == nullptr) {
-      add({.variable = array.variable, .which = array.which, .what = "only in A"});
+      add({.variable = array.variable, .component = array.component, .what = "only in A"});
       continue;
     }
     ++result.arrays;
-    if (array.which == io::kValue) {
+    if (array.component == io::kValue) {
       const std::string& optimizer_a = a.variable(array.variable).optimizer;
       const std::string& optimizer_b = b.variable(array.variable).optimizer;
       if (optimizer_a != optimizer_b)
-        add({array.variable, array.which, "optimizer", optimizer_a, optimizer_b});
+        add({array.variable, array.component, "optimizer", optimizer_a, optimizer_b});
     }
     if (add_type_differences(result.differences, array, *other)) continue;
     io::ArrayStream stream_a(a, array), stream_b(b, array);
-    const RowDifferences rows = compare_rows(stream_a, stream_b, done);
+    const RowDifferences rows = compare_rows(stream_a, stream_b, progress);
     if (rows.rows > 0) {
       add({.variable = array.variable,
-           .which = array.which,
+           .component = array.component,
            .what = "values",
            .rows = rows,
            .of_rows = array.shape[0]});
@@ -149,7 +149,8 @@ Comparison compare(const io::CheckpointReader& a, const io::CheckpointReader& b,
   }
   for (const io::ArrayInfo& array : arrays_b) {
     if (find(arrays_a, array) != nullptr) continue;
-    result.differences.push_back({.variable = array.variable, .which = array.which, .what = "only in B"});
+    result.differences.push_back(
+        {.variable = array.variable, .component = array.component, .what = "only in B"});
   }
   return result;
 }

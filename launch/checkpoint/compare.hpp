@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "io/bytes_done.hpp"
 #include "io/hdf5/array_stream.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
+#include "io/progress_callback.hpp"
 
 namespace capstan::launch::checkpoint {
 
@@ -20,7 +20,7 @@ struct RowDifferences {
 
 struct ArrayDifference {
   std::string variable = {};
-  std::string which = {};
+  std::string component = {};
   std::string what = {};  // "only in A", "only in B", "dtype", "shape", "optimizer", "values"
   std::string in_a = {};  // set for dtype, shape and optimizer
   std::string in_b = {};
@@ -34,10 +34,10 @@ struct Comparison {
 };
 
 /// Reads both streams to their ends; REQUIRES: equal dtype and shape.
-RowDifferences compare_rows(io::ArrayStream& a, io::ArrayStream& b, const io::BytesDone& done);
+RowDifferences compare_rows(io::ArrayStream& a, io::ArrayStream& b, const io::ProgressCallback& progress);
 
-/// Compares all variables, with optimizer slots if `with_slots`. `done` receives the bytes read.
+/// Compares all variables, with optimizer slots if `with_slots`. `progress` receives the bytes read.
 Comparison compare(const io::CheckpointReader& a, const io::CheckpointReader& b, bool with_slots,
-                   const io::BytesDone& done);
+                   const io::ProgressCallback& progress);
 
 }  // namespace capstan::launch::checkpoint

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "io/bytes_done.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
+#include "io/progress_callback.hpp"
 #include "launch/checkpoint/new_checkpoint.hpp"
 
 namespace capstan::launch::checkpoint {
@@ -13,10 +13,11 @@ namespace capstan::launch::checkpoint {
 std::uint64_t bytes_to_copy(const io::CheckpointReader& from);
 
 /// Writes every array of `from` in `parts` parts. Throws Error(data_loss) on a checksum mismatch.
-void copy(const io::CheckpointReader& from, NewCheckpoint& to, int parts, const io::BytesDone& done);
+void copy(const io::CheckpointReader& from, NewCheckpoint& to, int parts,
+          const io::ProgressCallback& progress);
 
-/// Writes every array with the parts of `from`, so that each shard keeps its step. Verifies no checksums.
-void copy_parts(const io::CheckpointReader& from, NewCheckpoint& to, const io::BytesDone& done);
+/// Writes every array in the same parts as `from`, so that each shard keeps its step. Verifies no checksums.
+void copy_parts(const io::CheckpointReader& from, NewCheckpoint& to, const io::ProgressCallback& progress);
 
 /// Publishes `to` with the user state, settings, positions and counters of `from`. Returns its directory.
 std::filesystem::path publish_as(const io::CheckpointReader& from, NewCheckpoint& to);

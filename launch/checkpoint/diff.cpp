@@ -20,8 +20,9 @@ using Json = nlohmann::json;
 enum DiffExit : int { kEqual = 0, kDifferent = 1, kError = 2 };
 
 std::string name_of(const ArrayDifference& difference) {
-  return difference.which == io::kValue ? difference.variable
-                                        : fmt::format("{} slot {}", difference.variable, difference.which);
+  return difference.component == io::kValue
+             ? difference.variable
+             : fmt::format("{} slot {}", difference.variable, difference.component);
 }
 
 std::string text_of(const ArrayDifference& difference) {
@@ -55,7 +56,7 @@ std::string as_text(const io::CheckpointReader& a, const io::CheckpointReader& b
 Json as_json(const io::CheckpointReader& a, const io::CheckpointReader& b, const Comparison& comparison) {
   Json differences = Json::array();
   for (const ArrayDifference& difference : comparison.differences) {
-    Json json{{"variable", difference.variable}, {"which", difference.which}, {"what", difference.what}};
+    Json json{{"variable", difference.variable}, {"which", difference.component}, {"what", difference.what}};
     if (difference.what == "values") {
       json["rows"] = difference.rows.rows;
       json["of_rows"] = difference.of_rows;
@@ -81,7 +82,7 @@ int compare_and_print(const Request& request) {
     const auto arrays_a = io::arrays_of(a.variables(), request.compare_slots);
     const auto arrays_b = io::arrays_of(b.variables(), request.compare_slots);
     ByteProgress progress("compare", io::bytes_of(arrays_a) + io::bytes_of(arrays_b));
-    comparison = compare(a, b, request.compare_slots, progress.done());
+    comparison = compare(a, b, request.compare_slots, progress.callback());
   }
   if (request.json) {
     print_json(as_json(a, b, comparison));

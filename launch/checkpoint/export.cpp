@@ -11,6 +11,7 @@
 #include "io/export/export.hpp"
 #include "io/hdf5/array_stream.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
+#include "io/hdf5/table_parts.hpp"
 #include "io/output_file.hpp"
 #include "launch/checkpoint/byte_progress.hpp"
 #include "launch/checkpoint/commands.hpp"
@@ -47,29 +48,31 @@ std::string format_of(const Request& request) {
       fmt::format("{}: unknown suffix, expected .h5, .hdf5, .npy or .npz; rename it or pass --format", out));
 }
 
-/// Arrays in the order of --variable; without it, all in the order of names.
-std::vector<io::ArrayInfo> arrays_to_write(const Request& request, const io::CheckpointReader& reader) {
-  if (request.variables.empty()) return io::arrays_of(reader.variables(), request.slots);
-  std::vector<io::VariableInfo> variables;
-  for (const std::string& name : request.variables) {
-    const auto same = [&](const io::VariableInfo& other) { return other.name == name; };
-    if (std::any_of(variables.begin(), variables.end(), same)) {
-      throw Error(Code::invalid_argument, fmt::format("--variable {} is given twice", name));
-    }
-    variables.push_back(reader.variable(name));
+void check_different(const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) ==
+        names.begin() + static_cast<std::ptrdiff_t>(i))
+      continue;
+    throw Error(Code::invalid_argument, fmt::format("--variable {} is given twice", names[i]));
   }
-  return io::arrays_of(variables, request.slots);
 }
 
-void check_fits(const Request& request, std::string_view format, const io::CheckpointReader& reader,
-                const std::vector<io::ArrayInfo>& arrays) {
+void check_fits(const Request& request, std::string_view format, const std::vector<io::ArrayInfo>& arrays) {
   if (request.slots && format != "model" && format != "npz") {
     throw Error(Code::invalid_argument,
                 fmt::format("--slots: not supported by --format {}, expected model or npz", format));
   }
   if (format != "npy" || arrays.size() == 1) return;
   std::vector<std::string> names;
-  for (const io::VariableInfo& variable : reader.variables()) names.push_back(variable.name);
+  for (const io::ArrayInfo& array : arrays) {
+    if (array.component == io::kTableKeys && names.size() == 1 && arrays.size() == 2) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("a .npy file holds one array, but dynamic table \"{}\" has rows and keys; "
+                              "export it to .npz",
+                              names.front()));
+    }
+    if (array.component == io::kValue) names.push_back(array.variable);
+  }
   throw Error(
       Code::invalid_argument,
       fmt::format("a .npy file holds one variable; select one with --variable: {}", fmt::join(names, ", ")));
@@ -78,10 +81,10 @@ void check_fits(const Request& request, std::string_view format, const io::Check
 void write(std::string_view format, const io::CheckpointReader& reader,
            const std::vector<io::ArrayInfo>& arrays, io::OutputFile& to) {
   ByteProgress progress("export", io::bytes_of(arrays));
-  if (format == "npy") return io::export_npy(reader, arrays.front(), to, progress.done());
-  if (format == "npz") return io::export_npz(reader, arrays, to, progress.done());
-  if (format == "keras") return io::export_keras(reader, arrays, to, progress.done());
-  io::export_model(reader, arrays, to, progress.done());
+  if (format == "npy") return io::export_npy(reader, arrays.front(), to, progress.callback());
+  if (format == "npz") return io::export_npz(reader, arrays, to, progress.callback());
+  if (format == "keras") return io::export_keras(reader, arrays, to, progress.callback());
+  io::export_model(reader, arrays, to, progress.callback());
 }
 
 }  // namespace
@@ -89,8 +92,9 @@ void write(std::string_view format, const io::CheckpointReader& reader,
 int export_to(const Request& request) {
   const std::string format = format_of(request);
   const io::CheckpointReader reader(find_checkpoint(request.from));
-  const std::vector<io::ArrayInfo> arrays = arrays_to_write(request, reader);
-  check_fits(request, format, reader, arrays);
+  check_different(request.variables);
+  const auto arrays = io::exported_arrays(reader, request.variables, request.slots);
+  check_fits(request, format, arrays);
   io::OutputFile to(request.to, request.force);
   write(format, reader, arrays, to);
   to.publish();

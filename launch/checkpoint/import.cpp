@@ -54,7 +54,7 @@ void fill(std::byte* out, std::uint64_t elements, double value) {
 /// An optimizer slot with the values that it has before the first step.
 io::PartArray new_slot(const io::PartArray& value, const Optimizer& optimizer, std::size_t slot) {
   io::PartArray array{.variable = value.variable,
-                      .which = protocol::slots_of(optimizer.kind).at(slot),
+                      .component = protocol::slots_of(optimizer.kind).at(slot),
                       .dtype = protocol::slot_dtype(value.dtype),
                       .shape = value.shape};
   const std::uint64_t width = io::row_bytes(array.shape, array.dtype) / size_of(array.dtype);
@@ -74,7 +74,7 @@ void write(const Request& request, const ImportSource& source, const Optimizer& 
   arrays[0].optimizer = fmt::format("{}(imported)", to_string(optimizer.kind));
   arrays[0].read = [&, row](std::uint64_t first, std::uint64_t rows, std::byte* out) {
     source.read(first, rows, out);
-    progress.done()(rows * row);
+    progress.callback()(rows * row);
   };
   for (std::size_t slot = 0; slot < protocol::slots_of(optimizer.kind).size(); ++slot) {
     arrays.push_back(new_slot(arrays[0], optimizer, slot));

@@ -53,7 +53,7 @@ void stat_files(Listed& listed) {
   }
 }
 
-Listed inspect(io::CheckpointEntry entry, const io::BytesDone& done, bool verify) {
+Listed inspect(io::CheckpointEntry entry, const io::ProgressCallback& progress, bool verify) {
   Listed listed{.entry = std::move(entry)};
   stat_files(listed);
   try {
@@ -62,7 +62,7 @@ Listed inspect(io::CheckpointEntry entry, const io::BytesDone& done, bool verify
     listed.variables = reader.variables().size();
     if (reader.manifest().base) listed.base = reader.manifest().base->checkpoint;
     if (verify) {
-      const auto faults = io::find_faults(listed.entry.path, done);
+      const auto faults = io::find_faults(listed.entry.path, progress);
       if (!faults.empty()) listed.fault = faults.front().text;
     }
   } catch (const Error& error) {
@@ -183,7 +183,7 @@ int list(const Request& request) {
     ByteProgress progress("verify", bytes);
     const io::RetainedCheckpoints retained(directory);
     for (const auto& entry : entries) {
-      all.push_back(inspect(entry, progress.done(), request.verify));
+      all.push_back(inspect(entry, progress.callback(), request.verify));
       all.back().retained = retained.contains(entry.path.filename().string());
     }
   }

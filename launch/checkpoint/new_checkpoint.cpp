@@ -1,4 +1,4 @@
-// new_checkpoint.cpp -- writes a checkpoint as a job does, from a single process.
+// new_checkpoint.cpp -- writes a checkpoint like that of a job, from a single process.
 #include "launch/checkpoint/new_checkpoint.hpp"
 
 #include <fmt/format.h>
@@ -43,7 +43,7 @@ fs::path validated(fs::path directory, std::int64_t step, bool force) {
   return directory;
 }
 
-/// Assigns the rows of part `index`; the first parts have one row more if the division leaves a rest.
+/// Assigns the rows of part `index`. If the rows do not divide evenly, the first parts get one row more.
 void assign_rows(io::PartArray& array, std::uint64_t index, std::uint64_t parts) {
   const std::uint64_t each = array.shape[0] / parts, extra = array.shape[0] % parts;
   array.first_row = index * each + std::min(index, extra);
@@ -93,7 +93,7 @@ void NewCheckpoint::write(const std::vector<io::PartArray>& arrays, int parts,
       assign_rows(array, static_cast<std::uint64_t>(part), static_cast<std::uint64_t>(parts));
       const bool is_empty_array = array.shape[0] == 0 && part == 0;  // an array without rows goes into part 0
       if (array.rows == 0 && !is_empty_array) continue;
-      if (array.which == io::kValue) rows_of(array);
+      if (array.component == io::kValue) rows_of(array);
       part_arrays.push_back(std::move(array));
     }
     write_part(part, parts, part_arrays);

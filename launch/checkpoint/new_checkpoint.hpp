@@ -19,16 +19,16 @@ class NewCheckpoint {
  public:
   /// Creates `directory` if missing and holds its lock, which excludes jobs, until destruction. Throws Error:
   /// already_exists if it has a checkpoint of this step and `force` is not set; failed_precondition if a job
-  /// holds the lock; invalid_argument if it is itself a checkpoint; permission_denied, resource_exhausted.
+  /// holds the lock; invalid_argument if `directory` is a checkpoint; permission_denied, resource_exhausted.
   NewCheckpoint(std::filesystem::path directory, std::int64_t step, bool force);
   NewCheckpoint(const NewCheckpoint&) = delete;
   NewCheckpoint& operator=(const NewCheckpoint&) = delete;
-  /// Unless published, removes the files and the directory if the constructor created it.
+  /// Unless published, removes the files, and also the directory if the constructor created it.
   ~NewCheckpoint();
 
-  /// Writes complete `arrays` in `parts` parts of nearly equal numbers of rows. Calls their `read` once per
-  /// row, in order over all parts, and `rows_of` for each slice of a value, to set fields that depend on
-  /// rows.
+  /// Writes complete `arrays` in `parts` parts of nearly equal numbers of rows. `read` of an array gets each
+  /// row once, in order over all parts. `rows_of` is called for each part of a value, to set the fields that
+  /// depend on its rows.
   void write(const std::vector<io::PartArray>& arrays, int parts,
              const std::function<void(io::PartArray& rows)>& rows_of);
 

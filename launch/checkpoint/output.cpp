@@ -1,4 +1,4 @@
-// output.cpp -- formats text; columns count UTF-8 characters, not bytes.
+// output.cpp -- formats text; column widths count UTF-8 characters, not bytes.
 #include "launch/checkpoint/output.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// output.hpp -- prints and formats tables, sizes and shapes.
+// output.hpp -- prints text and JSON, and formats tables, shapes, numbers and counts.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ void print_json(const nlohmann::json& json);
 
 using Row = std::vector<std::string>;
 
-/// Formats columns two spaces apart. A title that starts with '>' right-aligns its column.
+/// Formats columns two spaces apart. A leading '>' in a title is not printed; it right-aligns the column.
 std::string table(const Row& header, std::span<const Row> rows);
 
 /// Wraps words to lines of at most 100 characters, each prefixed with `indent`.

@@ -29,7 +29,7 @@ int reshard(const Request& request) {
   NewCheckpoint to(without_trailing_slash(request.to), reader.step(), request.force);
   {
     ByteProgress progress("reshard", bytes_to_copy(reader));
-    copy(reader, to, static_cast<int>(request.parts), progress.done());
+    copy(reader, to, static_cast<int>(request.parts), progress.callback());
   }
   const auto directory = publish_as(reader, to);
   const std::size_t before = reader.manifest().parts.size();

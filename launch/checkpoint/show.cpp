@@ -1,8 +1,11 @@
 // show.cpp -- `capstan checkpoint show`: prints the content of one checkpoint.
 #include <fmt/format.h>
 
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/json.hpp"
 #include "capstan/partitioners.hpp"
@@ -10,6 +13,7 @@
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/hdf5/layout.hpp"
 #include "io/hdf5/manifest.hpp"
+#include "io/hdf5/table_parts.hpp"
 #include "launch/checkpoint/byte_progress.hpp"
 #include "launch/checkpoint/commands.hpp"
 #include "launch/checkpoint/find.hpp"
@@ -27,17 +31,35 @@ struct Shown {
   std::optional<Norms> norms;
 };
 
-Norms norms_of(const io::CheckpointReader& reader, const io::ArrayInfo& array, const io::BytesDone& done) {
+Norms norms_of(const io::CheckpointReader& reader, const io::ArrayInfo& array,
+               const io::ProgressCallback& progress) {
   Norms norms;
   io::ArrayStream stream(reader, array);
-  io::read_array(stream, /*widen=*/false, done,
+  io::read_array(stream, /*widen=*/false, progress,
                  [&](std::string_view piece) { add(norms, array.dtype, piece); });
   return norms;
 }
 
+struct Table {
+  std::uint64_t parts = 0;
+  std::uint64_t keys = 0;
+};
+
+/// Returns the dynamic tables of the checkpoint by name.
+std::map<std::string, Table> tables_of(const io::CheckpointReader& reader) {
+  std::map<std::string, Table> tables;
+  for (const io::VariableInfo& variable : reader.variables()) {
+    if (!io::is_table_part(variable)) continue;
+    Table& table = tables[io::table_of_part(variable.name)];
+    ++table.parts;
+    table.keys += io::count_keys(reader, variable);
+  }
+  return tables;
+}
+
 Row row_of(const Shown& shown, const io::VariableInfo& variable) {
-  const bool value = shown.array.which == io::kValue;
-  Row row{value ? variable.name : "  " + shown.array.which, std::string(to_string(shown.array.dtype)),
+  const bool value = shown.array.component == io::kValue;
+  Row row{value ? variable.name : "  " + shown.array.component, std::string(to_string(shown.array.dtype)),
           shape_text(shown.array.shape), size_text(static_cast<double>(shown.array.bytes()))};
   if (shown.norms) {
     const Norms& norms = *shown.norms;
@@ -66,7 +88,8 @@ std::string changes_text(const io::CheckpointReader& reader) {
   return text;
 }
 
-std::string head(const io::CheckpointReader& reader, const std::vector<Shown>& all) {
+std::string head(const io::CheckpointReader& reader, const std::vector<Shown>& all,
+                 const std::map<std::string, Table>& tables) {
   std::string text;
   const auto line = [&](std::string_view label, std::string_view value) {
     text += fmt::format("{:<12}{}\n", label, value);
@@ -81,6 +104,9 @@ std::string head(const io::CheckpointReader& reader, const std::vector<Shown>& a
   line("holds", fmt::format("{}, {} of arrays in {}", count_text(reader.variables().size(), "variable"),
                             size_text(static_cast<double>(bytes)),
                             count_text(reader.manifest().parts.size(), "part")));
+  for (const auto& [name, table] : tables)
+    line("table",
+         fmt::format("{}: {} in {}", name, count_text(table.keys, "key"), count_text(table.parts, "part")));
   line("user state", reader.user_state());
   for (const auto& [name, value] : reader.counters()) line("counter", fmt::format("{}: {}", name, value));
   for (const auto& [name, position] : reader.positions())
@@ -97,13 +123,14 @@ std::string settings_text(const io::CheckpointReader& reader) {
   return words.empty() ? "" : "\nsettings\n" + wrapped(words, "  ");
 }
 
-std::string as_text(const io::CheckpointReader& reader, const std::vector<Shown>& all, bool norms) {
+std::string as_text(const io::CheckpointReader& reader, const std::vector<Shown>& all,
+                    const std::map<std::string, Table>& tables, bool norms) {
   Row header{"variable", "dtype", "shape", ">bytes"};
   if (norms) header.insert(header.end(), {">L2", ">min", ">max", ">NaN", ">inf"});
   header.insert(header.end(), {">shards", ">steps", "optimizer"});
   std::vector<Row> rows;
   for (const Shown& shown : all) rows.push_back(row_of(shown, reader.variable(shown.array.variable)));
-  return head(reader, all) + (rows.empty() ? "" : "\n" + table(header, rows)) + settings_text(reader);
+  return head(reader, all, tables) + (rows.empty() ? "" : "\n" + table(header, rows)) + settings_text(reader);
 }
 
 Json array_json(const Shown& shown) {
@@ -120,12 +147,13 @@ Json array_json(const Shown& shown) {
   return json;
 }
 
-Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all) {
+Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all,
+             const std::map<std::string, Table>& tables) {
   Json variables = Json::object();
   for (const Shown& shown : all) {
     const io::VariableInfo& variable = reader.variable(shown.array.variable);
-    if (shown.array.which != io::kValue) {
-      variables[variable.name]["slots"][shown.array.which] = array_json(shown);
+    if (shown.array.component != io::kValue) {
+      variables[variable.name]["slots"][shown.array.component] = array_json(shown);
       continue;
     }
     Json json = array_json(shown);
@@ -145,6 +173,8 @@ Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all) 
   }
   Json positions = Json::object();
   for (const auto& [name, position] : reader.positions()) positions[name] = parse(position);
+  Json of_tables = Json::object();
+  for (const auto& [name, table] : tables) of_tables[name] = {{"keys", table.keys}, {"parts", table.parts}};
   return {{"path", reader.directory().string()},
           {"format", io::kFormatName},
           {"version", version_of(reader)},
@@ -153,6 +183,7 @@ Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all) 
           {"step", reader.step()},
           {"parts", reader.manifest().parts.size()},
           {"variables", std::move(variables)},
+          {"tables", std::move(of_tables)},
           {"user_state", parse(reader.user_state())},
           {"positions", std::move(positions)},
           {"counters", reader.counters()},
@@ -164,19 +195,20 @@ Json as_json(const io::CheckpointReader& reader, const std::vector<Shown>& all) 
 int show(const Request& request) {
   const io::CheckpointReader reader(find_checkpoint(request.from));
   const auto arrays = io::arrays_of(reader.variables(), /*with_slots=*/true);
+  const auto tables = tables_of(reader);
   std::vector<Shown> all;
   {
     ByteProgress progress("read", io::bytes_of(arrays));
     for (const io::ArrayInfo& array : arrays) {
       Shown shown{array, std::nullopt};
-      if (request.norms) shown.norms = norms_of(reader, array, progress.done());
+      if (request.norms) shown.norms = norms_of(reader, array, progress.callback());
       all.push_back(std::move(shown));
     }
   }
   if (request.json) {
-    print_json(as_json(reader, all));
+    print_json(as_json(reader, all, tables));
   } else {
-    print(as_text(reader, all, request.norms));
+    print(as_text(reader, all, tables, request.norms));
   }
   return 0;
 }

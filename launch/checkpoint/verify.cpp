@@ -69,7 +69,7 @@ std::vector<Verified> verify_all(const fs::path& path) {
   ByteProgress progress("verify", bytes);
   std::vector<Verified> all;
   for (const fs::path& checkpoint : checkpoints)
-    all.push_back({checkpoint, io::find_faults(checkpoint, progress.done())});
+    all.push_back({checkpoint, io::find_faults(checkpoint, progress.callback())});
   return all;
 }
 

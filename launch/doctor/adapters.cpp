@@ -74,9 +74,9 @@ Finding judge_adapters(const std::vector<AdapterPort>& ports) {
     any = any || port.active();
     texts.push_back(fmt::format("{} (state {}, {}, {})", port.name, port.state, port.rate, port.link_layer));
   }
-  const std::string seen = fmt::format("{}", fmt::join(texts, ", "));
-  if (any) return pass(seen);
-  return fail(seen, "no port is active; check ibstat, the cable and the subnet manager");
+  const std::string observed = fmt::format("{}", fmt::join(texts, ", "));
+  if (any) return pass(observed);
+  return fail(observed, "no port is active; check ibstat, the cable and the subnet manager");
 }
 
 Finding check_adapters(const Request&) { return judge_adapters(read_adapters("/sys")); }

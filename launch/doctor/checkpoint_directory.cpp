@@ -34,7 +34,7 @@ constexpr std::size_t kBlocks = 16;
 constexpr std::chrono::seconds kMaxWriteTime{3};
 constexpr std::chrono::seconds kVisibilityTimeout{3};
 constexpr std::uint64_t kMinFreeBytes = std::uint64_t{1} << 30;
-/// Even a single disk is faster; below it, a quota or a saturated network limits the rate.
+/// A single disk is faster than this, so a lower rate points to a quota or a saturated network.
 constexpr double kMinBytesPerSecond = 20e6;
 
 /// The directory, or its nearest existing ancestor.
@@ -67,7 +67,7 @@ double write_bounded(int file, std::string& cannot_write) {
 }  // namespace
 
 std::string file_system_name(std::uint64_t type) {
-  // Magic numbers of statfs(2); those of Lustre, GPFS and BeeGFS come from their sources.
+  // Magic numbers from statfs(2), and from the source code of Lustre, GPFS and BeeGFS.
   constexpr std::array<std::pair<std::uint64_t, const char*>, 12> kNames{{{0x6969, "nfs"},
                                                                           {0x0BD00BD0, "lustre"},
                                                                           {0x47504653, "gpfs"},
@@ -92,7 +92,7 @@ DirectoryProbe probe_directory(const std::string& directory) {
   probe.probed = nearest_existing(directory).string();
   struct statfs found {};
   if (statfs(probe.probed.c_str(), &found) == 0) {
-    // Via 32 bits: f_type is signed, and the number of Btrfs has its highest bit set.
+    // Converts to 32 bits first: f_type is signed, and sign extension would change the number of Btrfs.
     probe.file_system = file_system_name(static_cast<std::uint32_t>(found.f_type));
     probe.free_bytes = static_cast<std::uint64_t>(found.f_bavail) * static_cast<std::uint64_t>(found.f_bsize);
   }
@@ -120,24 +120,23 @@ Finding judge_directory(const DirectoryProbe& probe) {
   Finding finding =
       pass(fmt::format("{}: {}, {} free, {} for 16 MiB with fsync, locks {}", where, probe.file_system,
                        bytes_text(probe.free_bytes), rate_text(probe.bytes_per_second, "B"),
-                       probe.cannot_lock.empty() ? "work" : "do not"));
+                       probe.cannot_lock.empty() ? "work" : "do not work"));
   finding.group_key = fmt::format("{} {}", where, probe.file_system);  // space and speed differ between ranks
-  const auto also = [&](const char* about, const char* mend) {
-    finding =
-        combine(std::move(finding), Finding{.verdict = Verdict::warn, .mend = mend, .group_key = about});
+  const auto also = [&](const char* about, const char* fix) {
+    finding = combine(std::move(finding), Finding{.verdict = Verdict::warn, .fix = fix, .group_key = about});
   };
   if (missing)
     also("missing",
          "create it with mkdir -p on a file system that all hosts share; a run creates it if it can");
   if (probe.file_system == "tmpfs")
     also("tmpfs",
-         "use a shared file system: tmpfs is memory of this host, lost with it; it suits "
-         "--checkpoint-fast-dir");
+         "use a shared file system: tmpfs is in the memory of this host and is lost if the host fails; it "
+         "suits --checkpoint-fast-dir");
   if (!probe.cannot_lock.empty())
     also("locks",
-         "mount with locks, or set HDF5_USE_FILE_LOCKING=FALSE and run one job at a time in that directory");
+         "mount it with file locking, or set HDF5_USE_FILE_LOCKING=FALSE and run one job at a time in it");
   if (probe.free_bytes < kMinFreeBytes)
-    also("space", "free space: a checkpoint holds all variables and their slots");
+    also("space", "delete files to make room: a checkpoint holds all variables and their slots");
   if (probe.bytes_per_second < kMinBytesPerSecond)
     also("slow", "use a faster file system, or --checkpoint-fast-dir on a local one");
   return finding;
@@ -177,11 +176,11 @@ Finding judge_shared_directory(const std::string& directory, int hosts, const st
                                const std::string& failure) {
   if (directory.empty()) return skip("no --checkpoint-dir");
   if (hosts < 2) return skip("one host");
-  if (!failure.empty()) return skip("rank 0 cannot create a file there: " + failure);
+  if (!failure.empty()) return skip("rank 0 cannot create a file in --checkpoint-dir: " + failure);
   if (blind.empty()) return pass(fmt::format("{} hosts see the same directory", hosts));
   return fail(
-      fmt::format("{} of {} hosts do not see the file of rank 0 there: {}", blind.size(), hosts,
-                  fmt::join(blind, ", ")),
+      fmt::format("{} of {} hosts do not see the file that rank 0 created in --checkpoint-dir: {}",
+                  blind.size(), hosts, fmt::join(blind, ", ")),
       "use a file system that all hosts mount at the same path: every rank reads all parts of a checkpoint");
 }
 

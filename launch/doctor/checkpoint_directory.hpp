@@ -17,7 +17,7 @@ struct DirectoryProbe {
   std::string file_system;  ///< "nfs", "lustre", "tmpfs", "0x1234"
   std::uint64_t free_bytes = 0;
   std::string cannot_write = {};  ///< why creating or writing a file failed
-  std::string cannot_lock = {};   ///< why flock failed, which HDF5 and Capstan need
+  std::string cannot_lock = {};   ///< why flock failed; HDF5 and Capstan need file locks
   double bytes_per_second = 0;    ///< for a file of at most 16 MiB, including fsync
 };
 
@@ -30,7 +30,8 @@ Finding judge_directory(const DirectoryProbe& probe);
 /// Value of --checkpoint-dir, else of CAPSTAN_CHECKPOINT_DIR; "" if neither is set.
 std::string checkpoint_directory(const Request& request);
 
-/// A file that one host creates and the others look for, in the nearest existing directory of a path.
+/// A file that one host creates and the other hosts poll for. It is in `directory`, or in its nearest
+/// existing ancestor.
 class MarkerFile {
  public:
   /// Throws Error(permission_denied) if the file cannot be created.

@@ -16,7 +16,7 @@ CLI::App& add_command(CLI::App& app, Request& request) {
   command.add_option("--checkpoint-dir", request.checkpoint_dir, "directory for checkpoints of a run")
       ->default_str("$CAPSTAN_CHECKPOINT_DIR")
       ->type_name("DIR");
-  command.add_option("--look", request.probe)->group("");
+  command.add_option("--probe", request.probe)->group("");
   return command;
 }
 

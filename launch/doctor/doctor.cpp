@@ -41,8 +41,8 @@
 namespace capstan::launch::doctor {
 namespace {
 
-/// Open MPI gives each rank a terminal of its own as standard output, so a rank of several does not know
-/// whether the user's output is one.
+/// Returns false in a job of several ranks: Open MPI gives each rank its own pseudo-terminal as standard
+/// output, so isatty() does not tell whether the user's output is a terminal.
 bool shows_color(int output) {
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
@@ -94,7 +94,7 @@ class Doctor {
       give_up(error.what());
     }
     const bool prints =
-        rank() == 0 && launcher_rank() == 0;  // exactly one of N processes in singleton worlds
+        rank() == 0 && launcher_rank() == 0;  // one process, even if each of N is its own MPI world
     const int code = prints ? print() : 0;
     send_report({});
     pair_group.reset();
@@ -123,7 +123,7 @@ class Doctor {
   bool selects(std::string_view check) const { return is_selected(check, request_.only); }
 
   bool selects_pairs() const { return selects("transports") || selects("rma") || selects("speed"); }
-  /// False also for one of several processes in singleton worlds.
+  /// Returns false also if the launcher started several processes that are each their own MPI world.
   bool is_alone() const {
     return cluster::launched_ranks().value_or(1) == 1 && (!launched_ || launched_->ranks == 1);
   }
@@ -229,9 +229,9 @@ class Doctor {
     report_.add(finding);
   }
 
-  /// The ranks cannot communicate: rank 0 prints the findings so far. Ends the process.
+  /// Ends the process because the ranks cannot communicate. Rank 0 prints the findings so far.
   [[noreturn]] void give_up(const std::string& why) {
-    // Never unlocked: only one of the waiting thread and its watchdog may report.
+    // Never unlocked: either the waiting thread or its watchdog may report, but not both.
     static std::mutex once;
     once.lock();
     if (launcher_rank() == 0) {

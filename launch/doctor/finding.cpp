@@ -23,13 +23,13 @@ std::string_view to_string(Verdict verdict) noexcept {
   return "FAIL";
 }
 
-Finding pass(std::string seen) { return {.verdict = Verdict::pass, .seen = std::move(seen)}; }
-Finding skip(std::string reason) { return {.verdict = Verdict::skip, .seen = std::move(reason)}; }
-Finding warn(std::string seen, std::string mend) {
-  return {.verdict = Verdict::warn, .seen = std::move(seen), .mend = std::move(mend)};
+Finding pass(std::string observed) { return {.verdict = Verdict::pass, .observed = std::move(observed)}; }
+Finding skip(std::string reason) { return {.verdict = Verdict::skip, .observed = std::move(reason)}; }
+Finding warn(std::string observed, std::string fix) {
+  return {.verdict = Verdict::warn, .observed = std::move(observed), .fix = std::move(fix)};
 }
-Finding fail(std::string seen, std::string mend) {
-  return {.verdict = Verdict::fail, .seen = std::move(seen), .mend = std::move(mend)};
+Finding fail(std::string observed, std::string fix) {
+  return {.verdict = Verdict::fail, .observed = std::move(observed), .fix = std::move(fix)};
 }
 
 Finding combine(Finding one, const Finding& other) {
@@ -38,8 +38,8 @@ Finding combine(Finding one, const Finding& other) {
     to.append(to.empty() ? "" : "; ").append(more);
   };
   if (other.verdict > one.verdict) one.verdict = other.verdict;
-  append(one.seen, other.seen);
-  append(one.mend, other.mend);
+  append(one.observed, other.observed);
+  append(one.fix, other.fix);
   append(one.group_key, other.group_key);
   return one;
 }

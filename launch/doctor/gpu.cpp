@@ -84,13 +84,13 @@ Finding judge_gpus(const GpuProbe& probe) {
     return warn("the NVIDIA driver is loaded, but this process sees no GPU",
                 "request GPUs from the batch system (--gpus-per-node); check CUDA_VISIBLE_DEVICES");
   }
-  const std::string seen = fmt::format(
+  const std::string observed = fmt::format(
       "{} (CUDA {}), NCCL {}, nvidia_peermem {}", fmt::join(probe.devices, ", "), cuda_version(probe.cuda),
       probe.nccl > 0 ? nccl_version(probe.nccl) : "absent", probe.peer_memory ? "loaded" : "not loaded");
   if (probe.nccl == 0 && probe.devices.size() > 1) {
-    return warn(seen + ": a worker with several GPUs needs NCCL", "install NCCL (libnccl.so.2)");
+    return warn(observed + ": a worker with several GPUs needs NCCL", "install NCCL (libnccl.so.2)");
   }
-  return pass(seen);
+  return pass(observed);
 }
 
 Finding check_gpus(const Request&) {
@@ -99,13 +99,13 @@ Finding check_gpus(const Request&) {
       std::filesystem::exists("/proc/driver/nvidia/version") || std::filesystem::exists("/dev/nvidiactl");
   if (!probe.driver) return judge_gpus(probe);
   probe.peer_memory = std::filesystem::exists("/sys/module/nvidia_peermem");
-  const auto end =
-      command_output({"/proc/self/exe", "doctor", "--look", "gpu"}, kCudaTimeout, StderrMode::captured);
-  const auto found = try_parse_json(end ? end->text : "");
-  if (!end) {
+  const auto output =
+      command_output({"/proc/self/exe", "doctor", "--probe", "gpu"}, kCudaTimeout, StderrMode::captured);
+  const auto found = try_parse_json(output ? output->text : "");
+  if (!output) {
     probe.failure = fmt::format("cuInit has not returned after {} s", kCudaTimeout.count());
   } else if (!found.is_object()) {
-    probe.failure = fmt::format("the process that queried CUDA ended with exit code {}", end->exit_code);
+    probe.failure = fmt::format("the process that queried CUDA ended with exit code {}", output->exit_code);
   } else {
     probe.failure = found.value("failure", "");
     probe.cuda = found.value("cuda", 0);

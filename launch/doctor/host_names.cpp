@@ -107,10 +107,10 @@ Finding judge_host_name(const std::string& host, const std::vector<std::string>&
     finding.group_key = "no address";
     return finding;
   }
-  const std::string seen = fmt::format("{} is {}", host, fmt::join(addresses, ", "));
+  const std::string observed = fmt::format("{} is {}", host, fmt::join(addresses, ", "));
   const bool loopback = std::all_of(addresses.begin(), addresses.end(),
                                     [](const std::string& a) { return a.starts_with("127."); });
-  Finding finding = pass(loopback ? seen + ", which no other host can reach" : seen);
+  Finding finding = pass(loopback ? observed + ", which no other host can reach" : observed);
   finding.group_key = loopback ? "loopback" : "address";
   return finding;
 }
@@ -137,7 +137,8 @@ Finding judge_connections(const std::vector<ConnectionAttempt>& attempts) {
                 "open the firewall between compute nodes, or set UCX_TCP_PORT_RANGE to its open ports");
   }
   if (!unnamed.empty()) return warn(describe(unnamed), "add all hosts to /etc/hosts or the name server");
-  return pass(fmt::format("{} connections between hosts, to a port that the system chose", attempts.size()));
+  return pass(
+      fmt::format("{} connections between hosts succeeded, to ports that the system chose", attempts.size()));
 }
 
 Finding check_host_name(const Request&) {

@@ -21,7 +21,7 @@ struct ConnectionAttempt {
   std::string from;
   std::string to;
   std::string name_error = {};     ///< why connecting by name failed; "" on success
-  std::string address_error = {};  ///< the same for the address of its first interface
+  std::string address_error = {};  ///< why connecting by address failed; "" on success
 };
 
 /// Listens on all interfaces on a port that the system chooses, until destruction. Throws Error(internal).
@@ -44,8 +44,8 @@ ConnectionAttempt attempt_connection(const std::string& from, const HostEndpoint
 Finding check_host_name(const Request& request);
 /// `addresses`: IPv4 addresses of `host` from the resolver.
 Finding judge_host_name(const std::string& host, const std::vector<std::string>& addresses);
-/// Fails if a host is reachable neither by name nor by address. A name alone only warns, since ranks get
-/// each other's addresses from UCX.
+/// Fails if a host is reachable neither by name nor by address. Warns if only the name fails, since ranks
+/// get each other's addresses from UCX.
 Finding judge_connections(const std::vector<ConnectionAttempt>& attempts);
 
 }  // namespace capstan::launch::doctor

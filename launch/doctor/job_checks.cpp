@@ -86,7 +86,7 @@ Finding judge_binary(const std::vector<RankFacts>& facts) {
   }
   if (others.empty()) return pass(fmt::format("{} ranks run the same program", facts.size()));
   const std::string& host = facts[static_cast<std::size_t>(others.front())].host;
-  return fail(fmt::format("rank {} (first on {}) {} another build than rank 0 on {}", list(others), host,
+  return fail(fmt::format("rank {} (first on {}) {} a different build than rank 0 on {}", list(others), host,
                           others.size() == 1 ? "runs" : "run", facts[0].host),
               "copy the program to every host, or install it on a shared file system");
 }
@@ -108,7 +108,7 @@ Finding judge_ipc(const std::vector<RankFacts>& facts) {
 }
 
 std::vector<Finding> judge_binding(const std::vector<RankFacts>& facts) {
-  constexpr const char* kMend =
+  constexpr const char* kFix =
       "use mpirun --bind-to none or --map-by ppr:N:node:PE=K --bind-to core; srun --cpus-per-task=K "
       "--cpu-bind=cores";
   std::vector<Finding> findings;
@@ -125,25 +125,27 @@ std::vector<Finding> judge_binding(const std::vector<RankFacts>& facts) {
       findings.push_back(skip("hwloc does not report the allowed cores"));
       continue;
     }
-    const std::string seen =
-        fmt::format("{} {} on {} {}, at least {} each", ranks, ranks == 1 ? "rank" : "ranks", users.size(),
-                    users.size() == 1 ? "core" : "cores", fewest);
+    const std::string observed =
+        fmt::format("{} {} {} {}; each may use {} or more", ranks, ranks == 1 ? "rank shares" : "ranks share",
+                    users.size(), users.size() == 1 ? "core" : "cores", fewest);
     if (ranks > users.size()) {
-      findings.push_back(warn(seen + ": oversubscribed, so latencies are those of the scheduler",
-                              "start at most one rank per core"));
+      findings.push_back(
+          warn(observed + ": oversubscribed, so the scheduler's time slices determine latencies",
+               "start at most one rank per core"));
       continue;
     }
     const auto shared =
         std::find_if(users.begin(), users.end(), [](const auto& user) { return user.second > 1; });
     const bool bound = fewest < users.size();
     if (bound && shared != users.end()) {
-      findings.push_back(
-          warn(fmt::format("{}; {} ranks are bound to core {}", seen, shared->second, shared->first), kMend));
+      findings.push_back(warn(
+          fmt::format("{}; {} ranks are bound to core {}", observed, shared->second, shared->first), kFix));
     } else if (fewest == 1) {
       findings.push_back(
-          warn(seen + ": a rank has two busy threads, one computes and one serves requests", kMend));
+          warn(observed + ": a rank needs two cores, since one thread computes while another serves requests",
+               kFix));
     } else {
-      findings.push_back(pass(seen));
+      findings.push_back(pass(observed));
     }
   }
   return findings;
@@ -154,13 +156,13 @@ Finding judge_clocks(const std::vector<ClockOffset>& offsets) {
   const auto worst = std::max_element(
       offsets.begin(), offsets.end(),
       [](const ClockOffset& a, const ClockOffset& b) { return std::abs(a.seconds) < std::abs(b.seconds); });
-  const std::string seen =
-      fmt::format("{}'s clock {} than rank 0's by {:.3f} s (to {:.3f} s), the most of {} {}", worst->host,
-                  worst->seconds < 0 ? "is earlier" : "is later", std::abs(worst->seconds),
-                  worst->uncertainty, offsets.size() + 1, "hosts");
-  if (std::abs(worst->seconds) - worst->uncertainty <= kMaxSkew) return pass(seen);
+  const std::string observed = fmt::format(
+      "largest difference of {} hosts: {} is {:.3f} s {} rank 0 (+/- {:.3f} s)", offsets.size() + 1,
+      worst->host, std::abs(worst->seconds), worst->seconds < 0 ? "behind" : "ahead of", worst->uncertainty);
+  if (std::abs(worst->seconds) - worst->uncertainty <= kMaxSkew) return pass(observed);
   return warn(
-      seen, "synchronize the clocks (chronyc tracking): times in logs and traces of two hosts do not match");
+      observed,
+      "synchronize the clocks (chronyc tracking): times in logs and traces of two hosts do not match");
 }
 
 std::vector<ClockOffset> measure_clocks(RankGroup& group, const std::vector<RankFacts>& facts) {
@@ -223,15 +225,15 @@ Finding check_shared_directory(RankGroup& group, const std::vector<RankFacts>& f
   const Blob own_path = to_bytes(marker != nullptr ? marker->path() : std::string());
   const auto path =
       from_bytes<std::string>(group.all_gather(own_path, "a file in the checkpoint directory").front());
-  bool seen = true;
+  bool visible = true;
   for (const HostRanks& host : hosts) {
     if (host.ranks.front() != group.rank() || path.empty()) continue;
-    seen = run_with_time_limit<bool>(kDirectoryTimeout, [path] {
-             return MarkerFile::is_visible(path);
-           }).value_or(false);
+    visible = run_with_time_limit<bool>(kDirectoryTimeout, [path] {
+                return MarkerFile::is_visible(path);
+              }).value_or(false);
   }
   std::vector<std::string> blind;
-  const auto all = group.all_gather(to_bytes(seen), "all hosts to check the checkpoint directory");
+  const auto all = group.all_gather(to_bytes(visible), "all hosts to check the checkpoint directory");
   for (const HostRanks& host : hosts) {
     if (!from_bytes<bool>(all[static_cast<std::size_t>(host.ranks.front())])) blind.push_back(host.host);
   }

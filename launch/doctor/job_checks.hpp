@@ -44,7 +44,7 @@ Finding judge_ipc(const std::vector<RankFacts>& facts);
 /// One finding per host, in the order of group_by_host().
 std::vector<Finding> judge_binding(const std::vector<RankFacts>& facts);
 
-/// Clock of a host relative to that of rank 0, in seconds; positive means later.
+/// Difference between the clock of a host and the clock of rank 0, in seconds; positive if the host is ahead.
 struct ClockOffset {
   std::string host;
   double seconds = 0;
@@ -52,7 +52,7 @@ struct ClockOffset {
 };
 Finding judge_clocks(const std::vector<ClockOffset>& offsets);
 
-/// Collective. Returns an empty list on ranks other than 0, and if there is one host.
+/// Collective. Returns an empty list on ranks other than 0, and if there is only one host.
 std::vector<ClockOffset> measure_clocks(RankGroup& group, const std::vector<RankFacts>& facts);
 
 /// Collective: the first rank of each host connects to other hosts. Every rank gets the finding of all hosts.

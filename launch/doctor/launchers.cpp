@@ -30,16 +30,17 @@ Finding judge_ranks(const std::optional<LauncherSize>& launched, std::optional<i
   if (!launched)
     return skip(
         "started without a launcher; run under mpirun or srun to check that all ranks share one world");
-  const std::string seen = fmt::format("the launcher started {} {} ({}), MPI sees {}", launched->ranks,
-                                       launched->ranks == 1 ? "rank" : "ranks", launched->variable,
-                                       mpi_ranks ? fmt::format("{}", *mpi_ranks) : "none");
-  if (mpi_ranks.value_or(1) == launched->ranks) return pass(seen);
+  const std::string observed = fmt::format("the launcher started {} {} ({}), MPI sees {}", launched->ranks,
+                                           launched->ranks == 1 ? "rank" : "ranks", launched->variable,
+                                           mpi_ranks ? fmt::format("{}", *mpi_ranks) : "none");
+  if (mpi_ranks.value_or(1) == launched->ranks) return pass(observed);
   if (mpi_ranks.value_or(1) == 1) {
-    return fail(seen + ": each rank is a job of its own, and all write to the same files",
+    return fail(observed + ": each rank is a job of its own, and all write to the same files",
                 "use the mpirun of the MPI that Capstan is linked with (capstan --version); in Slurm srun "
                 "--mpi=pmix, if srun --mpi=list has it");
   }
-  return fail(seen, "use one launcher: no mpirun inside srun, and no leftover variables of another launcher");
+  return fail(observed,
+              "use one launcher: no mpirun inside srun, and no leftover variables of another launcher");
 }
 
 Finding check_settings(const Request&) {

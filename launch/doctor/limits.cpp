@@ -55,42 +55,42 @@ std::string count_text(std::uint64_t count) {
 }  // namespace
 
 Finding judge_memlock(std::uint64_t bytes, bool has_adapter) {
-  const std::string seen = fmt::format("locked memory (ulimit -l): {}", bytes_text(bytes));
-  constexpr const char* kMend =
+  const std::string observed = fmt::format("locked memory (ulimit -l): {}", bytes_text(bytes));
+  constexpr const char* kFix =
       "set ulimit -l unlimited; in Slurm LimitMEMLOCK=infinity for slurmd and "
       "PropagateResourceLimitsExcept=MEMLOCK";
-  if (bytes == kUnlimited) return pass(seen);
+  if (bytes == kUnlimited) return pass(observed);
   if (has_adapter) {
     return fail(
-        seen + ", but the adapter registers all memory of a ps: \"ibv_reg_mr: Cannot allocate memory\"",
-        kMend);
+        observed + ", but the adapter registers all memory of a ps: \"ibv_reg_mr: Cannot allocate memory\"",
+        kFix);
   }
-  if (bytes < kDefaultMemlock) return warn(seen + "; enough only without an RDMA adapter", kMend);
-  return pass(seen + "; enough without an RDMA adapter");
+  if (bytes < kDefaultMemlock) return warn(observed + "; enough only without an RDMA adapter", kFix);
+  return pass(observed + "; enough without an RDMA adapter");
 }
 
 Finding judge_open_files(std::uint64_t soft, std::uint64_t hard, int ranks) {
-  const std::string seen =
+  const std::string observed =
       fmt::format("open files: {} (ulimit -Sn), at most {} (-Hn); {} needed for {} {}", count_text(soft),
                   count_text(hard), kEnoughFiles + static_cast<std::uint64_t>(ranks), ranks,
                   ranks == 1 ? "rank" : "ranks");
   const auto connections = static_cast<std::uint64_t>(ranks);
-  constexpr const char* kMend =
+  constexpr const char* kFix =
       "raise the hard limit: ulimit -Hn, /etc/security/limits.conf, LimitNOFILE of slurmd";
-  if (hard < kMinFiles + connections) return fail(seen, kMend);
-  if (hard < kEnoughFiles + connections) return warn(seen, kMend);
-  return pass(seen);
+  if (hard < kMinFiles + connections) return fail(observed, kFix);
+  if (hard < kEnoughFiles + connections) return warn(observed, kFix);
+  return pass(observed);
 }
 
 Finding judge_shared_memory(const std::optional<Space>& space) {
-  constexpr const char* kMend =
+  constexpr const char* kFix =
       "mount -o remount,size=50% /dev/shm; for a container --shm-size=8g or --ipc host";
-  if (!space) return fail("/dev/shm is missing, but MPI and UCX need it for shared memory", kMend);
-  const std::string seen =
+  if (!space) return fail("/dev/shm is missing, but MPI and UCX need it for shared memory", kFix);
+  const std::string observed =
       fmt::format("/dev/shm: {}, {} free", bytes_text(space->bytes), bytes_text(space->free));
-  if (space->free < 16 * kMiB) return fail(seen + ": touching more raises SIGBUS", kMend);
-  if (space->free < kGiB) return warn(seen, kMend);
-  Finding finding = pass(seen);
+  if (space->free < 16 * kMiB) return fail(observed + ": a process that writes more gets SIGBUS", kFix);
+  if (space->free < kGiB) return warn(observed, kFix);
+  Finding finding = pass(observed);
   finding.group_key = fmt::format("/dev/shm: {}", bytes_text(space->bytes));
   return finding;
 }
@@ -100,20 +100,21 @@ Finding judge_sysv(const SysvLimits& limits) {
       limits.all_pages >= kUnlimited / (4 * kKiB) ? kUnlimited : limits.all_pages * 4 * kKiB;
   // The default of the kernel is slightly below the maximum of uint64_t.
   const auto shown = [](std::uint64_t bytes) { return bytes_text(bytes >> 62 != 0 ? kUnlimited : bytes); };
-  const std::string seen = fmt::format(
+  const std::string observed = fmt::format(
       "SysV shared memory: {} per segment (shmmax), {} in total (shmall), {} of {} "
       "segments used (shmmni)",
       shown(limits.segment_bytes), shown(all), limits.segments_used, count_text(limits.segments));
   if (limits.segments_used >= limits.segments)
-    return fail(seen, "list owners with ipcs -m, remove leftovers with ipcrm, or raise sysctl kernel.shmmni");
+    return fail(observed,
+                "list owners with ipcs -m, remove leftovers with ipcrm, or raise sysctl kernel.shmmni");
   const std::uint64_t smallest = std::min(limits.segment_bytes, all);
-  constexpr const char* kMend =
+  constexpr const char* kFix =
       "raise sysctl kernel.shmmax and kernel.shmall: a ps allocates few large segments";
-  if (smallest < 64 * kMiB) return fail(seen, kMend);
-  if (smallest < kGiB) return warn(seen, kMend);
+  if (smallest < 64 * kMiB) return fail(observed, kFix);
+  if (smallest < kGiB) return warn(observed, kFix);
   if (limits.segments - limits.segments_used < limits.segments / 10)
-    return warn(seen, "list owners with ipcs -m and remove leftovers with ipcrm");
-  Finding finding = pass(seen);
+    return warn(observed, "list owners with ipcs -m and remove leftovers with ipcrm");
+  Finding finding = pass(observed);
   finding.group_key = fmt::format("{} {} {}", limits.segment_bytes, all, limits.segments);
   return finding;
 }
@@ -121,21 +122,21 @@ Finding judge_sysv(const SysvLimits& limits) {
 Finding judge_huge_pages(const std::string& enabled, const std::string& shmem_enabled,
                          std::uint64_t reserved) {
   const std::string shared = chosen(shmem_enabled);
-  const std::string seen =
+  const std::string observed =
       fmt::format("transparent huge pages: {}, for shared memory: {}; {} huge pages reserved",
                   chosen(enabled), shared, reserved);
   if (shared == "absent" || shared == "never" || shared == "deny") {
-    return warn(seen + ": random row accesses cause more TLB misses",
+    return warn(observed + ": random row accesses cause more TLB misses",
                 "as root: echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled");
   }
-  return pass(seen);
+  return pass(observed);
 }
 
 Finding judge_ptrace(std::optional<int> scope) {
   if (!scope) return pass("kernel.yama.ptrace_scope: absent, so processes of one user can use CMA");
-  const std::string seen = fmt::format("kernel.yama.ptrace_scope: {}", *scope);
-  if (*scope == 0) return pass(seen);
-  return warn(seen + ": MPI and UCX silently fall back from CMA; the windows of Capstan do not need it",
+  const std::string observed = fmt::format("kernel.yama.ptrace_scope: {}", *scope);
+  if (*scope == 0) return pass(observed);
+  return warn(observed + ": MPI and UCX silently fall back from CMA; the windows of Capstan do not need it",
               "as root: sysctl kernel.yama.ptrace_scope=0; for a container --cap-add SYS_PTRACE");
 }
 

@@ -14,7 +14,7 @@
 namespace capstan::launch::doctor {
 namespace {
 
-/// Bytes per second of TCP that one core handles, about the rate of loopback; a faster link cannot exceed it.
+/// Bytes per second of TCP on one core, about the rate of loopback: bounds any link without hardware RMA.
 constexpr double kTcpBytesPerSecondPerCore = 1e9;
 
 std::string ranks_of(const Link& link) { return fmt::format("{} -> {}", link.from, link.to); }
@@ -45,7 +45,7 @@ std::map<std::tuple<bool, bool, bool, bool, std::string>, std::vector<const Item
 }
 
 Finding failed_link(const Link& link, std::size_t count) {
-  return fail(fmt::format("{}: {} not connected, first rank {} ({} -> {}): {}", class_of(link),
+  return fail(fmt::format("{}: {} not connected, for example rank {} ({} -> {}): {}", class_of(link),
                           count == 1 ? "1 pair" : fmt::format("{} pairs", count), ranks_of(link),
                           link.from_host, link.to_host, link.failure),
               "allow a common network transport (tcp, rc, dc) in UCX_TLS and a device in UCX_NET_DEVICES "
@@ -55,17 +55,17 @@ Finding failed_link(const Link& link, std::size_t count) {
 
 Finding judge_link(const Link& link, std::size_t count, bool both_have_adapter) {
   if (!link.failure.empty()) return failed_link(link, count);
-  const std::string seen =
-      fmt::format("{}: {} ({}, first rank {})", class_of(link), route_text(link),
+  const std::string observed =
+      fmt::format("{}: {} ({}, for example rank {})", class_of(link), route_text(link),
                   count == 1 ? "1 pair" : fmt::format("{} pairs", count), ranks_of(link));
-  if (link.mapped || (!link.same_host() && link.hardware_rma)) return pass(seen);
+  if (link.mapped || (!link.same_host() && link.hardware_rma)) return pass(observed);
   if (link.same_host())
-    return warn(seen, "make memory mappable: use one IPC namespace, and allow sysv or posix in UCX_TLS");
+    return warn(observed, "make memory mappable: use one IPC namespace, and allow sysv or posix in UCX_TLS");
   if (both_have_adapter) {
-    return warn(seen + ", although both hosts have an InfiniBand or RoCE adapter",
+    return warn(observed + ", although both hosts have an InfiniBand or RoCE adapter",
                 "check UCX_TLS and UCX_NET_DEVICES; use a UCX built with verbs (ucx_info -d lists rc or dc)");
   }
-  return pass(seen + "; no RDMA adapter on at least one of the two hosts");
+  return pass(observed + "; no RDMA adapter on at least one of the two hosts");
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ std::vector<Finding> judge_rma_probes(const std::vector<RmaProbe>& rma_probes) {
   std::vector<Finding> findings;
   for (const auto& [kind, same] :
        by_kind<RmaProbe>(rma_probes, [](const RmaProbe& probe) -> const Link& { return probe.link; })) {
-    // A probe that did not complete stands for its kind.
+    // Reports one probe of each kind of link: one that did not complete, if there is one.
     const RmaProbe& probe =
         **std::min_element(same.begin(), same.end(),
                            [](const RmaProbe* a, const RmaProbe* b) { return a->completed < b->completed; });
@@ -107,14 +107,14 @@ std::vector<Finding> judge_rma_probes(const std::vector<RmaProbe>& rma_probes) {
                   "a put and a flush over {} did not complete within 200 ms while rank {} made no "
                   "progress: UCX emulates RMA",
                   link.transports, link.to);
-    const std::string seen = fmt::format("{}: {}", class_of(link), outcome);
+    const std::string observed = fmt::format("{}: {}", class_of(link), outcome);
     if (probe.completed) {
-      findings.push_back(pass(seen));
+      findings.push_back(pass(observed));
     } else if (link.mapped) {
-      findings.push_back(pass(seen + "; not needed, since Capstan maps the memory"));
+      findings.push_back(pass(observed + "; not needed, since Capstan maps the memory"));
     } else {
       findings.push_back(
-          warn(seen + "; Capstan uses active messages, which the CPU of the ps serves",
+          warn(observed + "; Capstan uses active messages, which the CPU of the ps serves",
                link.same_host() ? "make memory mappable, see the check \"transports\""
                                 : "use an InfiniBand or RoCE adapter and a UCX with rc or dc (ucx_info -d)"));
     }
@@ -135,15 +135,15 @@ Expectation expectation_of(const Speed& speed) {
   std::string bandwidth;
   if (link.mapped) {
     expected.bandwidth = speed.memcpy_rate / 3;
-    bandwidth = fmt::format("a copy within the memory of this rank, now: {}", rate(speed.memcpy_rate));
+    bandwidth = fmt::format("a third of the rate of memcpy in this rank, {}", rate(speed.memcpy_rate));
   } else if (speed.link_gigabits > 0) {
     const double link_rate = speed.link_gigabits * 1e9 / 8;
     expected.bandwidth = std::min(link_rate / 2, link.hardware_rma ? link_rate : kTcpBytesPerSecondPerCore);
-    bandwidth = fmt::format("the rate of the device in /sys: {}", rate(link_rate));
+    bandwidth = fmt::format("half of the device's rate in /sys, {}", rate(link_rate));
   } else {
-    bandwidth = "a device without a rate in /sys";
+    bandwidth = "unlimited, because /sys has no rate of the device";
   }
-  expected.source = fmt::format("{}, and {}", latency, bandwidth);
+  expected.source = fmt::format("latency for {}; bandwidth {}", latency, bandwidth);
   return expected;
 }
 
@@ -160,17 +160,17 @@ std::vector<Finding> judge_speeds(const std::vector<Speed>& speeds) {
     const Expectation expected = expectation_of(speed);
     const std::string least =
         expected.bandwidth > 0 ? fmt::format("{} or more", rate(expected.bandwidth)) : "any";
-    const std::string seen = fmt::format(
-        "{}, rank {} -> {}, {}: latency {} (expected {} or less), bandwidth {} (expected {}), by {}",
+    const std::string observed = fmt::format(
+        "{}, rank {} -> {}, {}: latency {} (expected {} or less), bandwidth {} (expected {}); limits: {}",
         class_of(speed.link), speed.link.from, speed.link.to, route_text(speed.link),
         seconds_text(speed.latency), seconds_text(expected.latency), rate(speed.bandwidth), least,
         expected.source);
     const bool slow = speed.latency > expected.latency || speed.bandwidth < expected.bandwidth;
     findings.push_back(
-        slow ? warn(seen,
-                    "check for busy cores, ranks bound to one core and the wrong device with the checks "
-                    "\"binding\" and \"transports\"; repeat on an idle machine")
-             : pass(seen));
+        slow ? warn(observed,
+                    "see the checks \"binding\" (busy cores, several ranks on one core) and \"transports\" "
+                    "(wrong device); repeat on an idle machine")
+             : pass(observed));
   }
   if (findings.empty()) findings.push_back(skip("one rank"));
   return findings;
@@ -189,7 +189,7 @@ nlohmann::json measurements(const std::vector<Speed>& speeds) {
       one["failure"] = link.failure;
     } else {
       const Expectation expected = expectation_of(speed);
-      one["way"] = route_text(link);
+      one["route"] = route_text(link);
       one["latency_us"] = speed.latency * 1e6;
       one["bytes_per_second"] = speed.bandwidth;
       one["expected"] = {{"latency_us", expected.latency * 1e6}, {"source", expected.source}};

@@ -15,7 +15,7 @@ namespace capstan::launch::doctor {
 /// `with_adapter`: hosts with an active InfiniBand or RoCE port.
 std::vector<Finding> judge_links(const std::vector<Link>& links, const std::set<std::string>& with_adapter);
 
-/// One finding per kind of link; a probe that did not complete stands for its kind.
+/// One finding per kind of link, about a probe that did not complete if there is one.
 std::vector<Finding> judge_rma_probes(const std::vector<RmaProbe>& rma_probes);
 
 /// Expected speed of a link, with the source of the numbers.
@@ -26,7 +26,7 @@ struct Expectation {
 };
 Expectation expectation_of(const Speed& speed);
 
-/// One finding per kind of link: that of its slowest pair.
+/// One finding per kind of link, about the pair with the lowest bandwidth.
 std::vector<Finding> judge_speeds(const std::vector<Speed>& speeds);
 
 /// All measured pairs, for --json.

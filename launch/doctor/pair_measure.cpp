@@ -16,7 +16,7 @@ using transport::deadline_in;
 
 constexpr int kPings = 500;
 constexpr int kWarmUp = 50;
-constexpr std::chrono::milliseconds kMaxDuration{200};  // of each measurement
+constexpr std::chrono::milliseconds kMaxDuration{200};  // maximum duration of each measurement
 constexpr std::chrono::milliseconds kProbeTimeout{200};
 constexpr std::uint32_t kMaxInFlight = 32;
 
@@ -24,8 +24,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Bytes per second of `copy`, which moves kMeasuredBytes. The best of all runs within the time limit, since
-/// disturbances only slow it down.
+/// Runs `copy`, which moves kMeasuredBytes, until the time limit. Returns the best rate in bytes per second,
+/// since disturbances only slow a run down.
 template <class Copy>
 double best_rate(Copy&& copy) {
   const auto start = Clock::now();

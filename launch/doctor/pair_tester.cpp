@@ -15,7 +15,7 @@
 namespace capstan::launch::doctor {
 namespace {
 
-constexpr std::uint64_t kPattern = 0x646f63746f722121;  // arbitrary, but not a value of fresh memory
+constexpr std::uint64_t kPattern = 0x646f63746f722121;  // an arbitrary value that fresh memory does not have
 /// A serving rank busy-polls for this long after a message, since its replies are being timed.
 constexpr std::chrono::microseconds kBusyPollTime{300};
 
@@ -96,7 +96,7 @@ transport::Peer& PairTester::peer(int rank) {
   return made;
 }
 
-/// Connects and waits for a reply, so both directions work. Throws Error.
+/// Connects and waits for a reply, which shows that both directions work. Throws Error.
 transport::Peer& PairTester::reach(int rank) {
   if (fabric_ == nullptr) throw Error(Code::internal, own_.failure);
   const Contact& contact = contacts_.at(static_cast<std::size_t>(rank));
@@ -131,7 +131,7 @@ Link PairTester::try_link(int rank) {
     link.mapped = window->mapped() != nullptr;
     std::uint64_t word = kPattern;
     if (link.mapped) std::memcpy(&word, window->mapped(), sizeof word);
-    if (word != kPattern) link.failure = "mapping its memory returned other memory";
+    if (word != kPattern) link.failure = "the mapped memory does not have the pattern that the rank wrote";
   } catch (const Error& error) {
     link.failure = error.what();
   }
@@ -167,15 +167,15 @@ std::vector<RmaProbe> PairTester::rma_probes() {
     }
     RmaProbe mine;
     if (target) mine.link = try_link(*target);
-    group_.barrier("connections for the probe of RMA", [this] { serve(); });
-    // No rank serves from here on; the barrier ends before the first put.
-    group_.barrier("the probe of RMA to begin");
+    group_.barrier("connections for the RMA probe", [this] { serve(); });
+    // From here on no rank calls serve(), so that only hardware completes RMA.
+    group_.barrier("all ranks to begin the RMA probe");
     if (target && mine.link.failure.empty()) run_rma_probe(*target, mine);
-    group_.barrier("the probe of RMA");
+    group_.barrier("all puts of the RMA probe");
     std::vector<RmaProbe> found;
     if (target) found.push_back(std::move(mine));
-    for (RmaProbe& probe :
-         all_of<RmaProbe>(group_.all_gather(to_bytes(found), "the probe of RMA to end", [this] { serve(); })))
+    for (RmaProbe& probe : all_of<RmaProbe>(
+             group_.all_gather(to_bytes(found), "the results of the RMA probe", [this] { serve(); })))
       all.push_back(std::move(probe));
   }
   return all;

@@ -21,7 +21,7 @@ struct Link {
   int to = 0;
   std::string from_host = {};
   std::string to_host = {};
-  bool mapped = false;  ///< a load read the memory of `to`
+  bool mapped = false;  ///< `from` mapped the memory of `to` and reads it with loads
   bool hardware_rma = false;
   std::string transports = {};
   std::string failure = {};  ///< why the connection failed; "" on success
@@ -90,7 +90,7 @@ class PairTester {
   std::vector<Contact> contacts_;
   std::vector<std::string> hosts_;
   std::vector<std::vector<Pair>> rounds_;
-  transport::UcxFabric* fabric_ = nullptr;  // leaked, see above; null if UCX could not be opened
+  transport::UcxFabric* fabric_ = nullptr;  // leaked, see the destructor; null if UCX could not be opened
   std::unique_ptr<transport::Region> region_;
   std::map<int, transport::Peer*> peers_;
   std::vector<int> pending_replies_;

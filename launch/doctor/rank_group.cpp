@@ -50,8 +50,8 @@ class ForkedPair final : public RankGroup {
  protected:
   std::vector<Blob> gather(std::span<const std::byte> mine, const std::string& what,
                            const std::function<void()>& progress, bool) override {
-    // The child waits for the checks of its parent, which kills it if it hangs; PR_SET_PDEATHSIG does if the
-    // parent dies.
+    // The child waits long, since its parent runs its checks first. The parent kills a child that hangs, and
+    // PR_SET_PDEATHSIG kills it if the parent dies.
     const auto deadline = Clock::now() + (rank_ == 0 ? kTimeout : std::chrono::hours(1));
     const std::uint64_t bytes = mine.size();
     send({reinterpret_cast<const std::byte*>(&bytes), sizeof bytes});

@@ -30,7 +30,7 @@ class RankGroup {
                                const std::function<void()>& progress = {}) {
     return gather(mine, what, progress, /*everywhere=*/true);
   }
-  /// The same on rank 0. Other ranks get an empty list and may return before rank 0 has the data.
+  /// Like all_gather() on rank 0. Other ranks get an empty list and may return before rank 0 has the data.
   std::vector<Blob> gather_to_root(std::span<const std::byte> mine, const std::string& what) {
     return gather(mine, what, {}, /*everywhere=*/false);
   }
@@ -47,7 +47,7 @@ class RankGroup {
                                    const std::function<void()>& progress, bool everywhere) = 0;
 };
 
-/// Forks a child that runs `child_main` as rank 1 and exits when that returns; this process is rank 0.
+/// Forks a child that runs `child_main` as rank 1 and then exits; this process is rank 0.
 /// REQUIRES: no other thread runs, and UCX and MPI are unused, since none of these survives a fork. Throws
 /// Error(internal).
 std::unique_ptr<RankGroup> fork_rank_group(const std::function<void(RankGroup&)>& child_main);

@@ -29,7 +29,7 @@ std::size_t order_of(std::string_view check) {
 bool share_line(const Finding& a, const Finding& b) {
   const auto key = [](const Finding& finding) {
     return std::tie(finding.check, finding.verdict,
-                    finding.group_key.empty() ? finding.seen : finding.group_key, finding.mend);
+                    finding.group_key.empty() ? finding.observed : finding.group_key, finding.fix);
   };
   return key(a) == key(b);
 }
@@ -41,7 +41,7 @@ std::string host_list(const std::vector<std::string>& hosts) {
                      count < hosts.size() ? fmt::format(" and {} more", hosts.size() - count) : "");
 }
 
-/// Formats " [2 ranks on n1, n2]"; "" for a single rank or a finding of the job.
+/// Formats " [2 ranks on n1, n2]"; "" in a job of one rank, or for a finding of the job.
 std::string ranks_text(const ReportLine& line, int ranks) {
   if (ranks < 2 || line.ranks.empty()) return {};
   const std::string subject = line.ranks.size() == 1 ? fmt::format("rank {}", line.ranks.front())
@@ -60,7 +60,7 @@ std::vector<const ReportLine*> sorted(const std::vector<ReportLine>& lines) {
   return ordered;
 }
 
-/// The verdict in the color that terminals show for success, warnings and errors.
+/// Formats PASS in green, WARN in yellow, FAIL in red, and SKIP without a color.
 std::string in_color(Verdict verdict) {
   const int color = verdict == Verdict::pass   ? 32
                     : verdict == Verdict::warn ? 33
@@ -103,8 +103,8 @@ std::string Report::text(bool colored) const {
   for (const ReportLine* line : sorted(lines)) {
     const Finding& finding = line->finding;
     text += fmt::format("{}  {:<{}}{}{}\n", colored ? in_color(finding.verdict) : to_string(finding.verdict),
-                        finding.check, kIndent - 6, finding.seen, ranks_text(*line, ranks));
-    if (!finding.mend.empty()) text += fmt::format("{:<{}}mend: {}\n", "", kIndent, finding.mend);
+                        finding.check, kIndent - 6, finding.observed, ranks_text(*line, ranks));
+    if (!finding.fix.empty()) text += fmt::format("{:<{}}fix: {}\n", "", kIndent, finding.fix);
   }
   return text + fmt::format("\n{} PASS, {} WARN, {} FAIL, {} SKIP\n", count(Verdict::pass),
                             count(Verdict::warn), count(Verdict::fail), count(Verdict::skip));
@@ -115,8 +115,8 @@ nlohmann::json Report::json() const {
   for (const ReportLine* line : sorted(lines)) {
     nlohmann::json one{{"check", line->finding.check},
                        {"verdict", to_string(line->finding.verdict)},
-                       {"seen", line->finding.seen}};
-    if (!line->finding.mend.empty()) one["mend"] = line->finding.mend;
+                       {"observed", line->finding.observed}};
+    if (!line->finding.fix.empty()) one["fix"] = line->finding.fix;
     if (!line->ranks.empty()) one["ranks"] = line->ranks;
     if (!line->hosts.empty()) one["hosts"] = line->hosts;
     checks.push_back(std::move(one));

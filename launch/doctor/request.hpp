@@ -11,7 +11,7 @@ struct Request {
   bool json = false;
   std::vector<std::string> only = {};  // names of checks; empty: all
   std::string checkpoint_dir = {};
-  std::string probe = {};  // --look, internal: "ucx" or "gpu" in a child process that probes for its parent
+  std::string probe = {};  // --probe, internal: "ucx" or "gpu" in a child process that probes for its parent
 };
 
 }  // namespace capstan::launch::doctor

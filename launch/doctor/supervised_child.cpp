@@ -115,7 +115,7 @@ ChildResult run_in_child(const std::function<void(const SendReport&)>& work) {
   } else {
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    // MPI ends a child whose launcher died, so a pending SIGTERM was the cause.
+    // When a launcher ends the job, MPI may end the child first. A pending SIGTERM shows that this happened.
     result.terminated = is_pending(signals.get());
   }
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -17,7 +17,7 @@ using SendReport = std::function<void(std::span<const std::byte>)>;
 /// Exit status and partial results of the child.
 struct ChildResult {
   int exit_code = 0;  ///< exit code, or 128 + signal
-  /// This process received SIGTERM; the child, if it still ran, was sent SIGKILL and not waited for.
+  /// True if this process received SIGTERM. A child that still ran was sent SIGKILL and not waited for.
   bool terminated = false;
   std::vector<std::vector<std::byte>> reports;  ///< one element per complete SendReport call
 };

@@ -9,7 +9,7 @@
 namespace capstan::launch::doctor {
 namespace {
 
-/// Less barely suffices to start, save and stop.
+/// Less time barely suffices to start a run, save a checkpoint and stop.
 constexpr std::chrono::seconds kMinTimeLeft{600};
 
 }  // namespace
@@ -18,10 +18,10 @@ Finding judge_time_left(const std::string& job, const TimeLeft& left) {
   if (!left.known) return skip(fmt::format("job {}: {} does not report the time left", job, left.source));
   if (!left.left) return pass(fmt::format("job {} has no time limit ({})", job, left.source));
   const auto minutes = left.left->count() / 60;
-  const std::string seen =
+  const std::string observed =
       fmt::format("job {} has {} h {:02} min left ({})", job, minutes / 60, minutes % 60, left.source);
-  if (*left.left >= kMinTimeLeft) return pass(seen);
-  return warn(seen, "request more (--time), and save before the end: #SBATCH --signal=USR1@120");
+  if (*left.left >= kMinTimeLeft) return pass(observed);
+  return warn(observed, "request more (--time), and save before the end: #SBATCH --signal=USR1@120");
 }
 
 Finding check_time_left(const Request&) {

@@ -10,7 +10,7 @@
 namespace capstan::launch::doctor {
 
 Finding check_time_left(const Request& request);
-/// Returns the verdict on `left`, which names the job.
+/// Returns the finding for the time left in the Slurm job with the ID `job`.
 Finding judge_time_left(const std::string& job, const TimeLeft& left);
 
 }  // namespace capstan::launch::doctor

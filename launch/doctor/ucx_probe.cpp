@@ -1,4 +1,4 @@
-// ucx_probe.cpp -- opens UCX in a child process and parses its output.
+// ucx_probe.cpp -- runs a child process that opens UCX, and parses the output of the child.
 #include "launch/doctor/ucx_probe.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +26,8 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// "unused ..." of "[1795371013.66] [vm:27906:0]  parser.c:1908 UCX  WARN  unused ..."; "" for other lines.
+/// Returns "unused ..." for "[1795371013.66] [vm:27906:0]  parser.c:1908 UCX  WARN  unused ...". Returns ""
+/// for a line that is neither a warning nor an error.
 std::string complaint_in(const std::string& line) {
   for (const char* level : {" UCX  WARN  ", " UCX  ERROR ", " UCX  FATAL "}) {
     const std::size_t at = line.find(level);
@@ -52,15 +53,15 @@ std::vector<std::string> unused_in(const std::string& complaint) {
 bool is_about_devices(std::string_view complaint) { return contains(complaint, "is not available"); }
 
 UcxProbe run_probe_child() {
-  const auto end =
-      command_output({"/proc/self/exe", "doctor", "--look", "ucx"}, kUcxTimeout, StderrMode::captured,
-                     // The child must log warnings to its output, which is parsed.
+  const auto output =
+      command_output({"/proc/self/exe", "doctor", "--probe", "ucx"}, kUcxTimeout, StderrMode::captured,
+                     // Makes UCX log warnings to the parsed output. A bare name removes a variable.
                      {"UCX_LOG_LEVEL=warn", "UCX_LOG_FILE", "UCX_WARN_UNUSED_ENV_VARS=y"});
-  UcxProbe probe = end ? parse_ucx_probe(end->text) : UcxProbe();
-  if (!end) probe.failure = fmt::format("opening UCX took longer than {} s", kUcxTimeout.count());
-  if (probe.failure.empty() && end->exit_code != 0)
-    probe.failure = fmt::format("the process that opened UCX ended with exit code {}", end->exit_code);
-  // Capstan sets a variable of TCP itself, which is unused if UCX has no TCP.
+  UcxProbe probe = output ? parse_ucx_probe(output->text) : UcxProbe();
+  if (!output) probe.failure = fmt::format("opening UCX took longer than {} s", kUcxTimeout.count());
+  if (probe.failure.empty() && output->exit_code != 0)
+    probe.failure = fmt::format("the process that opened UCX ended with exit code {}", output->exit_code);
+  // Drops variables that are not set here: the child sets one for TCP, which is unused if UCX has no TCP.
   std::erase_if(probe.unused, [](const std::string& name) { return std::getenv(name.c_str()) == nullptr; });
   return probe;
 }
@@ -125,16 +126,16 @@ Finding judge_ucx_variables(const UcxProbe& probe) {
     const std::string nearest = nearest_name(name, probe.known);
     finding =
         combine(finding, warn(name + " is not used by UCX",
-                              nearest.empty() ? fmt::format("unset {}: misspelled, or of a missing transport "
-                                                            "(ucx_info -caf lists all)",
+                              nearest.empty() ? fmt::format("unset {}: it is misspelled, or belongs to a "
+                                                            "missing transport (ucx_info -caf lists all)",
                                                             name)
                                               : fmt::format("{}: did you mean {}?", name, nearest)));
   }
   for (const std::string& complaint : probe.complaints) {
     if (is_about_devices(complaint)) continue;
-    constexpr const char* kMend = "correct or unset the variable; ucx_info -caf lists all";
+    constexpr const char* kFix = "correct or unset the variable; ucx_info -caf lists all";
     finding = combine(
-        finding, probe.failure.empty() ? warn("UCX: " + complaint, kMend) : fail("UCX: " + complaint, kMend));
+        finding, probe.failure.empty() ? warn("UCX: " + complaint, kFix) : fail("UCX: " + complaint, kFix));
   }
   if (finding.verdict != Verdict::pass) return finding;
   return pass("UCX uses every UCX_* and CAPSTAN_UCX_* variable that is set");
@@ -143,29 +144,32 @@ Finding judge_ucx_variables(const UcxProbe& probe) {
 Finding judge_ucx_devices(const UcxProbe& probe) {
   if (!probe.failure.empty())
     return fail(probe.failure,
-                "UCX_LOG_LEVEL=info capstan settings --transports; then UCX_TLS and UCX_NET_DEVICES");
+                "run UCX_LOG_LEVEL=info capstan settings --transports; then correct UCX_TLS or "
+                "UCX_NET_DEVICES");
   Finding finding;
   for (const std::string& complaint : probe.complaints) {
     if (!is_about_devices(complaint)) continue;
     finding = combine(finding, warn("UCX: " + complaint, "correct UCX_NET_DEVICES or UCX_TLS (ucx_info -d)"));
   }
-  const std::string seen = fmt::format(
-      "with UCX_TLS={} UCX_NET_DEVICES={}: {}; on this host: {}", probe.offer.allowed_transports,
+  const std::string observed = fmt::format(
+      "with UCX_TLS={} UCX_NET_DEVICES={}: {}; within a host: {}", probe.offer.allowed_transports,
       probe.offer.allowed_devices,
-      probe.offer.network.empty() ? "no network" : fmt::format("{}", fmt::join(probe.offer.network, " ")),
-      fmt::join(probe.offer.in_memory, " "));
+      probe.offer.network.empty() ? "no network"
+                                  : fmt::format("network: {}", fmt::join(probe.offer.network, " ")),
+      probe.offer.in_memory.empty() ? "none" : fmt::format("{}", fmt::join(probe.offer.in_memory, " ")));
   if (probe.offer.network.empty()) {
     return combine(finding,
-                   fail(seen,
+                   fail(observed,
                         "allow a network transport (tcp, rc, dc) in UCX_TLS and UCX_NET_DEVICES: a ps needs "
                         "one even if its memory is mapped"));
   }
   const auto reaches_others = [](const std::string& name) { return !transport::is_loopback(name); };
   if (std::none_of(probe.offer.network.begin(), probe.offer.network.end(), reaches_others)) {
-    return combine(finding,
-                   warn(seen, "allow a device that reaches other hosts in UCX_NET_DEVICES; check `ip link`"));
+    return combine(
+        finding,
+        warn(observed, "allow a device that reaches other hosts in UCX_NET_DEVICES; check `ip link`"));
   }
-  return combine(finding, pass(seen));
+  return combine(finding, pass(observed));
 }
 
 Finding check_ucx_variables(const Request&) { return judge_ucx_variables(ucx_probe()); }

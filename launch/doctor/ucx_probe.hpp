@@ -19,7 +19,7 @@ struct UcxProbe {
   std::string failure = {};  ///< why UCX could not be opened; "" on success
   transport::UcxOffer offer = {};
   std::vector<std::string> known = {};       ///< variables of UCX, for suggestions
-  std::vector<std::string> unused = {};      ///< set variables that UCX does not use here
+  std::vector<std::string> unused = {};      ///< variables that are set, and that UCX does not use here
   std::vector<std::string> complaints = {};  ///< other warnings and errors of UCX, without prefix
 };
 

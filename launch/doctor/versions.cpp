@@ -54,23 +54,23 @@ std::vector<int> parts_of(std::string_view version) {
 }  // namespace
 
 Finding judge_versions(std::string_view built, std::string_view runs) {
-  const std::string seen = fmt::format("built with {}, runs with {}", built, runs);
+  const std::string observed = fmt::format("built with {}, runs with {}", built, runs);
   const std::vector<int> a = parts_of(built);
   const std::vector<int> b = parts_of(runs);
-  if (a.empty() || b.empty() || a[0] != b[0]) return fail(seen, kRebuild);
+  if (a.empty() || b.empty() || a[0] != b[0]) return fail(observed, kRebuild);
   const std::size_t common = std::min(a.size(), b.size());
   const bool same = std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(common), b.begin());
-  return same ? pass(seen) : warn(seen, kRebuild);
+  return same ? pass(observed) : warn(observed, kRebuild);
 }
 
 Finding judge_mpi(std::string_view built, std::string_view runs) {
   const std::string_view first_line = runs.substr(0, runs.find_first_of(",\n"));
-  const std::string seen = fmt::format("built with {}, runs with {}", built, first_line);
+  const std::string observed = fmt::format("built with {}, runs with {}", built, first_line);
   if (family_of(built) != family_of(runs)) {
-    return fail(seen, "load the module of the MPI that Capstan was built with, or rebuild it");
+    return fail(observed, "load the module of the MPI that Capstan was built with, or rebuild it");
   }
   Finding versions = judge_versions(number_in(built), number_in(runs));
-  versions.seen = seen;
+  versions.observed = observed;
   return versions;
 }
 
@@ -79,14 +79,16 @@ Finding check_mpi(const Request&) { return judge_mpi(mpi::header_version(), mpi:
 Finding check_ucx(const Request&) {
   Finding finding = judge_versions(transport::ucx_header_version(), transport::ucx_version());
   if (transport::ucx_has_threads()) {
-    finding.seen += ", built for multiple threads";
+    finding.observed += ", built for multiple threads";
     return finding;
   }
   return combine(finding, warn("built without --enable-mt, but a Capstan worker uses UCX from two threads",
                                "use a UCX configured with --enable-mt (Spack: ucx+thread_multiple)"));
 }
 
-Finding check_hdf5(const Request&) { return judge_versions(io::hdf5_header_version(), io::hdf5_version()); }
+Finding check_hdf5(const Request&) {
+  return judge_versions(io::hdf5_header_version(), io::hdf5_library_version());
+}
 
 Finding check_hwloc(const Request&) {
   return judge_versions(topology::hwloc_header_version(), topology::hwloc_version());

@@ -9,14 +9,14 @@ namespace capstan::launch::help {
 
 struct ExitNote {
   int code;
-  std::string_view meaning = "";  // "": that of docs/errors.md
+  std::string_view meaning = "";  // "": the usual meaning, see describe_exit_code()
 };
 
 struct CommandNotes {
   std::string_view usage = "";  // follows the operands
   std::vector<std::string_view> examples = {};
   std::vector<ExitNote> exits = {};
-  std::string_view page = "";  // of docs/
+  std::string_view page = "";  // a file in docs/
 };
 
 /// `path` is "capstan train kge". Returns empty notes for a path that is not in the table.

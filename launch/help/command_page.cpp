@@ -5,7 +5,7 @@
 
 namespace capstan::launch::help {
 
-std::string heading_of(const OptionHelp& option) {
+std::string names_with_value(const OptionHelp& option) {
   std::string text;
   for (const std::string& name : option.names) {
     if (!text.empty()) text += ", ";
@@ -16,7 +16,8 @@ std::string heading_of(const OptionHelp& option) {
 }
 
 std::string text_with_default(const OptionHelp& option) {
-  return option.initial.empty() ? option.text : option.text + " (default: " + option.initial + ")";
+  return option.default_value.empty() ? option.text
+                                      : option.text + " (default: " + option.default_value + ")";
 }
 
 std::string sentence(const std::string& phrase) {

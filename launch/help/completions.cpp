@@ -29,7 +29,7 @@ std::string in_quotes(std::string_view text) {
   return out + "'";
 }
 
-/// 'capstan train' | 'capstan train kge' | ...: the words that continue a command.
+/// Returns a shell pattern of all subcommands: 'capstan train' | 'capstan train kge' | ...
 std::string paths_of(std::span<const CommandPage> pages, std::string_view separator) {
   std::vector<std::string> paths;
   for (const CommandPage& page : pages.subspan(1)) paths.push_back(in_quotes(page.path));
@@ -84,7 +84,7 @@ complete -o default -F _capstan capstan
 }
 
 std::string for_zsh(std::span<const CommandPage> pages) {
-  // Characters that end a description in a specification of _arguments.
+  // Escapes the characters that would end a description in a specification of _arguments.
   const auto description = [](const std::string& text) {
     std::string out;
     for (const char c : text) {

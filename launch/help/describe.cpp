@@ -27,7 +27,7 @@ std::vector<std::string> choices_of(const std::string& value) {
   return choices;
 }
 
-/// Order of the groups of a command whose last word is `word`.
+/// Returns the position of the option's group in the help of a command whose last word is `word`.
 int rank_of(const OptionHelp& option, const std::string& word) {
   if (option.is_common) return 4;
   if (option.group == kHelpGroup) return 3;
@@ -50,7 +50,7 @@ OptionHelp describe(const CLI::Option& option) {
   if (!is_operand && option.get_items_expected_max() > 0) help.value = option.get_type_name();
   help.choices = choices_of(help.value);
   help.text = option.get_description();
-  help.initial = option.get_default_str();
+  help.default_value = option.get_default_str();
   const bool prints_help = help.names.back() == "--help" || help.names.back() == "--help-all";
   help.group = prints_help ? kHelpGroup : option.get_group();
   help.is_common = help.group.starts_with(kCommonGroup);

@@ -8,7 +8,7 @@
 
 namespace capstan::launch::help {
 
-/// Headings of options that start with this are settings of every job: only --help-all lists them.
+/// A heading with this prefix is for settings that every job has; only --help-all lists them.
 inline constexpr const char* kCommonGroup = "Settings";
 
 CommandPage describe(const CLI::App& command);

@@ -53,7 +53,8 @@ std::string help_text(const CommandPage& page, bool all, std::size_t width) {
   std::string text = fmt::format("usage: {}\n\n", page.usage);
   append_wrapped(text, sentence(page.summary), width);
   if (!page.operands.empty()) text += "\n";
-  for (const OptionHelp& operand : page.operands) append_row(text, heading_of(operand), operand.text, width);
+  for (const OptionHelp& operand : page.operands)
+    append_row(text, names_with_value(operand), operand.text, width);
   if (!page.subcommands.empty()) text += "\nCommands:\n";
   for (const auto& [name, summary] : page.subcommands) append_row(text, name, summary, width);
   std::string group;
@@ -64,7 +65,7 @@ std::string help_text(const CommandPage& page, bool all, std::size_t width) {
       continue;
     }
     if (option.group != group) text += fmt::format("\n{}:\n", group = option.group);
-    append_row(text, heading_of(option), text_with_default(option), width);
+    append_row(text, names_with_value(option), text_with_default(option), width);
   }
   if (hidden > 0) {
     text += "\n";

@@ -1,4 +1,4 @@
-// man_page.cpp -- macros of man(7).
+// man_page.cpp -- formats a command's help as a man page, with the macros of man(7).
 #include "launch/help/man_page.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace capstan::launch::help {
 namespace {
 
-/// Escapes what roff would interpret. A hyphen becomes a minus sign, so that options can be copied.
+/// Escapes characters that roff interprets. A hyphen becomes a minus sign, so that options can be copied.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -29,7 +29,8 @@ void append_options(std::string& text, const std::vector<OptionHelp>& options) {
   std::string group;
   for (const OptionHelp& option : options) {
     if (option.group != group) text += fmt::format(".SS {}\n", escaped(group = option.group));
-    text += fmt::format(".TP\n.B {}\n{}\n", escaped(heading_of(option)), escaped(text_with_default(option)));
+    text += fmt::format(".TP\n.B {}\n{}\n", escaped(names_with_value(option)),
+                        escaped(text_with_default(option)));
   }
 }
 
@@ -50,7 +51,7 @@ std::string man_page(const CommandPage& page) {
   text += fmt::format(".SH SYNOPSIS\n.B {}\n", escaped(page.usage));
   text += fmt::format(".SH DESCRIPTION\n{}\n", escaped(sentence(page.summary)));
   for (const OptionHelp& operand : page.operands)
-    text += fmt::format(".TP\n.I {}\n{}\n", escaped(heading_of(operand)), escaped(operand.text));
+    text += fmt::format(".TP\n.I {}\n{}\n", escaped(names_with_value(operand)), escaped(operand.text));
   if (!page.subcommands.empty()) text += ".SH COMMANDS\n";
   for (const auto& [name, summary] : page.subcommands) {
     text += fmt::format(".TP\n.B {}\n{}: see\n.BR {} (1).\n", escaped(name), escaped(summary),

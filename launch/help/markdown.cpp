@@ -22,7 +22,7 @@ Options that every job accepts are [settings](settings.md); they are also variab
 and entries of a settings file. [Errors](errors.md) explains the exit codes.
 )";
 
-/// Escapes what ends a cell of a table.
+/// Escapes "|", which would end the table cell.
 std::string cell(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -41,7 +41,7 @@ std::string markdown(std::span<const CommandPage> pages) {
         fmt::format("\n## {}\n\n{}\n\n```console\n{}\n```\n", page.path, sentence(page.summary), page.usage);
     std::string rows;
     for (const OptionHelp& operand : page.operands)
-      rows += fmt::format("| `{}` | {} | |\n", cell(heading_of(operand)), cell(operand.text));
+      rows += fmt::format("| `{}` | {} | |\n", cell(names_with_value(operand)), cell(operand.text));
     for (const auto& [name, summary] : page.subcommands)
       rows += fmt::format("| `{}` | {} | |\n", name, cell(summary));
     std::size_t common = 0;
@@ -49,8 +49,8 @@ std::string markdown(std::span<const CommandPage> pages) {
       if (option.is_common) {
         ++common;
       } else {
-        rows += fmt::format("| `{}` | {} | {} |\n", cell(heading_of(option)), cell(option.text),
-                            cell(option.initial));
+        rows += fmt::format("| `{}` | {} | {} |\n", cell(names_with_value(option)), cell(option.text),
+                            cell(option.default_value));
       }
     }
     if (!rows.empty()) text += "\n| | | default |\n|---|---|---|\n" + rows;

@@ -35,7 +35,7 @@ struct Allocation {
 std::optional<Allocation> allocation_of(const Environment& environment);
 
 struct LaunchContext {
-  int cores = 1;  ///< in the affinity mask of this process
+  int cores = 1;  ///< number of cores in the affinity mask of this process
   bool root = false;
   std::optional<Mpi> mpi = {};           ///< nullopt if mpirun is missing or of another MPI
   std::string mpirun_version_line = {};  ///< first line of --version if the MPI is unknown
@@ -45,7 +45,7 @@ struct LaunchContext {
   std::vector<std::string> forwarded_variables = {};  ///< environment variables for remote ranks
 };
 
-/// Runs `mpirun --version` and, in a Slurm job, `srun --mpi=list`, with 20 s each. Throws
+/// Runs `mpirun --version` and, in a Slurm job, `srun --mpi=list`, for at most 20 s each. Throws
 /// Error(invalid_argument).
 LaunchContext detect_launch_context(const std::string& mpirun, const Environment& environment);
 

@@ -1,4 +1,4 @@
-// options.cpp -- roles are parsed as settings, so that `capstan run` has the same limits and errors.
+// options.cpp -- parses roles as settings, so that their limits and errors are those of the started program.
 #include "launch/run/options.hpp"
 
 #include <fmt/format.h>

@@ -14,7 +14,7 @@ namespace {
 
 Error refused(const std::string& message) { return Error(Code::invalid_argument, message); }
 
-/// Slots for ranks. Without `slots`, ranks run on this host in any number.
+/// Slots for ranks. If `slots` is not set, any number of ranks may run on this host.
 struct Capacity {
   std::optional<int> slots = {};
   int hosts = 1;
@@ -36,7 +36,7 @@ Capacity capacity_of(const Request& request, const LaunchContext& context, const
 }
 
 struct Counts {
-  std::optional<int> ps = {};  ///< nullopt: the program applies the rule of the setting
+  std::optional<int> ps = {};  ///< nullopt: the program uses the default of the setting
   std::optional<int> workers = {};
   int ranks = 0;
 };
@@ -47,7 +47,7 @@ int non_worker_ranks(const Roles& roles, int ps, int hosts) {
   return 1 + all_ps * (roles.replicas ? 2 : 1) + roles.spares + (roles.evaluator ? 1 : 0);
 }
 
-/// One per host, as for the setting, but at most one per three workers.
+/// Returns one ps per host, like the default of the setting, but at most one per three workers.
 int default_ps(const Roles& roles, int workers, int hosts) {
   return roles.ps_per_host ? 1 : std::clamp(hosts, 1, std::max(1, (workers + 1) / 3));
 }

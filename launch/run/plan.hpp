@@ -22,7 +22,7 @@ struct Plan {
 };
 
 /// `hosts` is the content of the file request.hosts. Throws Error: invalid_argument, failed_precondition,
-/// not_found or unimplemented, with a request that would fit.
+/// not_found or unimplemented. The message suggests a request that would work.
 Plan make_plan(const Request& request, const LaunchContext& context, const std::vector<Host>& hosts);
 
 }  // namespace capstan::launch::run

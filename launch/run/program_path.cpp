@@ -3,9 +3,9 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 namespace capstan::launch::run {
@@ -21,18 +21,18 @@ int file_error(const std::filesystem::path& file) {
 
 }  // namespace
 
-int program_error(const std::string& program, std::string_view path) {
+int program_error(const std::string& program, const char* path) {
   if (program.find('/') != std::string::npos) return file_error(program);
-  int worst = ENOENT;
-  while (!path.empty()) {
-    const std::size_t colon = std::min(path.find(':'), path.size());
-    const std::string_view directory = path.substr(0, colon);
-    path.remove_prefix(std::min(colon + 1, path.size()));
+  std::string_view left = path == nullptr ? "/bin:/usr/bin" : path;  // as glibc
+  int result = ENOENT;
+  for (;;) {
+    const std::string_view directory = left.substr(0, left.find(':'));
     const int error = file_error(std::filesystem::path(directory.empty() ? "." : directory) / program);
     if (error == 0) return 0;
-    if (error == EACCES) worst = EACCES;
+    if (error == EACCES) result = EACCES;  // as execvp, even if later directories do not have the program
+    if (directory.size() == left.size()) return result;
+    left.remove_prefix(directory.size() + 1);
   }
-  return worst;
 }
 
 }  // namespace capstan::launch::run

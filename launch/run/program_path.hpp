@@ -2,12 +2,11 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 namespace capstan::launch::run {
 
-/// Looks for `program` as execvp does, in the directories of `path` if its name has no slash. Returns 0 if it
-/// can be executed, else ENOENT or EACCES.
-int program_error(const std::string& program, std::string_view path);
+/// Looks for `program` as execvp does, in the directories of `path` if its name has no slash. `path` is the
+/// value of PATH; null: it is not set. Returns 0 if the program can be executed, else ENOENT or EACCES.
+int program_error(const std::string& program, const char* path);
 
 }  // namespace capstan::launch::run

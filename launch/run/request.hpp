@@ -17,8 +17,8 @@ struct Roles {
   int spares = 0;
   bool evaluator = false;
   bool replicas = false;     ///< each ps has a replica, which is one more rank
-  bool ps_per_host = false;  ///< `ps` counts per host
-  /// CAPSTAN_ROLES or CAPSTAN_ROLE_FILE if the environment sets it and so the roles; else "".
+  bool ps_per_host = false;  ///< `ps` is the number per host
+  /// The environment variable that sets the roles: CAPSTAN_ROLES, CAPSTAN_ROLE_FILE, or "" for neither.
   std::string roles_variable = {};
 };
 

@@ -43,10 +43,9 @@ std::string exit_text(int code) {
   return what.empty() ? fmt::format("exit code {}", code) : fmt::format("exit code {}: {}", code, what);
 }
 
-/// Reports a program that cannot be started. Returns the exit code of a shell, or 0 for a good program.
+/// Returns 0 if the program can be started. Otherwise, reports the reason and returns a shell's exit code.
 int check_program(const std::string& program) {
-  const char* path = std::getenv("PATH");
-  const int error = program_error(program, path == nullptr ? "" : path);
+  const int error = program_error(program, std::getenv("PATH"));
   if (error == 0) return 0;
   fmt::print(stderr, "capstan: cannot start {}: {}\n", program, std::strerror(error));
   return static_cast<int>(error == EACCES ? Exit::not_executable : Exit::no_program);

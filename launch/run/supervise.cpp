@@ -224,7 +224,7 @@ Outcome supervise(const Plan& plan, const Limits& limits) {
   const pid_t child = start(plan, signals.before());
   Outcome outcome;
   outcome.exit_code = LauncherProcess(child, limits).wait(signals);
-  // The rest of the launcher's group had the same SIGTERM and grace period.
+  // Kills the processes that the launcher left in its process group, without another grace period.
   if (outcome.exit_code == static_cast<int>(Exit::timed_out)) kill(-child, SIGKILL);
   outcome.killed_orphans = reap_orphans(limits.orphan_timeout);
   outcome.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);

@@ -23,17 +23,17 @@ struct Limits {
 };
 
 struct Outcome {
-  /// That of the launcher; 128 + signal if a signal ended it; 124 after the timeout. After SIGINT 130, or 85
-  /// if the job saved a checkpoint and is requeued. After SIGTERM or SIGHUP, 128 + that signal replaces 0.
+  /// Exit code of the launcher; 128 + signal if a signal ended it; 124 after the timeout. After SIGINT 130,
+  /// or 85 if the job saved a checkpoint and is requeued. After SIGTERM or SIGHUP, 0 becomes 128 + signal.
   int exit_code = 0;
   std::chrono::milliseconds took{0};
   int killed_orphans = 0;  ///< processes of this host that survived the launcher
 };
 
 /// Starts the command in a new process group, with /dev/null in place of a terminal as standard input, and
-/// forwards SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 until it ends; with a save signal, the first SIGINT
-/// is forwarded as that signal and has no deadline. On return no descendant of it runs on
-/// this host. If this process dies, the launcher receives SIGTERM. Throws Error: not_found or
+/// forwards SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 until it ends. If `save_signal` is set, the first
+/// SIGINT is forwarded as that signal, and no SIGKILL follows. On return, no descendant of the command runs
+/// on this host. If this process dies, the launcher receives SIGTERM. Throws Error: not_found or
 /// permission_denied if the command cannot be started. REQUIRES: one thread, no other children.
 Outcome supervise(const Plan& plan, const Limits& limits);
 

@@ -1,4 +1,4 @@
-// bounds.hpp -- bounds measured by ucx_perftest on the same transport, passed by --bounds FILE.
+// bounds.hpp -- bounds measured by ucx_perftest on the same transport, from the file of --bounds.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace capstan::perf {
 /// The file maps a name to {"by": "ucx_perftest ...", "values": {"SIZE": number, ...}}.
 class Bounds {
  public:
-  /// Reads the file; no bounds for an empty path. Throws Error(invalid_argument) for a file of another
-  /// format.
+  /// Reads the file; returns no bounds if the path is empty. Throws Error(invalid_argument) for a file of
+  /// another format.
   static Bounds from(const std::string& path);
 
   bool has(const std::string& name) const { return curves_.contains(name); }
-  /// The value at the measured size nearest to `size` by ratio.
+  /// Returns the value at the measured size nearest to `size` by ratio; nullopt if there is no such bound.
   std::optional<double> at(const std::string& name, std::uint64_t size) const;
   /// Name of the program that measured the bound; empty if there is none.
   std::string by(const std::string& name) const;

@@ -11,8 +11,8 @@ namespace capstan::perf {
 
 struct Options;
 
-/// Machine, versions, commit, date and options, with a warning if the build is not optimized. May be called
-/// before MPI_Init.
+/// Returns machine, versions, commit, date and options, with a warning if the build is not optimized. May be
+/// called before MPI_Init.
 nlohmann::json context_of(const Options& options);
 /// Adds the ranks, their roles and hosts, the transport settings and all other settings.
 void add_cluster(nlohmann::json& context, const Cluster& cluster);

@@ -1,4 +1,4 @@
-// ids.cpp -- rejection-inversion sampling, and the mapping of ranks to rows.
+// ids.cpp -- rejection-inversion sampling, and the mapping of popularity ranks to rows.
 #include "perf/bench/ids.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ std::uint64_t Zipf::draw(Random& random) const {
 
 Scramble::Scramble(std::uint64_t rows) : rows_(rows) {
   if (rows == 0) throw std::invalid_argument("cannot draw ids: the table has 0 rows, expected at least 1");
-  // Near the golden section of the table, consecutive ranks are mapped far apart.
+  // A factor near the golden section of the table maps consecutive ranks far apart.
   factor_ = static_cast<std::uint64_t>(static_cast<double>(rows) * 0.6180339887498949) | 1;
   while (std::gcd(factor_, rows_) != 1) factor_ += 2;
 }

@@ -1,4 +1,4 @@
-// ids.hpp -- row ids to look up: uniform, or Zipf-distributed as the popularity of words and users.
+// ids.hpp -- row ids to look up: uniform, or Zipf-distributed like the popularity of words and users.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
   }
-  /// In [0, 1).
+  /// Returns a uniform number in [0, 1).
   double real() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-  /// In [0, limit).
+  /// Returns a uniform number in [0, limit).
   std::uint64_t below(std::uint64_t limit) {
     return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * limit) >> 64);
   }
@@ -29,17 +29,17 @@ class Random {
   std::uint64_t state_;
 };
 
-/// Ranks 1 .. n with probability proportional to rank^-exponent, by rejection-inversion: W. Hörmann and
-/// G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS
-/// 6(3), 1996. Constant time per draw, no table.
+/// Draws popularity ranks 1 .. n with probability proportional to rank^-exponent, by rejection-inversion:
+/// W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete
+/// distributions", ACM TOMACS 6(3), 1996. Constant time per draw, no table.
 class Zipf {
  public:
   Zipf(std::uint64_t n, double exponent);
   std::uint64_t draw(Random& random) const;
 
  private:
-  double integral(double x) const;          // of the density, up to a constant
-  double inverse_integral(double y) const;  // of integral()
+  double integral(double x) const;          // integral of the density, up to a constant
+  double inverse_integral(double y) const;  // inverse function of integral()
   double density(double x) const;
 
   double exponent_;
@@ -49,8 +49,8 @@ class Zipf {
   double near_;  // a draw this close to its integer is accepted at once
 };
 
-/// Maps ranks to rows by multiplication with a number coprime to the number of rows, so that every row is hit
-/// once and popular rows are not adjacent.
+/// Maps popularity ranks to rows by multiplication with a number coprime to the number of rows. Every row is
+/// hit once, and popular rows are not adjacent.
 class Scramble {
  public:
   explicit Scramble(std::uint64_t rows);

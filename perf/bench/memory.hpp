@@ -1,4 +1,4 @@
-// memory.hpp -- arrays of a bound: plain memory of this process.
+// memory.hpp -- plain memory of this process, for the loops that measure bounds.
 #pragma once
 
 #include <sys/mman.h>

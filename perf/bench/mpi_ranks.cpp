@@ -47,11 +47,11 @@ std::vector<double> MpiRanks::slowest(std::vector<double> local, int samples) co
   return all;
 }
 
-bool MpiRanks::all_agree(bool local) const {
-  int agreed = local ? 1 : 0;
+bool MpiRanks::true_on_all(bool local) const {
+  int all = local ? 1 : 0;
   barrier();
-  MPI_Allreduce(MPI_IN_PLACE, &agreed, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  return agreed != 0;
+  MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return all != 0;
 }
 
 }  // namespace capstan::perf

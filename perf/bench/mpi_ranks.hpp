@@ -1,4 +1,4 @@
-// mpi_ranks.hpp -- ranks and roles of a cluster for the MPI rivals.
+// mpi_ranks.hpp -- the ranks of each role, for the rivals: MPI code with which Capstan is compared.
 #pragma once
 
 #include <mpi.h>
@@ -24,15 +24,17 @@ class MpiRanks {
   const std::vector<int>& workers() const { return workers_; }
   /// Communicator of the workers; MPI_COMM_NULL on other ranks.
   MPI_Comm worker_comm() const { return worker_comm_; }
+  /// Index of this rank among the workers. REQUIRES: this rank is a worker.
   int worker_index() const;
 
   /// Barrier of all ranks. A coordinator sleeps meanwhile, so that it takes no CPU time from the others; a ps
   /// polls, since it may have to progress one-sided operations.
   void barrier() const;
-  /// Element-wise maximum over the workers, on rank 0.
+  /// Collective. Cuts `local` to `samples` elements, or adds zeros. Returns the element-wise maximum over all
+  /// ranks on rank 0, zeros on other ranks.
   std::vector<double> slowest(std::vector<double> local, int samples) const;
   /// Collective. Returns true if `local` is true on all ranks.
-  bool all_agree(bool local) const;
+  bool true_on_all(bool local) const;
 
  private:
   Role role_;

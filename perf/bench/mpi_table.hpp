@@ -1,4 +1,4 @@
-// mpi_table.hpp -- table of the MPI rivals: rows in windows of the ps ranks, partitioned as a Capstan
+// mpi_table.hpp -- table of the MPI rivals: rows in windows of the ps ranks, partitioned like a Capstan
 // variable.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace capstan::perf {
 
-/// Construction and destruction are collective. Open for one-sided access by the workers during its lifetime.
-/// Its memory holds tables of any shape up to `floats`, one at a time.
+/// Construction and destruction are collective. During its lifetime, workers may access it by one-sided
+/// operations. Holds one table at a time, of any shape with at most `floats` floats.
 class MpiTable {
  public:
   MpiTable(const MpiRanks& ranks, std::uint64_t floats);
@@ -34,7 +34,7 @@ class MpiTable {
   void read_once() const;
   /// Copies row ids[i] to row i of `out` with one MPI_Get per row.
   void get_rows(std::span<const std::int64_t> ids, float* out) const;
-  /// The same with one MPI_Get and an indexed datatype. REQUIRES: one ps.
+  /// Does the same with one MPI_Get of an indexed datatype. REQUIRES: one ps.
   void get_indexed(std::span<const std::int64_t> ids, float* out) const;
   /// Adds row i of `values` to row ids[i] with one MPI_Accumulate per row. Complete when flush() returns.
   void accumulate_rows(std::span<const std::int64_t> ids, const float* values) const;

@@ -13,10 +13,31 @@ bool shared_memory_may_be_huge() {
   return line.find("[never]") == line.npos && line.find("[deny]") == line.npos && !line.empty();
 }
 
+namespace {
+
+/// "4KiB" -> 4096. Throws CLI::ValidationError.
+std::uint64_t bytes_of(std::string text) {
+  const std::string fault = CLI::AsSizeValue(/*kb_is_1000=*/false)(text);
+  if (!fault.empty()) throw CLI::ValidationError("--message-size", fault);
+  return std::stoull(text);
+}
+
+}  // namespace
+
 void add_options(CLI::App& app, Options& o) {
   app.add_option("--min-bytes", o.min_bytes, "smallest message, such as 4KiB")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--max-bytes", o.max_bytes, "largest message")->transform(CLI::AsSizeValue(false));
+  app.add_option_function<std::string>(
+         "-m,--message-size",
+         [&o](const std::string& range) {
+           const std::size_t colon = range.find(':');
+           const std::string largest = range.substr(colon == range.npos ? 0 : colon + 1);
+           if (colon != range.npos && colon != 0) o.min_bytes = bytes_of(range.substr(0, colon));
+           if (!largest.empty()) o.max_bytes = bytes_of(largest);
+         },
+         "smallest and largest message of perf_dense: 4KiB:1MiB, 4KiB: or 1MiB")
+      ->type_name("[MIN:]MAX");
   app.add_option("--rows", o.rows, "rows of a table; 0: a table of 256 MiB for any --dim");
   app.add_option("--dim", o.dims, "floats per row, comma-separated: 16,64")
       ->delimiter(',')
@@ -28,8 +49,8 @@ void add_options(CLI::App& app, Options& o) {
       ->delimiter(',')
       ->check(CLI::IsMember({"uniform", "zipf"}));
   app.add_option("--zipf-exponent", o.zipf_exponent, "exponent of --ids zipf")->check(CLI::PositiveNumber);
-  app.add_option("--iters", o.iters, "samples of each case in a repeat")->check(CLI::PositiveNumber);
-  app.add_option("--warmup", o.warmup, "warm-up samples before them")->check(CLI::NonNegativeNumber);
+  app.add_option("-i,--iters", o.iters, "samples of each case in a repeat")->check(CLI::PositiveNumber);
+  app.add_option("-x,--warmup", o.warmup, "warm-up samples before each case")->check(CLI::NonNegativeNumber);
   app.add_option("--repeat", o.repeat, "number of passes over all cases")->check(CLI::PositiveNumber);
   app.add_option("--seed", o.seed, "seed of the random numbers");
   app.add_option("--only", o.only, "run only cases whose name contains this: call=8192");
@@ -39,6 +60,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--bounds", o.bounds, "file of bounds measured by another program (written by perf/run)")
       ->check(CLI::ExistingFile);
   app.add_option("--json", o.json, "output file for context and results");
+  app.add_option("--csv", o.csv, "output file for the results as comma-separated values");
 }
 
 }  // namespace capstan::perf

@@ -33,7 +33,9 @@ struct Options {
   bool with_rival = true;
   std::string bounds;
   std::string json;
+  std::string csv;
 
+  /// Returns true if --only includes the case.
   bool wants(std::string_view name) const { return name.find(only) != name.npos; }
 
   /// Far larger than any cache, so that a random row is read from memory.
@@ -43,7 +45,8 @@ struct Options {
   }
 };
 
-/// Adds the flags to a program's parser.
+/// Adds the flags to a program's parser. -m, -i and -x are those of the OSU Micro-Benchmarks
+/// (mvapich.cse.ohio-state.edu/benchmarks).
 void add_options(CLI::App& app, Options& options);
 
 }  // namespace capstan::perf

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -38,7 +39,9 @@ Settings read_settings(std::vector<std::string>& arguments) {
   return settings;
 }
 
-/// Runs all but the rival, on the coordinator. Returns false after an error, which it prints.
+std::string program_name(char** argv) { return std::filesystem::path(argv[0]).filename().string(); }
+
+/// Runs the benchmark without its rival, on the coordinator. Returns false after an error, which it prints.
 bool coordinate(const Cluster& cluster, const Benchmark& benchmark, const Options& options,
                 const Bounds& bounds, Report& report) {
   try {
@@ -58,15 +61,19 @@ bool coordinate(const Cluster& cluster, const Benchmark& benchmark, const Option
 int write_report(const Report& report, const nlohmann::json& context, const Options& options) {
   report.print(std::cout, context);
   std::cout.flush();
-  if (!options.json.empty()) {
-    std::ofstream file(options.json);
-    file << report.to_json(context).dump(2) << '\n';
+  const auto write = [](const std::string& path, const auto& print) {
+    if (path.empty()) return true;
+    std::ofstream file(path);
+    print(file);
     file.close();
-    if (!file) {
-      std::cerr << "cannot write " << options.json << std::endl;
-      return 1;
-    }
-  }
+    if (!file) std::cerr << "cannot write " << path << std::endl;
+    return static_cast<bool>(file);
+  };
+  const bool json = write(options.json, [&](auto& file) { file << report.to_json(context).dump(2) << '\n'; });
+  const bool csv = write(options.csv, [&](auto& file) { report.print_csv(file); });
+  if (!json || !csv) return 1;
+  if (report.results().empty() && !options.only.empty())
+    std::cerr << "--only " << options.only << ": no case has a name that contains this" << std::endl;
   if (!report.all_verified()) std::cerr << "a result was wrong; its case has no value" << std::endl;
   return report.all_verified() && !report.results().empty() ? 0 : 1;
 }
@@ -76,7 +83,7 @@ int run_alone(const Settings& settings, const Benchmark& benchmark, const Option
   const Cluster cluster = cluster::join(settings);
   nlohmann::json context = context_of(options);
   add_cluster(context, cluster);
-  Report report;
+  Report report(options.only);
   if (!coordinate(cluster, benchmark, options, bounds, report)) return 1;
   return write_report(report, context, options);
 }
@@ -85,7 +92,7 @@ int run_alone(const Settings& settings, const Benchmark& benchmark, const Option
 int run_ranks(const Settings& settings, const Benchmark& benchmark, const Options& options,
               const Bounds& bounds) {
   nlohmann::json context = context_of(options);
-  Report report;
+  Report report(options.only);
   bool good = true;
   Role role = Role::worker;
   {
@@ -99,7 +106,7 @@ int run_ranks(const Settings& settings, const Benchmark& benchmark, const Option
     }
   }
   const MpiRanks ranks(role);
-  if (!ranks.all_agree(good)) return 1;
+  if (!ranks.true_on_all(good)) return 1;
   if (benchmark.rival && options.with_rival) benchmark.rival(ranks, options, report);
   int code = ranks.rank() == 0 ? write_report(report, context, options) : 0;
   MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -126,7 +133,7 @@ void append_slowest(Timings& all, const std::vector<Timings>& workers) {
 
 int run(int argc, char** argv, const Benchmark& benchmark) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  CLI::App app(benchmark.question);
+  CLI::App app(benchmark.question, program_name(argv));
   Options options;
   add_options(app, options);
   if (benchmark.more_flags) benchmark.more_flags(app);
@@ -156,7 +163,7 @@ int run(int argc, char** argv, const Benchmark& benchmark) {
 
 int run_here(int argc, char** argv, const std::string& question,
              const std::function<void(const Options&, Report&)>& measure) {
-  CLI::App app(question);
+  CLI::App app(question, program_name(argv));
   Options options;
   add_options(app, options);
   try {
@@ -165,7 +172,7 @@ int run_here(int argc, char** argv, const std::string& question,
     return app.exit(error) == 0 ? 0 : 2;
   }
   const nlohmann::json context = context_of(options);
-  Report report;
+  Report report(options.only);
   measure(options, report);
   return write_report(report, context, options);
 }

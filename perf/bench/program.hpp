@@ -46,7 +46,7 @@ struct Session {
   }
 };
 
-/// Appends to `all` the samples of several workers: the maximum over the workers for each.
+/// Appends to `all`, for each sample, the maximum over the workers.
 void append_slowest(Timings& all, const std::vector<Timings>& workers);
 
 struct Benchmark {
@@ -63,7 +63,7 @@ struct Benchmark {
 /// alone, all roles are in this process. Returns the exit code: 1 if a result was wrong.
 int run(int argc, char** argv, const Benchmark& benchmark);
 
-/// The same for a benchmark without a cluster: one process, one thread.
+/// Implements main() of a benchmark without a cluster: one process, one thread.
 int run_here(int argc, char** argv, const std::string& question,
              const std::function<void(const Options&, Report&)>& measure);
 

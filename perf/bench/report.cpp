@@ -14,15 +14,17 @@ namespace {
 
 using nlohmann::json;
 
-/// Four significant digits without an exponent, so that columns align.
+/// Three decimals below 10 and fewer above, so that values from 1 to 9999 have four significant digits. No
+/// exponent, so that columns align.
 std::string format_value(const std::optional<double>& value) {
   if (!value) return "-";
-  const double size = *value < 0 ? -*value : *value;
-  return fmt::format("{:.{}f}", *value, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3);
+  const double magnitude = *value < 0 ? -*value : *value;
+  const int decimals = magnitude >= 1000 ? 0 : magnitude >= 100 ? 1 : magnitude >= 10 ? 2 : 3;
+  return fmt::format("{:.{}f}", *value, decimals);
 }
 
-json number(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
-json words(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
+json number_or_null(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
+json string_or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
 
 }  // namespace
 
@@ -47,7 +49,10 @@ Result time_result(Result result, double scale, const std::vector<double>& secon
 void Report::set_better_rival(std::string_view name, double value, std::string rival_name) {
   for (Result& result : results_) {
     if (result.name != name) continue;
-    if (result.rival && (*result.rival > value) != result.less_is_better) continue;
+    if (result.rival) {
+      const bool better = result.less_is_better ? value < *result.rival : value >= *result.rival;
+      if (!better) continue;
+    }
     result.rival = value;
     result.rival_name = rival_name;
   }
@@ -67,7 +72,7 @@ void Report::print(std::ostream& out, const json& context) const {
       group = r.group + r.unit;
       out << fmt::format("#\n# {}, {}\n", r.group, r.unit);
       if (!r.bound_name.empty()) out << "# bound: " << r.bound_name << '\n';
-      if (!r.rival_name.empty()) out << "# rival: " << r.rival_name << '\n';
+      if (!r.rival_name.empty()) out << "# rival of the first line: " << r.rival_name << '\n';
       out << fmt::format("# {:<12} {:>14} {:>14} {:>14} {:>8} {:>14} {:>8}  {}\n",
                          r.size_unit.empty() ? "size" : r.size_unit, r.unit, "p99", "bound", "of bound",
                          "rival", "of rival", "answer");
@@ -79,6 +84,25 @@ void Report::print(std::ostream& out, const json& context) const {
                        if_verified(r.p99), format_value(r.bound), format_value(r.ratio_to(r.bound)),
                        format_value(r.rival), format_value(r.ratio_to(r.rival)),
                        r.verified ? "verified" : "WRONG");
+  }
+}
+
+void Report::print_csv(std::ostream& out) const {
+  const auto text = [](std::string value) {
+    for (std::size_t at = 0; (at = value.find('"', at)) != value.npos; at += 2) value.insert(at, 1, '"');
+    return '"' + value + '"';
+  };
+  const auto number = [](const std::optional<double>& value) {
+    return value ? fmt::format("{}", *value) : std::string();
+  };
+  out << "case,size,size_unit,unit,median,p99,bound,bound_name,rival,rival_name,verified\n";
+  for (const Result& r : results_) {
+    const auto if_verified = [&](double value) {
+      return number(r.verified ? std::optional(value) : std::nullopt);
+    };
+    out << fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", text(r.name), r.size, text(r.size_unit),
+                       text(r.unit), if_verified(r.median), if_verified(r.p99), number(r.bound),
+                       text(r.bound_name), number(r.rival), text(r.rival_name), r.verified);
   }
 }
 
@@ -94,12 +118,12 @@ json Report::to_json(const json& context) const {
                     {"less_is_better", r.less_is_better},
                     {"median", if_verified(r.median)},
                     {"p99", if_verified(r.p99)},
-                    {"bound", number(r.bound)},
-                    {"bound_name", words(r.bound_name)},
-                    {"ratio_to_bound", number(r.ratio_to(r.bound))},
-                    {"rival_name", words(r.rival_name)},
-                    {"rival", number(r.rival)},
-                    {"ratio_to_rival", number(r.ratio_to(r.rival))},
+                    {"bound", number_or_null(r.bound)},
+                    {"bound_name", string_or_null(r.bound_name)},
+                    {"ratio_to_bound", number_or_null(r.ratio_to(r.bound))},
+                    {"rival_name", string_or_null(r.rival_name)},
+                    {"rival", number_or_null(r.rival)},
+                    {"ratio_to_rival", number_or_null(r.ratio_to(r.rival))},
                     {"verified", r.verified}});
   }
   return {{"context", context}, {"results", list}};

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace capstan::perf {
@@ -32,15 +33,20 @@ struct Result {
   std::optional<double> ratio_to(const std::optional<double>& other) const;
 };
 
-/// Sets a rate: `work` per sample (rows, bytes, calls) divided by the seconds per sample.
+/// Returns `result` with a rate: `work` per sample (rows, bytes, calls) divided by the seconds per sample.
 Result rate_result(Result result, double work, const std::vector<double>& seconds);
-/// Sets a duration: seconds per sample times `scale`, such as 1e6 for microseconds.
+/// Returns `result` with a duration: seconds per sample times `scale`, such as 1e6 for microseconds.
 Result time_result(Result result, double scale, const std::vector<double>& seconds);
 
 class Report {
  public:
-  void add(Result result) { results_.push_back(std::move(result)); }
-  /// Sets the rival of a case if it is better than the present one. Ignores unknown cases.
+  /// Keeps only results whose name contains `only`.
+  explicit Report(std::string only = {}) : only_(std::move(only)) {}
+
+  void add(Result result) {
+    if (result.name.find(only_) != std::string::npos) results_.push_back(std::move(result));
+  }
+  /// Sets the rival of a case if it is better than the rival that was set before. Ignores unknown cases.
   void set_better_rival(std::string_view name, double value, std::string rival_name);
   bool all_verified() const;
   const std::vector<Result>& results() const { return results_; }
@@ -49,8 +55,11 @@ class Report {
   void print(std::ostream& out, const nlohmann::json& context) const;
   /// {"context": ..., "results": [...]}
   nlohmann::json to_json(const nlohmann::json& context) const;
+  /// A header line, and a line per result; texts are quoted, and a missing value is empty.
+  void print_csv(std::ostream& out) const;
 
  private:
+  std::string only_;
   std::vector<Result> results_;
 };
 

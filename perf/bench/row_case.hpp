@@ -32,29 +32,30 @@ struct RowCase {
   bool consistent = false;  // reads never see a partial push
   bool with_bound = true;
   bool huge_pages = true;
+  bool two_threads = false;  // the bound of a push is TwoThreadSgd
 
   std::uint64_t sample_ids() const { return call * static_cast<std::uint64_t>(calls); }
-  /// Stream of ids; independent for each worker and repeat.
+  /// Returns a stream of ids, which depends on the number `stream` of a worker and on the seed of a repeat.
   Ids draw_ids(std::uint64_t stream) const;
 };
 
-/// All combinations of row size, call size and distribution. A sample has about `sample_ids` ids, but at
-/// least `min_calls` calls.
+/// Returns all combinations of row size, call size and distribution. A sample has about `sample_ids` ids, but
+/// at least `min_calls` calls.
 std::vector<RowCase> row_cases(const Options& options, const std::string& what, std::uint64_t sample_ids,
                                int min_calls);
 
 /// Returns the case with the seed of repeat `repeat`, so that each repeat has other ids.
 RowCase for_repeat(RowCase row_case, int repeat);
 
-/// Result of a case. Its bound is the plain loop, or else a bandwidth of --bounds divided by the bytes of a
-/// row.
+/// Returns the result of a case. Its bound is the plain loop or, if the loop was not run, the bandwidth from
+/// --bounds divided by the bytes of a row.
 Result row_result(const RowCase& row_case, const Timings& timings, const Session& session,
                   const std::string& loop);
 
 /// Name of the bound for rows between hosts, a bandwidth measured by perf/run.
 inline constexpr const char* kRowBound = "row_bandwidth";
 
-/// Reads all of a variable once: only the first access to a page of a ps's memory is slow. For
+/// Reads the complete variable once, since the first access to each page of a ps's memory is slow. For
 /// Session::on_all_workers.
 bool read_once(Variable<float> variable, Counter counter, std::int64_t workers);
 
@@ -74,12 +75,12 @@ class RowTables {
 template <class Seconds>
 int best_distance(Seconds&& seconds) {
   constexpr int kTries = 3;
-  int best = kDistances[0];
+  int best = kPrefetchDistances[0];
   double least = 0;
-  for (const int distance : kDistances) {
+  for (const int distance : kPrefetchDistances) {
     double time = seconds(distance);
     for (int i = 1; i < kTries; ++i) time = std::min(time, seconds(distance));
-    if (distance == kDistances[0] || time < least) {
+    if (distance == kPrefetchDistances[0] || time < least) {
       least = time;
       best = distance;
     }
@@ -87,8 +88,8 @@ int best_distance(Seconds&& seconds) {
   return best;
 }
 
-/// Times `work` and `loop` in turn, each on ids that `draw` draws. The loop prefetches `ahead` rows ahead,
-/// the fastest distance.
+/// Times `work` and `loop` alternately, each on new ids from `draw`. Sets `ahead`, the distance in rows at
+/// which the loop prefetches, to the fastest one.
 template <class Draw, class Work, class Loop>
 void compare_with_loop(const RowCase& c, const StartBarrier& barrier, int& ahead, const Draw& draw,
                        const Work& work, const Loop& loop, Timings& timings) {
@@ -103,7 +104,7 @@ void compare_with_loop(const RowCase& c, const StartBarrier& barrier, int& ahead
   take_turns(c.warmup, c.samples, barrier, c.with_bound, draw, work, loop, timings);
 }
 
-/// Value of a table's element: an integer below 2^23, which a float represents exactly.
+/// Returns the value of a table's element: an integer below 2^23, which a float represents exactly.
 inline float pattern(std::uint64_t row, std::uint64_t column) {
   return static_cast<float>(static_cast<std::uint32_t>(row * 2654435761u + column * 40503u) >> 9);
 }

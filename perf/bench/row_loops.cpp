@@ -17,8 +17,9 @@ using Id = std::int64_t;
 
 constexpr std::size_t kLineFloats = 16;
 
-/// Calls element(d, row + j, i * width + j) for each vector of each row. Rows have kWidth floats, or
-/// `any_width` if kWidth is 0.
+/// Calls element(d, from, at) for each vector of each row ids[i] of `table`. `d` is Highway's tag of the
+/// vector, `from` its address in the table, `at` its offset in an array of only these rows. Rows have kWidth
+/// floats, or `any_width` if kWidth is 0.
 template <std::size_t kWidth, class Table, class Element>
 void for_rows(Table* table, std::span<const Id> ids, std::size_t any_width, std::size_t ahead,
               const Element& element) {
@@ -36,8 +37,8 @@ void for_rows(Table* table, std::span<const Id> ids, std::size_t any_width, std:
 }
 
 template <class Table, class Element>
-void for_rows_of(Table* table, std::span<const Id> ids, std::size_t width, int ahead,
-                 const Element& element) {
+void for_rows_of_width(Table* table, std::span<const Id> ids, std::size_t width, int ahead,
+                       const Element& element) {
   const auto distance = static_cast<std::size_t>(ahead);
   switch (width) {
     case 16:
@@ -55,20 +56,20 @@ void for_rows_of(Table* table, std::span<const Id> ids, std::size_t width, int a
   }
 }
 
-void gather_rows(const float* table, std::span<const Id> ids, std::uint64_t width, int ahead, float* out) {
-  for_rows_of(table, ids, width, ahead, [out](auto d, const float* from, std::size_t at) {
+void gather_kernel(const float* table, std::span<const Id> ids, std::uint64_t width, int ahead, float* out) {
+  for_rows_of_width(table, ids, width, ahead, [out](auto d, const float* from, std::size_t at) {
     hn::StoreU(hn::LoadU(d, from), d, out + at);
   });
 }
 
-void scatter_rows(float* table, std::span<const Id> ids, std::uint64_t width, int ahead, float rate,
-                  const float* gradient) {
-  for_rows_of(table, ids, width, ahead, [rate, gradient](auto d, float* w, std::size_t at) {
+void scatter_sgd_kernel(float* table, std::span<const Id> ids, std::uint64_t width, int ahead, float rate,
+                        const float* gradient) {
+  for_rows_of_width(table, ids, width, ahead, [rate, gradient](auto d, float* w, std::size_t at) {
     hn::StoreU(hn::NegMulAdd(hn::Set(d, rate), hn::LoadU(d, gradient + at), hn::LoadU(d, w)), d, w);
   });
 }
 
-void dense_rows(std::span<float> table, float rate, const float* gradient) {
+void dense_sgd_kernel(std::span<float> table, float rate, const float* gradient) {
   const hn::ScalableTag<float> d;
   const auto step = [&](auto tag, std::size_t i) {
     float* w = table.data() + i;
@@ -80,8 +81,8 @@ void dense_rows(std::span<float> table, float rate, const float* gradient) {
 }
 
 template <std::size_t kArrays>
-void add_to(float* const* arrays, const std::uint32_t* rows, std::size_t count, std::size_t width,
-            std::size_t ahead, const float* gradient) {
+void add_to_arrays(float* const* arrays, const std::uint32_t* rows, std::size_t count, std::size_t width,
+                   std::size_t ahead, const float* gradient) {
   const hn::ScalableTag<float> d;
   const auto add = [&](auto tag, std::size_t at, const float* g) {
     const auto delta = hn::LoadU(tag, g);
@@ -103,18 +104,18 @@ void add_to(float* const* arrays, const std::uint32_t* rows, std::size_t count, 
   }
 }
 
-void add_any(std::span<float* const> arrays, const std::uint32_t* rows, std::size_t count,
-             std::uint64_t width, int ahead, const float* gradient) {
+void add_rows_kernel(std::span<float* const> arrays, const std::uint32_t* rows, std::size_t count,
+                     std::uint64_t width, int ahead, const float* gradient) {
   const auto distance = static_cast<std::size_t>(ahead);
   switch (arrays.size()) {
     case 1:
-      return add_to<1>(arrays.data(), rows, count, width, distance, gradient);
+      return add_to_arrays<1>(arrays.data(), rows, count, width, distance, gradient);
     case 2:
-      return add_to<2>(arrays.data(), rows, count, width, distance, gradient);
+      return add_to_arrays<2>(arrays.data(), rows, count, width, distance, gradient);
     case 3:
-      return add_to<3>(arrays.data(), rows, count, width, distance, gradient);
+      return add_to_arrays<3>(arrays.data(), rows, count, width, distance, gradient);
     default:
-      return add_to<4>(arrays.data(), rows, count, width, distance, gradient);
+      return add_to_arrays<4>(arrays.data(), rows, count, width, distance, gradient);
   }
 }
 
@@ -124,28 +125,28 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace capstan::perf {
 
-HWY_EXPORT(gather_rows);
-HWY_EXPORT(scatter_rows);
-HWY_EXPORT(dense_rows);
-HWY_EXPORT(add_any);
+HWY_EXPORT(gather_kernel);
+HWY_EXPORT(scatter_sgd_kernel);
+HWY_EXPORT(dense_sgd_kernel);
+HWY_EXPORT(add_rows_kernel);
 
 void gather(const float* table, std::span<const std::int64_t> ids, std::uint64_t width, int ahead,
             float* out) {
-  HWY_DYNAMIC_DISPATCH(gather_rows)(table, ids, width, ahead, out);
+  HWY_DYNAMIC_DISPATCH(gather_kernel)(table, ids, width, ahead, out);
 }
 
 void scatter_sgd(float* table, std::span<const std::int64_t> ids, std::uint64_t width, int ahead, float rate,
                  const float* gradient) {
-  HWY_DYNAMIC_DISPATCH(scatter_rows)(table, ids, width, ahead, rate, gradient);
+  HWY_DYNAMIC_DISPATCH(scatter_sgd_kernel)(table, ids, width, ahead, rate, gradient);
 }
 
 void dense_sgd(std::span<float> table, float rate, const float* gradient) {
-  HWY_DYNAMIC_DISPATCH(dense_rows)(table, rate, gradient);
+  HWY_DYNAMIC_DISPATCH(dense_sgd_kernel)(table, rate, gradient);
 }
 
 void add_rows(std::span<float* const> arrays, const std::uint32_t* rows, std::size_t count,
               std::uint64_t width, int ahead, const float* gradient) {
-  HWY_DYNAMIC_DISPATCH(add_any)(arrays, rows, count, width, ahead, gradient);
+  HWY_DYNAMIC_DISPATCH(add_rows_kernel)(arrays, rows, count, width, ahead, gradient);
 }
 
 }  // namespace capstan::perf

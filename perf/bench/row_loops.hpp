@@ -27,6 +27,6 @@ void add_rows(std::span<float* const> arrays, const std::uint32_t* rows, std::si
               std::uint64_t width, int ahead, const float* gradient);
 
 /// Prefetch distances to try; the best depends on the row size and the machine.
-inline constexpr int kDistances[] = {2, 4, 8, 16, 32};
+inline constexpr int kPrefetchDistances[] = {2, 4, 8, 16, 32};
 
 }  // namespace capstan::perf

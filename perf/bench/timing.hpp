@@ -41,8 +41,8 @@ struct NoBarrier {
   void wait() const {}
 };
 
-/// Takes `samples` samples of both, after `warmup` that are discarded. `prepare()` runs before each one,
-/// untimed. The order of work and bound alternates.
+/// Takes `samples` samples of `work` and of `bound`, after `warmup` samples that are discarded. `prepare()`
+/// runs before each sample, untimed. The order of work and bound alternates.
 template <class Start, class Prepare, class Work, class Bound>
 void take_turns(int warmup, int samples, const Start& barrier, bool with_bound, Prepare&& prepare,
                 Work&& work, Bound&& bound, Timings& out) {

@@ -16,7 +16,7 @@ inline double first_step(const Optimizer& o, double gradient) {
 }
 
 /// Returns true if the step takes `before` to `after`, in float.
-inline bool is_first_step(const Optimizer& o, double gradient, float before, float after) {
+inline bool is_after_first_step(const Optimizer& o, double gradient, float before, float after) {
   const double expected = static_cast<double>(before) - first_step(o, gradient);
   return std::abs(static_cast<double>(after) - expected) < 1e-4 * (1 + std::abs(gradient));
 }

@@ -34,15 +34,15 @@ void HostTable::for_each_part(const Work& work) {
   for (Part& part : parts_) threads.emplace_back([&work, &part] { work(part); });
 }
 
-/// Runs call(part, set) for all parts concurrently; returns the median over `repeats_` of the seconds per
-/// call.
+/// Runs call(part, set) for all parts concurrently. Returns the seconds per call: the median of `repeats_`
+/// measurements.
 template <class Call>
 double HostTable::seconds_per_call(const Call& call) {
   using Clock = std::chrono::steady_clock;
   constexpr int kWarmUp = 2;
   std::barrier barrier(static_cast<std::ptrdiff_t>(parts_.size()) + 1);
   std::vector<double> times;
-  std::jthread clock([&] {
+  std::jthread timing_thread([&] {
     for (int repeat = 0; repeat < kWarmUp + repeats_; ++repeat) {
       barrier.arrive_and_wait();
       const auto begin = Clock::now();
@@ -58,7 +58,7 @@ double HostTable::seconds_per_call(const Call& call) {
       barrier.arrive_and_wait();
     }
   });
-  clock.join();
+  timing_thread.join();
   return median(std::move(times));
 }
 
@@ -66,7 +66,7 @@ HostTable::HostTable(std::uint64_t bytes, std::uint64_t dim, std::uint32_t ids, 
     : dim_(dim), calls_(calls), repeats_(repeats), parts_(std::max(1U, std::thread::hardware_concurrency())) {
   const std::uint64_t rows = std::max<std::uint64_t>(bytes / (dim * sizeof(float)) / parts_.size(), 1);
   const std::uint64_t share = std::clamp<std::uint64_t>(ids / parts_.size(), 1, rows);
-  ids_a_call_ = share * parts_.size();
+  ids_per_call_ = share * parts_.size();
   for_each_part([&](Part& part) {
     std::mt19937_64 random(1 + static_cast<std::uint64_t>(&part - parts_.data()));
     part.values.resize(rows * dim_);
@@ -91,17 +91,17 @@ HostRate HostTable::lookup() {
   };
   for_each_part([&](Part& part) {
     for (std::uint64_t i = 0; i < part.values.size(); ++i) part.values[i] = value_of(i);
-    call(part, 0, kDistances[0]);
+    call(part, 0, kPrefetchDistances[0]);
     for (std::uint64_t i = 0; i < part.out.size(); ++i) {
       const std::uint64_t row = part.rows[0][i / dim_];
       part.correct = part.correct && part.out[i] == value_of(row * dim_ + i % dim_);
     }
   });
   double best = std::numeric_limits<double>::infinity();
-  for (const int ahead : kDistances) {
+  for (const int ahead : kPrefetchDistances) {
     best = std::min(best, seconds_per_call([&](Part& part, std::size_t set) { call(part, set, ahead); }));
   }
-  return {static_cast<double>(ids_a_call_) / best, std::ranges::all_of(parts_, &Part::correct)};
+  return {static_cast<double>(ids_per_call_) / best, std::ranges::all_of(parts_, &Part::correct)};
 }
 
 HostRate HostTable::push(const Optimizer& optimizer) {
@@ -124,11 +124,11 @@ HostRate HostTable::push(const Optimizer& optimizer) {
     for (std::uint64_t i = 0; i < part.gradient.size(); ++i) {
       const std::uint64_t at = part.rows[0][i / dim_] * dim_ + i % dim_;
       const auto gradient = static_cast<double>(part.gradient[i]);
-      part.correct = part.correct && is_first_step(optimizer, gradient, value_of(at), part.values[at]);
+      part.correct = part.correct && is_after_first_step(optimizer, gradient, value_of(at), part.values[at]);
     }
   });
   const double seconds = seconds_per_call(call);
-  return {static_cast<double>(ids_a_call_) / seconds, std::ranges::all_of(parts_, &Part::correct)};
+  return {static_cast<double>(ids_per_call_) / seconds, std::ranges::all_of(parts_, &Part::correct)};
 }
 
 }  // namespace capstan::perf

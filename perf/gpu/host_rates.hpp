@@ -26,11 +26,11 @@ class HostTable {
   HostRate push(const Optimizer& optimizer);
 
  private:
-  static constexpr int kSets = 8;  // of ids, used in turn
+  static constexpr int kSets = 8;  // number of sets of ids, which calls use in turn
   struct Part {
     std::vector<float> values, slots[2], gradient, out;
     std::vector<std::vector<std::int64_t>> ids;    // by set
-    std::vector<std::vector<std::uint32_t>> rows;  // by set, the same ids
+    std::vector<std::vector<std::uint32_t>> rows;  // by set: the same ids, as 32-bit numbers
     bool correct = true;
   };
   template <class Work>
@@ -40,7 +40,7 @@ class HostTable {
 
   std::uint64_t dim_;
   int calls_, repeats_;
-  std::uint64_t ids_a_call_ = 0;
+  std::uint64_t ids_per_call_ = 0;
   std::vector<Part> parts_;
 };
 

@@ -1,4 +1,4 @@
-// kge_case.hpp -- a step of `capstan train kge` on a GPU with its rows in the GPU's memory, for perf_gpu.
+// kge_case.hpp -- case of perf_gpu: steps of `capstan train kge` on a GPU whose memory holds all rows.
 #pragma once
 
 #include <array>
@@ -11,14 +11,14 @@
 
 namespace capstan::perf {
 
-/// A model with its default options, on a graph of the size of WN18RR; with stand-ins a small one. Batches
-/// alternate between two plans, as in the trainer.
+/// A model with its default options on a graph of the size of WN18RR; a small model and graph if stand-ins
+/// replace the GPUs. Batches alternate between two plans, as in the trainer.
 class KgeCase {
  public:
   KgeCase(const gpu::Stream& stream, kge::ModelKind model);
 
   std::string name() const;
-  /// Compares loss and gradients of a batch with their definition.
+  /// Returns true if loss and gradients of a batch equal those of a plain implementation.
   bool is_correct();
   void step(int number);
   double triples() const noexcept { return static_cast<double>(batch_.size()); }

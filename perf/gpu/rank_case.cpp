@@ -31,7 +31,7 @@ RankCase::RankCase(const gpu::Stream& stream, kge::ModelKind model)
       scores_(stream.device(), 2 * triples() * static_cast<std::size_t>(entities())) {
   tables_.fill_normal(2);
   gpu::copy(stream_, ranker_.make_table(), tables_.entities.data(), tables_.entities.size() * sizeof(float));
-  ranker_.measure_table();
+  ranker_.compute_norms();
   gpu::fill_with_zeros(stream_, queries_.data(), queries_.size() * sizeof(float));
   stream_.wait();
 }

@@ -19,7 +19,7 @@ class RankCase {
   RankCase(const gpu::Stream& stream, kge::ModelKind model);
 
   std::string name() const;
-  /// Compares the ranks of some triples with their definition.
+  /// Returns true if the ranks of some triples equal those of a plain implementation.
   bool is_correct();
   void rank() { (void)ranker_.rank(relations_.data()); }
   /// The bound: only the matrix products.

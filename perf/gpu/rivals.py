@@ -4,7 +4,7 @@
 usage: perf/gpu/rivals.py [--gibibytes 4] [--of PERF_GPU_JSON] [--json FILE] [--cpu]
 
 The cases are those of perf_gpu: a table of --gibibytes of float32, rows of 64 and 128, 65,536 uniform ids per call from
-eight sets in turn, 20 calls between two events, 30 times, the median. The result of a first call is verified in float64
+eight sets in turn, and the median of 30 measurements of 20 calls. The result of a first call is verified in float64
 before anything is timed. A rival's push starts as Capstan's does: ids and one gradient row for each are in the GPU's
 memory. Libraries that cannot be imported are skipped with a message. --cpu tests the script without a GPU; its rates are
 meaningless. Exit code: 0, 1 for a wrong result, 3 without PyTorch or GPU.
@@ -83,7 +83,7 @@ class Bench:
         self.rows = int(options.gibibytes * 2**30) // (4 * dim)
         random = torch.Generator(GPU).manual_seed(1)
         self.ids = [torch.randint(self.rows, (IDS,), generator=random, device=GPU) for _ in range(SETS)]
-        # Used in turn, as the ids, so that they are read from memory.
+        # Used in turn, like the ids, so that they are read from memory and not from a cache.
         self.gradients = [torch.rand(IDS, dim, generator=random, device=GPU) / 64 for _ in range(SETS)]
         self.outputs = [None] * SETS
 

@@ -1,8 +1,8 @@
-// calls.cpp -- what calls.py measures, in C++: a worker's lookups and pushes, and empty closures.
+// calls.cpp -- times the calls of calls.py in C++: a worker's lookups and pushes, and empty closures.
 //
-//   perf_calls [--capstan-...]    prints one line "name seconds" per case: of one call, the median
+//   perf_calls [--capstan-...]    prints one line "name: seconds" per case, the median time of a call
 //
-// Values are verified before anything is timed. perf/python/rates.py runs both programs in turn.
+// Values are verified before anything is timed. perf/python/rates.py runs both programs alternately.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -83,7 +83,7 @@ void nothing() {}
 }  // namespace
 
 int main(int argc, char** argv) try {
-  CLI::App app("Lookups, pushes and empty closures, as perf/python/calls.py", "perf_calls");
+  CLI::App app("Times lookups, pushes and empty closures, like perf/python/calls.py", "perf_calls");
   cs::Cluster cluster = cs::Cluster::join(argc, argv);
   try {
     app.parse(argc, argv);

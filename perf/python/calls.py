@@ -1,4 +1,4 @@
-"""What calls.cpp measures, in Python: a worker's lookups and pushes, and empty functions. Same cases, same output."""
+"""Times the calls of calls.cpp in Python: a worker's lookups and pushes, and empty functions. Prints the same lines."""
 import statistics
 import sys
 import time

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares calls of the Python package with the same calls in C++, in turn: calls.cpp and calls.py, on 1 ps and 1 worker.
+"""Times the same calls from Python (calls.py) and C++ (calls.cpp), alternately, on 1 ps and 1 worker.
 
 usage: perf/python/rates.py [--build build/release] [--python PYTHON] [--repeat 5] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""The same training with TensorFlow's ParameterServerStrategy, whose 2 ps and 2 workers are servers of this process.
+"""The training of tutorial_capstan.py with TensorFlow, whose 2 ps and 2 workers are servers of this process.
 
 usage: python tutorial_tensorflow.py STEPS. Prints samples per second, the accuracy, and the rate of empty functions. Needs
 TensorFlow.
@@ -35,7 +35,7 @@ def dataset_fn(_=None):
 
 steps = int(sys.argv[1])
 spec = tf.train.ClusterSpec({"ps": [free_address() for _ in range(PS)], "worker": [free_address() for _ in range(WORKERS)]})
-config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=WORKERS + 2)  # with fewer, servers of one process wait for ever
+config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=WORKERS + 2)  # with fewer, the servers wait forever
 servers = [tf.distribute.Server(spec, job_name=job, task_index=i, protocol="grpc", config=config) for job in ("ps", "worker")
            for i in range(spec.num_tasks(job))]
 resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, rpc_layer="grpc")
@@ -46,7 +46,7 @@ with strategy.scope():
     table = tf.Variable(tf.random.uniform((len(FEATURES), WIDTH), -0.05, 0.05))
     dense = tf.Variable(tf.zeros((3 * WIDTH, 1)))
     bias = tf.Variable(0.0)
-    # RMSprop without Keras: its rule is a = 0.9 a + 0.1 g^2; w -= 0.1 g / sqrt(a + 1e-7), as in the other program.
+    # RMSprop without Keras: its rule is a = 0.9 a + 0.1 g^2; w -= 0.1 g / sqrt(a + 1e-7), as in tutorial_capstan.py.
     slots = [tf.Variable(tf.zeros_like(v), trainable=False) for v in (tf.zeros((len(FEATURES), WIDTH)), tf.zeros((3 * WIDTH, 1)), 0.0)]
 
 
@@ -119,4 +119,4 @@ print(f"empty functions/s: {functions:.0f}")
 print(f"one function: {sorted(single)[50] * 1e6:.0f} us")
 print(f"samples/s: {steps * BATCH / seconds:.0f}")
 print(f"accuracy: {accuracy:.3f}")
-os._exit(0)  # its servers do not end
+os._exit(0)  # TensorFlow's servers do not end

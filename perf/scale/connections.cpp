@@ -54,7 +54,7 @@ class Hub {
         kQuestion, [this](const transport::Message& m) { questions_.emplace_back(m.from, number_in(m)); });
   }
   ~Hub() {
-    // Forced: the other endpoints are not progressed any more.
+    // Disconnects without waiting for the other endpoints, which are no longer progressed.
     for (auto& spoke : spokes_) {
       if (spoke->hub != nullptr) spoke->hub->disconnect();
     }
@@ -94,7 +94,7 @@ class Hub {
     }
     return true;
   }
-  /// Size of the hub's address.
+  /// Returns the size of the hub's address.
   std::size_t address_bytes() const { return address_.size(); }
 
  private:
@@ -115,11 +115,11 @@ class Hub {
   std::vector<std::byte> address_ = fabric_.address();
   std::vector<std::unique_ptr<Spoke>> spokes_;
   std::vector<std::vector<std::byte>> addresses_;
-  std::vector<transport::Peer*> peers_;  // of the hub; null until the first question
+  std::vector<transport::Peer*> peers_;  // peers of the hub; null until the first question
   std::vector<std::pair<int, std::uint64_t>> questions_;
 };
 
-/// Resident anonymous and shared memory of this process, in bytes.
+/// Returns the resident anonymous and shared memory of this process, in bytes.
 double resident_bytes() {
   const ProcessMemory memory = memory_of(getpid()).value_or(ProcessMemory{});
   return static_cast<double>(memory.anonymous + memory.shared);
@@ -224,7 +224,7 @@ void measure_connections(const ScaleOptions& scale, const Options& options, Repo
     all.verified = s.verified && storm.verified;
     reporter.times("all connect at once and are answered", all, "ms", 1e3, storm.measured);
   }
-  for (const Step& s : steps) reporter.times("a look at the wire", s, "ns", 1e9 / kPolls, s.polls);
+  for (const Step& s : steps) reporter.times("a poll of the hub", s, "ns", 1e9 / kPolls, s.polls);
   for (const Step& s : steps) reporter.amount("memory of a rank's UCX", s, "KiB", s.fabric_bytes / 1024);
   for (const Step& s : steps) {
     reporter.amount("memory of a rank's first connection, both ends", s, "KiB", s.connection_bytes / 1024);

@@ -27,15 +27,15 @@ constexpr std::uint64_t kEntryBytes =
     protocol::entry_bytes(protocol::PushKind::sparse, 1, kWidth * sizeof(float));
 constexpr std::uint64_t kRingBytes = 16 * kEntryBytes;  // an entry never wraps
 constexpr int kTurns = 2000;                            // per sample
-constexpr int kNotices = 10;                            // samples of single pushes, per iteration of --iters
+constexpr int kPushes = 10;                             // samples of single pushes, per iteration of --iters
 constexpr std::chrono::seconds kPollTimeout{10};        // neither side sleeps before it expires
 
 std::atomic_ref<std::uint64_t> word(std::byte* at) {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
 }
 
-/// Board, store and ring reader of a ps, with an open ring for each of `ranks`, and the writers' sides of
-/// them. A push of rank r adds 1 to row r of the only shard.
+/// Board, store and ring reader of a ps, with an open ring for each of `ranks`, and the writer's side of each
+/// ring. A push of rank r adds 1 to row r of the only shard.
 class Rings {
  public:
   explicit Rings(std::uint64_t ranks)
@@ -118,7 +118,7 @@ class Rings {
   std::vector<std::unique_ptr<transport::Window>> windows_;
 };
 
-/// Returns true if one push of every rank is applied by one turn, and nothing is left for the next.
+/// Returns true if one call of apply_some() applies a push of every rank, and the next call finds nothing.
 bool verify(Rings& rings) {
   for (std::uint64_t rank = 0; rank < rings.ranks(); ++rank) rings.push(rank);
   const bool some = rings.reader().apply_some();
@@ -126,7 +126,7 @@ bool verify(Rings& rings) {
   return some && !more && rings.correct();
 }
 
-/// measured: turns of the reader; bound: loads of the same words.
+/// measured: polls of all rings by the reader; bound: loads of each ring's tail.
 void measure_turns(Rings& rings, const Options& o, Timings& timings) {
   bool found = false;
   std::uint64_t sum = 0;
@@ -148,7 +148,7 @@ void measure_turns(Rings& rings, const Options& o, Timings& timings) {
 
 /// Measures the seconds from before the write of an entry until the reader, polling on another thread, has
 /// applied it.
-void measure_notices(Rings& rings, const Options& o, Timings& timings) {
+void measure_pushes(Rings& rings, const Options& o, Timings& timings) {
   std::jthread reader([&](const std::stop_token& stop) {
     Backoff backoff(kPollTimeout, kPollTimeout);
     while (!stop.stop_requested()) {
@@ -160,7 +160,7 @@ void measure_notices(Rings& rings, const Options& o, Timings& timings) {
     }
   });
   std::uint64_t rank = rings.ranks() - 1;
-  for (int sample = -o.warmup; sample < o.iters * kNotices; ++sample) {
+  for (int sample = -o.warmup; sample < o.iters * kPushes; ++sample) {
     Backoff backoff(kPollTimeout, kPollTimeout);
     const double seconds = seconds_of([&] {
       rings.push(rank);
@@ -182,22 +182,22 @@ void measure_polling(const ScaleOptions& scale, const Options& options, Report& 
   struct Case {
     std::unique_ptr<Rings> rings;
     Timings turns;
-    Timings notices;
+    Timings pushes;
   };
   std::vector<Case> cases;
   for (const std::uint64_t ranks : scale.rings) {
     auto& c = cases.emplace_back();
     c.rings = std::make_unique<Rings>(ranks);
-    c.turns.verified = c.notices.verified = verify(*c.rings);
+    c.turns.verified = c.pushes.verified = verify(*c.rings);
   }
   for (int repeat = 0; repeat < options.repeat; ++repeat) {
     for (Case& c : cases) {
       measure_turns(*c.rings, options, c.turns);
-      measure_notices(*c.rings, options, c.notices);
+      measure_pushes(*c.rings, options, c.pushes);
     }
   }
   for (Case& c : cases) {
-    const std::string group = "a turn over idle rings";
+    const std::string group = "a poll of all rings, which are idle";
     Result result{fmt::format("{} rings={}", group, c.rings->ranks()), group, c.rings->ranks(), "rings",
                   "ns"};
     result.verified = c.turns.verified && c.rings->correct();
@@ -210,8 +210,8 @@ void measure_polling(const ScaleOptions& scale, const Options& options, Report& 
     const std::string group = "a push into one of many rings until it is applied";
     Result result{fmt::format("{} rings={}", group, c.rings->ranks()), group, c.rings->ranks(), "rings",
                   "us"};
-    result.verified = c.notices.verified && c.rings->correct();
-    report.add(time_result(std::move(result), 1e6, c.notices.measured));
+    result.verified = c.pushes.verified && c.rings->correct();
+    report.add(time_result(std::move(result), 1e6, c.pushes.measured));
   }
 }
 

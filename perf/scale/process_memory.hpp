@@ -13,11 +13,11 @@ struct ProcessMemory {
   std::uint64_t files = 0;  // mapped files: programs and libraries
 };
 
-/// nullopt if there is no such process, or the kernel does not report its memory.
+/// Returns nullopt if there is no such process, or the kernel does not report its memory.
 std::optional<ProcessMemory> memory_of(std::int64_t pid);
-/// Number of open file descriptors of a process; 0 if it cannot be read.
+/// Returns the number of open file descriptors of a process; 0 if it cannot be read.
 std::uint64_t open_files(std::int64_t pid);
-/// Seconds since the start of this process.
+/// Returns the seconds since the start of this process.
 double seconds_since_start();
 
 }  // namespace capstan::perf

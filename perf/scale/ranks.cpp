@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t kRows = 1024;  // per ps
 constexpr std::int64_t kRowWidth = 64;
-constexpr std::uint64_t kVersionBytes = 4096;  // for up to 64 shards
+constexpr std::uint64_t kVersionBytes = 4096;  // memory for the versions of up to 64 shards
 constexpr double kMiB = 1 << 20;
 
 /// measured: the first push, which connects to every ps and gets a ring in each; bound: a second push.
@@ -38,14 +38,14 @@ Timings push_twice(Variable<float> variable, std::vector<std::int64_t> ids, Coun
   timings.verified = true;  // the coordinator verifies the sums
   timings.measured.push_back(seconds_of(push));
   counter.fetch_add(1);
-  // Sleeps instead of polling: many ranks share few cores, which those that still connect need.
+  // Sleeps instead of polling: many ranks share few cores, which the ranks that are still connecting need.
   while (counter.value() < workers) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   timings.bound.push_back(seconds_of(push));
   return timings;
 }
 
-/// Size of a heap that grows by slabs after the allocation of these pieces, in this order: a piece larger
-/// than half a slab gets its own memory, others share slabs, and the rest of a slab is lost.
+/// Returns the size of a heap after the allocation of these pieces, in this order. A piece larger than half a
+/// slab gets its own memory; other pieces share slabs, and the rest of a slab stays unused.
 std::uint64_t heap_of(const std::vector<std::uint64_t>& pieces, std::uint64_t slab) {
   std::uint64_t bytes = 0;
   std::uint64_t left = 0;
@@ -123,7 +123,7 @@ class Job {
       heap.verified = summed_ && before[i].heap_bytes == heap_of(shards, slab) &&
                       after[i].heap_bytes == heap_of(pieces, slab);
       heap.bound = static_cast<double>(heap_of(pieces, slab)) / kMiB;
-      heap.bound_name = "shards, versions, and a ring a worker, in slabs";
+      heap.bound_name = "shards, versions, and a ring per worker, in slabs";
       add_times(heap, 1 / kMiB, {static_cast<double>(after[i].heap_bytes)});
     }
   }
@@ -149,10 +149,10 @@ void measure_ranks(const Session& session) {
   const auto expected = static_cast<float>(2 * session.workers);
   const Job job(session, std::all_of(sums.begin(), sums.end(), [&](float sum) { return sum == expected; }));
 
-  job.add_times(job.result("from the coordinator's start until the cluster stands", "s"), 1, {start});
+  job.add_times(job.result("from the coordinator's start until the cluster is formed", "s"), 1, {start});
   Result first = job.result("first push of all workers, with connections and rings", "ms");
   first.bound = 1e3 * pushes.bound[0];
-  first.bound_name = "one more push";
+  first.bound_name = "a second push";
   job.add_times(first, 1e3, pushes.measured);
   // Between hosts there may be no ring.
   const auto& runtime = *session.cluster.runtime();

@@ -15,9 +15,9 @@ struct ScaleOptions {
   std::vector<std::uint64_t> connections = {1, 8, 64};
 };
 
-/// Measures the cost of polling empty rings, and the latency of an entry in one of many. In this process.
+/// Measures, in this process, the cost of polling empty rings, and the latency of a push into one of them.
 void measure_polling(const ScaleOptions& scale, const Options& options, Report& report);
-/// Measures time, memory and file descriptors of connections over UCX. In this process.
+/// Measures, in this process, time, memory and file descriptors of connections over UCX.
 void measure_connections(const ScaleOptions& scale, const Options& options, Report& report);
 /// Measures the start, the first push and the memory of the ranks of a job. REQUIRES: a cluster of ranks.
 void measure_ranks(const Session& session);

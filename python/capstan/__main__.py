@@ -6,7 +6,7 @@ import sys
 
 
 def _program() -> str:
-    """Return the path of the program: of the package, or else the first one on ``PATH`` that is not a script."""
+    """Return the path of the package's program, or else of the first one on ``PATH`` that is not a script."""
     found = [pathlib.Path(__file__).parent / "bin" / "capstan"]
     found += [pathlib.Path(directory, "capstan") for directory in os.get_exec_path()]
     for path in found:

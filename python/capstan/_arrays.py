@@ -1,4 +1,4 @@
-"""Conversions between numpy's arrays, those of other libraries, and what the extension module takes."""
+"""Conversions between numpy arrays, arrays of other libraries, and arrays that the extension module takes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def number_of(dtype: Any) -> int:
 
 
 def raw(array: Array) -> Array:
-    """Return an array as the extension module takes it: it does not know bfloat16."""
+    """Return `array` for the extension module, which does not know bfloat16 and gets uint16 instead."""
     return array.view(np.uint16) if _BFLOAT16 is not None and array.dtype == _BFLOAT16 else array
 
 
@@ -48,7 +48,9 @@ def contiguous(array: Array) -> Array:
 
 
 def host_array(value: Any, dtype: Any = None) -> Array:
-    """Return the values of numpy, torch, JAX, or any library with DLPack. Copies only to convert.
+    """Return an array of numpy, torch, JAX, or any library with DLPack as a numpy array.
+
+    Copies only to convert.
 
     Raises
     ------

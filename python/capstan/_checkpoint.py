@@ -8,10 +8,21 @@ import os
 import pathlib
 from typing import Any, Union
 
-from . import _capstan
+import numpy as np
+
+from . import _capstan, errors
 from ._strategy import ParameterServerStrategy
 
 Path = Union[str, "os.PathLike[str]"]
+
+
+def _json(state: Any) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, (np.generic, np.ndarray)):
+            return value.tolist()
+        raise errors.InvalidArgumentError(f"state: found a {type(value).__name__}, expected a value that JSON can represent")
+
+    return json.dumps(state, default=plain)
 
 
 class _Restored:
@@ -28,7 +39,7 @@ class _Restored:
         return self._implementation.restored_from
 
     def unmatched(self) -> list[str]:
-        """Return what the checkpoint has and the program does not."""
+        """Return the contents of the checkpoint that the program has not created so far."""
         return self._implementation.unmatched()
 
     def assert_consumed(self) -> None:
@@ -46,9 +57,9 @@ class CheckpointManager(_Restored):
     max_to_keep : int
         Older checkpoints are deleted; 0 keeps all.
     keep_every_n_hours : float
-        Keeps a checkpoint permanently that many hours after the last one kept so; 0: none.
+        Keeps a checkpoint permanently if it was saved this many hours after the last permanent one; 0: none.
     every_steps, every_seconds
-        When `due` returns True; 0 disables a criterion.
+        Intervals after which `due` returns True; 0 disables a criterion.
     """
 
     def __init__(
@@ -61,6 +72,10 @@ class CheckpointManager(_Restored):
         every_steps: int = 0,
         every_seconds: float = 0.0,
     ) -> None:
+        if not isinstance(strategy, ParameterServerStrategy):
+            raise errors.InvalidArgumentError(
+                f"CheckpointManager: found a {type(strategy).__name__}, expected the strategy; all its variables are saved"
+            )
         self._implementation = _capstan.CheckpointManager(
             strategy._implementation,
             directory,
@@ -90,9 +105,9 @@ class CheckpointManager(_Restored):
         ----------
         step : int
         state : optional
-            A value of the program that JSON can represent.
+            A value of the program that JSON can represent; numpy's numbers and arrays become numbers and lists.
         consistency : {"shard", "global"}
-            global: between functions, for which it waits.
+            shard: each shard at its own time. global: all shards at once; waits for running functions.
         incremental : bool
             Save only rows that changed since the last full save.
         background : bool
@@ -100,7 +115,7 @@ class CheckpointManager(_Restored):
         """
         if consistency not in ("shard", "global"):
             raise ValueError(f"consistency: found {consistency!r}, expected 'shard' or 'global'")
-        return self._implementation.save(step, json.dumps(state), consistency == "global", incremental, background)
+        return self._implementation.save(step, _json(state), consistency == "global", incremental, background)
 
     def due(self, step: int) -> bool:
         """Return whether a checkpoint is due, by the interval or a signal."""
@@ -118,9 +133,9 @@ class CheckpointManager(_Restored):
         Parameters
         ----------
         names : dict, optional
-            Names in the checkpoint, by name of the program, where these differ.
+            Maps names of the program's variables to their names in the checkpoint, where these differ.
         allow_missing, allow_extra : bool
-            Whether the checkpoint may lack variables of the program, or have others.
+            Whether the checkpoint may lack variables of the program, or have additional ones.
 
         Raises
         ------
@@ -148,12 +163,12 @@ class Checkpoint(_Restored):
         strategy._before_close.append(self.close)
 
     def close(self) -> None:
-        """End the use of the strategy."""
+        """Release the strategy. The object cannot be used afterwards."""
         self._implementation = None
 
     def write(self, directory: Path, state: Any = None) -> None:
         """Save all variables into `directory`."""
-        self._implementation.write(directory, json.dumps(state))
+        self._implementation.write(directory, _json(state))
 
     def read(
         self,

@@ -24,7 +24,7 @@ class Cluster:
     index : int
         Number among the ranks of the same role, from 0.
     rank, size : int
-        Number of this rank, and of all ranks.
+        Number of this rank, and number of ranks.
     embedded : bool
         Whether all roles run in this process.
     recovered : bool
@@ -39,8 +39,8 @@ class Cluster:
         """Join the job that started this script: by mpirun, srun, ``capstan run`` or TF_CONFIG, or alone.
 
         A rank of a job is supervised by an agent, so the process first becomes ``capstan-agent``, which runs
-        the script again from its beginning. What the script did before this call is done twice; import
-        modules and define functions there, and nothing else. Calling it again returns the same cluster.
+        the script again from its beginning. The script's statements before this call run twice: import
+        modules and define functions there, and nothing else. A second call returns the same cluster.
 
         Parameters
         ----------
@@ -53,11 +53,11 @@ class Cluster:
         Raises
         ------
         InvalidArgumentError
-            Two ranks, or roles that do not fit.
+            The job has two ranks, or roles that do not fit.
         DeadlineExceededError
             Ranks that are missing, by name.
         FailedPreconditionError
-            MPI was initialized before, by mpi4py for example.
+            MPI was initialized before this call, for example by mpi4py.
         """
         global _current
         if _current is not None:
@@ -104,5 +104,5 @@ class Server:
 
     def join(self) -> int:
         """Serve shards or run functions until the job ends. Return the exit code for ``sys.exit``."""
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # otherwise Python would note Ctrl-C and wait for this call
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's handler would run only after this call
         return _capstan.serve(self._cluster._implementation)

@@ -129,7 +129,7 @@ class ClusterCoordinator:
         ----------
         fn : callable
             A function of a module, which every rank finds by its name, or any function that cloudpickle can send.
-            Each worker receives it once, as it is now: later changes of what it captures do not count.
+            Each worker receives it once, as it is now: later changes of captured values have no effect.
         args, kwargs : tuple, dict
             Values that pickle can send, variables, objects per worker, and results of earlier functions.
         priority : int
@@ -157,7 +157,7 @@ class ClusterCoordinator:
     def schedule_on(
         self, worker: int, fn: Callable[..., Any], args: Iterable[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> RemoteValue:
-        """Run a function on one worker, separately: only `fetch` raises its error. Return its `RemoteValue`."""
+        """Run a function on one worker. `join` does not wait for it, and only `fetch` raises its error."""
         payload, futures, objects = _remote.packed_arguments(_remote.name_of(fn), args, kwargs or {})
         return RemoteValue(
             self._implementation.schedule(self._function(fn), payload, objects, futures, worker=worker)
@@ -207,7 +207,7 @@ class ClusterCoordinator:
         ----------
         dataset_fn : callable
             Called without arguments on each worker; returns any iterable. Functions take ``iter(dataset)`` as an
-            argument, and call ``next`` on it. The end of the dataset is an `OutOfRangeError` of `join`.
+            argument, and call ``next`` on it. At the end of the dataset, `join` raises `OutOfRangeError`.
 
         Returns
         -------
@@ -242,7 +242,7 @@ class ClusterCoordinator:
         return len(self._implementation.worker_indices())
 
     def task_states(self) -> list[tuple[str, int, bool, str]]:
-        """Return ``(role, index, dead, name)`` of all ranks but the coordinator."""
+        """Return ``(role, index, dead, name)`` of all ranks except the coordinator."""
         return self._implementation.task_states()
 
     def statistics(self) -> dict[str, int]:
@@ -260,9 +260,9 @@ def current_worker_index() -> int:
 
 
 def function(fn: Function) -> Function:
-    """Mark a function that is sent by name. As ``tf.function``; raise ValueError for one without a name.
+    """Check that a function can be sent by name, else raise ValueError. For use in place of ``tf.function``.
 
-    A function of a module is sent by name without this mark, too.
+    A function of a module is sent by name without this decorator, too.
     """
     if "<" in fn.__qualname__:
         raise ValueError(f"capstan.function: found {fn.__qualname__}, expected a function of a module")

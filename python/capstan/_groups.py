@@ -8,14 +8,15 @@ from . import _capstan
 def StaleSynchronous(name: str, bound: int) -> _capstan.UpdateGroup:  # noqa: N802: the name of the C++ API
     """Return an update group in which a worker more than `bound` steps ahead of the slowest waits for it.
 
-    Made on the coordinator, in the scope of a strategy; an argument of functions, which call ``end_step`` on it.
+    Made on the coordinator, in the scope of a strategy. Passed as an argument to functions, which call
+    ``end_step`` on it.
     """
     return _capstan.stale_synchronous(name, bound)
 
 
 def Synchronous(name: str, average: bool = True, backup_workers: int = 0) -> _capstan.UpdateGroup:  # noqa: N802
-    """Return an update group whose pushes of a step are averaged, or summed, and applied once.
+    """Return an update group in which the pushes of a step are averaged, or summed, and applied once.
 
-    `backup_workers` workers are not waited for; their pushes for a step that has ended are dropped.
+    A step does not wait for the slowest `backup_workers` workers, and drops their pushes.
     """
     return _capstan.synchronous(name, average, backup_workers)

@@ -3,8 +3,8 @@
 A function is an object per worker: each worker receives it once. A function of a module is sent as its name, and
 the worker compares its code with the coordinator's. Any other function is sent by value, with cloudpickle.
 
-Arguments are one pickle. Variables are pickled as their number; the result of an earlier function and an object
-per worker as their position in the lists that travel beside the pickle.
+Arguments are one pickle. A variable is pickled as its number. The result of an earlier function, or an object
+per worker, is pickled as its position in one of two lists that are sent with the pickle.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _NO_ARGUMENTS = pickle.dumps(((), {}), _PROTOCOL)
 
 class _Local(threading.local):
     packing: Any = None  # lists of futures and objects, while this thread pickles arguments
-    unpacking: Any = None  # lists of values and objects, while it unpickles them
+    unpacking: Any = None  # lists of values and objects, while this thread unpickles arguments
 
 
 _local = _Local()
@@ -241,8 +241,12 @@ def run(function, payload, objects, values):
 
 def make(payload, objects):
     """Make the object of this worker."""
-    function, args = loads(payload, (), objects)
-    return function(*args)
+    outer, _local.unpacking = _local.unpacking, ((), objects)
+    try:
+        function, args = pickle.loads(payload)
+        return function(*args)  # _unpickled reads the objects that a function captures
+    finally:
+        _local.unpacking = outer
 
 
 def code_and_message(error):
@@ -255,7 +259,7 @@ def code_and_message(error):
         code, message = errors.UnknownError.code, f"{type(error).__name__}: {error}"
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
-        frames = frames.tb_next  # of this file
+        frames = frames.tb_next  # skips the frames of this file
     if frames is None or "\nTraceback of the worker" in message:
         return code, message
     text = io.StringIO()

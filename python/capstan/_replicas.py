@@ -44,10 +44,10 @@ class PerReplica:
 
 
 class Replicas:
-    """The calls of a strategy that concern replicas. A strategy that a function receives or captures arrives as this.
+    """Calls of a strategy that concern replicas. Functions on workers get this class in place of a strategy.
 
-    Call it from the thread that runs the program or the function, not from replicas inside `run`. On the coordinator, `run` and
-    `reduce` use threads of the coordinator and log a warning once.
+    Used by the thread that runs the program or the function, not by replicas inside `run`. On the
+    coordinator, `run` and `reduce` use threads of the coordinator and log a warning once.
     """
 
     _implementation: _capstan.Strategy | None = None  # None: the calling thread's strategy
@@ -113,7 +113,7 @@ class Replicas:
         return tuple(_values(value))
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        """Call ``value_fn(ValueContext)`` for each replica, one after the other. Return a `PerReplica`."""
+        """Call ``value_fn(ValueContext)`` for each replica, sequentially. Return a `PerReplica`."""
         replicas = self.num_replicas_in_sync
         return _per_replica([value_fn(ValueContext(replica, replicas)) for replica in range(replicas)])
 
@@ -140,7 +140,7 @@ class Replicas:
         ----------
         dataset_fn : callable
         per_replica : bool
-            Call it once for each replica, with a pipeline of its own.
+            Call `dataset_fn` once for each replica, which then has a pipeline of its own.
         prefetch : int
             As in `experimental_distribute_dataset`.
         """
@@ -155,7 +155,7 @@ class Replicas:
 
 
 class ValueContext:
-    """Argument of the function of ``experimental_distribute_values_from_function``."""
+    """Argument of the function that is passed to ``experimental_distribute_values_from_function``."""
 
     def __init__(self, replica_id_in_sync_group: int, num_replicas_in_sync: int) -> None:
         self.replica_id_in_sync_group = replica_id_in_sync_group
@@ -190,7 +190,7 @@ class ReplicaContext:
     Attributes
     ----------
     replica_id_in_sync_group : int
-        From 0, within this worker.
+        Number among the replicas of this worker, from 0.
     """
 
     def __init__(self, replica: int) -> None:
@@ -213,11 +213,11 @@ class ReplicaContext:
         def combine(values: list[Any]) -> Any:
             return _reduced(operation, _merged(values), axis, len(values))
 
-        return _capstan.meet(f"all_reduce {operation} along {axis}", value, combine)
+        return _capstan.run_collective(f"all_reduce {operation} along {axis}", value, combine)
 
     def all_gather(self, value: Any, axis: int) -> Any:
         """Return the values of all replicas, concatenated along `axis`, to each of them."""
-        return _capstan.meet(f"all_gather along axis {axis}", value, lambda values: _gathered(values, axis))
+        return _capstan.run_collective(f"all_gather along axis {axis}", value, lambda values: _gathered(values, axis))
 
     def merge_call(
         self, merge_fn: Callable[..., Any], args: Iterable[Any] = (), kwargs: dict[str, Any] | None = None
@@ -238,7 +238,7 @@ class ReplicaContext:
             named = {name: _merged_argument([call[1][name] for call in calls]) for name in keywords}
             return merge_fn(Replicas(), *merged, **named)
 
-        result = _capstan.meet("merge_call", (tuple(args), kwargs or {}), combine)
+        result = _capstan.run_collective("merge_call", (tuple(args), kwargs or {}), combine)
         return _selected(result, self.replica_id_in_sync_group, self.num_replicas_in_sync)
 
 
@@ -304,7 +304,7 @@ def _merged_argument(values: list[Any]) -> Any:
 
 
 def _merged(values: list[Any]) -> Any:
-    """Turn structures by replica into a structure of PerReplica."""
+    """Turn one structure per replica into one structure of PerReplica."""
     first = values[0]
     if any(type(value) is not type(first) for value in values) and isinstance(first, (dict, list, tuple)):
         raise errors.InvalidArgumentError("all_reduce: the replicas' values have different structures")
@@ -351,7 +351,7 @@ def _reduced(operation: str, value: Any, axis: int | None, replicas: int) -> Any
 
 
 def _typed(result: Any, array: np.ndarray[Any, Any]) -> Any:
-    """Cast the result of floats to their dtype; the mean of integers is a double."""
+    """Cast `result` to the dtype of `array` if that is a float; the mean of integers remains a double."""
     return result.astype(array.dtype) if array.dtype.kind == "f" else result
 
 

@@ -1,4 +1,4 @@
-"""Rows by id or by key: what Variable and DynamicTable have in common."""
+"""Rows by id or by key: the common base class of Variable and DynamicTable."""
 
 from __future__ import annotations
 
@@ -29,8 +29,17 @@ class IndexedSlices:
 Ids = Union[ArrayLike, IndexedSlices]
 
 
+def check_optimizer(name: str | None, optimizer: Any) -> None:
+    """Raise InvalidArgumentError unless `optimizer` is one of `capstan.optimizers`, or None."""
+    if optimizer is None or isinstance(optimizer, _capstan.Optimizer):
+        return
+    raise errors.InvalidArgumentError(
+        f"variable {name!r}: found optimizer {optimizer!r}, expected one such as capstan.optimizers.SGD(0.1)"
+    )
+
+
 class RowAccess:
-    """Reads and pushes of rows. Made by its subclasses.
+    """Reads and pushes rows. Base class of `Variable` and `DynamicTable`.
 
     Attributes
     ----------
@@ -41,12 +50,12 @@ class RowAccess:
 
     _kind = "variable"  # in messages
 
-    def _bind(self, raw: _capstan.RawVariable, strategy: _capstan.Strategy | None) -> None:
-        self._handle = raw
+    def _bind(self, handle: _capstan.RawVariable, strategy: _capstan.Strategy | None) -> None:
+        self._handle = handle
         self._strategy = strategy  # None on a worker, where the variable cannot outlive the job
-        self.name: str = raw.name
-        self.dtype: np.dtype[Any] = DTYPES[raw.dtype]
-        self.shape: tuple[int, ...] = tuple(raw.shape)
+        self.name: str = handle.name
+        self.dtype: np.dtype[Any] = DTYPES[handle.dtype]
+        self.shape: tuple[int, ...] = tuple(handle.shape)
         self._row_shape = self.shape[1:]
         self._width = math.prod(self._row_shape)
 
@@ -72,9 +81,10 @@ class RowAccess:
         ----------
         ids : array_like of integers
         out : array, optional
-            Receives the rows: an array of numpy, or a tensor in host memory. Contiguous, of the dtype of the variable.
+            A NumPy array, or a tensor in host memory, that receives the rows. It must be writable and contiguous,
+            and have the variable's dtype.
         consistent : bool
-            Read the rows of a shard between two pushes. Default: a row may mix two updates.
+            If true, no push changes a shard while its rows are read. Otherwise, a row may mix two updates.
 
         Returns
         -------
@@ -83,7 +93,7 @@ class RowAccess:
         Raises
         ------
         OutOfRangeError
-            An id that is not a row.
+            An id is not the number of a row.
         UnavailableError
             A ps is dead; the message names it.
         """
@@ -101,7 +111,7 @@ class RowAccess:
         return PendingRows(self._native.lookup_async(ids.reshape(-1), self._receiver(out)), out)
 
     def push(self, ids: Ids, gradients: ArrayLike | None = None) -> None:
-        """Send gradients of rows, to which the ps applies the optimizer. Return before they are applied.
+        """Send gradients of rows. The ps updates the rows with the optimizer. Return before that.
 
         Parameters
         ----------
@@ -113,7 +123,10 @@ class RowAccess:
         self._native.push(ids, gradients)
 
     def push_async(self, ids: Ids, gradients: ArrayLike | None = None) -> _capstan.Pending:
-        """As `push`. Return an object whose `wait` returns when the ps has applied the push."""
+        """Like `push`, but return an object to wait for the updates.
+
+        Its `wait` returns when the ps have applied this push and this rank's earlier pushes to them.
+        """
         self.push(ids, gradients)
         return self._native.pushed()
 
@@ -133,7 +146,10 @@ class RowAccess:
     def _slices(self, ids: Any, values: ArrayLike | None, call: str) -> tuple[Array, Array]:
         if isinstance(ids, IndexedSlices):
             if values is not None:
-                raise errors.InvalidArgumentError(f"{call}: found IndexedSlices and values, expected one of them")
+                raise errors.InvalidArgumentError(
+                    f"{call}: found IndexedSlices and a second argument, expected only IndexedSlices, "
+                    "which contain the values"
+                )
             ids, values = ids.indices, ids.values
         ids = self._ids(ids)
         return ids.reshape(-1), self._values(values, ids.shape + self._row_shape, call)
@@ -147,11 +163,14 @@ class RowAccess:
         return raw(contiguous(array))
 
     def _receiver(self, out: Any) -> Array:
-        """Return `out`, into which rows are copied, as the extension module takes it."""
+        """Check `out`, into which rows will be copied, and return it for the extension module."""
         array = writable(out)
         if array.dtype != self.dtype or not array.flags.c_contiguous or not array.flags.writeable:
+            layout = "contiguous" if array.flags.c_contiguous else "non-contiguous"
+            access = "writable" if array.flags.writeable else "read-only"
             raise errors.InvalidArgumentError(
-                f"{self._kind} {self.name!r}: out must be a writable contiguous array of {self.dtype}, found {array.dtype}"
+                f"{self._kind} {self.name!r}: out: found a {access}, {layout} array of {array.dtype}, "
+                f"expected a writable, contiguous array of {self.dtype}"
             )
         return raw(array)
 
@@ -164,7 +183,7 @@ class PendingRows:
         self._out = out
 
     def ready(self) -> bool:
-        """Return whether `wait` will not block."""
+        """Return True if `wait` would return without blocking."""
         return self._pending.ready()
 
     def wait(self) -> Array:

@@ -18,7 +18,7 @@ _strategies: weakref.WeakSet[ParameterServerStrategy] = weakref.WeakSet()
 class ParameterServerStrategy(Replicas):
     """Creates variables on the ps while its scope is open.
 
-    Made on the coordinator. Closing it, which the end of the script does, ends the job for every other rank.
+    Made on the coordinator. Closing it, as the end of the script does, ends the job for every other rank.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class ParameterServerStrategy(Replicas):
         Decides into how many shards each variable is divided, such as
         ``capstan.partitioners.FixedShardsPartitioner(4)``. Default: one shard.
     placement : {"round_robin", "by_bytes"}
-        The ps of the next shard: the next one, or the one with the fewest bytes.
+        Selects the ps of a new shard: the next ps in turn, or the ps with the fewest bytes.
     memory : {"host", "device"}
-        Memory of the ps in which variables are: main memory, or that of its GPU.
+        Where a ps stores variables: in main memory, or in the memory of its GPU.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""DynamicTable: rows that arbitrary keys name."""
+"""DynamicTable: a table whose rows are named by arbitrary keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from . import _capstan, errors
 from ._arrays import Array, host_array, id_array, number_of
-from ._rows import RowAccess
+from ._rows import RowAccess, check_optimizer
 from ._scope import current_strategy
 
 # Numbers of MissingKeys, WhenFull, and RowOp::set.
@@ -63,18 +63,24 @@ class DynamicTable(RowAccess):
     optimizer : Optimizer, optional
         Applied by the ps to pushes. Default: SGD with a rate of 0.01; 1 for integers.
     missing : {"zeros", "default_row", "initial", "error"}
-        What a lookup returns for a key that does not exist: zeros; the row of `set_default_row`; the row with which
-        it would be added; or NotFoundError.
+        Result of a lookup of a key that does not exist: zeros; the row of `set_default_row`; the row with
+        which the key would be added; or NotFoundError.
     max_keys : int
         Number of keys for which the ps reserve addresses. Memory is allocated when keys are added.
     when_full : {"refuse", "evict_least_recent", "evict_least_frequent"}
-        What a push to a new key does while max_keys are in use: it is dropped and counted in
-        ``statistics()["refused"]``, or replaces a key with old or few pushes.
+        Effect of a push to a new key while max_keys are in use. refuse: the push is dropped and counted in
+        ``statistics()["refused"]``. Otherwise the new key replaces one with old pushes, or with few pushes.
     admit_after : int
-        A push adds a key only at its occurrence of this number, 1 to 15, among recent pushes. Earlier gradients go
-        to the default row with ``missing="default_row"``, and are dropped otherwise. Counts are approximate.
+        Number of occurrences in recent pushes, 1 to 15, at which a push adds a key. Earlier gradients of the
+        key go to the default row with ``missing="default_row"``, and are dropped otherwise. Counts are
+        approximate.
+    evict_after : int
+        Age above which a key is evicted: the number of pushes to the table that its ps has received since
+        the last one to the key. A step of a synchronous group counts as one push. 0: never.
     trainable : bool
         Marks the table for training; pushes are accepted in any case.
+    group : UpdateGroup, optional
+        As in `Variable`. A synchronous group adds the keys of a step when the step ends.
 
     Raises
     ------
@@ -100,13 +106,16 @@ class DynamicTable(RowAccess):
         max_keys: int = 1 << 26,
         when_full: str = "refuse",
         admit_after: int = 1,
+        evict_after: int = 0,
         trainable: bool = True,
+        group: _capstan.UpdateGroup | None = None,
     ) -> None:
         strategy = current_strategy()
         if strategy is None:
             raise errors.FailedPreconditionError(
                 "DynamicTable: no scope is open; create tables in 'with strategy.scope():' on the coordinator"
             )
+        check_optimizer(name, optimizer)
         if missing not in _MISSING:
             raise errors.InvalidArgumentError(f"missing: found {missing!r}, expected one of {', '.join(_MISSING)}")
         if when_full not in _WHEN_FULL:
@@ -126,7 +135,9 @@ class DynamicTable(RowAccess):
                 max_keys,
                 _WHEN_FULL[when_full],
                 admit_after,
+                evict_after,
                 trainable,
+                group,
             ),
             strategy._implementation,
         )

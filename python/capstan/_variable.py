@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from . import _capstan, errors
 from ._arrays import Array, contiguous, host_array, initial_array, number_of, raw
-from ._rows import Ids, IndexedSlices, PendingRows, RowAccess
+from ._rows import Ids, IndexedSlices, PendingRows, RowAccess, check_optimizer
 from ._scope import current_strategy
 
 __all__ = ["IndexedSlices", "PendingRows", "Variable"]
@@ -47,7 +47,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
     group : UpdateGroup, optional
         Synchronizes the workers that push.
     memory : {"host", "device"}, optional
-        Default: that of the strategy.
+        Default: the memory that the strategy selects.
 
     Raises
     ------
@@ -77,6 +77,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
             raise errors.FailedPreconditionError(
                 "Variable: no scope is open; create variables in 'with strategy.scope():' on the coordinator"
             )
+        check_optimizer(name, optimizer)
         initializer, values = None, None
         if isinstance(initial_value, _capstan.Initializer):
             if shape is None:
@@ -143,8 +144,8 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
         Raises
         ------
         FailedPreconditionError
-            A variable with several shards, of which `variables` returns each; or a shard on another host, on a GPU, or
-            with ``window="rma"``.
+            The variable has several shards (use `variables`), or its shard is on another host or on a GPU, or
+            ``window`` is ``"rma"``.
         """
         return self._native.mapped().view(self.dtype).reshape(self.shape)
 
@@ -156,7 +157,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         if copy is False:
-            raise ValueError("a variable is on the ps: reading it copies it")
+            raise ValueError("found copy=False, expected None or True: reading a variable always copies it")
         array = self.pull()
         return array if dtype is None else array.astype(dtype, copy=False)
 
@@ -242,7 +243,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
         return self._scatter(_MUL, ids, values, "scatter_mul")
 
     def scatter_div(self, ids: Ids, values: ArrayLike | None = None) -> Variable:
-        """Divide rows; integers towards zero. Return the variable."""
+        """Divide rows; integer division truncates towards zero. Return the variable."""
         return self._scatter(_DIV, ids, values, "scatter_div")
 
     def scatter_min(self, ids: Ids, values: ArrayLike | None = None) -> Variable:

@@ -1,6 +1,6 @@
 """Descriptions of a cluster, with the names of ``tf.distribute.cluster_resolver``. They start nothing.
 
-`Cluster.join` finds out where it runs by itself; a program reads a resolver to learn about tasks and their addresses.
+`Cluster.join` does not need a resolver. A program reads one to learn about tasks and their addresses.
 """
 
 from ._capstan import cluster_resolver as _native

@@ -19,7 +19,7 @@ import numpy as np
 from . import _capstan, errors
 from ._capstan import TFRecordWriter
 
-#: Of `Dataset.map` and `Dataset.prefetch`: a number that fits this host.
+#: For `Dataset.map` and `Dataset.prefetch`: selects a number that fits this host.
 AUTOTUNE = -1
 
 Files = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
@@ -34,6 +34,7 @@ __all__ = [
     "TextLineDataset",
     "criteo",
     "csv",
+    "hashed_columns",
     "hdf5_rows",
     "idx",
     "libsvm",
@@ -60,7 +61,7 @@ class DatasetIterator(Iterator[Any]):
         return self._native.position()
 
     def restore(self, position: bytes) -> None:
-        """Resume with the elements that followed a position. Raise `InvalidArgumentError` for another pipeline's."""
+        """Resume after a position. Raise `InvalidArgumentError` for a position of another pipeline."""
         self._native.restore(position)
 
     def close(self) -> None:
@@ -89,7 +90,7 @@ class Dataset:
         dataset._native = native
         return dataset
 
-    # Operators that select elements, and do not look at them, are applied to `_source`.
+    # Operators that select elements without reading them are applied to `_source`.
 
     @property
     def _source(self) -> _capstan.Dataset:
@@ -108,7 +109,7 @@ class Dataset:
 
     @staticmethod
     def from_tensors(tensors: Any) -> Dataset:
-        """Return one element."""
+        """Return a dataset of one element."""
         return Dataset.range(1).map(lambda _: tensors)
 
     @staticmethod
@@ -164,7 +165,7 @@ class Dataset:
         return self._selection(self._source.take(count))
 
     def skip(self, count: int) -> Dataset:
-        """Return all but the first `count` elements; -1: none."""
+        """Return all elements except the first `count`; -1: no elements."""
         return self._selection(self._source.skip(count))
 
     def shard(self, num_shards: int, index: int) -> Dataset:
@@ -172,7 +173,7 @@ class Dataset:
         return self._selection(self._source.shard(num_shards, index))
 
     def enumerate(self, start: int = 0) -> Dataset:
-        """Return pairs of a number from `start` and an element."""
+        """Return pairs of a number and an element; the numbers count up from `start`."""
         return Dataset.zip(Dataset.range(start, np.iinfo(np.int64).max), self)
 
     def batch(self, batch_size: int, drop_remainder: bool = False) -> Dataset:
@@ -196,7 +197,7 @@ class Dataset:
         ----------
         buffer_size : int
         seed : int, optional
-            Default: another order for each iterator.
+            Default: random.
         reshuffle_each_iteration : bool
             Whether each iteration has an order of its own.
         """
@@ -256,7 +257,7 @@ class Dataset:
 
 
 class _Rows(Dataset):
-    """Rows of arrays, selected and shuffled as row numbers: a batch is one indexing of each array."""
+    """Rows of arrays, selected and shuffled as row numbers, so that a batch indexes each array only once."""
 
     def __init__(self, arrays: Any, numbers: _capstan.Dataset) -> None:
         self._arrays = arrays
@@ -281,7 +282,7 @@ class _Rows(Dataset):
 
 
 def TextLineDataset(filenames: Files) -> Dataset:  # noqa: N802
-    """Return the lines of text files as strings, without their ends."""
+    """Return the lines of text files as strings, without line terminators."""
     return Dataset._of(_capstan.text_lines(_paths(filenames)))
 
 
@@ -297,7 +298,7 @@ def TFRecordDataset(filenames: Files, compression_type: str = "") -> Dataset:  #
     Raises
     ------
     DataLossError
-        By the iterator, for a damaged or truncated file; names the file and the byte.
+        Raised by the iterator for a damaged or truncated file; the message names the file and the byte.
     """
     return Dataset._of(_capstan.tf_records(_paths(filenames), compression_type))
 
@@ -316,6 +317,7 @@ def libsvm(
     first_id: int = 1,
     features: int = 0,
     two_classes: bool = False,
+    salt: int | None = None,
     drop_remainder: bool = False,
 ) -> Dataset:
     """Return the examples of libsvm files.
@@ -332,11 +334,14 @@ def libsvm(
         Number of features; a larger id is an error. 0: not checked.
     two_classes : bool
         Labels are 0 and 1, or -1 and 1, which become 0 and 1.
+    salt : int, optional
+        Ids are any texts, which become ``hash_keys(text, salt)``: keys for a `DynamicTable`. `first_id` and
+        `features` have no effect.
     drop_remainder : bool
         Whether a last, smaller batch is dropped.
     """
     return Dataset._of(
-        _capstan.libsvm(_paths(filenames), first_id, features, two_classes, batch_size, drop_remainder)
+        _capstan.libsvm(_paths(filenames), first_id, features, two_classes, salt, batch_size, drop_remainder)
     )
 
 
@@ -355,11 +360,44 @@ def csv(filenames: Files, separator: str = ",", quote: str = '"', header: bool =
     return Dataset._of(_capstan.separated(_paths(filenames), separator, quote, header))
 
 
+def hashed_columns(
+    filenames: Files,
+    *,
+    label: int = 0,
+    numbers: Iterable[int] = (),
+    categories: Iterable[int] = (),
+    separator: str = ",",
+    quote: str = '"',
+    header: bool = False,
+) -> Dataset:
+    """Return an example ``(label, keys, values)`` for each record, with keys for a `DynamicTable`.
+
+    Empty fields are left out. Columns are counted from 0.
+
+    Parameters
+    ----------
+    filenames : path, or iterable of paths
+    label : int
+        Column of the label, a number; -1: none, and labels are 0.
+    numbers : iterable of int
+        Columns with a number: the key ``hash_keys("", column)``, whose value is the number.
+    categories : iterable of int
+        Columns with a text: the key ``hash_keys(text, column)``, whose value is 1.
+    separator, quote, header
+        As in `csv`. Criteo's logs have the separator ``"\\t"``, numbers 1 to 13 and categories 14 to 39.
+    """
+    return Dataset._of(
+        _capstan.hashed_columns(
+            _paths(filenames), label, list(numbers), list(categories), separator, quote, header
+        )
+    )
+
+
 def criteo(filenames: Files, has_label: bool = True) -> Dataset:
     """Return the lines of Criteo's click logs.
 
-    Elements are dicts: ``label``, 13 ``integers`` (int64) and 26 ``categories`` (uint32), and of both which are
-    ``_present`` (bool); a missing field is 0.
+    Elements are dicts with a ``label``, 13 ``integers`` (int64) and 26 ``categories`` (uint32). A missing
+    field is 0. The masks ``integers_present`` and ``categories_present`` (bool) are true for present fields.
     """
     return Dataset._of(_capstan.criteo(_paths(filenames), has_label))
 

@@ -42,7 +42,7 @@ class InvalidArgumentError(CapstanError, ValueError):
 
 
 class DeadlineExceededError(CapstanError, TimeoutError):
-    """The deadline passed first; the message names the ranks waited for."""
+    """The call did not complete in time; the message names the ranks waited for."""
 
     code = 4
 
@@ -78,7 +78,7 @@ class FailedPreconditionError(CapstanError):
 
 
 class AbortedError(CapstanError):
-    """Lost with the worker that held it."""
+    """The work was lost with its worker and did not run again."""
 
     code = 10
 

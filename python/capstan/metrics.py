@@ -1,8 +1,8 @@
 """Metrics, with the names of Keras: state on a ps, updated by functions on workers, and readable anywhere.
 
-A metric is made on the coordinator, in the scope of a strategy, and passed to functions as an argument. Its state is a
-variable of its name, which checkpoints contain. An update counts once, even if its function runs again after its worker
-died.
+A metric is made on the coordinator, in the scope of a strategy, and passed to functions as an argument. Its
+state is a variable with the metric's name, which is saved in checkpoints. An update counts once, even if its
+function runs again after its worker died.
 """
 
 from __future__ import annotations

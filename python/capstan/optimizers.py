@@ -1,7 +1,7 @@
 """Optimizers, which a ps applies to pushes, with the names and parameters of Keras.
 
-Each function returns an `Optimizer`. A learning rate is a number, or one of `schedules`, whose steps are the pushes that
-a shard has applied.
+Each function returns an `Optimizer`. A learning rate is a number, or one of `schedules`, whose steps are the
+number of pushes that a shard has applied.
 """
 
 from ._capstan import optimizers as _native

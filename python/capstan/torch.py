@@ -12,7 +12,7 @@ On the coordinator, in the scope of a strategy, and then in a function on the wo
 ...     model.pull()
 ...     loss = loss_of(model(batch.ids), batch.labels)
 ...     loss.backward()  # pushes the gradients of the rows
-...     model.push()  # and those of the other parameters
+...     model.push()  # pushes the gradients of the other parameters
 ...     return loss.item()
 >>> coordinator.schedule(step, args=(replica, batch))
 """
@@ -129,21 +129,24 @@ class RemoteEmbedding(torch.nn.Module):
         return torch.nn.Embedding.from_pretrained(_to_tensor(self.variable.pull()), freeze=False)
 
     def prefetch(self, ids: torch.Tensor) -> None:
-        """Start the lookup of the next forward pass, which must have the same tensor. Its rows may lack later pushes."""
+        """Start the lookup of the next forward pass, which must get the same tensor.
+
+        The rows may not yet include pushes that are made after this call.
+        """
         distinct, where = _distinct(ids)
         self._prefetched = (ids, distinct, where, self.variable.lookup_async(distinct))
 
     def forward(
         self, ids: torch.Tensor, offsets: torch.Tensor | None = None, per_sample_weights: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Return the rows of `ids`, or with `mode` those of each bag.
+        """Return the rows of `ids`, or with `mode` the combined rows of each bag.
 
         Parameters
         ----------
         ids : tensor of integers
-            Of any shape; with `mode`, of one axis with `offsets`, or of two without.
+            Any shape without `mode`. With `mode`, one axis if `offsets` is given, else two.
         offsets : tensor of integers, optional
-            Where each bag begins.
+            Index in `ids` at which each bag begins.
         per_sample_weights : tensor, optional
             One for each id; needs mode "sum".
         """
@@ -178,7 +181,7 @@ class RemoteEmbedding(torch.nn.Module):
 
 
 class EmbeddingCollection(torch.nn.Module):
-    """Several tables, which one round trip to each ps looks up.
+    """Several tables whose rows are looked up with one round trip to each ps.
 
     Parameters
     ----------
@@ -202,7 +205,8 @@ class EmbeddingCollection(torch.nn.Module):
         Parameters
         ----------
         features : dict
-            By name of the table: a tensor of ids, or ``(ids, offsets)`` or ``(ids, offsets, weights)`` for jagged bags.
+            Maps a table's name to a tensor of ids, or for jagged bags to ``(ids, offsets)`` or
+            ``(ids, offsets, weights)``.
         """
         inputs = {name: (value if isinstance(value, tuple) else (value,)) for name, value in features.items()}
         found = {name: _distinct(values[0]) for name, values in inputs.items()}
@@ -217,15 +221,15 @@ class EmbeddingCollection(torch.nn.Module):
 class DistributedModel(torch.nn.Module):
     """A model whose parameters are on the ps. Made on the coordinator, in the scope of a strategy.
 
-    A function on a worker calls `pull`, computes, and calls `push` after the backward pass. `RemoteEmbedding` modules in it
-    push by themselves.
+    A function on a worker calls `pull`, computes, and calls `push` after the backward pass. `RemoteEmbedding`
+    modules in the model push their gradients in the backward pass.
 
     Parameters
     ----------
     module : torch.nn.Module
         Its class must be importable by the workers.
     optimizer : Optimizer, optional
-        Of all parameters. Default: SGD with a learning rate of 0.01.
+        Applied to all parameters. Default: SGD with a learning rate of 0.01.
     name : str
         Prefix of the names of the variables.
     """

@@ -1,4 +1,4 @@
-// bindings.hpp -- what the sources of the extension module capstan._capstan share.
+// bindings.hpp -- declarations shared by the sources of the extension module capstan._capstan.
 //
 // The module is a thin layer on the public C++ API: it takes bytes, numbers and contiguous arrays. The Python
 // files of the package convert arguments, and define what a user sees.
@@ -67,7 +67,7 @@ void wait_interruptibly(const Wait& wait) {
   }
 }
 
-/// A strategy that lives until it is closed, although Python objects refer to it longer.
+/// A strategy that ends when it is closed, even while Python objects still refer to this one.
 class Strategy {
  public:
   Strategy(const Cluster& cluster, StrategyOptions options)

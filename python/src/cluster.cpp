@@ -12,7 +12,7 @@ ClusterOptions options_of(const nb::dict& settings) {
   for (const auto& [name, value] : settings) {
     if (!nb::hasattr(fields, name)) {
       throw nb::type_error(("Cluster.join: unknown setting '" + nb::cast<std::string>(name) +
-                            "'; docs/settings.md lists them, with underscores for hyphens here")
+                            "'; docs/settings.md lists all settings; replace hyphens by underscores")
                                .c_str());
     }
     fields.attr(name) = value;

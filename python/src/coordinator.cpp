@@ -1,9 +1,9 @@
 // coordinator.cpp -- functions of Python on workers.
 //
 // All Python functions share one C++ function, run_python. The first argument is the Python function, an
-// object per worker, so it is sent to each worker once. The others are a pickle, and the objects and values
-// that the pickle refers to by number. What a pickle means is defined in capstan/_remote.py, whose two
-// functions this file calls on a worker.
+// object per worker, so it is sent to each worker once. The other arguments are a pickle, and the objects and
+// values that the pickle refers to by number. The format of a pickle is defined in capstan/_remote.py, whose
+// functions `run` and `make` this file calls on a worker.
 #include "object.hpp"
 
 namespace capstan::python {

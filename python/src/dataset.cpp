@@ -1,6 +1,6 @@
 // dataset.cpp -- Dataset of Python objects: the pipelines of capstan/dataset.hpp.
 //
-// capstan/data.py defines what elements and batches are.
+// capstan/data.py defines the types of elements and batches.
 #include "dataset.hpp"
 
 namespace capstan::python {
@@ -49,7 +49,7 @@ Objects zipped(const std::vector<const Objects*>& datasets) {
   return tuples;
 }
 
-/// Steps of the replicas of this rank, as tuples by replica.
+/// Converts each step to a tuple of the elements of this rank's replicas, in replica order.
 Objects tuples_of(const DistributedDataset<Object>& dataset) {
   return dataset.steps().map([](const PerReplica<Object>& step) {
     return with_lock([&] {

@@ -7,7 +7,7 @@
 
 namespace capstan {
 
-/// A batch is what capstan/data.py makes: an array, or a tuple or dict of batches.
+/// A batch, as capstan/data.py makes it, is an array, or a tuple or dict of batches.
 template <>
 struct BatchOf<python::Object> {
   static std::int64_t size(const python::Object& batch);

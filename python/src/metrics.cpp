@@ -12,8 +12,7 @@ using nb::literals::operator""_a;
 using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 
 metrics::Values values_of(const Numbers& numbers) {
-  Array<double> array(Shape{}, {0});
-  array.shape.clear();
+  Array<double> array;
   for (std::size_t axis = 0; axis < numbers.ndim(); ++axis) {
     array.shape.push_back(static_cast<std::int64_t>(numbers.shape(axis)));
   }
@@ -32,17 +31,18 @@ nb::class_<M> bind_metric(nb::module_& module, const char* name) {
            [](M& self, const nb::bytes& state) { new (&self) M(from_bytes<M>(to_bytes(state))); });
 }
 
-/// Metrics of values, and of predictions for labels.
+/// Binds a metric whose update_state takes values and their weights.
 template <class M>
-void bind_mean(nb::module_& module, const char* name) {
+void bind_metric_of_values(nb::module_& module, const char* name) {
   bind_metric<M>(module, name)
       .def(nb::init<std::string>(), "name"_a)
       .def("update_state", [](const M& self, const Numbers& values, const Numbers& weight) {
         self.update_state(values_of(values), values_of(weight));
       });
 }
+/// Adds an update_state that takes labels, predictions and their weights.
 template <class M>
-nb::class_<M> with_labels(nb::class_<M> metric) {
+nb::class_<M> add_update_with_labels(nb::class_<M> metric) {
   return metric.def("update_state",
                     [](const M& self, const Numbers& truth, const Numbers& predicted, const Numbers& weight) {
                       self.update_state(values_of(truth), values_of(predicted), values_of(weight));
@@ -53,12 +53,13 @@ nb::class_<M> with_labels(nb::class_<M> metric) {
 
 void bind_metrics(nb::module_& parent) {
   nb::module_ module = parent.def_submodule("metrics");
-  bind_mean<metrics::Sum>(module, "Sum");
-  bind_mean<metrics::Mean>(module, "Mean");
-  with_labels(bind_metric<metrics::Accuracy>(module, "Accuracy")).def(nb::init<std::string>(), "name"_a);
-  with_labels(bind_metric<metrics::MeanSquaredError>(module, "MeanSquaredError"))
+  bind_metric_of_values<metrics::Sum>(module, "Sum");
+  bind_metric_of_values<metrics::Mean>(module, "Mean");
+  add_update_with_labels(bind_metric<metrics::Accuracy>(module, "Accuracy"))
       .def(nb::init<std::string>(), "name"_a);
-  with_labels(bind_metric<metrics::AUC>(module, "AUC"))
+  add_update_with_labels(bind_metric<metrics::MeanSquaredError>(module, "MeanSquaredError"))
+      .def(nb::init<std::string>(), "name"_a);
+  add_update_with_labels(bind_metric<metrics::AUC>(module, "AUC"))
       .def(
           "__init__",
           [](metrics::AUC* self, const std::string& name, std::int64_t num_thresholds,
@@ -67,6 +68,7 @@ void bind_metrics(nb::module_& parent) {
             using metrics::SummationMethod;
             metrics::AUCOptions options{.num_thresholds = num_thresholds,
                                         .thresholds = std::move(thresholds)};
+            // metrics.py has checked `curve` and `method`.
             options.curve = curve == "PR" ? Curve::pr : Curve::roc;
             options.summation_method = method == "minoring"   ? SummationMethod::minoring
                                        : method == "majoring" ? SummationMethod::majoring

@@ -14,7 +14,7 @@ nb::bytes to_python(const Bytes& bytes) { return nb::bytes(bytes.data(), bytes.s
 
 NB_MODULE(_capstan, module) {
   namespace python = capstan::python;
-  // Objects of user modules are alive when the interpreter ends.
+  // Objects in user modules are still alive when the interpreter ends, which is not a leak.
   nanobind::set_leak_warnings(false);
   module.attr("VERSION") = CAPSTAN_VERSION_STRING;
   python::bind_errors(module);

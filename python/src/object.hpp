@@ -8,8 +8,8 @@
 
 namespace capstan::python {
 
-/// A shared reference to a Python object. Copies do not touch the object, so that threads without the
-/// interpreter's lock can copy and destroy this value.
+/// A shared reference to a Python object. Copying does not change the object's reference count, so threads
+/// without the interpreter's lock can copy and destroy this value.
 class Object {
  public:
   Object() = default;
@@ -23,8 +23,8 @@ class Object {
   std::shared_ptr<PyObject> object_;
 };
 
-/// Calls `call()` with the interpreter's lock. It returns a nb::object; an exception of Python passes through
-/// C++ as nb::python_error. Any thread.
+/// Returns `call()`, called with the interpreter's lock. `call` returns a nb::object; an exception of Python
+/// passes through C++ as nb::python_error. Any thread.
 template <class Call>
 Object with_lock(const Call& call) {
   const nb::gil_scoped_acquire locked;

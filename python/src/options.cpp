@@ -1,7 +1,9 @@
 // options.cpp -- optimizers, learning-rate schedules, initializers and partitioners. Their names, parameters
 // and defaults are those of the C++ API.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/variant.h>
 
+#include <optional>
 #include <variant>
 
 #include "bindings.hpp"
@@ -11,7 +13,7 @@ namespace {
 
 using nb::literals::operator""_a;
 
-/// A number or a schedule. As a variant, so that the types of the package show both.
+/// A number or a schedule. A variant, so that the type stubs of the package show both.
 using Rate = std::variant<double, LearningRate>;
 
 LearningRate learning_rate(const Rate& rate) {
@@ -43,7 +45,7 @@ void bind_schedules(nb::module_ module) {
       },
       "initial_learning_rate"_a, "decay_steps"_a, "end_learning_rate"_a = polynomial.end_learning_rate,
       "power"_a = polynomial.power, "cycle"_a = polynomial.cycle,
-      "From the initial to the end rate in decay_steps, by a power of the remaining part.");
+      "Decays from the initial to the end rate in decay_steps, by a power of the remaining fraction.");
   module.def(
       "CosineDecay",
       [](double rate, double steps, double alpha, std::optional<double> target,
@@ -51,7 +53,7 @@ void bind_schedules(nb::module_ module) {
         return schedules::CosineDecay{rate, steps, alpha, target, warmup};
       },
       "initial_learning_rate"_a, "decay_steps"_a, "alpha"_a = 0.0, "warmup_target"_a = nb::none(),
-      "warmup_steps"_a = 0.0, "Half a cosine wave, down to alpha times the rate; after a linear warm-up.");
+      "warmup_steps"_a = 0.0, "Half a cosine wave, down to alpha times the rate, after a linear warm-up.");
   module.def(
       "PiecewiseConstantDecay",
       [](std::vector<double> boundaries, std::vector<double> values) -> LearningRate {
@@ -106,7 +108,7 @@ void bind_optimizers(nb::module_ module) {
       },
       "learning_rate"_a = constant(adamw.learning_rate), "weight_decay"_a = adamw.weight_decay,
       "beta_1"_a = adamw.beta1, "beta_2"_a = adamw.beta2, "epsilon"_a = adamw.epsilon,
-      "Adam after w -= learning_rate * weight_decay * w.");
+      "w -= learning_rate * weight_decay * w, followed by Adam.");
   const optimizers::FTRL ftrl;
   module.def(
       "Ftrl",
@@ -120,19 +122,38 @@ void bind_optimizers(nb::module_ module) {
       "beta"_a = ftrl.beta, "McMahan et al. 2013, in the form of Keras.");
 }
 
+using Seed = std::optional<std::uint64_t>;
+
 void bind_initializers(nb::module_ module) {
+  const auto seed = "seed"_a = nb::none();
   module.def("zeros", &initializers::zeros, "All elements are 0.");
   module.def("ones", &initializers::ones, "All elements are 1.");
   module.def("constant", &initializers::constant, "value"_a, "All elements are `value`.");
-  module.def("uniform", &initializers::uniform, "minval"_a = -0.05, "maxval"_a = 0.05, "seed"_a = 0,
-             "Uniform in [minval, maxval). Element i depends only on the seed and i.");
-  module.def("normal", &initializers::normal, "mean"_a = 0.0, "stddev"_a = 0.05, "seed"_a = 0,
-             "Normally distributed.");
-  module.def("truncated_normal", &initializers::truncated_normal, "mean"_a = 0.0, "stddev"_a = 0.05,
-             "seed"_a = 0,
-             "Normally distributed; values more than two stddev from the mean are drawn again.");
-  module.def("orthogonal", &initializers::orthogonal, "gain"_a = 1.0, "seed"_a = 0,
-             "A random matrix with orthonormal rows or columns. For rank 2 or more.");
+  module.def(
+      "uniform",
+      [](double low, double high, Seed seed) {
+        return initializers::uniform(low, high, seed.value_or(kSeedFromName));
+      },
+      "minval"_a = -0.05, "maxval"_a = 0.05, seed,
+      "Uniform in [minval, maxval). Element i depends only on the seed and i. Without a seed, the variable's "
+      "name gives it.");
+  module.def(
+      "normal",
+      [](double mean, double stddev, Seed seed) {
+        return initializers::normal(mean, stddev, seed.value_or(kSeedFromName));
+      },
+      "mean"_a = 0.0, "stddev"_a = 0.05, seed, "Normally distributed.");
+  module.def(
+      "truncated_normal",
+      [](double mean, double stddev, Seed seed) {
+        return initializers::truncated_normal(mean, stddev, seed.value_or(kSeedFromName));
+      },
+      "mean"_a = 0.0, "stddev"_a = 0.05, seed,
+      "Normally distributed; values more than two stddev from the mean are drawn again.");
+  module.def(
+      "orthogonal",
+      [](double gain, Seed seed) { return initializers::orthogonal(gain, seed.value_or(kSeedFromName)); },
+      "gain"_a = 1.0, seed, "A random matrix with orthonormal rows or columns. For rank 2 or more.");
   module.def("identity", &initializers::identity, "gain"_a = 1.0, "`gain` on the diagonal. For rank 2.");
 }
 
@@ -147,7 +168,7 @@ void bind_partitioners(nb::module_ module) {
         return Partitioner(MinSizePartitioner{bytes, shards});
       },
       "min_shard_bytes"_a = MinSizePartitioner().min_shard_bytes, "max_shards"_a = 1,
-      "As many shards as make each one about min_shard_bytes, at most max_shards.");
+      "Shards of about min_shard_bytes each; at most max_shards.");
   module.def(
       "MaxSizePartitioner",
       [](std::int64_t bytes, std::optional<std::int64_t> shards) {
@@ -162,7 +183,7 @@ void bind_options(nb::module_& module) {
   nb::class_<LearningRate>(module, "LearningRate", "A schedule. Made by capstan.optimizers.schedules.")
       .def(nb::init<double>())
       .def_ro("initial", &LearningRate::initial);
-  nb::class_<Optimizer>(module, "Optimizer", "What a ps does with gradients. Made by capstan.optimizers.")
+  nb::class_<Optimizer>(module, "Optimizer", "How a ps applies gradients. Made by capstan.optimizers.")
       .def_prop_ro("name", [](const Optimizer& optimizer) { return std::string(to_string(optimizer.kind)); })
       .def_ro("learning_rate", &Optimizer::learning_rate);
   nb::class_<Initializer>(module, "Initializer",

@@ -12,7 +12,7 @@
 
 namespace capstan::python {
 
-/// Makes the calls of AnyVariable that take the dtype at run time accessible.
+/// Makes public the protected calls of AnyVariable, which take values of any dtype.
 class RawVariable : public AnyVariable {
  public:
   using AnyVariable::flush;

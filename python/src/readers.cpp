@@ -55,7 +55,7 @@ Objects objects_of(const Dataset<T>& dataset) {
   return dataset.map([](T element) { return with_lock([&] { return to_object(std::move(element)); }); });
 }
 
-/// Calls read<T>() for the element type of that name.
+/// Returns read<T>() for the element type T that is named `dtype`; `names` are the names of the types.
 template <class... T, class Read>
 Objects of_type(const std::string& dtype, std::initializer_list<const char*> names, const Read& read) {
   std::optional<Objects> found;
@@ -66,6 +66,14 @@ Objects of_type(const std::string& dtype, std::initializer_list<const char*> nam
   std::string expected;
   for (const char* name : names) expected += std::string(expected.empty() ? "" : ", ") + name;
   throw Error(Code::invalid_argument, "found dtype " + dtype + ", expected one of " + expected);
+}
+
+SeparatedOptions separated_options(const std::string& separator, const std::string& quote, bool header) {
+  if (separator.size() != 1 || quote.size() > 1) {
+    throw Error(Code::invalid_argument, "found separator \"" + separator + "\" and quote \"" + quote +
+                                            "\", expected 1 character, and 0 or 1 characters");
+  }
+  return {.separator = separator[0], .quote = quote.empty() ? '\0' : quote[0], .header = header};
 }
 
 TFRecordCompression compression_of(const std::string& name) {
@@ -84,23 +92,34 @@ void bind_readers(nb::module_& module) {
   module.def(
       "libsvm",
       [](const Paths& files, std::int64_t first_id, std::int64_t features, bool two_classes,
-         std::optional<std::int64_t> batch, bool drop_remainder) {
-        const LibsvmOptions options{first_id, features, two_classes};
+         std::optional<std::uint64_t> salt, std::optional<std::int64_t> batch, bool drop_remainder) {
+        const LibsvmOptions options{.first_id = first_id,
+                                    .features = features,
+                                    .two_classes = two_classes,
+                                    .hash_ids = salt.has_value(),
+                                    .salt = salt.value_or(0)};
         if (!batch) return objects_of(libsvm(files, options));
         return objects_of(libsvm_batches(files, *batch, options, drop_remainder));
       },
-      "files"_a, "first_id"_a, "features"_a, "two_classes"_a, "batch"_a.none(), "drop_remainder"_a);
+      "files"_a, "first_id"_a, "features"_a, "two_classes"_a, "salt"_a.none(), "batch"_a.none(),
+      "drop_remainder"_a);
   module.def(
       "separated",
       [](const Paths& files, const std::string& separator, const std::string& quote, bool header) {
-        if (separator.size() != 1 || quote.size() > 1) {
-          throw Error(Code::invalid_argument, "found separator \"" + separator + "\" and quote \"" + quote +
-                                                  "\", expected one character, and at most one");
-        }
-        return objects_of(separated(
-            files, {.separator = separator[0], .quote = quote.empty() ? '\0' : quote[0], .header = header}));
+        return objects_of(separated(files, separated_options(separator, quote, header)));
       },
       "files"_a, "separator"_a, "quote"_a, "header"_a);
+  module.def(
+      "hashed_columns",
+      [](const Paths& files, std::int64_t label, std::vector<std::int64_t> numbers,
+         std::vector<std::int64_t> categories, const std::string& separator, const std::string& quote,
+         bool header) {
+        return objects_of(hashed_columns(files, {.label = label,
+                                                 .numbers = std::move(numbers),
+                                                 .categories = std::move(categories),
+                                                 .separated = separated_options(separator, quote, header)}));
+      },
+      "files"_a, "label"_a, "numbers"_a, "categories"_a, "separator"_a, "quote"_a, "header"_a);
   module.def(
       "criteo", [](const Paths& files, bool label) { return objects_of(criteo(files, label)); }, "files"_a,
       "has_label"_a);
@@ -148,7 +167,7 @@ void bind_readers(nb::module_& module) {
           },
           "record"_a, "Write one record.")
       .def("close", &TFRecordWriter::close, nb::call_guard<nb::gil_scoped_release>(),
-           "Make the file durable, under its name.");
+           "Make the file durable, and move it to its final name.");
 }
 
 }  // namespace capstan::python

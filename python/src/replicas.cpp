@@ -1,7 +1,7 @@
 // replicas.cpp -- the replicas of a worker: threads that run a Python function together.
 //
-// What an argument or a result means is defined in capstan/_replicas.py; this file starts the threads and
-// lets them meet.
+// capstan/_replicas.py defines the meaning of arguments and results; this file starts the threads and runs
+// their collectives.
 #include <nanobind/stl/vector.h>
 
 #include "object.hpp"
@@ -15,7 +15,7 @@ std::vector<nb::object> borrowed(const std::vector<const Object*>& objects) {
   return all;
 }
 
-/// Those of a strategy on the coordinator, or of the calling thread.
+/// Returns the replicas of a strategy on the coordinator, or, if it is null, of the calling thread.
 Replicas replicas_of(Strategy* strategy) { return strategy != nullptr ? strategy->get() : get_strategy(); }
 
 /// Calls body(replica) on each replica, and returns the results by replica.
@@ -36,7 +36,7 @@ std::vector<nb::object> run_on_replicas(Strategy* strategy, const nb::callable& 
 
 /// Calls combine(values by replica) once, when all replicas have made this call; returns its result to each.
 /// The replicas' calls must have the same `name`.
-nb::object meet(const std::string& name, const nb::object& value, const nb::callable& combine) {
+nb::object run_collective(const std::string& name, const nb::object& value, const nb::callable& combine) {
   ReplicaContext& self = get_replica_context();
   const Object mine{nb::object(value)};
   const Object function{nb::object(combine)};
@@ -56,7 +56,7 @@ nb::object meet(const std::string& name, const nb::object& value, const nb::call
   std::shared_ptr<const void> result;
   {
     const nb::gil_scoped_release unlocked;
-    result = detail::meet(self.group(), self.replica_id_in_sync_group(), call);
+    result = detail::run_collective(self.group(), self.replica_id_in_sync_group(), call);
   }
   return nb::borrow(static_cast<const Object*>(result.get())->get());
 }
@@ -68,9 +68,9 @@ void bind_replicas(nb::module_& module) {
   module.def("run_on_replicas", &run_on_replicas, "strategy"_a.none(), "body"_a,
              "Calls body(replica) on each replica of this rank, and returns the results by replica.");
   module.def(
-      "meet",
+      "run_collective",
       [](const std::string& name, const nb::object& value, const nb::callable& combine) {
-        return meet(name, value, combine);
+        return run_collective(name, value, combine);
       },
       "name"_a, "value"_a, "combine"_a,
       "In a replica: calls combine(values by replica) once, and returns its result to each replica.");
@@ -83,7 +83,7 @@ void bind_replicas(nb::module_& module) {
         if (!in_replica_context()) return std::nullopt;
         return get_replica_context().replica_id_in_sync_group();
       },
-      "Returns the number of the calling thread's replica, or None outside of any.");
+      "Returns the number of the calling thread's replica, or None outside of a replica.");
 }
 
 }  // namespace capstan::python

@@ -9,7 +9,7 @@ Strategy::~Strategy() {
 }
 
 ParameterServerStrategy& Strategy::get() {
-  if (!strategy_) throw Error(Code::failed_precondition, "this strategy is closed; its variables are gone");
+  if (!strategy_) throw Error(Code::failed_precondition, "this strategy is closed; use it before close()");
   return *strategy_;
 }
 

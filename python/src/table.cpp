@@ -19,6 +19,7 @@ nb::dict to_dict(const TableStatistics& statistics) {
   out["growths"] = statistics.growths;
   out["row_bytes"] = statistics.row_bytes;
   out["index_bytes"] = statistics.index_bytes;
+  out["probes"] = statistics.probes;
   return out;
 }
 
@@ -30,20 +31,23 @@ void bind_table(nb::module_& module) {
       "create_table",
       [](const std::string& name, int dtype, std::int64_t dim, const Initializer* initializer,
          const std::optional<Optimizer>& optimizer, int missing, std::uint64_t max_keys, int when_full,
-         std::uint32_t admit_after, bool trainable) {
+         std::uint32_t admit_after, std::uint64_t evict_after, bool trainable,
+         const std::optional<UpdateGroup>& group) {
         const TableOptions options{.optimizer = optimizer,
                                    .missing = static_cast<MissingKeys>(missing),
                                    .max_keys = max_keys,
                                    .when_full = static_cast<WhenFull>(when_full),
                                    .admit_after = admit_after,
-                                   .trainable = trainable};
+                                   .evict_after = evict_after,
+                                   .trainable = trainable,
+                                   .group = group};
         const nb::gil_scoped_release unlocked;
         return RawVariable(detail::create_table(name, static_cast<DType>(dtype), dim,
                                                 initializer == nullptr ? Initializer() : *initializer,
                                                 options));
       },
       "name"_a, "dtype"_a, "dim"_a, "initializer"_a.none(), "optimizer"_a.none(), "missing"_a, "max_keys"_a,
-      "when_full"_a, "admit_after"_a, "trainable"_a);
+      "when_full"_a, "admit_after"_a, "evict_after"_a, "trainable"_a, "group"_a.none());
   module.def(
       "table_lookup_or_insert",
       [](const RawVariable& self, const Ids& keys, const Out& out) {

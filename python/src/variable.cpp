@@ -218,7 +218,7 @@ void bind_variable(nb::module_& module) {
             bfloat16);
       },
       "array"_a,
-      "Returns a numpy array that shares the memory, with bfloat16 as uint16, and whether it was that.");
+      "Returns a numpy array that shares the memory, with bfloat16 as uint16, and whether it is bfloat16.");
   module.def(
       "lookup_all_async",
       [](const std::vector<std::tuple<const RawVariable*, Ids, Out>>& lookups) {

@@ -33,7 +33,8 @@ struct AvailableResources {
   std::vector<std::string> network = {};  // UCX transports that reach other hosts: "tcp"
 };
 
-/// Returns the current binding of this process; leaves `network` empty. The first call takes milliseconds.
+/// Returns the resources within the current binding of this process, without `network`. The first call takes
+/// milliseconds.
 AvailableResources available_resources();
 
 /// Binds all threads of this process, and those that they start later, to hardware threads `cpus` ("0-3").

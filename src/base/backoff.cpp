@@ -14,11 +14,13 @@ using Clock = Backoff::Clock;
 /// sched_yield takes less than a microsecond if no other thread waits for the core. A switch to another
 /// polling thread and back takes at least this long.
 constexpr std::chrono::nanoseconds kLongYield{4000};
-/// An interrupt also makes a yield long, but not this many in a row.
+/// Long yields after which the core counts as shared. Interrupts also make a yield long, but rarely this many
+/// before kShortYieldsUntilUnshared short ones in a row.
 constexpr unsigned kLongYieldsUntilShared = 4;
 /// Consecutive short yields after which the core counts as unshared again.
 constexpr unsigned kShortYieldsUntilUnshared = 200;
-/// A migration takes about 100 microseconds. If it does not help, the interval to the next one doubles.
+/// A migration takes about 100 microseconds. The interval to the next one doubles each time, until the core
+/// counts as unshared.
 constexpr std::chrono::milliseconds kMinMigrationInterval{10};
 constexpr std::chrono::milliseconds kMaxMigrationInterval{1000};
 

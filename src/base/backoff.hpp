@@ -1,21 +1,21 @@
-// backoff.hpp -- spins, then yields, then tells a polling thread to sleep.
+// backoff.hpp -- spins and yields between the polls of a thread, and decides when the thread should sleep.
 #pragma once
 
 #include <chrono>
 
 namespace capstan {
 
-/// Back-off for a thread that polls for work: it spins first, then yields between polls, and sleeps at last.
-/// A long yield means that another thread ran, so the core is shared. On a shared core the thread polls for
-/// a shorter time, because each poll delays the other thread. It also migrates to another core from time to
-/// time: the scheduler does not balance threads that yield to each other, even if another core is idle.
-/// Used by one thread.
+/// Back-off for a thread that polls for work. It spins between polls, yields after every 32nd poll, and after
+/// some time tells the caller to sleep. A long yield means that another thread ran, so the core is shared. On
+/// a shared core the thread polls for a shorter time, because each poll delays the other thread. It also
+/// migrates to another core from time to time. The scheduler does not balance threads that yield to each
+/// other, even if another core is idle. Used by one thread.
 class Backoff {
  public:
   using Clock = std::chrono::steady_clock;
   using Time = std::chrono::microseconds;
 
-  /// Time to poll before sleeping, on an unshared and on a shared core.
+  /// Time to poll before sleeping: `unshared` if no other thread uses the core, else `shared`.
   Backoff(Time unshared, Time shared) noexcept : unshared_(unshared), shared_(shared) {}
 
   /// Call after a poll that found nothing. Returns true to poll again, false to sleep.

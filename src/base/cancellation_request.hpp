@@ -6,8 +6,8 @@
 
 namespace capstan {
 
-/// Cancels one function. Any thread may call it. Cancellation has two steps, because a caller may hold a lock
-/// during request() but not during run_callbacks().
+/// Requests the cancellation of one function. Thread-safe. Cancellation has two steps, because a caller may
+/// hold a lock during request() but not during run_callbacks().
 class CancellationRequest {
  public:
   bool requested() const noexcept { return requested_.load(std::memory_order_relaxed); }

@@ -16,9 +16,9 @@ struct CommandOutput {
 enum class StderrMode { discarded, captured };
 
 /// Runs the command `words`, found on PATH, with empty input. Returns its standard output, and with
-/// StderrMode::captured its standard error interleaved, 1 MiB at most. `changes` modify its environment:
-/// "NAME=value" sets a variable, "NAME" removes it. Returns nullopt if the command cannot start or exceeds
-/// `limit`; then its process group is killed. Any thread; safe with registered UCX memory.
+/// StderrMode::captured its standard error interleaved, 1 MiB at most. `changes` modify the command's
+/// environment: "NAME=value" sets a variable, "NAME" removes it. Returns nullopt if the command cannot start
+/// or exceeds `limit`; then its process group is killed. Any thread; safe with registered UCX memory.
 std::optional<CommandOutput> command_output(const std::vector<std::string>& words,
                                             std::chrono::milliseconds limit,
                                             StderrMode stderr_mode = StderrMode::discarded,

@@ -5,8 +5,9 @@
 
 namespace capstan {
 
-/// std::atomic_thread_fence. ThreadSanitizer does not model fences, and GCC rejects them there. It reports no
-/// false races without them as long as the data on both sides is published through atomics.
+/// std::atomic_thread_fence. ThreadSanitizer does not model fences, and GCC rejects them in its builds.
+/// Without the fence, ThreadSanitizer reports no false races as long as both sides publish data through
+/// atomics.
 inline void thread_fence(std::memory_order order) noexcept {
 #ifdef __SANITIZE_THREAD__
   (void)order;

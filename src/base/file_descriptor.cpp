@@ -11,7 +11,7 @@
 namespace capstan {
 
 void FileDescriptorTraits::free(type fd) noexcept {
-  if (::close(fd) != 0) log::warn("cannot close file descriptor {}: {}", fd, std::strerror(errno));
+  if (::close(fd) != 0) log::warn("close() of file descriptor {} failed: {}", fd, std::strerror(errno));
 }
 
 }  // namespace capstan

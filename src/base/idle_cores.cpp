@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kMinInterval{100};
 
 IdleCores::IdleCores() : measured_at_(std::chrono::steady_clock::now()), previous_(idle_seconds()) {}
 
-/// "cpu3 user nice system idle iowait ...", in ticks.
+/// Parses lines of /proc/stat such as "cpu3 user nice system idle iowait ...", in ticks.
 std::vector<double> IdleCores::idle_seconds() const {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

@@ -28,7 +28,8 @@ std::size_t depth_of(std::string_view text) noexcept {
   return deepest;
 }
 
-/// "line 1, column 2: syntax error ..." out of "[json.exception.parse_error.101] parse error at line 1, ...".
+/// Extracts "line 1, column 2: syntax error ..." from "[json.exception.parse_error.101] parse error at line
+/// 1, ...".
 std::string reason_of(const nlohmann::json::exception& error) {
   const std::string text = error.what();
   const std::size_t line = text.find("line ");

@@ -14,8 +14,8 @@ namespace capstan {
 /// brackets would overflow the stack. Python's json module accepts fewer than 1000 levels.
 inline constexpr std::size_t kMaxJsonDepth = 512;
 
-/// Throws Error(code) if `text` is not JSON, with the position, or is nested more than `max_depth` levels
-/// deep. The message starts with `source`, for example a file name.
+/// Throws Error(code) if `text` is not JSON or is nested more than `max_depth` levels deep. The message
+/// starts with `source`, for example a file name, and contains the position of a syntax error.
 nlohmann::json parse_json(std::string_view text, std::string_view source, Code code,
                           std::size_t max_depth = kMaxJsonDepth);
 /// Returns a discarded value (is_discarded()) where parse_json throws.

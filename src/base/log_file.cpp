@@ -22,7 +22,7 @@ void LogFile::open(const std::filesystem::path& path, spdlog::level::level_enum 
   if (fd_ >= 0) (void)::close(fd_);
   path_ = path.string();
   torn_ = warned_ = false;
-  // The mode is as private as that of the run directory, which may not exist yet.
+  // Creates the run directory, with its usual private mode, if it does not exist yet.
   (void)::mkdir(path.parent_path().parent_path().c_str(), 0700);
   fd_ = open_to_append(path);
   if (fd_ < 0) warn_once("open", errno);

@@ -18,8 +18,9 @@ class LogFile final : public spdlog::sinks::base_sink<std::mutex> {
   explicit LogFile(spdlog::sinks::sink& warn_to) : warn_to_(warn_to) { set_level(spdlog::level::off); }
   ~LogFile() override;
 
-  /// Appends lines from `level` up to `path` from now on. Creates the parent directory if it is missing.
-  /// Refuses files that another user may have planted (open_to_append). Any thread.
+  /// From now on, appends lines of `level` and above to `path`. Creates the parent directory, and the
+  /// directory above it, if they are missing. Refuses files that another user may have planted
+  /// (open_to_append). Any thread.
   void open(const std::filesystem::path& path, spdlog::level::level_enum level);
 
  private:
@@ -31,7 +32,7 @@ class LogFile final : public spdlog::sinks::base_sink<std::mutex> {
   spdlog::sinks::sink& warn_to_;
   std::string path_;
   int fd_ = -1;
-  bool torn_ = false;  // the last line of the file is incomplete
+  bool torn_ = false;  // the last line that this process wrote is incomplete
   bool warned_ = false;
 };
 

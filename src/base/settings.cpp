@@ -18,7 +18,7 @@ namespace {
 /// Longer durations are clamped to this, so that now + duration can be represented.
 constexpr std::chrono::milliseconds kLongestDuration = std::chrono::hours(24 * 365 * 100);
 
-/// The source in the form in which the user wrote it.
+/// Returns the source of a value in the user's terms, such as "flag --ps" or "run.toml:3".
 std::string source(const Setting& setting, const Origin& origin) {
   switch (origin.kind) {
     case Origin::Kind::flag:

@@ -37,7 +37,7 @@ std::string read_text(const std::filesystem::path& path, std::string_view named_
   return std::move(text).str();
 }
 
-/// Name of the kind's type in a TOML file.
+/// Returns the type that a setting of this kind has in a TOML file.
 std::string_view toml_type(SettingKind kind) {
   switch (kind) {
     case SettingKind::integer:
@@ -112,7 +112,7 @@ void Settings::load_environment(const char* const* variables) {
     // UCX reads CAPSTAN_UCX_* itself, as UCX_* variables for Capstan alone.
     if (variable == "CAPSTAN_CONFIG" || variable == "CAPSTAN_JOB_TOKEN" || variable == "CAPSTAN_JOB_RUNS" ||
         variable == "CAPSTAN_AGENT" || variable == "CAPSTAN_AGENT_LINK" ||
-        variable.starts_with("CAPSTAN_TEST_") || variable.starts_with("CAPSTAN_UCX_"))
+        variable.starts_with("CAPSTAN_TESTS_") || variable.starts_with("CAPSTAN_UCX_"))
       continue;
     const auto found = std::find_if(table_.begin(), table_.end(),
                                     [&](const Setting& s) { return s.variable() == variable; });

@@ -44,8 +44,8 @@ constexpr std::array kTable{
         .initial = "spread",
         .help =
             "placement of the ps: spread = round-robin over the hosts; pack = on as few hosts as possible; "
-            "ps-per-node = --ps of them, or one, on each host; dedicated = on hosts without other ranks; "
-            "local = --ps of them, or a quarter of the ranks, on each host beside its workers",
+            "ps-per-node = --ps ps on each host (default 1); dedicated = on hosts without other ranks; "
+            "local = --ps ps on each host beside its workers (default a quarter of the host's ranks)",
         .choices = "spread|pack|ps-per-node|dedicated|local"},
     Setting{.name = "role-file",
             .group = "runtime",
@@ -86,15 +86,16 @@ constexpr std::array kTable{
             .unit = "ranks",
             .minimum = 0,
             .maximum = 1e6},
-    Setting{.name = "bind",
-            .group = "runtime",
-            .kind = choice,
-            .initial = "auto",
-            .help =
-                "auto = bind each ps to the NUMA node of its adapter, and each worker to that of its GPU, "
-                "within the "
-                "launcher's binding; off = keep the launcher's binding",
-            .choices = "auto|off"},
+    Setting{
+        .name = "bind",
+        .group = "runtime",
+        .kind = choice,
+        .initial = "auto",
+        .help =
+            "auto = bind each ps to the NUMA node of its adapter, and each worker to the node of its GPU, "
+            "within the "
+            "launcher's binding; off = keep the launcher's binding",
+        .choices = "auto|off"},
     Setting{.name = "supervise",
             .group = "runtime",
             .kind = choice,
@@ -115,7 +116,7 @@ constexpr std::array kTable{
             .initial = "on",
             .help =
                 "on = the agent restarts a ps that was killed, which keeps its shards, up to --max-restarts "
-                "times; off = pushes cost less, but the job ends with the ps",
+                "times; off = pushes cost less, but the job ends if a ps is killed",
             .choices = "on|off"},
     Setting{.name = "ps-wait",
             .group = "runtime",
@@ -234,14 +235,14 @@ constexpr std::array kTable{
             .group = "runtime",
             .kind = bytes,
             .initial = "8MiB",
-            .help = "size of the ring in each ps through which one worker pushes",
+            .help = "size of the ring buffer that each ps has for the pushes of one worker",
             .minimum = 65536,
             .maximum = 0x1p40},
     Setting{.name = "checkpoint-bandwidth",
             .group = "runtime",
             .kind = bytes,
             .initial = "0",
-            .help = "bytes per second that each ps writes to a checkpoint's directory at most; 0 = unlimited",
+            .help = "maximum bytes per second that each ps writes to a checkpoint's directory; 0 = unlimited",
             .minimum = 0,
             .maximum = 0x1p50},
     Setting{.name = "checkpoint-fast-dir",
@@ -345,7 +346,7 @@ constexpr std::array kTable{
             .initial = "auto",
             .help =
                 "path of rows between a ps and a GPU: staged = through pinned host memory; direct = the "
-                "adapter accesses GPU memory, for relaxed pulls and dense pushes, and an error if it cannot; "
+                "adapter accesses GPU memory for relaxed pulls and dense pushes, or an error if it cannot; "
                 "auto = direct if possible; with direct and auto, a worker's kernels read shards "
                 "in GPUs of the same host",
             .choices = "auto|staged|direct"},
@@ -363,8 +364,8 @@ constexpr std::array kTable{
             .kind = flag,
             .initial = "false",
             .help =
-                "sum the gradients of a row that one push contains several times in a fixed order on GPUs of "
-                "ps, for bitwise reproducible runs; sorts each push"},
+                "if a push contains a row several times, GPUs of ps sum its gradients in a fixed order, for "
+                "bitwise reproducible runs; sorts each push"},
 
     // capstan train kge, lr, fm and mlp
     Setting{.name = "data",
@@ -547,8 +548,8 @@ constexpr std::array kTable{
             .kind = flag,
             .initial = "true",
             .help = "with --device cuda: look up the rows of the next batch while the GPU computes; "
-                    "the lookup misses the "
-                    "gradients of the current batch"},
+                    "these rows do not include the "
+                    "updates of the current batch"},
     Setting{.name = "n3",
             .group = "kge",
             .kind = real,
@@ -630,6 +631,30 @@ constexpr std::array kTable{
             .unit = "bits",
             .minimum = 1,
             .maximum = 36},
+    Setting{.name = "dynamic",
+            .group = "sparse",
+            .kind = flag,
+            .initial = "false",
+            .help = "keep weights and factors in dynamic tables, which add a row when a feature is first "
+                    "trained; Criteo: the hash of a category has 64 bits"},
+    Setting{.name = "max-keys",
+            .group = "sparse",
+            .kind = integer,
+            .initial = "67108864",
+            .help = "--dynamic: number of features for which the ps reserve addresses",
+            .unit = "features",
+            .minimum = 1,
+            .maximum = 0x1p40},
+    Setting{.name = "admit-after",
+            .group = "sparse",
+            .kind = integer,
+            .initial = "1",
+            .help =
+                "--dynamic: add a feature with the N-th batch that contains it, and drop its gradients of "
+                "earlier batches",
+            .unit = "batches",
+            .minimum = 1,
+            .maximum = 15},
     Setting{.name = "bias", .group = "sparse", .kind = flag, .initial = "true", .help = "train a bias"},
 
     // fm

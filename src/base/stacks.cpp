@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kHandlerTimeout{1};
 std::atomic<int> out{-1};  // descriptor to which the interrupted thread writes
 std::atomic<bool> written{false};
 
-/// Signal handler. It does not allocate, because backtrace() was called before.
+/// Signal handler. backtrace() does not allocate in it, because write_stacks() has called backtrace() before.
 void write_own_stack(int) {
   const int before = errno;
   void* frames[kMaxFrames];

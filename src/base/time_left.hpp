@@ -10,7 +10,7 @@ namespace capstan {
 struct TimeLeft {
   bool known = false;                             ///< whether Slurm reported the time
   std::optional<std::chrono::seconds> left = {};  ///< time until the limit; nullopt if there is no limit
-  const char* source = "squeue";                  ///< where the time comes from, or would come from
+  const char* source = "squeue";                  ///< source of the time; "squeue" also if it is unknown
 };
 
 /// Parses the output of `squeue -o %L`: "1-02:03:04", "02:03:04", "3:04", "UNLIMITED". Other text is unknown.

@@ -100,7 +100,7 @@ CheckpointWriter::Save CheckpointWriter::begin(std::int64_t step, const std::str
   choose_rows(save, options.incremental);
   for (const auto& [name, state] : states) save.publish.positions.emplace(name, state->position());
   strategy_.context().client().flush();
-  // Repeated if a ps dies and is restarted or replaced.
+  // read_before() repeats the request if a ps dies and is restarted or replaced.
   auto counters = strategy_.counters().read_before([&] { request_files(step, save.rows); });
   save.publish.counters = strategy_.counters().by_name(counters);
   save.for_spares = {.directory = std::filesystem::absolute(save.path).string(),
@@ -134,8 +134,8 @@ void CheckpointWriter::choose_rows(Save& save, bool incremental) {
 void CheckpointWriter::lock_again_if_replaced() {
   if (lock_->is_current()) return;
   log::warn(
-      "checkpoint directory {} was removed or replaced while this job ran, with its checkpoints; locking it "
-      "again",
+      "checkpoint directory {} and its checkpoints were removed or replaced while this job ran; locking the "
+      "directory again",
       options_.directory.string());
   lock_ = lock_directory(directory());
 }

@@ -65,7 +65,7 @@ void with_positions(const strategy::Strategy& strategy, const io::CheckpointRead
   }
 }
 
-/// An exception of the program's own check. It must not be mistaken for that of a damaged checkpoint.
+/// Wraps an exception of the program's own check, so that it is not taken for that of a damaged checkpoint.
 struct Rejected {
   std::exception_ptr reason;
 };
@@ -90,8 +90,8 @@ protocol::RestorePlan planned(strategy::Strategy& strategy, const io::Checkpoint
     if (!checkpoint::find_saved(reader, saved_name).empty())
       checkpoint::add_to_plan(plan, variable->descriptor, saved_name);
   }
-  // Includes variables that the program has yet to create: by then it is too late to use an earlier
-  // checkpoint.
+  // Includes variables that the program has yet to create: when it creates them, it is too late to fall back
+  // to an earlier checkpoint.
   for (const io::VariableInfo& variable : reader.variables()) plan.check_complete(variable.name);
   checkpoint::check_on_ps(strategy, plan);
   return plan;
@@ -109,14 +109,14 @@ strategy::PsContents::Counters read_all(strategy::Strategy& strategy, const io::
   }
 }
 
-/// Discards the recorded step: closures have numbers from now on that no ps has seen.
+/// Discards the recorded step, and gives later closures numbers that no ps has seen.
 void forget_recorded_step(strategy::Strategy& strategy) {
   cluster::Runtime& runtime = *strategy.runtime();
   if (!runtime.coordinator_may_return()) return;
   std::uint64_t next = 0;
   runtime.coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
     record.step.reset();
-    record.too_many_open = false;
+    record.too_many_unrecorded = false;
     next = record.next_closure = (std::uint64_t{++record.restores} << 40) + 1;
   });
   if (const auto scheduler = strategy.control().scheduler()) scheduler->number_from(next);
@@ -156,15 +156,15 @@ std::unique_ptr<checkpoint::RestoredCheckpoint> matched(strategy::Strategy& stra
     const auto saved =
         checkpoint::find_saved(restored->reader(), checkpoint::saved_name(options.names, d.name));
     if (!saved.empty()) {
-      checkpoint::log_other_optimizer(saved, d);
-      restored->took_variable(d.name);
+      checkpoint::log_optimizer_differences(saved, d);
+      restored->note_variable_restored(d.name);
     } else {
       restored->lacks_variable(d.name);
     }
   }
-  for (const auto& [name, state] : strategy.states().all()) restored->took_position(name);
+  for (const auto& [name, state] : strategy.states().all()) restored->note_position_restored(name);
   for (const std::string& name : strategy.counters().names()) {
-    if (restored->counter(name)) restored->took_counter(name);
+    if (restored->counter(name)) restored->note_counter_restored(name);
   }
   if (const auto rest = restored->unmatched(); !rest.empty())
     log::info("will be restored from {} when the program creates them: {}", restored->path(),
@@ -180,7 +180,7 @@ void set_restore_point(strategy::Strategy& strategy, io::CheckpointReader reader
   const std::int64_t step = reader.step();
   auto restored = matched(strategy, std::move(reader), options);
   std::vector<std::uint32_t> variables = strategy.variables().ids();
-  // Variables of a previous process of this coordinator, which the program has yet to create.
+  // Variables that a previous process of this coordinator created and this program has yet to create.
   for (const protocol::ListedShard& shard : strategy.recovery().shards()) {
     if (restored->has_variable(shard.description.name)) variables.push_back(shard.description.variable);
   }

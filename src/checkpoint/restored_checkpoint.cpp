@@ -36,19 +36,19 @@ void list_differences_of_one(const io::VariableInfo& saved, const protocol::Vari
                                 to_string(current.dtype)));
   }
   std::vector<std::uint64_t> expected = protocol::stored_shape(current.shape);
-  if (current.table && !saved.shape.empty()) expected.front() = saved.shape.front();  // its number of rows
+  if (current.table && !saved.shape.empty()) expected.front() = saved.shape.front();  // any number of rows
   if (saved.shape != expected) {
     lines.push_back(fmt::format("{}: found shape ({}), expected ({})", name, fmt::join(saved.shape, ", "),
                                 fmt::join(expected, ", ")));
   }
   std::vector<std::string> slots;
   for (const io::SlotInfo& slot : saved.slots) {
-    if (current.table && (slot.name == protocol::kTableKeys || slot.name == protocol::kTableStates)) continue;
+    if (current.table && (slot.name == io::kTableKeys || slot.name == io::kTableStates)) continue;
     slots.push_back(slot.name);
     if (slot.shape == saved.shape && slot.dtype == protocol::slot_dtype(current.dtype)) continue;
     lines.push_back(
-        fmt::format("{}: found slot {} of dtype {} and shape ({}), expected those of the variable", name,
-                    slot.name, to_string(slot.dtype), fmt::join(slot.shape, ", ")));
+        fmt::format("{}: found slot {} of dtype {} and shape ({}), expected the variable's dtype and shape",
+                    name, slot.name, to_string(slot.dtype), fmt::join(slot.shape, ", ")));
   }
   if (slots != protocol::slots_of(current.optimizer.kind)) {
     lines.push_back(fmt::format("{}: found optimizer {}, expected {}", name, saved.optimizer,
@@ -74,13 +74,13 @@ const io::VariableInfo* find_variable(const io::CheckpointReader& reader, const 
 std::vector<const io::VariableInfo*> find_saved(const io::CheckpointReader& reader,
                                                 const std::string& saved_name) {
   if (const io::VariableInfo* variable = find_variable(reader, saved_name)) return {variable};
-  return protocol::saved_table_parts(reader, saved_name);
+  return io::saved_table_parts(reader, saved_name);
 }
 
 void list_differences(const std::vector<const io::VariableInfo*>& saved,
                       const protocol::VariableDescriptor& current, std::vector<std::string>& lines) {
   for (const io::VariableInfo* one : saved) {
-    if (protocol::is_table_part(*one) == current.table) {
+    if (io::is_table_part(*one) == current.table) {
       list_differences_of_one(*one, current, lines);
     } else {
       lines.push_back(fmt::format("\"{}\": found a {}, expected a {}", current.name,
@@ -90,17 +90,17 @@ void list_differences(const std::vector<const io::VariableInfo*>& saved,
   }
 }
 
-void log_other_optimizer(const std::vector<const io::VariableInfo*>& all,
-                         const protocol::VariableDescriptor& current) {
+void log_optimizer_differences(const std::vector<const io::VariableInfo*>& all,
+                               const protocol::VariableDescriptor& current) {
   const io::VariableInfo& saved = *all.front();
   if (const auto rate = saved.learning_rate_of(0, current.rows()); rate) {
-    const bool all = std::all_of(saved.shards.begin(), saved.shards.end(),
-                                 [&](const io::ShardSteps& shard) { return shard.learning_rate == rate; });
+    const bool equal = std::all_of(saved.shards.begin(), saved.shards.end(),
+                                   [&](const io::ShardSteps& shard) { return shard.learning_rate == rate; });
     log::info(
         "variable \"{}\" continues with learning rate {}, which was set before the checkpoint{}",
         current.name, *rate,
-        all ? ""
-            : "; its shards had different rates, and each takes that of the first saved shard it overlaps");
+        equal ? ""
+              : "; its shards had different rates: each gets the rate of the first saved shard it overlaps");
   }
   const std::string optimizer = protocol::describe(current.optimizer);
   if (saved.optimizer == optimizer) return;
@@ -148,10 +148,10 @@ RestoredCheckpoint::RestoredCheckpoint(strategy::Strategy& strategy, io::Checkpo
   for (const auto& [name, value] : reader_.counters()) counters_.insert(name);
 }
 
-void RestoredCheckpoint::took_variable(const std::string& name) {
-  const std::string& in_checkpoint = saved_name(names_, name);
-  for (const io::VariableInfo* saved : find_saved(reader_, in_checkpoint)) variables_.erase(saved->name);
-  if (in_checkpoint != name) own_names_ = false;
+void RestoredCheckpoint::note_variable_restored(const std::string& name) {
+  const std::string& name_in_checkpoint = saved_name(names_, name);
+  for (const io::VariableInfo* saved : find_saved(reader_, name_in_checkpoint)) variables_.erase(saved->name);
+  if (name_in_checkpoint != name) own_names_ = false;
 }
 
 bool RestoredCheckpoint::has_variable(const std::string& name) const {
@@ -168,7 +168,7 @@ void RestoredCheckpoint::require_fit(const protocol::VariableDescriptor& variabl
 }
 
 void RestoredCheckpoint::fill(const protocol::VariableDescriptor& variable) {
-  const std::string& in_checkpoint = saved_name(names_, variable.name);
+  const std::string& name_in_checkpoint = saved_name(names_, variable.name);
   std::error_code error;
   if (!std::filesystem::exists(reader_.directory(), error)) {
     throw Error(
@@ -179,11 +179,11 @@ void RestoredCheckpoint::fill(const protocol::VariableDescriptor& variable) {
             variable.name, reader_.directory().string()));
   }
   protocol::RestorePlan plan(reader_, strategy_.runtime()->count(Role::ps));
-  add_to_plan(plan, variable, in_checkpoint);
+  add_to_plan(plan, variable, name_in_checkpoint);
   check_on_ps(strategy_, plan);
   (void)read_on_ps(strategy_, plan);
-  log_other_optimizer(find_saved(reader_, in_checkpoint), variable);
-  took_variable(variable.name);
+  log_optimizer_differences(find_saved(reader_, name_in_checkpoint), variable);
+  note_variable_restored(variable.name);
 }
 
 std::optional<std::string> RestoredCheckpoint::position(const std::string& name) const {

@@ -17,25 +17,25 @@
 
 namespace capstan::checkpoint {
 
-/// Names of variables in the checkpoint by their names in the program, for names that differ.
+/// Maps names of variables in the program to their names in the checkpoint, where the two differ.
 using Renamed = std::map<std::string, std::string>;
 const std::string& saved_name(const Renamed& names, const std::string& name);
 
 /// Returns null if the checkpoint has no such variable.
 const io::VariableInfo* find_variable(const io::CheckpointReader& reader, const std::string& saved_name);
 
-/// Returns the variable of a checkpoint with this name, or the parts of the dynamic table of this name; none
-/// if it has neither.
+/// Returns the variable of a checkpoint with this name, or the parts of the dynamic table of this name. Empty
+/// if the checkpoint has neither.
 std::vector<const io::VariableInfo*> find_saved(const io::CheckpointReader& reader,
                                                 const std::string& saved_name);
 
 /// Adds a line for each difference between a variable, or a dynamic table, and its saved counterpart.
 void list_differences(const std::vector<const io::VariableInfo*>& saved,
                       const protocol::VariableDescriptor& current, std::vector<std::string>& lines);
-/// Logs differences of optimizer parameters; the program's parameters take effect. REQUIRES: `saved` is not
-/// empty.
-void log_other_optimizer(const std::vector<const io::VariableInfo*>& saved,
-                         const protocol::VariableDescriptor& current);
+/// Logs differences between the saved optimizer and the program's. A learning rate that was set before the
+/// checkpoint continues; all other parameters are the program's. REQUIRES: `saved` is not empty.
+void log_optimizer_differences(const std::vector<const io::VariableInfo*>& saved,
+                               const protocol::VariableDescriptor& current);
 
 void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor& variable,
                  const std::string& saved_name);
@@ -52,16 +52,16 @@ class RestoredCheckpoint final : public strategy::RestorePoint {
 
   const io::CheckpointReader& reader() const noexcept { return reader_; }
   /// Records that a variable was restored from the checkpoint.
-  void took_variable(const std::string& name);
+  void note_variable_restored(const std::string& name);
 
   bool has_variable(const std::string& name) const override;
   void require_fit(const protocol::VariableDescriptor& variable) const override;
   void fill(const protocol::VariableDescriptor& variable) override;
   void lacks_variable(const std::string& name) override { lacking_.insert(name); }
   std::optional<std::int64_t> counter(const std::string& name) override;
-  void took_counter(const std::string& name) override { counters_.erase(name); }
+  void note_counter_restored(const std::string& name) override { counters_.erase(name); }
   std::optional<std::string> position(const std::string& name) const override;
-  void took_position(const std::string& name) override { positions_.erase(name); }
+  void note_position_restored(const std::string& name) override { positions_.erase(name); }
   bool complete() const noexcept override { return own_names_ && lacking_.empty(); }
   std::vector<std::string> unmatched() const override;
   std::vector<std::string> lacking() const override;
@@ -71,9 +71,9 @@ class RestoredCheckpoint final : public strategy::RestorePoint {
   strategy::Strategy& strategy_;
   io::CheckpointReader reader_;
   Renamed names_;
-  std::set<std::string> variables_;  // unused so far, by name in the checkpoint
-  std::set<std::string> positions_;  // unused so far
-  std::set<std::string> counters_;   // unused so far
+  std::set<std::string> variables_;  // not restored yet; names in the checkpoint
+  std::set<std::string> positions_;  // not restored yet
+  std::set<std::string> counters_;   // not restored yet
   std::set<std::string> lacking_;
   std::set<std::string> lacking_counters_;
   bool own_names_ = true;  // whether all variables so far have the same name in the checkpoint

@@ -40,14 +40,14 @@ bool SaveSchedule::due(std::int64_t step, Clock::time_point now) const {
     return true;
   if (interval_.overhead <= 0) return false;
   using Seconds = std::chrono::duration<double>;
-  return !any_ || Seconds(took_) <= interval_.overhead * (Seconds(since) + Seconds(took_));
+  return !has_saved_ || Seconds(took_) <= interval_.overhead * (Seconds(since) + Seconds(took_));
 }
 
 void SaveSchedule::saved(std::int64_t step, Clock::time_point begin, Clock::time_point end) {
   step_ = step;
   saved_at_ = end;
   took_ = end - begin;
-  any_ = true;
+  has_saved_ = true;
   requests_seen_ = requests;
 }
 

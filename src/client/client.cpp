@@ -71,7 +71,7 @@ void Client::lookup_or_insert(const protocol::VariableDescriptor& table, std::sp
     });
   }
   const cluster::Traffic::Timed timed(traffic_.push);
-  numbering_.next_push();  // also without missing keys: a second run of a closure may find none
+  numbering_.next_push();  // always: a second run may find other missing keys, but must number alike
   tables_.push(table, protocol::RowOp::insert, may_be_missing, nullptr, false);
 }
 
@@ -252,8 +252,8 @@ void Client::push_unique(const protocol::VariableDescriptor& variable, std::span
                   .count = order.size(),
                   .gradient = gradient,
                   .op = op};
-    // Positions ascend, so equal distances mean that no row of another shard is in between. This is the
-    // usual case: sorted ids.
+    // Positions ascend, so the gradient rows of this shard are contiguous in this case. It is the usual case:
+    // sorted ids.
     if (order.back() - order.front() + std::size_t{1} == order.size()) {
       push.gradient += order.front() * row_bytes;
       push.order = {};
@@ -271,8 +271,8 @@ std::shared_ptr<const std::byte> Client::mapped(const protocol::VariableDescript
   const Route& route = routes_.of(variable);
   if (route.shards.size() != 1) {
     throw Error(Code::failed_precondition,
-                fmt::format("mapped memory of variable \"{}\": found {} shards, expected one; take each of "
-                            "its variables()",
+                fmt::format("cannot map variable \"{}\": found {} shards, expected one; map each of its "
+                            "variables()",
                             variable.name, route.shards.size()));
   }
   const ShardRoute& shard = route.shards.front();
@@ -282,9 +282,9 @@ std::shared_ptr<const std::byte> Client::mapped(const protocol::VariableDescript
   if (memory == nullptr) {
     throw Error(
         Code::failed_precondition,
-        fmt::format("mapped memory of variable \"{}\": {} has it {}; use lookup or pull", variable.name,
+        fmt::format("cannot map variable \"{}\": its shard on {} is in {}; use lookup or pull", variable.name,
                     ps.peer().name(),
-                    shard.in_host_memory() ? "where this rank cannot map it" : "in the memory of a GPU"));
+                    shard.in_host_memory() ? "memory that this rank cannot map" : "the memory of a GPU"));
   }
   return memory;
 }

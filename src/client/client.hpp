@@ -37,7 +37,7 @@ class Client {
     void* out = nullptr;
     std::uint64_t first_row = 0;
     std::uint64_t rows = 0;
-    std::optional<MissingKeys> missing = {};  // none: as the table was created
+    std::optional<MissingKeys> missing = {};  // nullopt: the policy of the table
   };
   /// Row i of `gradient` belongs to row ids[i].
   struct Push {
@@ -56,9 +56,9 @@ class Client {
   /// Copies rows [first_row, first_row + rows) into `out`.
   void pull(const protocol::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
             void* out, ReadMode mode = ReadMode::relaxed);
-  /// Returns row 0 of a variable with one shard in the memory of its ps, which the ps changes. The memory
-  /// stays mapped while the pointer lives, even after the ps. Throws Error(failed_precondition) if the
-  /// variable has several shards, or this rank cannot map the shard.
+  /// Returns the rows of a variable with one shard, in the memory of its ps, which may change them at any
+  /// time. The memory stays mapped while the pointer exists, even after the ps has ended. Throws
+  /// Error(failed_precondition) if the variable has several shards, or this rank cannot map the shard.
   std::shared_ptr<const std::byte> mapped(const protocol::VariableDescriptor& variable);
   /// Starts reads of several variables, with one message to each ps that is not mapped. Rows of mapped
   /// shards are copied before it returns. `out` must remain valid until `finish` or `cancel`.
@@ -73,7 +73,8 @@ class Client {
             const void* gradient);
   /// Pushes gradients of several variables, and makes them visible to each ps together.
   void push(std::span<const Push> pushes);
-  /// Pushes a gradient for every row; `arrival` blocks until the first bytes have been copied.
+  /// Pushes a gradient for every row. `arrival(n)`, if given, blocks until the first n bytes of the gradient
+  /// have been copied to it.
   void push_dense(const protocol::VariableDescriptor& variable, const void* gradient,
                   const Arrival* arrival = nullptr);
   /// Pushes a gradient for every row from GPU memory. REQUIRES: reaches_from_gpu(variable).
@@ -120,7 +121,8 @@ class Client {
   void begin(const RunningClosure& closure);
   /// Assigns the following pushes to a replica of the closure.
   void push_as(int replica) noexcept { numbering_.push_as(replica); }
-  /// Numbers a push that is skipped because of its values; a second run of the closure may send it.
+  /// Uses up the number of a push that is skipped because of NaN or infinity. If the closure runs again and
+  /// sends this push, later pushes then have the same numbers as in the first run.
   void skip_push() { numbering_.next_push(); }
   /// Call after an error in a closure. Waits for every dead ps; returns true if any ps was restarted since
   /// begin(). The closure must run again then, because its pushes to that ps may be lost.
@@ -148,7 +150,7 @@ class Client {
   PsConnections connections_;
   RemoteReads reads_;
   PushNumbering numbering_;
-  std::uint64_t restarts_ = 0;  // of all ps, at begin()
+  std::uint64_t restarts_ = 0;  // number of restarts of all ps before begin()
   Routes routes_;
   ByShard by_shard_;
   Combiner combiner_;

@@ -45,15 +45,16 @@ bool GpuClient::pull(const protocol::VariableDescriptor& variable, std::uint64_t
   bool done = false;
   connections_.retry([&] {
     const auto& shards = routes_.of(variable).shards;
-    const auto of = [&](const ShardRoute& shard) { return values(variable, shard, stream.device()); };
-    if (!std::all_of(shards.begin(), shards.end(), of)) return;
+    const auto values_of = [&](const ShardRoute& shard) { return values(variable, shard, stream.device()); };
+    const auto is_mapped = [&](const ShardRoute& shard) { return values_of(shard) != nullptr; };
+    if (!std::all_of(shards.begin(), shards.end(), is_mapped)) return;
     for (const ShardRoute& shard : shards) {
       const std::uint64_t shard_begin = shard.location.first_row;
       const std::uint64_t begin = std::max(first_row, shard_begin);
       const std::uint64_t end = std::min(first_row + rows, shard_begin + shard.location.rows);
       if (begin >= end) continue;
       kernels(stream.device())
-          .copy(stream, of(shard) + (begin - shard_begin) * row_bytes, (end - begin) * row_bytes,
+          .copy(stream, values_of(shard) + (begin - shard_begin) * row_bytes, (end - begin) * row_bytes,
                 out + (begin - first_row) * row_bytes);
       shard.connection->require_alive();
     }

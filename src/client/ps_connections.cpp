@@ -12,12 +12,12 @@ namespace capstan::client {
 PsConnections::PsConnections(cluster::Runtime& runtime) : runtime_(runtime), rpc_(runtime.data()) {
   for (int ps = 0; ps < runtime.count(Role::ps); ++ps) connections_.emplace_back(runtime, rpc_, ps);
   runtime.data().on_message(transport::kPsReturned,
-                            [this](const transport::Message& message) { take_restart(message); });
+                            [this](const transport::Message& message) { on_restart(message); });
   runtime.data().on_message(transport::kPushApplied,
-                            [this](const transport::Message& message) { take_acknowledgment(message); });
+                            [this](const transport::Message& message) { on_acknowledgment(message); });
 }
 
-void PsConnections::take_restart(const transport::Message& message) {
+void PsConnections::on_restart(const transport::Message& message) {
   const auto header = transport::read_header<protocol::PsReturned>(message);
   if (!header) return;
   auto process = from_bytes<cluster::Member>(message.payload);
@@ -27,14 +27,14 @@ void PsConnections::take_restart(const transport::Message& message) {
   connections_[static_cast<std::size_t>(known.index)].note_restart(header->incarnation, std::move(process));
 }
 
-void PsConnections::take_acknowledgment(const transport::Message& message) {
+void PsConnections::on_acknowledgment(const transport::Message& message) {
   const auto applied = transport::read_header<protocol::PushApplied>(message);
   const cluster::Member& from = runtime_.member(message.from);
   if (!applied || from.role != Role::ps) return;
   connections_.at(static_cast<std::size_t>(from.index)).note_acknowledged(*applied);
 }
 
-PsConnection& PsConnections::live(int ps) {
+PsConnection& PsConnections::live_connection(int ps) {
   PsConnection& connection = at(ps);
   if (connection.idle()) {
     (void)connection.reconnect_if_dead();  // nothing in flight could be lost
@@ -49,9 +49,9 @@ bool PsConnections::reconnect() {
   for (PsConnection& connection : connections_) {
     if (!connection.connected() || connection.alive()) continue;
     try {
-      connection.require_alive();
+      connection.require_alive();  // reconnects
     } catch (const Error&) {
-      if (!connection.alive()) return false;
+      if (!connection.alive()) return false;  // otherwise it has reconnected, and only pushes were lost
     }
   }
   return true;
@@ -65,14 +65,14 @@ void PsConnections::retry(const std::function<void()>& read) {
     } catch (const Error& error) {
       if (error.code() != Code::unavailable) throw;
       (void)reconnect();
-      if (restarts() == before || lost_pushes()) throw;  // only the read may be repeated
+      if (restarts() == before || has_lost_pushes()) throw;  // `read` can be repeated, lost pushes cannot
     }
   }
 }
 
-bool PsConnections::lost_pushes() const noexcept {
+bool PsConnections::has_lost_pushes() const noexcept {
   return std::any_of(connections_.begin(), connections_.end(),
-                     [](const PsConnection& connection) { return connection.lost_pushes(); });
+                     [](const PsConnection& connection) { return connection.has_lost_pushes(); });
 }
 
 std::uint64_t PsConnections::restarts() const noexcept {
@@ -100,7 +100,7 @@ void PsConnections::publish() {
 
 void PsConnections::flush() {
   for (PsConnection& connection : connections_) {
-    if (connection.connected() || connection.lost_pushes()) connection.flush();
+    if (connection.connected() || connection.has_lost_pushes()) connection.flush();
   }
 }
 

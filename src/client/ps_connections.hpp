@@ -28,14 +28,14 @@ class PsConnections {
     connection.connect();
     return connection;
   }
-  /// Like at(), but ensures that the ps is alive. Reconnects to a restarted ps if nothing was in flight;
-  /// otherwise throws Error(unavailable).
-  PsConnection& live(int ps);
+  /// Like at(), but reconnects if the ps is dead. Throws Error(unavailable) if pushes in flight were lost, or
+  /// if the ps is not restarted within --ps-wait.
+  PsConnection& live_connection(int ps);
   /// Waits for the restart of every dead ps to which this client was connected; returns false if one is not
   /// restarted.
   bool reconnect();
-  /// Runs `read`. Repeats it if it failed because a ps died that was restarted since, unless pushes to that
-  /// ps were lost.
+  /// Runs `read`. Repeats it if it failed because a ps died and that ps has been restarted, unless pushes to
+  /// a ps were lost.
   void retry(const std::function<void()>& read);
   /// Number of restarts and replacements of ps that this client has detected.
   std::uint64_t restarts() const noexcept;
@@ -48,9 +48,9 @@ class PsConnections {
   void flush();
 
  private:
-  bool lost_pushes() const noexcept;
-  void take_restart(const transport::Message& message);
-  void take_acknowledgment(const transport::Message& message);
+  bool has_lost_pushes() const noexcept;
+  void on_restart(const transport::Message& message);
+  void on_acknowledgment(const transport::Message& message);
 
   cluster::Runtime& runtime_;
   transport::RpcClient rpc_;

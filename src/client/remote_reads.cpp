@@ -106,7 +106,7 @@ void RemoteReads::take_piece(const transport::Message& message) {
   if (header->segment >= read.segments.size()) return;
   const Segment& segment = read.segments[header->segment];
   const transport::Bytes piece = message.payload;
-  // A piece of a dense segment may start at any byte; a piece of another one consists of complete rows.
+  // A piece of a dense segment may start at any byte; a piece of any other segment consists of complete rows.
   const bool dense = segment.kind() == protocol::ReadKind::dense;
   const std::uint64_t unit = dense ? 1 : segment.row_bytes;
   const std::uint64_t units = dense ? segment.count * segment.row_bytes : segment.count;

@@ -39,10 +39,10 @@ struct Route {
   protocol::DivPartition partition;
   std::vector<ShardRoute> shards;
   bool mapped = true;  // whether all shards are mapped
-  /// If they are, by shard: the address at which row 0 of the variable would be; row r is r * row_bytes
-  /// after it.
+  /// If all shards are mapped: for each shard, the address at which row 0 of the variable would be. Row r of
+  /// the variable is r * row_bytes after it.
   std::vector<std::uintptr_t> origins;
-  std::optional<protocol::TableLayout> table;  // of each shard of a dynamic table
+  std::optional<protocol::TableLayout> table;  // layout of each shard, for a dynamic table
 
   bool valid() const noexcept {
     return std::all_of(shards.begin(), shards.end(), [](const ShardRoute& shard) { return shard.valid(); });

@@ -1,4 +1,4 @@
-// table_client.cpp -- finds rows, gathers them, and repeats keys of sub-indexes that changed meanwhile.
+// table_client.cpp -- finds and gathers rows, and repeats this for keys whose sub-index changed meanwhile.
 #include "client/table_client.hpp"
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 #include "base/fence.hpp"
 #include "capstan/serialize.hpp"
 #include "client/mapped_read.hpp"
-#include "protocol/row_copy.hpp"
+#include "protocol/key_search.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan::client {
 namespace {
 
-/// Copies of keys in sub-indexes that change, before the ps is asked for their rows.
+/// Number of attempts to copy rows while their sub-indexes change; after that, the ps is asked for the rows.
 constexpr int kCopies = 8;
 
 }  // namespace
@@ -56,17 +56,15 @@ RemoteReads::Segment TableClient::segment(const Table& table, MissingKeys missin
           .out = out};
 }
 
-/// Leaves keys whose rows the ps has to send in of_ps_.
+/// Sets of_ps_ to the keys whose rows the ps has to send.
 void TableClient::copy_rows(const Table& table, MissingKeys missing, const protocol::TableReader& reader,
                             Part part, std::byte* out) {
   of_ps_.clear();
   for (int copies = 1;; ++copies) {
     epochs_.begin(reader);
     rows_.resize(part.keys.size());
-    protocol::find_in_blocks(
-        part.keys, rows_, [&](std::uint64_t hash) { return protocol::TableReader::home(epochs_, hash); },
-        [&](std::int64_t key, std::uint64_t hash) { return reader.find(epochs_, key, hash); });
-    protocol::gather_rows(reader.values(), table.row_bytes(), rows_, part.order, out);
+    protocol::gather_keys(epochs_.index(), reader.values(), table.row_bytes(), part.keys, rows_, part.order,
+                          out);
     thread_fence(std::memory_order_acquire);
     changed_.clear();
     const bool changed = !epochs_.check(reader);
@@ -87,11 +85,13 @@ void TableClient::copy_rows(const Table& table, MissingKeys missing, const proto
 
 void TableClient::handle_missing(const Table& table, MissingKeys missing, const Part& part, std::byte* out) {
   const std::uint64_t row_bytes = table.row_bytes();
+  std::uint64_t not_found = 0, of_ps = 0;
   for (auto row = rows_.begin(); (row = std::find(row, rows_.end(), protocol::kDefaultRow)) != rows_.end();
        ++row) {
     const auto i = static_cast<std::size_t>(row - rows_.begin());
     const std::int64_t key = part.keys[i];
     if (!epochs_.valid(protocol::hash_of(key))) continue;  // it is copied again
+    ++not_found;
     switch (missing) {
       case MissingKeys::zeros:
         std::memset(out + part.position(i) * row_bytes, 0, row_bytes);
@@ -100,11 +100,14 @@ void TableClient::handle_missing(const Table& table, MissingKeys missing, const 
         break;
       case MissingKeys::initial:
         of_ps_.add(part, i);
+        ++of_ps;
         break;
       case MissingKeys::error:
         throw protocol::no_such_key(key, table.name);
     }
   }
+  // The ps counts the keys whose rows it sends.
+  runtime_.traffic().keys.count(part.keys.size() - changed_.keys.size() - not_found, not_found - of_ps);
 }
 
 void TableClient::push(const Table& table, protocol::RowOp op, Keys keys, const std::byte* values,

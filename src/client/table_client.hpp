@@ -1,4 +1,4 @@
-// table_client.hpp -- reads and changes rows of dynamic tables, which keys name.
+// table_client.hpp -- reads and changes rows of dynamic tables by key.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@
 #include "cluster/runtime.hpp"
 #include "protocol/descriptor.hpp"
 #include "protocol/ps_messages.hpp"
-#include "protocol/table_layout.hpp"
+#include "protocol/table_reader.hpp"
 
 namespace capstan::client {
 
-/// Part of a Client. Finds keys in shards that this process maps; a ps finds those in its other shards. Used
-/// by the thread that owns the data fabric. Throws Error: not_found, unavailable, deadline_exceeded.
+/// Part of a Client. Finds keys itself in shards that this process maps; for other shards, their ps does.
+/// Used by the thread that owns the data fabric. Throws Error: not_found, unavailable, deadline_exceeded.
 class TableClient {
  public:
   using Table = protocol::VariableDescriptor;
@@ -51,7 +51,7 @@ class TableClient {
                             std::uint64_t rows);
 
  private:
-  /// Keys of one shard, and the rows of `out` to which theirs go: row i if `order` is empty.
+  /// Keys of one shard. The row of keys[i] goes to row order[i] of `out`, or to row i if `order` is empty.
   struct Part {
     Keys keys;
     std::span<const std::uint32_t> order;
@@ -59,7 +59,7 @@ class TableClient {
       return order.empty() ? static_cast<std::uint32_t>(i) : order[i];
     }
   };
-  /// The same, as owner.
+  /// Like Part, but owns its arrays.
   struct Keyed {
     std::vector<std::int64_t> keys;
     std::vector<std::uint32_t> order;

@@ -1,4 +1,4 @@
-// runtime.cpp -- connects a rank to the others, and to those that replace them.
+// runtime.cpp -- connects a rank to other ranks, and to the processes that replace them.
 #include "cluster/runtime.hpp"
 
 #include <fmt/format.h>
@@ -20,10 +20,10 @@
 
 namespace capstan::cluster {
 Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabric> control,
-                 std::unique_ptr<transport::Fabric> data, std::optional<Member> started_again)
+                 std::unique_ptr<transport::Fabric> data, std::optional<Member> own_member)
     : settings_(std::move(settings)),
-      self_(started_again ? *started_again : table.members[static_cast<std::size_t>(table.rank)]),
-      membership_(std::move(table), started_again),
+      self_(own_member ? *own_member : table.members[static_cast<std::size_t>(table.rank)]),
+      membership_(std::move(table), own_member),
       control_(std::move(control)),
       data_(std::move(data)) {
   control_peers_.resize(static_cast<std::size_t>(this->table().capacity()));
@@ -38,7 +38,7 @@ Runtime::Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabr
 }
 
 Runtime::~Runtime() {
-  // A process that has an agent runs one job and exits with it.
+  // A process with an agent exits when its job ends, so nothing needs to be torn down.
   if (in_process_ || !Heartbeat::watched()) return;
   control_->leave_teardown_to_exit();
   if (data_) data_->leave_teardown_to_exit();
@@ -60,13 +60,13 @@ void Runtime::become(const Member& ps) {
   log::set_rank_tag(log_tag());
 }
 
-void Runtime::ps_returned_to_control(const Member& ps) {
+void Runtime::reconnect_ps_on_control(const Member& ps) {
   membership_.move(ps, Membership::Address::control);
   transport::Peer* peer = control_peers_.at(static_cast<std::size_t>(ps.rank));
   if (peer != nullptr) peer->revive(ps.control_address, ps.name());
 }
 
-void Runtime::ps_returned_to_data(const Member& ps) {
+void Runtime::reconnect_ps_on_data(const Member& ps) {
   membership_.move(ps, Membership::Address::data);
   transport::Peer* peer = data_peers_.at(static_cast<std::size_t>(ps.rank));
   if (peer != nullptr) peer->revive(ps.data_address, ps.name());
@@ -88,23 +88,23 @@ void Runtime::coordinator_returned(const Member& coordinator) {
   }
 }
 
-void Runtime::remember(std::shared_ptr<transport::PersistentMemory> memory, int incarnation) {
+void Runtime::load_record(std::shared_ptr<transport::PersistentMemory> memory, int incarnation) {
   incarnation_ = incarnation;
-  coordinator_memory_.keep_in(std::move(memory));
+  coordinator_memory_.set_persistent_memory(std::move(memory));
   const CoordinatorRecord found = coordinator_memory_.read();
   for (const Member& ps : found.ps) {
-    ps_returned_to_control(ps);
-    ps_returned_to_data(ps);
+    reconnect_ps_on_control(ps);
+    reconnect_ps_on_data(ps);
   }
   for (const SpareRecord& spare : found.spares) {
-    // The previous process of the ps is fenced; this spare is replacing it.
+    // The previous process of the ps is fenced, and this spare is about to replace it.
     if (spare.state != SpareRecord::State::failing_over) continue;
     Member ps = member(spare.rank);
     ps.role = Role::ps;
     ps.rank = spare.ps;
     ps.index = spare.ps_index;
-    ps_returned_to_control(ps);
-    ps_returned_to_data(ps);
+    reconnect_ps_on_control(ps);
+    reconnect_ps_on_data(ps);
   }
   for (const Member& worker : found.workers) {
     if (worker.index < count(Role::worker))
@@ -153,7 +153,8 @@ std::vector<std::shared_ptr<Runtime>> Runtime::as_threads(const Settings& settin
 
 std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
   Settings complete = settings;
-  // A program states what its job needs; in one process a ps cannot be lost.
+  // Ignores spares and replicas that the program asks for: in one process, a ps cannot fail alone. Those that
+  // the user asks for are an error.
   for (const char* name : {"spares", "replicas-of-ps"}) complete.drop_from_program(name);
   const RoleRequest request = RoleRequest::from(complete);
   if (request.spares > 0 || request.replicas) {
@@ -161,7 +162,9 @@ std::shared_ptr<Runtime> Runtime::embedded_cluster(const Settings& settings) {
         request.replicas ? "--replicas-of-ps 2" : "--spares " + std::to_string(request.spares);
     throw Error(
         Code::invalid_argument,
-        asked + " needs ranks that can fail, but this job has one process: omit it, or start ranks (mpirun)");
+        asked +
+            " has no use in a job of one process, whose ranks cannot fail separately: omit it, or start "
+            "ranks with mpirun");
   }
   const int ranks = 1 + std::max(1, request.ps) + std::max(1, request.workers);
   complete.set_from_flag("roles",

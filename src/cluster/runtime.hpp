@@ -34,9 +34,9 @@ namespace capstan::cluster {
 /// something up. `member`, `count`, `name_of`, `members` and `table` are shorthands of `membership()`.
 class Runtime {
  public:
-  /// `started_again`: this rank, if it is not one of the table's members.
+  /// `own_member`: the member of this process, if it is not in the table.
   Runtime(Settings settings, Table table, std::unique_ptr<transport::Fabric> control,
-          std::unique_ptr<transport::Fabric> data, std::optional<Member> started_again = {});
+          std::unique_ptr<transport::Fabric> data, std::optional<Member> own_member = {});
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -50,9 +50,9 @@ class Runtime {
   const Member& self() const noexcept { return self_; }
   /// Returns true if this rank is a worker that was restarted or joins late: the coordinator and the ps do
   /// not know it yet.
-  bool started_again() const noexcept { return static_cast<std::size_t>(self_.rank) >= members().size(); }
-  /// Returns true if it joins late; the coordinator knows it.
-  bool came_late() const noexcept { return started_again() && table().is_late(self_.rank); }
+  bool joins_after_start() const noexcept { return static_cast<std::size_t>(self_.rank) >= members().size(); }
+  /// Returns true if this rank joins late; the coordinator knows it already.
+  bool joins_late() const noexcept { return joins_after_start() && table().is_late(self_.rank); }
   int count(Role role) const noexcept { return membership_.count(role); }
   const Member& member(Role role, int index) const { return membership_.member(role, index); }
   const Member& member(int rank) const { return membership_.member(rank); }
@@ -74,8 +74,8 @@ class Runtime {
   /// workers.
   const std::vector<std::shared_ptr<Runtime>>& embedded() const noexcept { return embedded_; }
 
-  /// On the coordinator: begins the job of a strategy. There is one strategy at a time, and only an embedded
-  /// cluster, whose ranks are created again, can have another one later. Throws Error(failed_precondition).
+  /// On the coordinator: begins the job of a strategy. There is one strategy at a time. Only an embedded
+  /// cluster can have another one later, since its ranks can be recreated. Throws Error(failed_precondition).
   void begin_job();
   /// `over`: all other ranks were told that the job is over.
   void end_job(bool over) noexcept;
@@ -84,47 +84,47 @@ class Runtime {
   const std::shared_ptr<transport::PersistentMemory>& persistent_memory() const noexcept {
     return persistent_memory_;
   }
-  void keep_in(std::shared_ptr<transport::PersistentMemory> memory) {
+  void set_persistent_memory(std::shared_ptr<transport::PersistentMemory> memory) {
     persistent_memory_ = std::move(memory);
   }
-  /// The agent of a ps that dies may restart it.
+  /// Returns true if the agent of a ps that dies may restart it.
   bool ps_may_return() const {
     return table().restarts > 0 && settings_.text("ps-restart") == "on" && !ps_have_replicas();
   }
-  /// Each ps has a replica, the spare with the same index, which replaces it: --replicas-of-ps 2.
+  /// Returns true with --replicas-of-ps 2: the spare with the index of a ps is its replica, and replaces it.
   bool ps_have_replicas() const { return settings_.integer("replicas-of-ps") > 1 && count(Role::spare) > 0; }
-  /// Its agent may restart it, or a spare may replace it.
+  /// Returns true if the agent of a dead ps may restart it, or a spare may replace it.
   bool ps_may_be_replaced() const { return ps_may_return() || count(Role::spare) > 0; }
-  /// Another process has replaced that of a ps: directs this thread's fabric to it. Not inside progress().
-  void ps_returned_to_control(const Member& ps);
-  void ps_returned_to_data(const Member& ps);
-  /// The process that the data fabric has for this rank is dead: ends waits for it. Also inside progress().
+  /// Direct this thread's fabric to the process that replaced the process of a ps. Not inside progress().
+  void reconnect_ps_on_control(const Member& ps);
+  void reconnect_ps_on_data(const Member& ps);
+  /// Ends waits of the data fabric for this rank, because its process is dead. Also inside progress().
   void drop_data_peer(int rank) noexcept;
   /// This rank, a spare, replaces a ps and has its rank and index from now on. REQUIRES: `ps` has the
   /// addresses of this process; no other thread uses this object.
   void become(const Member& ps);
-  /// How long callers wait for a dead ps: until its agent has restarted it, or a spare has replaced it.
+  /// Maximum time that callers wait until the agent of a dead ps has restarted it, or a spare replaced it.
   std::chrono::milliseconds ps_timeout() const {
     return settings_.duration("ps-wait") + (count(Role::spare) > 0 ? 10 : 0) * wait_timeout();
   }
-  /// No process will replace a dead ps: ends all waits for it. A decision of the coordinator, not a state of
-  /// the member. Any thread.
+  /// Ends all waits for a dead ps, because the coordinator decided that no process replaces it. Does not
+  /// change the state of the member. Any thread.
   void give_up_ps() noexcept { ps_given_up_ = true; }
   bool ps_given_up() const noexcept { return ps_given_up_; }
 
-  /// The agent of a coordinator that is killed may restart it; other ranks wait for coordinator_wait().
+  /// Returns true if the agent of a killed coordinator may restart it; other ranks wait coordinator_wait().
   bool coordinator_may_return() const noexcept { return !in_process_ && table().coordinator_may_return(); }
   std::chrono::milliseconds coordinator_wait() const {
     return std::chrono::milliseconds(table().coordinator_wait);
   }
-  /// Another process has replaced the coordinator's: directs this rank's fabrics to it. Not inside
+  /// Directs this rank's fabrics to the process that replaced the coordinator's process. Not inside
   /// progress(). Called by the thread that drives the control fabric.
   void coordinator_returned(const Member& coordinator);
   /// On the coordinator: the record that outlives its process, and the number of its restarts.
   CoordinatorMemory& coordinator_memory() noexcept { return coordinator_memory_; }
   int incarnation() const noexcept { return incarnation_; }
   /// On the coordinator, once: reads the record of the previous process, and applies it to the members.
-  void remember(std::shared_ptr<transport::PersistentMemory> memory, int incarnation);
+  void load_record(std::shared_ptr<transport::PersistentMemory> memory, int incarnation);
 
   /// The resolver that described the cluster; null if there was none.
   const std::shared_ptr<const ClusterResolver>& resolver() const noexcept { return resolver_; }
@@ -138,10 +138,10 @@ class Runtime {
   /// Counts of this rank's pulls and pushes.
   Traffic& traffic() noexcept { return traffic_; }
 
-  /// Deadline of any wait for another rank.
+  /// Timeout of any wait for another rank.
   std::chrono::milliseconds wait_timeout() const { return settings_.duration("wait-timeout"); }
 
-  /// Returns runtimes of ranks that are threads, in rank order; the role map of one host gives their roles.
+  /// Returns the runtimes of ranks that are threads, in rank order. Roles are assigned as for one host.
   static std::vector<std::shared_ptr<Runtime>> as_threads(const Settings& settings, int ranks,
                                                           transport::LoopHub& hub);
   /// Creates all roles in this process. Returns the coordinator's runtime, which holds the others.

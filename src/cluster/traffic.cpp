@@ -43,8 +43,8 @@ void CallMetrics::add(const CallMetrics& other) noexcept {
 }
 
 CallMetrics CallMetrics::since(const CallMetrics& earlier) const noexcept {
-  const auto less = [](std::uint64_t now, std::uint64_t then) { return now - std::min(now, then); };
-  return {less(calls, earlier.calls), less(rows, earlier.rows), less(bytes, earlier.bytes),
+  const auto difference = [](std::uint64_t now, std::uint64_t then) { return now - std::min(now, then); };
+  return {difference(calls, earlier.calls), difference(rows, earlier.rows), difference(bytes, earlier.bytes),
           times.since(earlier.times)};
 }
 
@@ -52,6 +52,7 @@ void TrafficMetrics::add(const TrafficMetrics& other) noexcept {
   pull.add(other.pull);
   push.add(other.push);
   flush.add(other.flush);
+  keys.add(other.keys);
 }
 
 PackedCalls packed(const CallMetrics& metrics) {

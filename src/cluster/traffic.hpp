@@ -48,10 +48,22 @@ struct CallMetrics {
   CallMetrics since(const CallMetrics& earlier) const noexcept;
 };
 
+/// Number of keys of dynamic tables in lookups.
+struct KeyCounts {
+  std::uint64_t found = 0;
+  std::uint64_t missing = 0;
+
+  void add(const KeyCounts& other) noexcept {
+    found += other.found;
+    missing += other.missing;
+  }
+};
+
 struct TrafficMetrics {
-  CallMetrics pull;   // lookups and pulls; times: of those that block
+  CallMetrics pull;   // lookups and pulls; times: only of calls that block
   CallMetrics push;   // gradients; times: until the caller may reuse them
   CallMetrics flush;  // waits for pushes to be applied; rows and bytes are 0
+  KeyCounts keys;     // only of lookups in mapped memory; a ps counts the others
 
   void add(const TrafficMetrics& other) noexcept;
 };
@@ -69,6 +81,10 @@ CallMetrics unpacked(const PackedCalls& packed);
 /// Written by one thread at a time, without locked instructions; any thread reads it. One call in 127 is
 /// timed; a prime, so that each call of a repeated sequence is sampled. Costs about 2 ns per call.
 class Traffic {
+  static void bump(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+
  public:
   class Calls {
    public:
@@ -82,9 +98,6 @@ class Traffic {
    private:
     friend class Traffic;
     static constexpr std::uint32_t kOneIn = 127;
-    static void bump(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
-      counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
-    }
     bool due() noexcept {
       if (--left_ != 0) return false;
       left_ = kOneIn;
@@ -118,11 +131,29 @@ class Traffic {
     Clock::time_point begin_{};
   };
 
-  TrafficMetrics metrics() const noexcept { return {pull.metrics(), push.metrics(), flush.metrics()}; }
+  class Keys {
+   public:
+    void count(std::uint64_t found, std::uint64_t missing) noexcept {
+      bump(found_, found);
+      bump(missing_, missing);
+    }
+    KeyCounts metrics() const noexcept {
+      return {found_.load(std::memory_order_relaxed), missing_.load(std::memory_order_relaxed)};
+    }
+
+   private:
+    std::atomic<std::uint64_t> found_{0};
+    std::atomic<std::uint64_t> missing_{0};
+  };
+
+  TrafficMetrics metrics() const noexcept {
+    return {pull.metrics(), push.metrics(), flush.metrics(), keys.metrics()};
+  }
 
   Calls pull;
   Calls push;
   Calls flush;
+  Keys keys;
 };
 
 /// Resources that the process has used.

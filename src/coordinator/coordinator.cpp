@@ -25,13 +25,13 @@ namespace capstan {
 namespace coordinator {
 namespace {
 
-/// A program that waits has nothing else to do, but the ranks that it waits for may need its core.
+/// How long a waiting thread polls before it sleeps: less if ranks that it waits for may need its core.
 constexpr ControlLoop::Polls kCoordinatorPolls{std::chrono::milliseconds(1), std::chrono::microseconds(200)};
 
 /// How long the end of a job waits for the last metrics of its ranks.
 constexpr std::chrono::milliseconds kLastMetrics{300};
 
-/// Called before any handler is registered on the control fabric.
+/// Stops the interim thread, before any handler is registered on the control fabric. Returns `strategy`.
 strategy::Strategy& with_control_of(strategy::Strategy& strategy) {
   strategy.control().stop_interim();
   return strategy;
@@ -67,15 +67,15 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
       watchdog_(runtime_.settings().duration("watchdog-timeout")),
       metrics_({runtime_, strategy_, *queue_, dispatcher_}),
       subscriptions_(runtime_.control()),
-      late_(
+      late_workers_(
           runtime_, [this] { return status(); },
           [this] {
-            std::string figures = metrics_.look();
-            loop_->nudge_sleeper();  // ranks are asked more often now
-            return figures;
+            std::string json = metrics_.latest_json();
+            loop_->nudge_sleeper();  // reports are requested more often while `capstan top` runs
+            return json;
           },
           [this] { loop_->nudge_sleeper(); }),
-      last_worker_(runtime_, *queue_, [this] { return late_.may_come(); }) {
+      last_worker_(runtime_, *queue_, [this] { return late_workers_.may_join(); }) {
   dispatcher_.reserve(runtime_.count(Role::worker) + runtime_.table().late);
   dispatcher_.delay_start(runtime_.settings().duration("schedule-start-delay"),
                           runtime_.settings().duration("schedule-start-delay-max"));
@@ -86,13 +86,14 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
                             [this](const transport::Message& message) { dispatcher_.take_back(message); });
   subscriptions_.on_message(transport::kWorkerClosed, [this](const transport::Message& message) {
     const auto worker = transport::read_header<protocol::WorkerDead>(message);
-    if (worker) dispatcher_.applied(worker->rank, message.from);
+    if (worker) dispatcher_.note_applied(worker->rank, message.from);
   });
-  subscriptions_.on_message(transport::kJoin,
-                            [this](const transport::Message& message) { restarted_workers_.ask(message); });
+  subscriptions_.on_message(transport::kJoin, [this](const transport::Message& message) {
+    restarted_workers_.request_admission(message);
+  });
   subscriptions_.on_message(transport::kMemberKnown, [this](const transport::Message& message) {
     const auto rank = transport::read_header<std::int32_t>(message);
-    if (rank) restarted_workers_.known(*rank, message.from);
+    if (rank) restarted_workers_.note_known(*rank, message.from);
   });
   subscriptions_.on_message(transport::kPsReturned, [this](const transport::Message& message) {
     ps_recovery_.note_returned(message);
@@ -112,7 +113,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
   subscriptions_.on_message(transport::kLeave,
                             [this](const transport::Message& message) { dispatcher_.leave(message.from); });
   subscriptions_.on_failure([this](transport::Peer& peer) { on_failure(peer); });
-  members_.on_change([this](const cluster::Membership::Change& change) { note(change); });
+  members_.on_change([this](const cluster::Membership::Change& change) { on_member_change(change); });
   try {
     runtime_.control().keep_unhandled(false);  // messages that were kept have handlers now
     queue_->number_from(runtime_.coordinator_memory().read().next_closure);
@@ -120,7 +121,7 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
     if (runtime_.incarnation() > 0) recover();
     strategy_.control().begin_scheduler(queue_);
     loop_->start([tag = runtime_.log_tag()] { log::set_rank_tag(tag); });
-    late_.open();
+    late_workers_.open();
     metrics_.open();
   } catch (...) {
     end();
@@ -131,13 +132,13 @@ Coordinator::Coordinator(strategy::Strategy& strategy)
 Coordinator::~Coordinator() { end(); }
 
 void Coordinator::end() {
-  late_.close();
+  late_workers_.close();
   strategy_.control().end_scheduler(transport::deadline_in(strategy::disk_timeout(strategy_)));
   end_metrics();
   loop_->stop();
   queue_->break_down(Code::cancelled, "the coordinator ended before this function did");
   // A restarted coordinator would find no workers.
-  if (!runtime_.in_process()) cluster::Heartbeat::be_the_last();
+  if (!runtime_.in_process()) cluster::Heartbeat::forbid_restart();
   subscriptions_.end();
   members_.on_change({});
   for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
@@ -154,9 +155,9 @@ void Coordinator::end() {
 void Coordinator::end_metrics() {
   if (!metrics_.on()) return;
   if (!queue_->broken()) {
-    metrics_.ask_for_the_last_time();
+    metrics_.request_final_reports();
     loop_->nudge();
-    loop_->wait([this] { return metrics_.all_in(); }, transport::deadline_in(kLastMetrics));
+    loop_->wait([this] { return metrics_.all_received(); }, transport::deadline_in(kLastMetrics));
   }
   loop_->stop();
   const std::string summary = metrics_.close();
@@ -170,63 +171,64 @@ void Coordinator::end_metrics() {
 
 ControlLoop::Round Coordinator::round() {
   const bool received = runtime_.control().progress() != 0;
-  if (late_.any()) {
-    for (cluster::Member& member : late_.take()) restarted_workers_.ask(std::move(member));
+  if (late_workers_.any()) {
+    for (cluster::Member& member : late_workers_.take())
+      restarted_workers_.request_admission(std::move(member));
   }
   const bool ps_returned = ps_recovery_.advance();
   const bool returned = restarted_workers_.advance() || ps_returned;
   if (returned) record_.note_change();
   record_.update();
   last_worker_.check();
-  look_for_silent_ps();
+  check_silent_ps();
   const bool timed = queue_->next_deadline() != ClosureQueue::Clock::time_point::max();
   const auto now = timed || watchdog_.on() || failure_detector_.on() || metrics_.on()
                        ? ClosureQueue::Clock::now()
                        : ClosureQueue::Clock::time_point{};
   if (failure_detector_.on()) {
-    if (returned) watch_returned(now);
-    look_for_silent_ranks(now);
+    if (returned) watch_restarted_workers(now);
+    check_silent_ranks(now);
   }
   const bool expired = timed && queue_->expire(now);
   if (expired) dispatcher_.cancel_expired();
   overruns_ = overruns_ || expired;
-  if (overruns_) look_for_overruns(ClosureQueue::Clock::now());
+  if (overruns_) check_overruns(ClosureQueue::Clock::now());
   const bool sent = dispatcher_.dispatch();
   dispatcher_.free_resources();
-  while (transport::Peer* leaver = dispatcher_.leaver()) release(*leaver);
+  while (transport::Peer* leaver = dispatcher_.drained_worker()) release(*leaver);
   ControlLoop::Round round{received || returned || sent || expired, dispatcher_.rest()};
   if (const auto next = queue_->next_deadline(); next != ClosureQueue::Clock::time_point::max()) {
     round.rest = std::min(round.rest, std::chrono::ceil<ControlLoop::Time>(std::max(next - now, {})));
   }
   if (!members_.all_alive(Role::ps))
     round.rest = std::min(round.rest, ControlLoop::Time(std::chrono::milliseconds(100)));
-  if (failure_detector_.on()) round.rest = std::min(round.rest, failure_detector_.until_look(now));
+  if (failure_detector_.on()) round.rest = std::min(round.rest, failure_detector_.until_next_check(now));
   if (metrics_.on()) round.rest = std::min(round.rest, metrics_.round(now));
   if (watchdog_.on()) {
-    watch(now);
+    check_for_stall(now);
     round.rest = std::min(round.rest, watchdog_.period());
   }
   return round;
 }
 
-void Coordinator::watch(Watchdog::Clock::time_point now) {
-  if (now < next_look_) return;
-  next_look_ = now + watchdog_.period();
+void Coordinator::check_for_stall(Watchdog::Clock::time_point now) {
+  if (now < next_stall_check_) return;
+  next_stall_check_ = now + watchdog_.period();
   const CoordinatorStatistics sofar = queue_->statistics();
   const bool in_flight = sofar.running + sofar.queued > 0;
-  if (watchdog_.stalled(now, sofar.execution.count, in_flight)) report_standstill();
+  if (watchdog_.stalled(now, sofar.execution.count, in_flight)) report_stall();
 }
 
-void Coordinator::report_standstill() {
+void Coordinator::report_stall() {
   const CoordinatorStatistics sofar = queue_->statistics();
   log::warn("no function has ended for {} s; {} are with workers, {} are queued, {} wait for arguments",
             runtime_.settings().duration("watchdog-timeout").count() / 1e3, sofar.running, sofar.queued,
             sofar.waiting);
   const auto now = Watchdog::Clock::now();
-  for (const auto& holding : dispatcher_.holding()) {
-    log::warn("worker {} has {} of them, for {:.1f} s now, and is at {}", holding.worker, holding.closures,
-              std::chrono::duration<double>(now - holding.since).count(),
-              short_name(detail::registered_function(holding.first).name));
+  for (const auto& busy : dispatcher_.busy_workers()) {
+    log::warn("worker {} has {} of them, has not replied for {:.1f} s, and runs {}", busy.worker,
+              busy.closures, std::chrono::duration<double>(now - busy.since).count(),
+              short_name(detail::registered_function(busy.first).name));
   }
   for (const cluster::Member& member : runtime_.members()) {
     if (member.role == Role::coordinator) continue;
@@ -285,13 +287,13 @@ std::vector<int> Coordinator::worker_indices() {
 }
 
 /// If a closure runs --deadline-grace past its deadline, its worker is fenced, so that its agent restarts it.
-void Coordinator::look_for_overruns(cluster::FailureDetector::Clock::time_point now) {
+void Coordinator::check_overruns(cluster::FailureDetector::Clock::time_point now) {
   const auto grace = runtime_.settings().duration("deadline-grace");
   const Dispatcher::Overrun overrun = dispatcher_.overrun();
   overruns_ = overrun.peer != nullptr && grace.count() > 0 && !runtime_.in_process();
   if (!overruns_ || now < overrun.deadline + grace) return;
   transport::Peer& peer = *overrun.peer;
-  // Without an agent its process would continue, and no other would replace it.
+  // Without an agent, the fenced process would continue, and no other process would replace it.
   const bool ends = runtime_.table().restarts > 0 || runtime_.table().is_late(peer.rank());
   if (!ends) {
     overruns_ = false;

@@ -26,9 +26,9 @@
 
 namespace capstan::coordinator {
 
-/// A thread that waits for results drives the control fabric; otherwise the control loop's keeper does. The
-/// parts below are that thread's, except where their headers say otherwise. Has more members than most
-/// classes: it connects the parts, in the order in which they must be created and destroyed.
+/// A thread that waits for results drives the control fabric; if there is none, the control loop's keeper
+/// thread does. Only that thread uses the members below, except where their headers say otherwise. Has more
+/// members than most classes: it connects them, in the order in which they must be created and destroyed.
 class Coordinator {
  public:
   explicit Coordinator(strategy::Strategy& strategy);
@@ -52,7 +52,7 @@ class Coordinator {
   /// Returns the indices of live workers, ascending. Blocks while there is none.
   std::vector<int> worker_indices();
   Metrics& metrics() noexcept { return metrics_; }
-  /// Returns true if a worker with this index is dead, or was.
+  /// Returns true if a worker with this index has ever died.
   bool has_lost(int worker) const { return members_.has_lost_worker(worker); }
   int workers() const noexcept { return members_.alive(Role::worker); }
 
@@ -61,15 +61,15 @@ class Coordinator {
   void end_metrics();
   void start_embedded_workers();
   ControlLoop::Round round();
-  void watch(Watchdog::Clock::time_point now);
-  void report_standstill();
+  void check_for_stall(Watchdog::Clock::time_point now);
+  void report_stall();
   void on_failure(transport::Peer& peer);
-  void watch_returned(cluster::FailureDetector::Clock::time_point now);
-  void look_for_silent_ranks(cluster::FailureDetector::Clock::time_point now);
+  void watch_restarted_workers(cluster::FailureDetector::Clock::time_point now);
+  void check_silent_ranks(cluster::FailureDetector::Clock::time_point now);
   void take_heartbeat(const transport::Message& message);
-  void look_for_overruns(cluster::FailureDetector::Clock::time_point now);
-  void look_for_silent_ps();
-  void note(const cluster::Membership::Change& change);
+  void check_overruns(cluster::FailureDetector::Clock::time_point now);
+  void check_silent_ps();
+  void on_member_change(const cluster::Membership::Change& change);
   bool lose(transport::Peer& worker, cluster::MemberState state, std::string cause);
   void release(transport::Peer& peer);
   std::string status() const;
@@ -89,12 +89,12 @@ class Coordinator {
   cluster::FailureDetector failure_detector_;
   PsRecovery ps_recovery_;
   Watchdog watchdog_;
-  Watchdog::Clock::time_point next_look_{};
+  Watchdog::Clock::time_point next_stall_check_{};
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::vector<std::jthread> embedded_workers_;
   Metrics metrics_;
   transport::Subscriptions subscriptions_;
-  LateWorkers late_;  // its thread uses all of the above
+  LateWorkers late_workers_;  // its thread uses all of the above
   LastWorker last_worker_;
 };
 

@@ -12,9 +12,9 @@
 namespace capstan::coordinator {
 namespace {
 
-/// A record does not wait longer for a busy rank, whose previous report is used instead.
+/// How long a record waits for reports. It then uses the previous report of a rank that has not replied.
 constexpr std::chrono::milliseconds kAnswersWithin{500};
-/// While `capstan top` runs.
+/// Period of reports while `capstan top` runs, that is until kWatchedFor after its last request.
 constexpr std::chrono::seconds kWatchedPeriod{1};
 constexpr std::chrono::seconds kWatchedFor{5};
 constexpr std::chrono::milliseconds kLongestRest{500};
@@ -24,22 +24,25 @@ void add(protocol::PsStatistics& to, const protocol::PsStatistics& more) {
   to.bytes_pushed += more.bytes_pushed;
   to.pushes += more.pushes;
   to.rows_sent += more.rows_sent;
+  to.keys.add(more.keys);
 }
 
 cluster::TrafficMetrics traffic_of(const protocol::WorkerReport& report) {
-  return {unpacked(report.pull), unpacked(report.push), unpacked(report.flush)};
+  return {unpacked(report.pull), unpacked(report.push), unpacked(report.flush), report.keys};
 }
 
 }  // namespace
 
 Metrics::Metrics(Sources sources)
-    : of_(sources), every_(of_.runtime.settings().duration("metrics-every")), recorded_at_(began_) {}
+    : sources_(sources),
+      every_(sources_.runtime.settings().duration("metrics-every")),
+      recorded_at_(began_) {}
 
 void Metrics::open() {
-  const std::string& run_dir = of_.runtime.settings().text("run-dir");
+  const std::string& run_dir = sources_.runtime.settings().text("run-dir");
   if (run_dir.empty()) return;
-  writer_ =
-      std::make_unique<telemetry::MetricsWriter>(run_dir, of_.runtime.settings(), of_.runtime.log_tag());
+  writer_ = std::make_unique<telemetry::MetricsWriter>(run_dir, sources_.runtime.settings(),
+                                                       sources_.runtime.log_tag());
   on_ = true;
 }
 
@@ -51,59 +54,61 @@ Metrics::Clock::duration Metrics::period(Clock::time_point now) const {
 
 std::chrono::milliseconds Metrics::round(Clock::time_point now) {
   if (!on()) return kLongestRest;
-  if (asks_last_ && asks_last_.exchange(false)) {
-    ask(now, true);
+  if (requests_final_ && requests_final_.exchange(false)) {
+    request_reports(now, true);
     return kLongestRest;
   }
-  if (asking_ && (silent_.empty() || now >= asked_ + kAnswersWithin)) sample(false);
+  if (awaiting_reports_ && (unanswered_.empty() || now >= requested_at_ + kAnswersWithin)) sample(false);
   const Clock::duration each = period(now);
-  if (!asking_ && each != Clock::duration::max() && now >= asked_ + each && now >= began_ + each)
-    ask(now, false);
-  const Clock::duration next = asking_                          ? asked_ + kAnswersWithin - now
-                               : each == Clock::duration::max() ? Clock::duration(kLongestRest)
-                                                                : std::max(asked_, began_) + each - now;
+  if (!awaiting_reports_ && each != Clock::duration::max() && now >= requested_at_ + each &&
+      now >= began_ + each)
+    request_reports(now, false);
+  const Clock::duration next = awaiting_reports_ ? requested_at_ + kAnswersWithin - now
+                               : each == Clock::duration::max()
+                                   ? Clock::duration(kLongestRest)
+                                   : std::max(requested_at_, began_) + each - now;
   return std::clamp(std::chrono::ceil<std::chrono::milliseconds>(next), std::chrono::milliseconds(1),
                     kLongestRest);
 }
 
-void Metrics::ask(Clock::time_point now, bool last) {
-  asking_ = true;
-  asked_ = now;
-  silent_.clear();
-  const cluster::Membership& members = of_.runtime.membership();
+void Metrics::request_reports(Clock::time_point now, bool last) {
+  awaiting_reports_ = true;
+  requested_at_ = now;
+  unanswered_.clear();
+  const cluster::Membership& members = sources_.runtime.membership();
   const protocol::ReportRequest request{now.time_since_epoch() / std::chrono::nanoseconds(1), last ? 1 : 0};
   const auto send = [&](transport::Peer& peer) {
     if (peer.failed()) return;
     peer.send(transport::kReport, transport::as_bytes(request));
-    silent_.insert(peer.rank());
+    unanswered_.insert(peer.rank());
   };
-  for (int ps = 0; ps < of_.runtime.count(Role::ps); ++ps) {
-    const cluster::Member& member = of_.runtime.member(Role::ps, ps);
-    if (members.is_alive(member.rank)) send(of_.runtime.control_peer(member));
+  for (int ps = 0; ps < sources_.runtime.count(Role::ps); ++ps) {
+    const cluster::Member& member = sources_.runtime.member(Role::ps, ps);
+    if (members.is_alive(member.rank)) send(sources_.runtime.control_peer(member));
   }
-  for (int worker = 0; worker < of_.dispatcher.workers(); ++worker) {
-    if (members.worker_is_alive(worker)) send(*of_.dispatcher.worker(worker));
+  for (int worker = 0; worker < sources_.dispatcher.workers(); ++worker) {
+    if (members.worker_is_alive(worker)) send(*sources_.dispatcher.worker(worker));
   }
-  all_in_ = silent_.empty();
+  all_received_ = unanswered_.empty();
 }
 
 void Metrics::take(const transport::Message& message) {
   const auto header = transport::read_header<protocol::ReportHeader>(message);
-  if (!header || !of_.runtime.membership().knows(message.from)) return;
-  const Role role = of_.runtime.member(message.from).role;
+  if (!header || !sources_.runtime.membership().knows(message.from)) return;
+  const Role role = sources_.runtime.member(message.from).role;
   if (role == Role::worker) {
     workers_[message.from] = from_bytes<protocol::WorkerReport>(message.payload);
   } else if (role == Role::ps) {
     auto report = from_bytes<protocol::PsReport>(message.payload);
     PsReports& reports = ps_[message.from];
-    const bool another = report.statistics.pushes < reports.last.statistics.pushes ||
-                         report.statistics.rows_sent < reports.last.statistics.rows_sent;
-    if (another) add(reports.before, reports.last.statistics);
+    const bool restarted = report.statistics.pushes < reports.last.statistics.pushes ||
+                           report.statistics.rows_sent < reports.last.statistics.rows_sent;
+    if (restarted) add(reports.before, reports.last.statistics);
     reports.last = std::move(report);
   }
   take_clock(message.from, *header);
-  silent_.erase(message.from);
-  if (silent_.empty()) all_in_ = true;
+  unanswered_.erase(message.from);
+  if (unanswered_.empty()) all_received_ = true;
 }
 
 /// Assumes that the rank read its clock halfway between request and answer. Processes of one host share a
@@ -111,13 +116,13 @@ void Metrics::take(const transport::Message& message) {
 void Metrics::take_clock(int rank, const protocol::ReportHeader& header) {
   const std::int64_t now = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   io::ClockOffset clock{header.now - (header.asked + now) / 2, (now - header.asked) / 2};
-  if (of_.runtime.member(rank).host == of_.runtime.self().host) clock = {};
+  if (sources_.runtime.member(rank).host == sources_.runtime.self().host) clock = {};
   const auto [known, is_new] = clocks_.try_emplace(rank, clock);
   if (!is_new && clock.error < known->second.error) known->second = clock;
 }
 
 void Metrics::trace(const char* what, int rank) const {
-  if (io::TraceFile* trace = of_.runtime.trace(); trace != nullptr)
+  if (io::TraceFile* trace = sources_.runtime.trace(); trace != nullptr)
     trace->instant("loss", what, {{"rank", rank}});
 }
 
@@ -127,7 +132,7 @@ void Metrics::note(const cluster::Membership::Change& change) {
   const bool lost = was_there && (change.now == State::dead || change.now == State::fenced);
   const bool back =
       (change.before == State::dead || change.before == State::fenced) && change.now == State::alive;
-  const Role role = of_.runtime.member(change.rank).role;
+  const Role role = sources_.runtime.member(change.rank).role;
   if (role == Role::worker && lost) {
     ++lost_workers_;
     trace("worker lost", change.rank);
@@ -136,25 +141,25 @@ void Metrics::note(const cluster::Membership::Change& change) {
     trace("ps lost", change.rank);
   } else if (role == Role::ps && back) {
     ++restarted_ps_;
-    trace("ps is back", change.rank);
+    trace("ps recovered", change.rank);
   }
 }
 
 void Metrics::fill_workers(telemetry::JobMetrics& job) const {
-  for (const Dispatcher::Held& held : of_.dispatcher.held()) {
-    const int rank = held.rank;
-    telemetry::WorkerMetrics worker{.index = held.worker,
+  for (const Dispatcher::WorkerStatus& status : sources_.dispatcher.worker_statuses()) {
+    const int rank = status.rank;
+    telemetry::WorkerMetrics worker{.index = status.worker,
                                     .rank = rank,
-                                    .host = of_.runtime.member(rank).host,
-                                    .lost = !held.alive,
-                                    .ended = held.ended,
-                                    .held = held.closures};
+                                    .host = sources_.runtime.member(rank).host,
+                                    .lost = !status.alive,
+                                    .ended = status.ended,
+                                    .held = status.closures};
     if (const auto report = workers_.find(rank); report != workers_.end()) {
       worker.traffic = traffic_of(report->second);
       worker.use = report->second.use;
       worker.reported = true;
     }
-    const cluster::Table& table = of_.runtime.table();
+    const cluster::Table& table = sources_.runtime.table();
     if (table.is_late(rank)) {
       ++job.joined_workers;
     } else {
@@ -162,17 +167,17 @@ void Metrics::fill_workers(telemetry::JobMetrics& job) const {
     }
     job.workers.push_back(std::move(worker));
   }
-  job.traffic = of_.runtime.traffic().metrics();
+  job.traffic = sources_.runtime.traffic().metrics();
   for (const auto& [rank, report] : workers_) job.traffic.add(traffic_of(report));
 }
 
 void Metrics::fill_ps(telemetry::JobMetrics& job) const {
-  for (int index = 0; index < of_.runtime.count(Role::ps); ++index) {
-    const cluster::Member& member = of_.runtime.member(Role::ps, index);
+  for (int index = 0; index < sources_.runtime.count(Role::ps); ++index) {
+    const cluster::Member& member = sources_.runtime.member(Role::ps, index);
     telemetry::PsMetrics ps{.index = index,
                             .rank = member.rank,
                             .host = member.host,
-                            .lost = !of_.runtime.membership().is_alive(member.rank)};
+                            .lost = !sources_.runtime.membership().is_alive(member.rank)};
     if (const auto found = ps_.find(member.rank); found != ps_.end()) {
       ps.report = found->second.last;
       add(ps.report.statistics, found->second.before);
@@ -186,26 +191,26 @@ telemetry::JobMetrics Metrics::job_metrics() {
   telemetry::JobMetrics job;
   job.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   job.elapsed = std::chrono::duration<double>(Clock::now() - began_).count();
-  job.coordinator_restarts = of_.runtime.incarnation();
-  job.functions = of_.queue.statistics();
+  job.coordinator_restarts = sources_.runtime.incarnation();
+  job.functions = sources_.queue.statistics();
   fill_workers(job);
   fill_ps(job);
-  job.groups = of_.strategy.update_groups().names();
+  job.groups = sources_.strategy.update_groups().names();
   job.lost_workers = lost_workers_;
   job.lost_ps = lost_ps_;
   job.restarted_ps = restarted_ps_;
-  job.saves = of_.strategy.save_times().metrics();
+  job.saves = sources_.strategy.save_times().metrics();
   const std::lock_guard lock(mutex_);
   job.scalars = scalars_;
   return job;
 }
 
 void Metrics::sample(bool last) {
-  asking_ = false;
+  awaiting_reports_ = false;
   telemetry::JobMetrics job = job_metrics();
-  // Counted from the request: answers that take longer must not delay a record by a period.
-  if (last || (every_.count() > 0 && asked_ >= recorded_at_ + every_)) {
-    recorded_at_ = asked_;
+  // The period is counted from the request, so that a slow reply does not delay the next record.
+  if (last || (every_.count() > 0 && requested_at_ >= recorded_at_ + every_)) {
+    recorded_at_ = requested_at_;
     writer_->record(job, recorded_);
     recorded_ = job;
   }
@@ -220,7 +225,7 @@ void Metrics::scalar(const std::string& name, double value, std::int64_t step) {
   scalars_[name] = value;
 }
 
-std::string Metrics::look() {
+std::string Metrics::latest_json() {
   watched_until_ = (Clock::now() + kWatchedFor).time_since_epoch().count();
   const std::lock_guard lock(mutex_);
   return telemetry::to_json(latest_, before_, true)

@@ -1,4 +1,4 @@
-// metrics.hpp -- the metrics of the job: collects reports of all ranks and makes records of them.
+// metrics.hpp -- the metrics of the job: collects reports of all ranks and combines them into records.
 #pragma once
 
 #include <atomic>
@@ -19,9 +19,9 @@
 
 namespace capstan::coordinator {
 
-/// With --run-dir, requests a report from each rank every --metrics-every; ps and workers answer between two
-/// other tasks. Nothing waits for an answer, and a thread of its own writes the files. Used by the thread
-/// that drives the control loop, unless stated otherwise.
+/// With --run-dir, requests a report from each rank every --metrics-every. Ps and workers reply between other
+/// messages; no thread blocks on a reply. A separate thread writes the files. Used by the thread that drives
+/// the control loop, unless stated otherwise.
 ///
 /// Has more members than most classes: the request in progress, the reports so far, and a copy of the latest
 /// record for other threads.
@@ -37,7 +37,7 @@ class Metrics {
 
   explicit Metrics(Sources sources);
 
-  /// With --run-dir: writes metrics from now on. Called by the thread that has claimed the directory.
+  /// With --run-dir, starts to write metrics. Called by the thread that has claimed the directory.
   void open();
   bool on() const noexcept { return on_; }
   /// Requests reports and writes a record when they are due. Returns the time until the next call is due.
@@ -47,26 +47,28 @@ class Metrics {
   /// Counts losses and returns of members.
   void note(const cluster::Membership::Change& change);
 
-  /// Records a value of the program: in the next record, and each one for TensorBoard. Any thread.
-  void scalar(const std::string& name, double value, std::int64_t step);
-  /// Returns the latest metrics with workers as JSON; requests reports every second for some seconds. Any
+  /// Records a value of the program. TensorBoard gets every value, the next record only the last one. Any
   /// thread.
-  std::string look();
+  void scalar(const std::string& name, double value, std::int64_t step);
+  /// Returns the latest metrics, including those of each worker, as JSON. Also requests reports every second
+  /// for the next seconds. Any thread.
+  std::string latest_json();
 
-  /// The next round requests the last reports; `all_in` is true once all have arrived. Any thread.
-  void ask_for_the_last_time() noexcept {
-    all_in_ = false;
-    asks_last_ = true;
+  /// Makes the next round request the last reports; all_received() returns true once all have arrived. Any
+  /// thread.
+  void request_final_reports() noexcept {
+    all_received_ = false;
+    requests_final_ = true;
   }
-  bool all_in() const noexcept { return all_in_; }
-  /// Clock offsets of ranks that have answered, by rank.
+  bool all_received() const noexcept { return all_received_; }
+  /// Returns the clock offsets of ranks that have replied, by rank.
   const std::map<int, io::ClockOffset>& clocks() const noexcept { return clocks_; }
   /// Writes the last record and the summary, which it returns; "" without --run-dir. REQUIRES: no thread
   /// drives the loop.
   std::string close();
 
  private:
-  void ask(Clock::time_point now, bool last);
+  void request_reports(Clock::time_point now, bool last);
   void take_clock(int rank, const protocol::ReportHeader& header);
   void trace(const char* what, int rank) const;
   void sample(bool last);
@@ -80,7 +82,7 @@ class Metrics {
     protocol::PsReport last = {};
   };
 
-  Sources of_;
+  Sources sources_;
   std::unique_ptr<telemetry::MetricsWriter> writer_;
   std::atomic<bool> on_{false};  // there is a writer
   Clock::duration every_;
@@ -88,17 +90,17 @@ class Metrics {
   std::map<int, protocol::WorkerReport> workers_;  // by rank
   std::map<int, PsReports> ps_;                    // by rank
   std::map<int, io::ClockOffset> clocks_;          // by rank
-  std::set<int> silent_;                           // ranks that have not answered yet
-  bool asking_ = false;
-  Clock::time_point asked_{};
-  Clock::time_point recorded_at_{};  // when the ranks of the last record were asked
+  std::set<int> unanswered_;                       // ranks that have not answered yet
+  bool awaiting_reports_ = false;
+  Clock::time_point requested_at_{};
+  Clock::time_point recorded_at_{};  // time of the requests for the last record
   std::uint64_t lost_workers_ = 0;
   std::uint64_t lost_ps_ = 0;
   std::uint64_t restarted_ps_ = 0;
   telemetry::JobMetrics recorded_;  // the last record
 
-  std::atomic<bool> asks_last_{false};
-  std::atomic<bool> all_in_{false};
+  std::atomic<bool> requests_final_{false};
+  std::atomic<bool> all_received_{false};
   std::atomic<Clock::rep> watched_until_{0};
   std::mutex mutex_;
   telemetry::JobMetrics latest_;  // guarded by the mutex, as all below

@@ -37,7 +37,7 @@ void AsyncTeardown::begin(int device, std::function<void()> teardown) noexcept {
       state->devices.erase(state->devices.find(device));
       state->finished.notify_all();
     }).detach();
-  } catch (const std::exception&) {  // unfinished() reports the device
+  } catch (const std::exception&) {  // no thread started: the device stays in the set and is never finished
   }
 }
 
@@ -59,9 +59,10 @@ std::vector<int> AsyncTeardown::unfinished(std::span<const int> devices,
 void AsyncTeardown::require_finished(std::span<const int> devices, std::chrono::milliseconds timeout) const {
   const std::vector<int> left = unfinished(devices, timeout);
   if (left.empty()) return;
-  throw Error(Code::failed_precondition,
-              fmt::format("{}: an aborted group still runs a kernel after {} ms; restart this process",
-                          gpu_list(left), timeout.count()));
+  throw Error(
+      Code::failed_precondition,
+      fmt::format("{}: an aborted NCCL communicator still runs a kernel after {} ms; restart this process",
+                  gpu_list(left), timeout.count()));
 }
 
 AsyncTeardown& async_teardown() {

@@ -13,7 +13,8 @@ namespace capstan::gpu {
 /// Returns "GPU 1" or "GPUs 0, 1".
 std::string gpu_list(const std::vector<int>& devices);
 
-/// How long callers wait for a teardown. NCCL aborts a call whose kernels still run in well under a second.
+/// How long callers wait for a teardown. NCCL needs well under a second to abort a call whose kernels still
+/// run.
 inline constexpr std::chrono::seconds kTeardownTimeout{20};
 
 /// Thread-safe.
@@ -27,7 +28,7 @@ class AsyncTeardown {
   /// Waits for all teardowns of these devices, up to `timeout`. Returns the devices that still have an
   /// unfinished one, in ascending order.
   std::vector<int> unfinished(std::span<const int> devices, std::chrono::milliseconds timeout) const;
-  /// Like unfinished(), but throws Error(failed_precondition) that names those devices.
+  /// Throws Error(failed_precondition), which names the devices, if unfinished() returns any.
   void require_finished(std::span<const int> devices, std::chrono::milliseconds timeout) const;
 
  private:

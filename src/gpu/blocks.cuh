@@ -48,7 +48,7 @@ class Block {
   }
 
  private:
-  typename Body::ThreadState* states_;  // on a GPU this thread's, otherwise those of all threads
+  typename Body::ThreadState* states_;  // on a GPU the state of this thread, otherwise of all threads
   typename Body::Shared* shared_;
 };
 
@@ -61,7 +61,8 @@ __global__ void __launch_bounds__(Body::kThreads) each_block_kernel(Body body) {
 }
 #endif
 
-/// Runs `body` on the calling thread. Uninitialized variables of the body are NaN.
+/// Runs `body` on the calling thread. Shared memory and thread states start as NaN, to expose reads of
+/// uninitialized variables.
 template <class Body>
 void each_block_here(const Body& body, std::uint32_t blocks) {
   struct Threads {
@@ -84,7 +85,7 @@ inline namespace without_cuda {
 #endif
 
 /// Enqueues body(block, number) for all numbers below `blocks`, in any order. REQUIRES: blocks < 2^31; the
-/// stream's device is selected on the calling thread (On).
+/// stream's device is selected on the calling thread (DeviceGuard).
 template <class Body>
 void each_block(const Stream& stream, const Body& body, std::uint32_t blocks) {
   if (blocks == 0) return;

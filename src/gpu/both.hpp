@@ -43,7 +43,7 @@ CAPSTAN_BOTH T sum_of(T a, T b) {
   }
 }
 
-/// Returns the value before.
+/// Adds `value` to `*at` and returns the previous value.
 template <class T>
 CAPSTAN_BOTH T atomic_add(T* at, T value) {
 #ifdef __CUDA_ARCH__
@@ -61,12 +61,12 @@ CAPSTAN_BOTH T atomic_add(T* at, T value) {
 #endif
 }
 
-/// Adds kCount values to those at `to`, each of them atomically. REQUIRES: `to` is aligned to all of them.
+/// Adds kCount values to the values at `to`, each atomically. REQUIRES: `to` is aligned to kCount values.
 template <int kCount, class T>
 CAPSTAN_BOTH void atomic_add_each(T* to, const T* values) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   if constexpr (std::is_same_v<T, float> && kCount == 4) {
-    // One transaction instead of four, which counts where many gradients are added to the same row.
+    // One transaction instead of four, which matters if many gradients are added to the same row.
     atomicAdd(reinterpret_cast<float4*>(to), make_float4(values[0], values[1], values[2], values[3]));
   } else
 #endif

@@ -201,7 +201,7 @@ void Communicator::fail_after_timeout(std::span<const int> ranks, std::chrono::m
   if (const auto slow = devices_before(after_); !slow.empty()) {
     fail(std::make_exception_ptr(late(fmt::format("{} did not finish {}", gpu_list(slow), last_))));
   }
-  std::vector<int> busy;  // with work outside of the group's calls, so the group has not failed
+  std::vector<int> busy;  // GPUs with unfinished work other than the group's calls: the group has not failed
   for (const int rank : ranks) {
     if (!waited_[static_cast<std::size_t>(rank)].done()) busy.push_back(device(rank));
   }

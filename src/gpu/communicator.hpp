@@ -1,6 +1,6 @@
 // communicator.hpp -- collectives between the GPUs of one process, in stream order.
 //
-// Implemented by NCCL; for stand-ins by the host, in double and in the order of the GPUs.
+// NCCL implements them. For stand-ins, the host computes them in double, in the order of the GPUs.
 #pragma once
 
 #include <chrono>
@@ -33,11 +33,11 @@ struct GroupCall {
   enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast };
   Kind kind = Kind::all_reduce;
   DType dtype = DType::float32;
-  std::size_t count = 0;  // elements of the shorter array of a GPU
+  std::size_t count = 0;  // number of elements of the shorter of a GPU's two arrays
   Combine combine = Combine::sum;
   int root = 0;
 };
-/// "all_reduce of 12 float32".
+/// Returns text such as "all_reduce of 12 float32".
 std::string to_string(const GroupCall& call);
 
 class GroupDriver;
@@ -47,8 +47,7 @@ std::string why_no_group();
 
 /// A group of GPUs. Collectives are asynchronous: they return once the work is enqueued on the streams. Any
 /// thread may call them, but each stream is used by one thread at a time. Once a group has failed, all calls
-/// throw its error; create another group with intact streams. Indices of parts and roots are those of
-/// streams.
+/// throw its error; create another group with intact streams. Parts and roots are indexed like the streams.
 ///
 /// DType::boolean is one byte and is added as std::uint8_t.
 class Communicator {
@@ -74,7 +73,7 @@ class Communicator {
   void all_reduce(Combine combine, DType dtype, std::size_t count, std::span<const Part> parts);
   /// Concatenates `count` elements of each `in`, in the order of the GPUs, into every `out`.
   void all_gather(DType dtype, std::size_t count, std::span<const Part> parts);
-  /// Combines size() * count elements of each `in`, and writes the r-th `count` of them into the r-th `out`.
+  /// Combines size() * count elements of each `in`, and writes the r-th `count` results into the r-th `out`.
   void reduce_scatter(Combine combine, DType dtype, std::size_t count, std::span<const Part> parts);
   /// Copies `count` elements of the root's `in` into every `out`.
   void broadcast(int root, DType dtype, std::size_t count, std::span<const Part> parts);

@@ -23,7 +23,7 @@ static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 13, 4), "ncclGetLastError cam
 namespace capstan::gpu::real {
 namespace {
 
-/// The functions of NCCL that are used here; `why_none` says why they could not be loaded.
+/// The functions of NCCL that are used here. `why_none` is the reason if they could not be loaded.
 struct Nccl {
   decltype(&ncclGetErrorString) error_string = nullptr;
   decltype(&ncclGetLastError) last_error = nullptr;
@@ -211,8 +211,9 @@ class NcclDriver final : public GroupDriver {
     }
   }
 
-  /// Runs all teardowns concurrently, because in NCCL one waits for the others of the process. A kernel that
-  /// never polls the abort flag can delay them forever, so waiting for them needs a deadline.
+  /// Tears down all communicators concurrently, because NCCL's teardown of one waits for the others of the
+  /// process. A kernel that never polls the abort flag can delay them forever, so waiting for them needs a
+  /// deadline.
   void teardown_all(ncclResult_t (*teardown)(ncclComm_t)) noexcept {
     for (std::size_t rank = 0; rank < comms_.size(); ++rank) {
       async_teardown().begin(devices_[rank], [teardown, comm = comms_[rank], device = devices_[rank]] {

@@ -93,7 +93,7 @@ inline namespace without_cuda {
 #endif
 
 /// Enqueues the body for all numbers below `count`. REQUIRES: count < 2^31; the stream's device is selected
-/// on the calling thread (On).
+/// on the calling thread (DeviceGuard).
 template <int kTogether, class Body>
 void each(const Stream& stream, const Body& body, std::uint32_t count) {
   if (count == 0) return;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kTile = GemmBody<Transposed::no, Transposed::no, AddProduct>::kTile;
 
-/// Two of a block's four warps for each of the four schedulers of 132 multiprocessors.
+/// Two blocks, of four warps each, on each of 132 multiprocessors: two warps per scheduler.
 constexpr std::uint64_t kBlocks = 264;
 /// Minimum range of the inner index in a part; shorter parts would cost more to add up than they gain.
 constexpr std::uint32_t kMinInner = 64;

@@ -1,4 +1,4 @@
-// gemm_body.hpp -- computes a tile of a matrix product by a block of threads (blocks.cuh).
+// gemm_body.hpp -- computes a tile of a matrix product with a block of threads (blocks.cuh).
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,8 @@ struct GemmBody {
   std::uint32_t row_tiles, column_tiles;
   std::uint32_t part_inner;  // range of the inner index, a multiple of kInner
 
-  /// Element of the tile that a thread's i-th load fills. Adjacent threads load adjacent elements.
+  /// Sets `own` and `inner` to the element of the tile that a thread's i-th load fills. Adjacent threads load
+  /// adjacent elements.
   template <bool kInnerTogether>
   CAPSTAN_BOTH static void place(std::uint32_t thread, std::uint32_t i, std::uint32_t& own,
                                  std::uint32_t& inner) {

@@ -36,8 +36,8 @@ Error out_of_memory(int device, std::size_t bytes) {
           device, there.name, gib(bytes), gib(there.free_bytes), gib(there.bytes)));
 }
 
-/// Identifies this process across containers, in which process ids may repeat. A forked child has its
-/// parent's.
+/// Identifies this process across containers, in which process ids may repeat. A forked child has the token
+/// of its parent.
 std::uint64_t process_token() {
   static const std::uint64_t made = [] {
     std::random_device random;

@@ -26,7 +26,7 @@ bool was_used() noexcept;
 
 /// Replaces the GPUs of this process by `gpus` stand-ins with `bytes_each` of memory, for tests and for trial
 /// runs without a GPU; 0 restores the real GPUs. A stand-in executes work only while a thread waits for it,
-/// so that a missing wait shows. REQUIRES: no Stream, Event or Memory exists.
+/// so that tests detect a missing wait. REQUIRES: no Stream, Event or Memory exists.
 void use_stand_ins(int gpus, std::uint64_t bytes_each = std::uint64_t{4} << 30) noexcept;
 bool are_stand_ins() noexcept;
 
@@ -179,8 +179,8 @@ void grow(Values<T>& values, int device, std::size_t count) {
   values = Values<T>(device, count);
 }
 
-/// Pinned host memory, which every GPU copies asynchronously. Uninitialized. The destructor waits for all
-/// GPUs of the process.
+/// Pinned host memory, to and from which every GPU copies asynchronously. Uninitialized. The destructor waits
+/// for all GPUs of the process.
 class PinnedMemory {
  public:
   PinnedMemory() = default;

@@ -1,4 +1,5 @@
-// gpu_none.cpp -- real_gpu.hpp in a build without CUDA: there is no GPU, and every other call throws.
+// gpu_none.cpp -- real_gpu.hpp in a build without CUDA: the number of GPUs is 0, and calls that need a GPU
+// throw.
 #include "capstan/error.hpp"
 #include "gpu/real_gpu.hpp"
 

@@ -1,5 +1,5 @@
-// group_stand_in.cpp -- collectives of stand-ins: on the host, in the order of the GPUs, in double with a
-// single rounding.
+// group_stand_in.cpp -- collectives of stand-ins, computed on the host in the order of the GPUs. Sums, means
+// and products of floating-point numbers are computed in double, and rounded to their dtype once.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -19,14 +19,14 @@ namespace {
 template <class T>
 constexpr bool kIsHalf = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
-/// Rounds to a float that rounds to 16 bits as `x` does. Rounds toward zero and sets the last bit if the
-/// result is inexact (round to odd), so that a value next to a tie does not become a tie.
-float without_ties(double x) {
+/// Returns a float that rounds to the same 16-bit number as `x`. Rounds toward zero and sets the last bit if
+/// the result is inexact (round to odd), so that a value next to a tie does not become a tie.
+float round_to_odd(double x) {
   const auto near = static_cast<float>(x);
   if (static_cast<double>(near) == x || x != x) return near;
-  const bool is_above =
+  const bool rounded_away_from_zero =
       (near < 0 ? -static_cast<double>(near) : static_cast<double>(near)) > (x < 0 ? -x : x);
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(near) - (is_above ? 1U : 0U);
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(near) - (rounded_away_from_zero ? 1U : 0U);
   return std::bit_cast<float>(bits | 1U);
 }
 
@@ -41,13 +41,13 @@ double wide(T x) {
 template <class T>
 T rounded(double x) {
   if constexpr (kIsHalf<T>) {
-    return T(without_ties(x));
+    return T(round_to_odd(x));
   } else {
     return static_cast<T>(x);
   }
 }
 
-/// Type in which numbers of type T are combined; integers wrap around.
+/// Type in which numbers of type T are combined: unsigned for integers, which then wrap around; else double.
 template <class T>
 using Wide = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                          std::type_identity<double>>::type;
@@ -131,12 +131,12 @@ class StandInDriver final : public GroupDriver {
       : streams_(std::move(streams)), group_stream_(streams_[0]->device()), done_(streams_[0]->device()) {
     for (const Stream* stream : streams_) ready_.emplace_back(stream->device());
   }
-  /// Waits, because enqueued tasks refer to the streams.
+  /// Aborts the enqueued calls, then empties the group's queue, whose tasks refer to the streams' queues.
   ~StandInDriver() override {
     abort();
     try {
       group_stream_.wait();
-    } catch (...) {  // a wait for a stream reports it
+    } catch (...) {  // a wait for a stream of the group throws the same error
     }
   }
 

@@ -1,4 +1,4 @@
-// pieces.hpp -- divides work that needs more than 31-bit indices into pieces that do not.
+// pieces.hpp -- divides work with indices of more than 31 bits into pieces with indices of 31 bits.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// real_gpu.hpp -- the part of gpu.hpp and row_sort.hpp that real GPUs implement. By CUDA, or in a build
-// without CUDA by functions that throw. Handles are a cudaStream_t and a cudaEvent_t.
+// real_gpu.hpp -- the part of gpu.hpp and row_sort.hpp for real GPUs. Implemented by CUDA or, in a build
+// without CUDA, by functions that throw. Handles are a cudaStream_t and a cudaEvent_t.
 #pragma once
 
 #include <array>
@@ -59,7 +59,7 @@ void close_imported(int device, std::byte* memory) noexcept;
 std::size_t scratch_bytes(const Stream& stream, std::uint32_t count);
 void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count, int bits,
                const std::uint32_t* rows, std::uint32_t* sorted_rows, const std::uint32_t* order_in,
-               std::uint32_t* order);
+               std::uint32_t* order_out);
 void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t count,
                      const std::uint32_t* in, std::uint32_t* out);
 
@@ -67,7 +67,8 @@ void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t 
 
 namespace capstan::gpu {
 
-/// Selects the stream's device for CUDA calls of the calling thread, until destruction. Stand-ins check this.
+/// Selects the stream's device for CUDA calls of the calling thread, until destruction. Stand-ins check that
+/// their device is selected.
 class DeviceGuard {
  public:
   explicit DeviceGuard(const Stream& stream)

@@ -1,4 +1,4 @@
-// reduction.hpp -- reduces a value of all threads of a block (blocks.cuh) in a fixed order.
+// reduction.hpp -- reduces one value per thread of a block (blocks.cuh), in a fixed order.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace capstan::gpu {
 struct Larger {
   template <class T>
   CAPSTAN_BOTH static T of(T a, T b) {
-    return a < b ? b : a;  // keeps a NaN in a
+    return a < b ? b : a;  // returns `a` if either is NaN
   }
 };
 struct Sum {
@@ -20,14 +20,15 @@ struct Sum {
   }
 };
 
-/// Shared memory of a reduction over all threads of a block, in a fixed order.
+/// Reduces one value of every thread of a block, in a fixed order. An object is the shared memory that this
+/// needs. REQUIRES: the body's type Shared has it as the member `reduction`.
 template <class T, std::uint32_t kThreads>
 struct Reduction {
   static constexpr std::uint32_t kPartials = 32;
   T all[kThreads];
   T partials[kPartials];
 
-  /// Replaces every thread's state.*value by the result.
+  /// Replaces the member `value` of every thread's state with the result of Op over all threads.
   template <class Op, class State, class Shared, class B>
   CAPSTAN_BOTH static void run(const B& block, T State::*value) {
     block.each([&](std::uint32_t thread, State& state, Shared& shared) {
@@ -49,7 +50,7 @@ struct Reduction {
   }
 };
 
-/// Adds floats to a total, in one block.
+/// Adds the sum of `values` to `*total`. Launched with one block.
 struct SumBody {
   static constexpr std::uint32_t kThreads = 256;
   struct Shared {

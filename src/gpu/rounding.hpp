@@ -49,8 +49,8 @@ CAPSTAN_BOTH Half round_stochastically(float x, std::uint32_t random) {
   const bool is_finite = back - back == 0;
   if (!is_finite || back == x) return near;
   // `near` has the sign of x and is one of the two adjacent numbers.
-  const bool is_above = (back < 0 ? -back : back) > (x < 0 ? -x : x);
-  const auto toward_zero = static_cast<std::uint16_t>(near.bits() - (is_above ? 1 : 0));
+  const bool rounded_away_from_zero = (back < 0 ? -back : back) > (x < 0 ? -x : x);
+  const auto toward_zero = static_cast<std::uint16_t>(near.bits() - (rounded_away_from_zero ? 1 : 0));
   const float low = gpu::widened(Half::from_bits(toward_zero));
   const Half away = Half::from_bits(static_cast<std::uint16_t>(toward_zero + 1));
   const float high = gpu::widened(away);

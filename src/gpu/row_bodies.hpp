@@ -1,9 +1,10 @@
-// row_bodies.hpp -- kernels on the rows of a table, as the work of one GPU thread for one number.
+// row_bodies.hpp -- bodies of kernels on the rows of a table: the work for one number, such as that of a
+// pack.
 //
 // A body is called for every number below a count, in three steps: find determines the row, load reads it,
-// store writes. Numbers run concurrently and in any order. A GPU runs each step for several numbers of a
-// thread before the next step, so that their loads are in flight together. No two numbers of a body write to
-// the same address, except by atomics. Tests call the bodies on the CPU.
+// store writes. Numbers run concurrently and in any order. A GPU thread runs each step for several numbers
+// before the next step, so that their loads are in flight together. No two numbers of a body write to the
+// same address, except by atomics. Tests call the bodies on the CPU.
 //
 // Numbers have 31 bits, so larger work is divided into pieces: `first` is the first row of a piece, and
 // per-pack pointers point to the start of the piece.
@@ -149,9 +150,8 @@ struct AddBody {
 };
 
 // With other optimizers, a row that a push contains more than once is updated once, with the sum of its
-// gradients. One of the
-// duplicates becomes the owner of the row, and the gradients of the others are added to its own. With
-// atomics, in any order:
+// gradients. One of the duplicates becomes the owner of the row, and the gradients of the other duplicates
+// are added to the owner's. With atomics, in any order:
 //
 //   ClaimBody   heads[row] = 1 + the last i with this row          one number per row of the gradient
 //   FoldBody    adds the duplicates' gradients to the owner's      one number per pack
@@ -188,7 +188,7 @@ struct FoldBody {
   const std::uint32_t* heads;
   std::uint32_t table_rows;
   Divider packs;
-  const std::uint32_t* rows;  // all rows of the gradient, not of the piece; so are the next two
+  const std::uint32_t* rows;  // like the next two, of the complete gradient and not of the piece
   A* gradient;
   std::uint8_t* owns;
   std::uint32_t first;
@@ -286,8 +286,9 @@ struct OwnerBody {
   }
 };
 
-/// Applies an optimizer's rule to the rows that the gradient's rows own, or to `first_row` and those after
-/// it. T: element of the table; W, G: packs of values and of the arithmetic type, with equally many elements.
+/// Applies an optimizer's rule to the rows that the gradient's rows own or, if dense, to `first_row` and the
+/// rows after it. T: element of the table; W, G: packs of values and of the arithmetic type, with equally
+/// many elements.
 template <class T, class W, class G, class Rule>
 struct UpdateBody {
   using A = Arithmetic<T>;

@@ -23,8 +23,8 @@ struct RowCopy {
   const std::uint32_t* rows = nullptr;
   std::uint32_t count = 0;  // number of `rows`
   std::byte* packed = nullptr;
-  /// Receives the minimum of its value and the smallest i for which rows[i] is not in the table. REQUIRES:
-  /// the caller has initialized it to kNoBadRow.
+  /// Lowered to the smallest i for which rows[i] is not in the table. REQUIRES: the caller has initialized it
+  /// to kNoBadRow.
   std::uint32_t* first_bad = nullptr;
 };
 /// packed[i] = table[rows[i]]; zeros for rows that are not in the table.
@@ -43,8 +43,8 @@ struct RowsAt {
 /// out[i] = the row at addresses[i].
 void gather(const Stream& stream, const RowsAt& rows);
 
-/// One push to one shard, as ps::Update on the CPU. REQUIRES: pointers have the alignment of an allocation,
-/// or point to complete rows behind one.
+/// One push to one shard, as ps::Update on the CPU. REQUIRES: each pointer is aligned as an allocation is, or
+/// lies a whole number of rows behind such an address.
 template <class T>
 struct Update {
   T* values = nullptr;
@@ -52,7 +52,7 @@ struct Update {
   Arithmetic<T>* slot1 = nullptr;
   std::uint64_t width = 0;
   std::uint32_t table_rows = 0;
-  const std::uint32_t* rows = nullptr;  // null: first_row and those after it
+  const std::uint32_t* rows = nullptr;  // null: first_row and the rows after it
   std::uint32_t first_row = 0;
   std::uint32_t count = 0;
   T* gradient = nullptr;               // modified if a row occurs more than once

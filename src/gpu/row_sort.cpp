@@ -16,9 +16,9 @@ std::size_t scratch_bytes(const Stream& stream, std::uint32_t count) {
 
 void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count, int bits,
                const std::uint32_t* rows, std::uint32_t* sorted_rows, const std::uint32_t* order_in,
-               std::uint32_t* order) {
+               std::uint32_t* order_out) {
   if (stream.stand_in() == nullptr)
-    return real::sort_rows(stream, scratch, count, bits, rows, sorted_rows, order_in, order);
+    return real::sort_rows(stream, scratch, count, bits, rows, sorted_rows, order_in, order_out);
   const DeviceGuard guard(stream);
   stream.stand_in()->launch([=] {
     std::vector<std::uint32_t> positions(count);
@@ -28,7 +28,7 @@ void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count,
                      [&](std::uint32_t a, std::uint32_t b) { return (rows[a] & mask) < (rows[b] & mask); });
     for (std::uint32_t i = 0; i < count; ++i) {
       sorted_rows[i] = rows[positions[i]];
-      order[i] = order_in[positions[i]];
+      order_out[i] = order_in[positions[i]];
     }
   });
 }

@@ -21,9 +21,9 @@ cudaStream_t stream_of(const Stream& stream) { return static_cast<cudaStream_t>(
 /// With null `scratch`, sort and scan only set `bytes` to the size that they need.
 void sort(const Stream& stream, void* scratch, std::size_t& bytes, std::uint32_t count, int bits,
           const std::uint32_t* rows, std::uint32_t* sorted_rows, const std::uint32_t* order_in,
-          std::uint32_t* order) {
-  check(cub::DeviceRadixSort::SortPairs(scratch, bytes, rows, sorted_rows, order_in, order, count, 0, bits,
-                                        stream_of(stream)),
+          std::uint32_t* order_out) {
+  check(cub::DeviceRadixSort::SortPairs(scratch, bytes, rows, sorted_rows, order_in, order_out, count, 0,
+                                        bits, stream_of(stream)),
         "cub::DeviceRadixSort::SortPairs");
 }
 
@@ -46,10 +46,10 @@ std::size_t scratch_bytes(const Stream& stream, std::uint32_t count) {
 
 void sort_rows(const Stream& stream, const Memory& scratch, std::uint32_t count, int bits,
                const std::uint32_t* rows, std::uint32_t* sorted_rows, const std::uint32_t* order_in,
-               std::uint32_t* order) {
+               std::uint32_t* order_out) {
   const DeviceGuard guard(stream);
   std::size_t bytes = scratch.size();
-  sort(stream, scratch.data(), bytes, count, bits, rows, sorted_rows, order_in, order);
+  sort(stream, scratch.data(), bytes, count, bits, rows, sorted_rows, order_in, order_out);
 }
 
 void running_maximum(const Stream& stream, const Memory& scratch, std::uint32_t count,

@@ -14,7 +14,7 @@
 
 namespace capstan::gpu {
 
-/// Elements of a T in the widest pack.
+/// Number of elements of type T in the widest pack.
 template <class T>
 inline constexpr int kWide = 16 / sizeof(T);
 

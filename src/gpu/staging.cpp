@@ -29,7 +29,7 @@ void Staging::to_gpu(const Stream& stream, std::byte* to, std::uint64_t bytes, s
 }
 
 const std::byte* Staging::from_gpu(const Stream& stream, const std::byte* from, std::uint64_t bytes) {
-  await(pending_ * piece_bytes_);  // of an earlier call that was not awaited
+  await(pending_ * piece_bytes_);  // waits for the copies of an earlier call that was not awaited
   if (received_.size() < bytes) {
     received_ = {};
     received_ = PinnedMemory(bytes);

@@ -147,7 +147,7 @@ StandInAllocation allocate_of_stand_in(int device, std::size_t bytes, bool is_sh
   }
   if (made.memory == nullptr) return {};
   owner.used += bytes;
-  // Fills uninitialized memory with NaN, so that a read of it shows.
+  // Fills uninitialized memory with NaN, so that tests detect a read of it.
   std::memset(made.memory, 0xFF, std::min<std::size_t>(bytes, std::size_t{1} << 20));
   return made;
 }

@@ -17,8 +17,8 @@ class StandInQueue {
   static std::shared_ptr<StandInQueue> of_device(int device);
 
   void enqueue(std::function<void()> work);
-  /// Enqueues a kernel or a copy. REQUIRES: the calling thread has selected the queue's device (On); a GPU
-  /// would reject the launch or run it on another device otherwise.
+  /// Enqueues a kernel or a copy. REQUIRES: the calling thread has selected the queue's device (DeviceGuard);
+  /// otherwise a GPU would reject the launch or run it on another device.
   void launch(std::function<void()> work);
   /// Number of tasks enqueued so far.
   std::uint64_t enqueued() const;
@@ -42,7 +42,8 @@ int select_stand_in(int device) noexcept;
 /// Runs all tasks of all streams of a stand-in, as a GPU does before it frees memory.
 void finish_stand_in(int device) noexcept;
 
-/// Memory of a stand-in; null if its memory is exhausted. Shared memory is in an anonymous file.
+/// Memory allocated by a stand-in; null if the stand-in has too little left. Shared memory is in an anonymous
+/// file.
 struct StandInAllocation {
   std::byte* memory = nullptr;
   int file = -1;  // -1 unless shared

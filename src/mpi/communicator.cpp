@@ -24,7 +24,7 @@ void start() {
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
 
-void end() noexcept { (void)MPI_Finalize(); }  // an error has no consequences any longer
+void end() noexcept { (void)MPI_Finalize(); }  // ignores errors: MPI is not used afterwards
 
 bool was_started() {
   int initialized = 0;

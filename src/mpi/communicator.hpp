@@ -1,4 +1,4 @@
-// communicator.hpp -- communicators of ranks that MPI has started, until they are connected by UCX.
+// communicator.hpp -- communicators of the ranks that MPI started, for use until UCX connects the ranks.
 //
 // Only src/mpi includes <mpi.h>, and only in its sources, so that other code does not depend on the MPI
 // implementation. Functions throw Error(internal) with MPI's error text. Used by one thread at a time.

@@ -9,9 +9,9 @@
 
 namespace capstan::mpi {
 
-/// Gathers bytes of every rank at rank 0 or at all ranks. Collective: all ranks create the same gathers in
-/// the same order. If it is incomplete on destruction, its memory is leaked, because MPI may still access
-/// it.
+/// Gathers bytes of every rank on rank 0 or on all ranks. Collective: all ranks create the same gathers in
+/// the same order. If a gather is incomplete on destruction, its memory is leaked, because MPI may still
+/// access it.
 class Gather {
  public:
   Gather(const Communicator& communicator, std::span<const std::byte> own, bool to_all);

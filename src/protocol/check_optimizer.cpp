@@ -54,7 +54,8 @@ void check_schedule(const std::string& name, const Schedule& s) {
   expect("warmup_steps", s.warmup_steps, s.warmup_steps >= 0, "a number of 0 or more");
 }
 
-/// Bounds of the rates of the schedule, in addition to its initial rate.
+/// Returns the extreme rates that the schedule can reach, except the initial one: if these are valid, all
+/// are.
 std::vector<double> further_rates(const Optimizer& o) {
   const Schedule& s = o.schedule;
   switch (s.kind) {
@@ -64,7 +65,9 @@ std::vector<double> further_rates(const Optimizer& o) {
       if (s.warmup_target) return {*s.warmup_target, *s.warmup_target * s.end};
       return {o.learning_rate * s.end};
     case ScheduleKind::exponential_decay:
-      return {s.decay_rate < 1 ? 0 : o.learning_rate};  // the rate soon underflows to 0
+      return {s.decay_rate < 1
+                  ? 0
+                  : o.learning_rate};  // a decaying rate underflows to 0; a growing one is not bounded
     case ScheduleKind::piecewise_constant_decay:
       return s.values;
     default:
@@ -76,7 +79,7 @@ std::vector<double> further_rates(const Optimizer& o) {
 
 void check_optimizer(const std::string& name, DType dtype, const Optimizer& o) {
   if (dtype == DType::int32 || dtype == DType::int64) return check_for_integers(name, dtype, o);
-  // Rules are computed in the dtype of the slots, in which larger numbers are infinite.
+  // Update rules compute in the dtype of the slots, in which parameters above `most` would be infinite.
   const DType computed = slot_dtype(dtype);
   const bool is_double = computed == DType::float64;
   const double most = is_double ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
@@ -99,7 +102,7 @@ void check_optimizer(const std::string& name, DType dtype, const Optimizer& o) {
     expect(parameter, value, value >= 0 && value <= 1, "a number from 0 to 1");
   };
   const auto decay = [&](std::string_view parameter, double value) {
-    expect(parameter, value, value >= 0 && value < 1, "a number from 0 to 1, without 1,");
+    expect(parameter, value, value >= 0 && value < 1, "a number in [0, 1)");
   };
   check_schedule(name, o.schedule);
   const auto rates = [&](const auto& check) {

@@ -15,8 +15,8 @@ struct BatchHeader {
   std::uint64_t closures = 0;
   std::uint64_t announcement_bytes = 0;
   std::int64_t incarnation = 0;  // number of restarts of the coordinator
-  /// Failed closures of this worker that the coordinator knows of; closures for one worker do not count. A
-  /// worker that has reported more returns the batch, because the coordinator sent it before it knew of the
+  /// Number of failed closures of this worker that the coordinator knows of, except closures for one worker.
+  /// A worker that has reported more returns the batch, because the coordinator sent it before it knew of the
   /// error.
   std::uint64_t failures = 0;
 };
@@ -31,10 +31,10 @@ struct RunHeader {
   std::uint64_t id = 0;
   std::uint64_t argument_bytes = 0;  // including a deadline before the arguments
   std::uint32_t function = 0;
-  std::uint8_t stays = 0;      // 1: runs only on this worker
-  std::uint8_t again = 0;      // 1: a dead worker may have started it
-  std::uint8_t timed = 0;      // 1: its start deadline in nanoseconds (int64) precedes the arguments
-  std::uint8_t completes = 0;  // 1: never cancelled while it runs
+  std::uint8_t pinned = 0;         // 1: runs only on this worker
+  std::uint8_t again = 0;          // 1: a dead worker may have started it
+  std::uint8_t timed = 0;          // 1: its start deadline in nanoseconds (int64) precedes the arguments
+  std::uint8_t uncancellable = 0;  // 1: never cancelled while it runs
 };
 
 /// kClosuresDone has no header. The payload has a DoneHeader and the result or error text of each closure.
@@ -51,13 +51,13 @@ struct FreeHeader {
 };
 
 /// Header of kGiveBack: revokes closures that may run on any worker and that this one has not started. The
-/// worker replies kGivenBack with their ids, the last one first. It also sends kGivenBack unasked when one
-/// of its functions fails. Cancels the running function if its number is below `before` or equals `cancel`,
-/// unless RunHeader::completes is set.
+/// worker replies kGivenBack with their ids, the last one first. It also sends kGivenBack without a request
+/// when one of its functions fails. Cancels the running function if its number is below `cancelled_below` or
+/// equals `expired_id`, unless RunHeader::uncancellable is set.
 struct GiveBackHeader {
-  std::uint64_t most = 0;    // revokes up to this many, starting with the last one
-  std::uint64_t before = 0;  // revokes all lower numbers, which an error has cancelled
-  std::uint64_t cancel = 0;  // a closure whose deadline has passed
+  std::uint64_t max_count = 0;        // revokes up to this many, starting with the last one
+  std::uint64_t cancelled_below = 0;  // revokes all closures with lower numbers, which an error has cancelled
+  std::uint64_t expired_id = 0;       // a closure whose deadline has passed
 };
 
 }  // namespace capstan::protocol

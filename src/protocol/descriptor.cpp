@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "capstan/error.hpp"
+#include "capstan/hash_key.hpp"
 
 namespace capstan {
 
@@ -64,12 +65,12 @@ void check_bytes(const std::string& name, DType dtype, const std::vector<std::ui
 
 void check_shard_rows(const std::string& name, std::uint64_t shard, std::uint64_t rows,
                       std::uint64_t all_rows) {
-  if (rows <= kMostShardRows) return;
+  if (rows <= kMaxShardRows) return;
   throw Error(Code::invalid_argument,
               fmt::format("variable \"{}\": shard {} has {} of {} rows, expected at most {}; set a "
                           "variable_partitioner that creates at least {} shards",
-                          name, shard, rows, all_rows, kMostShardRows,
-                          (all_rows + kMostShardRows - 1) / kMostShardRows));
+                          name, shard, rows, all_rows, kMaxShardRows,
+                          (all_rows + kMaxShardRows - 1) / kMaxShardRows));
 }
 
 namespace {
@@ -144,6 +145,11 @@ void check_initializer(const std::string& name, DType dtype, const std::vector<s
                             name, to_string(dtype)));
   }
   check_numbers(name, dtype, initializer);
+}
+
+Initializer seeded(Initializer initializer, std::string_view name) {
+  if (initializer.seed == kSeedFromName) initializer.seed = static_cast<std::uint64_t>(hash_key(name));
+  return initializer;
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capstan/dtype.hpp"
@@ -21,13 +22,13 @@ std::uint64_t rows_of(const std::vector<std::uint64_t>& shape) noexcept;
 std::uint64_t width_of(const std::vector<std::uint64_t>& shape) noexcept;
 /// The shape in a checkpoint, where a scalar is an array of one element.
 std::vector<std::uint64_t> stored_shape(const std::vector<std::uint64_t>& shape);
-/// The dtype of an optimizer's slots: float32 for 16-bit variables, whose small updates would be rounded
-/// away.
+/// The dtype of an optimizer's slots: float32 for 16-bit variables, since small updates of 16-bit slots would
+/// be rounded away.
 DType slot_dtype(DType dtype) noexcept;
 
 /// Maximum number of rows of a shard. Pushes, reads and snapshots use 32-bit row numbers, and tables on
 /// GPUs need one number in addition.
-inline constexpr std::uint64_t kMostShardRows = 0xffff'fffe;
+inline constexpr std::uint64_t kMaxShardRows = 0xffff'fffe;
 
 /// A region number for shards that clients cannot access directly: the ps serves all reads.
 inline constexpr std::uint64_t kNoRegion = ~std::uint64_t{0};
@@ -45,11 +46,14 @@ struct ShardLocation {
   std::uint64_t version_offset = 0;
 };
 
-/// What the shards of a dynamic table do; see TableOptions.
+/// How the shards of a dynamic table handle missing, excess and rare keys; see TableOptions.
 struct TablePolicy {
   MissingKeys missing{};
   WhenFull when_full{};
   std::uint32_t admit_after = 1;
+  std::uint64_t evict_after = 0;
+
+  bool evicts() const noexcept { return when_full != WhenFull::refuse || evict_after != 0; }
 };
 
 struct VariableDescriptor {
@@ -67,8 +71,8 @@ struct VariableDescriptor {
   bool table = false;                 // a dynamic table, with one shard on each ps
   TablePolicy policy;                 // of a table
   std::vector<ShardLocation> shards;  // by first row, div partition
-  /// 0: the complete variable. Otherwise one shard of variable `id`, as a variable with the shard's rows
-  /// only.
+  /// 0: the complete variable. Otherwise this describes shard `part` - 1 of variable `id`, as a variable with
+  /// only the rows of that shard.
   std::uint32_t part = 0;
 
   std::uint64_t rows() const noexcept { return rows_of(shape); }
@@ -85,13 +89,15 @@ Error no_such_row(std::int64_t id, std::size_t position, const std::string& vari
 /// Throws Error(invalid_argument) for a variable whose values and slots have 2^63 bytes or more.
 void check_bytes(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape,
                  OptimizerKind optimizer);
-/// Throws Error(invalid_argument) for a shard with more than kMostShardRows of the variable's `all_rows`.
+/// Throws Error(invalid_argument) for a shard with more than kMaxShardRows of the variable's `all_rows`.
 void check_shard_rows(const std::string& name, std::uint64_t shard, std::uint64_t rows,
                       std::uint64_t all_rows);
 
 /// Throws Error(invalid_argument) for an initializer that does not match the variable's shape or dtype.
 void check_initializer(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape,
                        const Initializer& initializer);
+/// Replaces kSeedFromName by a hash of the variable's name.
+Initializer seeded(Initializer initializer, std::string_view name);
 
 /// Throws Error(invalid_argument) if a parameter that the optimizer uses is NaN, infinite in the arithmetic
 /// of `dtype`, or out of range. For an integer variable, throws unless the optimizer is SGD with an integer

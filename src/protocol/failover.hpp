@@ -31,8 +31,8 @@ struct FailoverRequest {
   std::vector<cluster::Member> members;                           // workers that joined late
 };
 
-/// kPsReturned, whose payload is the Member. If two processes claim to be the same ps, the one with the
-/// higher incarnation is.
+/// Header of kPsReturned; the payload is the Member. If two processes claim to be the same ps, the process
+/// with the higher incarnation is that ps.
 struct PsReturned {
   std::uint32_t incarnation = 0;  // 0: the initial ps, or restarted by its agent
   std::uint32_t reserved = 0;

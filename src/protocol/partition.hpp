@@ -23,8 +23,8 @@ class DivPartition {
   }
 
   std::uint64_t shard_of(std::uint64_t row) const noexcept {
-    // Shards differ by at most one row, so row * shards / rows is the shard or adjacent to it. A
-    // multiplication costs a tenth of a division.
+    // Shards differ by at most one row, so row * shards / rows is the number of the shard or of an adjacent
+    // one. A multiplication costs a tenth of a division.
     std::uint64_t shard = static_cast<std::uint64_t>(static_cast<double>(row) * guess_);
     shard = std::min(shard, last_);
     while (row < first_row_of(shard)) --shard;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capstan/partitioners.hpp"
+#include "cluster/traffic.hpp"
 #include "protocol/descriptor.hpp"
 #include "transport/fabric.hpp"
 
@@ -17,7 +18,7 @@ struct ConnectReply {
   transport::RegionKey board;
   std::string doorbell;           // address of the doorbell that wakes the ps
   std::uint64_t sink = 0;         // address of the PushSink in an embedded cluster, or 0
-  std::uint64_t applied = 0;      // bytes of the client's entries, all of which have been applied
+  std::uint64_t applied = 0;      // bytes of the client's entries that have been applied; none are pending
   std::uint32_t incarnation = 0;  // of the ps; after a change, shard locations are stale (kCurrentLocations)
   std::uint32_t counts_by_call = 0;  // 1: counters are changed by kFetchAdd only
   std::uint64_t ring_bytes = 0;      // --push-ring-bytes of the ps, by which clients divide their pushes
@@ -84,7 +85,7 @@ struct CreateGroup {
 struct GroupClocks {
   GroupMode mode = GroupMode::asynchronous;
   std::int64_t bound = 0;
-  std::uint64_t steps = 0;                                     // completed by all members that count
+  std::uint64_t steps = 0;                                     // completed by all members that take part
   std::vector<std::pair<std::int32_t, std::uint64_t>> clocks;  // (rank, completed steps)
 };
 
@@ -104,6 +105,29 @@ struct TableStatistics {
   std::uint64_t growths = 0;
   std::uint64_t row_bytes = 0;    // of keys, values and slots of all rows that have been used
   std::uint64_t index_bytes = 0;  // of the index
+  std::uint64_t sampled_keys = 0;
+  std::uint64_t sampled_lines = 0;  // of the index, that searches for the sampled keys read
+
+  /// Average number of lines per search; 0 without keys.
+  double probes() const noexcept {
+    return sampled_keys == 0 ? 0 : static_cast<double>(sampled_lines) / static_cast<double>(sampled_keys);
+  }
+
+  /// Adds the numbers of another shard of the table.
+  void add(const TableStatistics& other) noexcept {
+    keys += other.keys;
+    most_keys += other.most_keys;
+    inserted += other.inserted;
+    erased += other.erased;
+    refused += other.refused;
+    evicted += other.evicted;
+    not_admitted += other.not_admitted;
+    growths += other.growths;
+    row_bytes += other.row_bytes;
+    index_bytes += other.index_bytes;
+    sampled_keys += other.sampled_keys;
+    sampled_lines += other.sampled_lines;
+  }
 };
 
 /// kFindKeys: replies a byte for each key, 1 if it exists.
@@ -121,7 +145,7 @@ struct ListKeys {
   std::uint64_t rows = 0;
 };
 struct ListedKeys {
-  std::uint64_t rows_end = 0;  // no row from here on has been used
+  std::uint64_t rows_end = 0;  // rows from here on have never been used
   std::vector<std::int64_t> keys;
 };
 
@@ -228,9 +252,10 @@ struct PsStatistics {
   std::uint64_t bytes_pushed = 0;
   std::uint64_t pushes = 0;
   std::uint64_t heap_bytes = 0;
-  std::uint64_t rows_sent = 0;  // in complete segments of kReadRows; excludes reads through windows
-  std::uint64_t rings = 0;      // currently open, one per live worker that has pushed
-  std::uint64_t gpu_bytes = 0;  // values and slots in GPU memory
+  std::uint64_t rows_sent = 0;   // in complete segments of kReadRows; excludes reads through windows
+  std::uint64_t rings = 0;       // currently open, one per live worker that has pushed
+  std::uint64_t gpu_bytes = 0;   // values and slots in GPU memory
+  cluster::KeyCounts keys = {};  // of dynamic tables, in lookups that the ps has served
 };
 
 }  // namespace capstan::protocol

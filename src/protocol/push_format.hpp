@@ -67,7 +67,7 @@ struct alignas(kCacheLine) PushHeader {
   std::uint64_t bytes = 0;      // of the complete entry, a multiple of 64
   std::uint64_t first_row = 0;  // within the shard (dense only)
   std::uint64_t closure = 0;    // number of the closure that pushes; 0 outside of closures
-  std::uint32_t call = 0;       // previous pushes of the replica in this run of the closure, to all ps
+  std::uint32_t call = 0;       // number of previous pushes of the replica in this run, to any ps
   std::uint32_t rank = 0;       // of the pusher
   RowOp op = RowOp::gradient;
   std::uint8_t first_part = 1;         // 0: continues a push, which counts as one update
@@ -75,12 +75,12 @@ struct alignas(kCacheLine) PushHeader {
   std::uint8_t acknowledge = 0;        // 1: requests kPushApplied; pushes by message only
   std::uint8_t again = 0;              // 1: a dead worker has started the closure before
   std::uint8_t in_staging_buffer = 0;  // 1: a BufferSlot replaces the values
-  std::uint16_t replica = 0;           // that pushes, within its worker
-  std::uint32_t part = 0;              // previous entries of the same push to this ps
+  std::uint16_t replica = 0;           // index of the pushing replica within its worker
+  std::uint32_t part = 0;              // number of previous entries of the same push to this ps
 };
 static_assert(sizeof(PushHeader) == kCacheLine);
 
-/// Location of an entry's values that a pusher's kernels have written into the memory of the ps's GPU.
+/// Location of an entry's values in a staging buffer on the ps's GPU, written by kernels of the pusher.
 struct alignas(kCacheLine) BufferSlot {
   std::uint32_t number = 0;  // StagingBufferKey::number
   std::uint32_t reserved = 0;
@@ -92,12 +92,12 @@ constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
   return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
 
-/// 32-bit words of an entry's row numbers or keys.
+/// Returns the number of 32-bit words that an entry's row numbers or keys take.
 constexpr std::uint64_t number_words(PushKind kind, std::uint64_t rows) noexcept {
   if (kind == PushKind::keyed) return 2 * rows;
   return kind == PushKind::sparse ? rows : 0;
 }
-/// Bytes of an entry's row numbers or keys.
+/// Returns the padded bytes of an entry's row numbers or keys.
 constexpr std::uint64_t number_bytes(PushKind kind, std::uint64_t rows) noexcept {
   return round_up(number_words(kind, rows) * sizeof(std::uint32_t));
 }
@@ -142,7 +142,7 @@ class BoardLayout {
 class PushSink {
  public:
   virtual ~PushSink() = default;
-  /// Applies an entry; `rows` is empty for a dense push, and the words of the keys for a keyed one. The
+  /// Applies an entry. `rows` is empty for a dense push, and has the words of the keys for a keyed push. The
   /// caller may reuse both buffers on return, even if the entry is applied asynchronously.
   virtual void apply(const PushHeader& header, std::span<const std::uint32_t> rows,
                      const std::byte* values) = 0;
@@ -154,7 +154,7 @@ class PushSink {
   virtual bool unsettled() const noexcept { return false; }
   /// Blocks until every entry has been applied.
   virtual void settle() {}
-  /// Returns where pushes from the memory of a GPU go, or null if this sink accepts none.
+  /// Returns the sink for pushes from GPU memory, or null if such pushes are not accepted.
   virtual DevicePushSink* device() noexcept { return nullptr; }
 };
 
@@ -169,7 +169,7 @@ inline void apply_entry(const PushHeader& header, const std::byte* rest, PushSin
              rest + number_bytes(header.kind, header.rows));
 }
 
-/// The started and incomplete push of a pusher, if any.
+/// The push that a pusher has started but not completed, if any.
 class UnfinishedPush {
  public:
   void note(const PushHeader& header, PushSink& sink) {

@@ -7,21 +7,19 @@
 
 namespace capstan::protocol {
 
-/// Start of the header of a kReplicate message. If `type` is kPushEntry, the entry's PushHeader follows
-/// (its `rank` is the pusher), and the payload is the rest of the entry. Otherwise the payload is the
-/// request of that type from rank `from`.
+/// Start of the header of a kReplicate message. If `type` is kPushEntry, the PushHeader of the entry follows,
+/// and the payload is the rest of the entry. Otherwise the payload is a request of that type.
 struct ReplicaRecord {
   std::uint64_t number = 0;  // from 1, without gaps
   std::uint32_t type = 0;
-  std::int32_t from = 0;
+  std::int32_t from = 0;  // sender of the request, or pusher of the entry
 };
 
-/// Header of kReplicated: all records up to `number` have been applied; `refused` of them were rejected
-/// calls.
+/// Header of kReplicated: the replica has processed all records up to `number`.
 struct ReplicaProgress {
   std::uint64_t number = 0;
-  std::uint64_t refused = 0;
-  std::uint64_t busy = 0;  // 1: executing a call, which may take long
+  std::uint64_t refused = 0;  // number of processed requests that were refused
+  std::uint64_t busy = 0;     // 1: executing a request, which may take long
 };
 
 }  // namespace capstan::protocol

@@ -20,7 +20,7 @@ struct ReportRequest {
 /// Header of the reply. The payload is a WorkerReport or a PsReport.
 struct ReportHeader {
   std::int64_t asked = 0;  // as in the request
-  std::int64_t now = 0;    // on the rank's own clock
+  std::int64_t now = 0;    // time of the reply, on the rank's own clock
 };
 
 /// Returns the header of a reply that is sent now.
@@ -32,6 +32,7 @@ struct WorkerReport {
   cluster::PackedCalls pull;
   cluster::PackedCalls push;
   cluster::PackedCalls flush;
+  cluster::KeyCounts keys = {};
   std::uint64_t held = 0;  // queued functions
   cluster::ProcessUse use;
 };
@@ -48,11 +49,18 @@ struct GroupReport {
   GroupClocks clocks;
 };
 
+/// A shard of a dynamic table.
+struct TableReport {
+  std::string table;
+  TableStatistics statistics;
+};
+
 struct PsReport {
   PsStatistics statistics;
   std::uint64_t shards = 0;
   HottestShard hottest;
   std::vector<GroupReport> groups;  // without asynchronous groups
+  std::vector<TableReport> tables;
   cluster::ProcessUse use;
 };
 

@@ -49,8 +49,8 @@ void RestorePlan::add(const io::CheckpointReader& from, bool is_base) {
     parts_.push_back({is_base ? absolute_name(from.directory() / part.file) : part.file, &part});
     for (std::size_t i = 0; i < part.datasets.size(); ++i) {
       const io::DatasetReport& d = part.datasets[i];
-      if (is_base && !reader_.base_has(d.variable, d.which)) continue;
-      auto& extents = (d.changed ? changed_ : arrays_)[{d.variable, d.which}];
+      if (is_base && !reader_.base_has(d.variable, d.component)) continue;
+      auto& extents = (d.changed ? changed_ : arrays_)[{d.variable, d.component}];
       extents.push_back({d.first_row, d.rows, {parts_.size() - 1, i}});
     }
   }
@@ -66,26 +66,9 @@ RestorePlan::Dataset RestorePlan::numbers_of(const Dataset& changed) const {
   return {changed.first, static_cast<std::size_t>(&numbers - part.datasets.data())};
 }
 
-bool is_table_part(const io::VariableInfo& variable) {
-  return std::any_of(variable.slots.begin(), variable.slots.end(),
-                     [](const io::SlotInfo& slot) { return slot.name == kTableKeys; });
-}
-
-std::vector<const io::VariableInfo*> saved_table_parts(const io::CheckpointReader& reader,
-                                                       const std::string& table) {
-  std::map<std::string_view, const io::VariableInfo*> by_name;
-  for (const io::VariableInfo& variable : reader.variables()) by_name.emplace(variable.name, &variable);
-  std::vector<const io::VariableInfo*> parts;
-  for (;;) {
-    const auto found = by_name.find(table_part(table, parts.size()));
-    if (found == by_name.end() || !is_table_part(*found->second)) return parts;
-    parts.push_back(found->second);
-  }
-}
-
 void RestorePlan::fill_table(int ps, const ShardSource& shard, std::uint64_t shards) {
-  const auto parts = saved_table_parts(reader_, shard.name);
-  if (parts.empty()) (void)reader_.variable(table_part(shard.name, 0));  // throws: it is missing
+  const auto parts = io::saved_table_parts(reader_, shard.name);
+  if (parts.empty()) (void)reader_.variable(io::table_part(shard.name, 0));  // throws: it is missing
   bool first = true;
   for (std::uint32_t part = 0; part < parts.size(); ++part) {
     if (parts.size() == shards && part != shard.shard) continue;
@@ -93,7 +76,7 @@ void RestorePlan::fill_table(int ps, const ShardSource& shard, std::uint64_t sha
     source.name = parts[part]->name;
     source.first_row = 0;
     source.rows = parts[part]->shape.front();
-    source.slots.insert(source.slots.end(), {kTableKeys, kTableStates});
+    source.slots.insert(source.slots.end(), {io::kTableKeys, io::kTableStates});
     RestoreShard to = filled(ps, source);
     to.table = RestoreTable{source.rows, shards, std::exchange(first, false)};
     shards_[static_cast<std::size_t>(ps)].push_back(std::move(to));
@@ -120,9 +103,9 @@ RestoreShard RestorePlan::filled(int ps, const ShardSource& shard) {
   return to;
 }
 
-void RestorePlan::take_array(int ps, const ShardSource& from, const std::string& which, std::uint32_t array,
-                             RestoreShard& to) {
-  const ArrayName name{from.name, which};
+void RestorePlan::take_array(int ps, const ShardSource& from, const std::string& component,
+                             std::uint32_t array, RestoreShard& to) {
+  const ArrayName name{from.name, component};
   const std::uint64_t past = from.first_row + from.rows;
   if (const auto found = arrays_.find(name); found != arrays_.end()) {
     const std::vector<Extent>& extents = found->second;
@@ -195,8 +178,8 @@ std::vector<CheckRestore> RestorePlan::checks() const {
     const io::DatasetReport& d = report(dataset);
     const std::uint64_t bytes = io::data_bytes(d);
     load[best] += bytes;
-    checks[best].datasets.push_back(
-        {files[best].number(dataset.first), d.offset, bytes, d.xxh3, io::dataset_path(d.variable, d.which)});
+    checks[best].datasets.push_back({files[best].number(dataset.first), d.offset, bytes, d.xxh3,
+                                     io::dataset_path(d.variable, d.component)});
   }
   return checks;
 }

@@ -29,18 +29,19 @@ struct RestorePiece {
   std::uint64_t at = 0;  // offset in the array
 };
 
-/// Rows of an increment, some of which may be in one array of a shard. Applied after the pieces.
+/// Changed rows of an increment. Those within the shard overwrite rows of one of its arrays, after the
+/// pieces.
 struct RestoreChanges {
   std::uint32_t file = 0;
   std::uint32_t array = 0;
   io::ChangedRows rows;
 };
 
-/// Saved part of a dynamic table, of which a shard takes the keys whose hash selects it.
+/// Saved part of a dynamic table. The shard takes the keys whose hash selects this shard.
 struct RestoreTable {
   std::uint64_t rows = 0;    // of the part
-  std::uint64_t shards = 0;  // of the table now
-  bool first = false;        // the shard is emptied before
+  std::uint64_t shards = 0;  // number of shards that the table has now
+  bool first = false;        // the first part for the shard, which is emptied before
 };
 
 struct RestoreShard {
@@ -85,12 +86,6 @@ struct ShardSource {
   std::vector<std::string> slots;  // in the order of protocol::slots_of
 };
 
-/// Returns true if a variable of a checkpoint is a part of a dynamic table.
-bool is_table_part(const io::VariableInfo& variable);
-/// Returns the parts of a dynamic table in a checkpoint; none if it does not have the table.
-std::vector<const io::VariableInfo*> saved_table_parts(const io::CheckpointReader& reader,
-                                                       const std::string& table);
-
 class RestorePlan {
  public:
   /// `reader` must outlive the plan. REQUIRES: ps >= 1.
@@ -98,15 +93,14 @@ class RestorePlan {
 
   /// Adds a shard of ps `ps`. REQUIRES: the checkpoint contains the variable with these rows and slots.
   void fill(int ps, const ShardSource& shard);
-  /// Adds a shard of a dynamic table of `shards` shards; `shard.name` is the name of the table. Takes one
-  /// part if the table was saved with as many shards, else all of them.
+  /// Adds a shard of a dynamic table of `shards` shards; `shard.name` is the name of the table. Takes keys
+  /// from one saved part if the table was saved with `shards` shards, else from all parts.
   void fill_table(int ps, const ShardSource& shard, std::uint64_t shards);
   /// Adds all datasets of a variable to the checks, even those from which no shard takes rows.
   void check_complete(const std::string& variable);
 
-  /// The checks, by ps. Since a checksum covers a complete dataset, one ps reads each dataset from which
-  /// shards take rows: the one that takes most of it, or among equals the one with the fewest bytes to read
-  /// so far.
+  /// Returns the checks, by ps. A checksum covers a complete dataset, so one ps verifies each dataset: the ps
+  /// that takes the most bytes of it, or among equals the one with the fewest bytes to verify so far.
   std::vector<CheckRestore> checks() const;
   std::vector<RestorePart> parts() const;
   /// Bytes of all datasets that are read.
@@ -131,11 +125,11 @@ class RestorePlan {
 
   void add(const io::CheckpointReader& from, bool is_base);
   const io::DatasetReport& report(const Dataset& dataset) const;
-  /// The dataset with the row numbers of a dataset of changed rows.
+  /// Returns the dataset that contains the row numbers of the dataset `changed`.
   Dataset numbers_of(const Dataset& changed) const;
   void take(int ps, const Dataset& dataset, std::uint64_t bytes) { taken_[dataset][ps] += bytes; }
   RestoreShard filled(int ps, const ShardSource& shard);
-  void take_array(int ps, const ShardSource& from, const std::string& which, std::uint32_t array,
+  void take_array(int ps, const ShardSource& from, const std::string& component, std::uint32_t array,
                   RestoreShard& to);
   void take_rows(int ps, const ShardSource& from, const Extent& extent, std::uint32_t array,
                  RestoreShard& to);

@@ -1,16 +1,19 @@
-// table_layout.cpp -- offsets in a shard of a dynamic table, and epochs of a read.
+// table_layout.cpp -- offsets in a shard of a dynamic table.
 #include "protocol/table_layout.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
+#include "transport/memory/reserved_memory.hpp"
+
 namespace capstan::protocol {
 namespace {
 
-/// Arrays begin at huge pages, so that each can use them.
-constexpr std::uint64_t kAlignment = std::uint64_t{2} << 20;
-/// The index has lines for this fraction of the rows at its last level, since sub-indexes differ in size.
+/// Arrays are aligned to huge pages, so that each array can use huge pages.
+constexpr std::uint64_t kAlignment = transport::kHugePage;
+/// Maximum mean load of the index at its last level, with all rows in use. It is well below the load of a
+/// full sub-index, because the sub-indexes have different numbers of keys.
 constexpr double kLoad = 0.5;
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept {
@@ -23,10 +26,6 @@ std::uint64_t rows_of_table_shard(std::uint64_t keys, std::uint64_t shards) noex
   if (shards == 1) return keys + 1;
   const std::uint64_t mean = keys / shards + 1;
   return std::min(keys, mean + static_cast<std::uint64_t>(6 * std::sqrt(static_cast<double>(mean)))) + 1;
-}
-
-std::string table_part(const std::string& table, std::uint64_t shard) {
-  return table + "/part_" + std::to_string(shard);
 }
 
 std::uint64_t saved_table_rows(std::uint64_t rows_end, std::uint64_t rows) noexcept {
@@ -49,35 +48,13 @@ TableLayout::TableLayout(std::uint64_t rows, std::uint64_t row_bytes,
   last_level_ = kFirstLevel;
   const double wanted = static_cast<double>(rows) / TableHeader::kSubIndexes / IndexLine::kEntries / kLoad;
   while (static_cast<double>(std::uint64_t{1} << last_level_) < wanted) ++last_level_;
-  index_bytes_ =
-      aligned(((std::uint64_t{2} << last_level_) - (std::uint64_t{1} << kFirstLevel)) * sizeof(IndexLine));
+  index_bytes_ = aligned(lines(0, last_level_ + 1) - index_);
 }
 
 TableLayout TableLayout::of(std::uint64_t shard_rows, std::uint64_t width, DType dtype,
                             OptimizerKind optimizer) {
   const std::uint64_t slot = width * size_of(slot_dtype(dtype));
   return {shard_rows, width * size_of(dtype), std::vector<std::uint64_t>(slots_of(optimizer).size(), slot)};
-}
-
-void TableReader::Epochs::begin(const TableReader& reader) noexcept {
-  changed_any_ = false;
-  const TableHeader& header = reader.header();
-  for (std::uint32_t s = 0; s < TableHeader::kSubIndexes; ++s) {
-    const SubIndex& of = header.sub_indexes[s];
-    const std::uint64_t epoch = __atomic_load_n(&of.epoch, __ATOMIC_ACQUIRE);
-    const std::uint64_t level = __atomic_load_n(&of.level, __ATOMIC_ACQUIRE);
-    const auto* first = reinterpret_cast<const IndexLine*>(reader.memory_ + reader.layout_->lines(s, level));
-    lines_[s] = {first, (std::uint64_t{1} << level) - 1, epoch};
-  }
-}
-
-bool TableReader::Epochs::check(const TableReader& reader) noexcept {
-  changed_any_ = false;
-  for (std::uint32_t s = 0; s < TableHeader::kSubIndexes; ++s) {
-    changed_[s] = __atomic_load_n(&reader.header().sub_indexes[s].epoch, __ATOMIC_RELAXED) != lines_[s].epoch;
-    changed_any_ |= changed_[s];
-  }
-  return !changed_any_;
 }
 
 }  // namespace capstan::protocol

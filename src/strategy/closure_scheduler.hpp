@@ -21,8 +21,8 @@ class ClosureScheduler {
   virtual void hold() = 0;
   virtual void release() = 0;
 
-  /// Numbers closures from `next` on. REQUIRES: `next` is above all numbers so far, so that no ps has seen
-  /// any.
+  /// Numbers closures from `next` on. REQUIRES: `next` is above all numbers so far: no ps may have seen one
+  /// of the new numbers.
   virtual void number_from(std::uint64_t next) = 0;
 };
 

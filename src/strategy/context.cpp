@@ -12,7 +12,7 @@ namespace capstan::strategy {
 namespace {
 
 thread_local Context* current_context = nullptr;
-thread_local std::vector<Context*> strategies;  // of this thread, in order of creation
+thread_local std::vector<Context*> strategies;  // contexts of this thread's strategies, in order of creation
 
 }  // namespace
 
@@ -33,7 +33,7 @@ Context::~Context() = default;
 
 int Context::pusher() const noexcept {
   const ReplicaContext* const replica = current_replica();
-  return replica == nullptr || together_ ? 0 : replica->replica_id_in_sync_group();
+  return replica == nullptr || acts_for_all_ ? 0 : replica->replica_id_in_sync_group();
 }
 
 std::shared_ptr<const BoundVariable> Context::add(protocol::VariableDescriptor descriptor,
@@ -65,12 +65,12 @@ Context& Context::current() {
 
 void Context::set_current(Context* context) noexcept { current_context = context; }
 
-void Context::add_of_this_thread(Context& context) {
+void Context::add_to_thread(Context& context) {
   strategies.push_back(&context);
   current_context = &context;
 }
 
-void Context::remove_of_this_thread(Context& context) noexcept {
+void Context::remove_from_thread(Context& context) noexcept {
   std::erase(strategies, &context);
   if (current_context == &context) current_context = strategies.empty() ? nullptr : strategies.back();
 }

@@ -35,7 +35,7 @@ struct BoundVariable {
   bool on_coordinator = false;  // in the coordinator's process, where no other rank reaches it
 };
 
-/// Returns one shard as a variable of its own, "w/part_0". REQUIRES: the shard exists.
+/// Returns a variable, such as "w/part_0", that consists of one shard. REQUIRES: the shard exists.
 std::shared_ptr<const BoundVariable> part_of(const BoundVariable& variable, std::uint32_t shard);
 
 /// Each thread that runs user code has one: the coordinator's and each worker's. Outlives the handles that
@@ -54,13 +54,14 @@ class Context {
     use->push_as(pusher());
     return use;
   }
-  /// Set by the replica group around a run of several threads.
+  /// Makes use_client() lock. The replica group sets it while several replica threads run.
   void share(bool shared) noexcept { shared_ = shared; }
   bool shared() const noexcept { return shared_; }
-  /// Set by the replica group while one replica acts for all, and the others sleep.
-  void be_together(bool together) noexcept { together_ = together; }
+  /// Attributes pushes to replica 0. The replica group sets it while one replica acts for all, and the others
+  /// wait.
+  void act_for_all_replicas(bool acts) noexcept { acts_for_all_ = acts; }
   ReplicaGroup& replicas() noexcept { return *replicas_; }
-  /// REQUIRES: the caller has the client.
+  /// Returns the staging buffers of a GPU. REQUIRES: the caller holds a ClientUse.
   gpu::Staging& staging(int gpu) { return staging_.try_emplace(gpu, gpu).first->second; }
 
   std::shared_ptr<const BoundVariable> add(protocol::VariableDescriptor descriptor,
@@ -75,19 +76,19 @@ class Context {
   static void set_current(Context* context) noexcept;
   /// Adds the context of a strategy of the calling thread. The context that was added last and not removed is
   /// current.
-  static void add_of_this_thread(Context& context);
-  static void remove_of_this_thread(Context& context) noexcept;
+  static void add_to_thread(Context& context);
+  static void remove_from_thread(Context& context) noexcept;
 
  private:
   client::Client client_;
   GradientFilter gradients_{client_.runtime().settings()};
   std::map<std::uint32_t, std::shared_ptr<const BoundVariable>> variables_;
   std::map<int, gpu::Staging> staging_;  // by GPU
-  /// Returns the number of the replica that pushes; 0 where one acts for all.
+  /// Returns the number of the replica that pushes; 0 if one replica acts for all.
   int pusher() const noexcept;
 
   bool shared_ = false;
-  bool together_ = false;
+  bool acts_for_all_ = false;
   std::recursive_mutex mutex_;
   std::unique_ptr<ReplicaGroup> replicas_;
 };

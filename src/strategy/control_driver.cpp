@@ -1,4 +1,4 @@
-// control_driver.cpp -- the hand-over to the scheduler and back.
+// control_driver.cpp -- hands the control fabric to the scheduler, and takes it back.
 #include "strategy/control_driver.hpp"
 
 #include <utility>
@@ -31,7 +31,7 @@ bool ControlDriver::wait_until(const std::function<bool()>& done, transport::Dea
   const auto done_or_lost = [&] {
     for (int ps = 0; ps < runtime_.count(Role::ps); ++ps) {
       const transport::Peer& peer = runtime_.control_peer(runtime_.member(Role::ps, ps));
-      if (peer.failed()) save_.lose(ps, peer.name());
+      if (peer.failed()) save_.note_death(ps, peer.name());
     }
     return done();
   };

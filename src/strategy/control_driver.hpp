@@ -13,25 +13,25 @@
 
 namespace capstan::strategy {
 
-/// Without a ClusterCoordinator this is the caller of wait_until(), and an interim thread where ps have
-/// replicas; from begin_scheduler() to end_scheduler() it is the scheduler.
+/// From begin_scheduler() to end_scheduler() the scheduler of a ClusterCoordinator progresses the fabric.
+/// Otherwise the caller of wait_until() does and, in a job whose ps have replicas, an interim thread.
 class ControlDriver {
  public:
   /// Both outlive this object. Registers the handlers of the interim control; progresses nothing yet.
   ControlDriver(cluster::Runtime& runtime, SaveProgress& save);
 
-  /// Starts the interim thread, in a job whose ps have replicas.
+  /// Starts the interim thread if ps have replicas; otherwise does nothing.
   void start_interim() { interim_.start(); }
-  /// Ends it: the caller progresses the fabric from now on.
+  /// Joins the interim thread: afterwards the caller progresses the fabric.
   void stop_interim() { interim_.stop(); }
 
-  /// From now on `scheduler` progresses the fabric. REQUIRES: stop_interim() was called.
+  /// Lets `scheduler` progress the fabric. REQUIRES: stop_interim() was called.
   void begin_scheduler(std::shared_ptr<ClosureScheduler> scheduler);
   /// Waits for a save in progress, at most until `deadline`; then the caller progresses the fabric again. No
   /// other scheduler can follow, since this one tells every worker to end.
   void end_scheduler(transport::Deadline deadline);
   bool scheduler_ended() const noexcept { return scheduler_ended_; }
-  /// Returns null while there is no scheduler: then no closure runs. Any thread.
+  /// Returns the scheduler, or null if there is none, so that no closure runs. Any thread.
   std::shared_ptr<ClosureScheduler> scheduler() const;
 
   /// Blocks until a message of the control fabric has made `done` true; returns false if the deadline passes

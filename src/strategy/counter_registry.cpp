@@ -1,4 +1,4 @@
-// counter_registry.cpp -- counters are distributed over the ps in turn.
+// counter_registry.cpp -- distributes counters over the ps round-robin.
 #include "strategy/counter_registry.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ CounterRegistry::CounterRegistry(cluster::Runtime& runtime, Context& context,
     : runtime_(runtime),
       context_(context),
       restore_point_(restore_point),
-      counters_(runtime.coordinator_memory().read().counters) {}
+      names_by_number_(runtime.coordinator_memory().read().counters) {}
 
 CounterRegistry::Slot CounterRegistry::create(const std::string& name) {
   check_name("counter", name);
@@ -31,21 +31,22 @@ CounterRegistry::Slot CounterRegistry::create(const std::string& name) {
                             name, ps_count, number));
   }
   created_.insert(name);
-  if (number == counters_.size()) {
-    counters_.push_back(name);
-    runtime_.coordinator_memory().change([&](auto& record) { record.counters = counters_; });
+  if (number == names_by_number_.size()) {
+    names_by_number_.push_back(name);
+    runtime_.coordinator_memory().change([&](auto& record) { record.counters = names_by_number_; });
   }
   const Slot slot = slot_of(number);
   if (const auto value = restore_point_.counter(name)) {
     set(name, *value);
-    restore_point_.took_counter(name, {slot.ps, slot.index, static_cast<std::uint64_t>(*value)});
+    restore_point_.note_counter_restored(name, {slot.ps, slot.index, static_cast<std::uint64_t>(*value)});
   }
   return slot;
 }
 
-/// Returns the number of counters for a new name.
+/// Returns the number of this counter; for a new name, the next unused number.
 std::size_t CounterRegistry::number_of(const std::string& name) const {
-  return static_cast<std::size_t>(std::find(counters_.begin(), counters_.end(), name) - counters_.begin());
+  const auto found = std::find(names_by_number_.begin(), names_by_number_.end(), name);
+  return static_cast<std::size_t>(found - names_by_number_.begin());
 }
 
 CounterRegistry::Slot CounterRegistry::slot_of(std::size_t number) const {
@@ -55,7 +56,7 @@ CounterRegistry::Slot CounterRegistry::slot_of(std::size_t number) const {
 
 PsContents::Counters CounterRegistry::read() {
   PsContents::Counters values;
-  for (std::size_t number = 0; number < counters_.size(); ++number) {
+  for (std::size_t number = 0; number < names_by_number_.size(); ++number) {
     const Slot slot = slot_of(number);
     values.push_back({slot.ps, slot.index, context_.client().fetch_add(slot.ps, slot.index, 0)});
   }
@@ -75,8 +76,9 @@ PsContents::Counters CounterRegistry::read_before(const std::function<void()>& t
 std::map<std::string, std::int64_t> CounterRegistry::by_name(const PsContents::Counters& values) const {
   std::map<std::string, std::int64_t> named;
   for (std::size_t number = 0; number < values.size(); ++number) {
-    if (!created_.contains(counters_[number])) continue;  // of a previous process
-    named.emplace(counters_[number], static_cast<std::int64_t>(values[number].value));
+    const std::string& name = names_by_number_[number];
+    if (!created_.contains(name)) continue;  // so far created only by a previous process
+    named.emplace(name, static_cast<std::int64_t>(values[number].value));
   }
   return named;
 }

@@ -1,4 +1,4 @@
-// counter_registry.hpp -- the counters of a strategy: their ps, their slots on its board, their values.
+// counter_registry.hpp -- the counters of a strategy: the ps and board slot of each, and their values.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace capstan::strategy {
 
-/// Used by the thread that made the strategy. Counters of a previous process of this coordinator keep their
-/// slots; they have no name here until the program creates them again.
+/// Used by the thread that made the strategy. Counters that a previous process of this coordinator created
+/// keep their slots. Until the program creates them again, names(), set() and by_name() ignore them.
 class CounterRegistry {
  public:
   struct Slot {
@@ -26,20 +26,22 @@ class CounterRegistry {
     auto operator<=>(const Slot&) const = default;
   };
 
-  /// All outlive this object.
+  /// All arguments outlive this object.
   CounterRegistry(cluster::Runtime& runtime, Context& context, CurrentRestorePoint& restore_point);
 
-  /// Throws Error: invalid_argument, already_exists, resource_exhausted.
+  /// Creates the counter and returns its slot; a counter of a previous process keeps its slot and its value.
+  /// Sets the value that a restored checkpoint has for it, if any. Throws Error: invalid_argument,
+  /// already_exists, resource_exhausted.
   Slot create(const std::string& name);
-  /// Names of the counters that this program created.
+  /// Returns the names of the counters that this program created.
   const std::set<std::string>& names() const noexcept { return created_; }
-  /// Returns false if this program has not created the counter.
+  /// Sets the counter's value; returns false if this program has not created the counter.
   bool set(const std::string& name, std::int64_t value);
 
-  /// Runs `transfer`, a save or restore of the contents of all ps, until no spare has replaced a ps
-  /// meanwhile. Returns the values of all counters, by number, as they were before the last run.
+  /// Reads all counters, then calls `transfer`, which saves or restores the contents of all ps. Repeats both
+  /// if a spare replaced a ps meanwhile. Returns the counters, by number, as read before the last transfer.
   PsContents::Counters read_before(const std::function<void()>& transfer);
-  /// Returns such values by name.
+  /// Returns the values that read_before() returned, by name.
   std::map<std::string, std::int64_t> by_name(const PsContents::Counters& values) const;
 
  private:
@@ -50,8 +52,8 @@ class CounterRegistry {
   cluster::Runtime& runtime_;
   Context& context_;
   CurrentRestorePoint& restore_point_;
-  std::vector<std::string> counters_;  // by number; those of a previous process first
-  std::set<std::string> created_;
+  std::vector<std::string> names_by_number_;  // those of a previous process first
+  std::set<std::string> created_;             // names of the counters that this program created
 };
 
 }  // namespace capstan::strategy

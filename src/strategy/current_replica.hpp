@@ -5,10 +5,10 @@
 
 namespace capstan::strategy {
 
-/// Returns null outside of `run`.
+/// Returns the replica that runs on the calling thread; null outside of ReplicaGroup::run.
 ReplicaContext* current_replica() noexcept;
 
-/// Sets the calling thread's replica while it lives.
+/// While an object exists, current_replica() on its thread returns `self`.
 class CurrentReplica {
  public:
   explicit CurrentReplica(ReplicaContext& self) noexcept;

@@ -34,8 +34,8 @@ std::optional<std::int64_t> CurrentRestorePoint::counter(const std::string& name
   return point_ ? point_->counter(name) : std::nullopt;
 }
 
-void CurrentRestorePoint::took_counter(const std::string& name, const PsContents::Counter& counter) {
-  point_->took_counter(name);
+void CurrentRestorePoint::note_counter_restored(const std::string& name, const PsContents::Counter& counter) {
+  point_->note_counter_restored(name);
   contents_.extend_checkpoint(counter);
 }
 
@@ -44,7 +44,7 @@ void CurrentRestorePoint::restore(const std::string& name, CheckpointedState& st
   if (!position) return;
   state.check(*position);
   state.restore(*position);
-  point_->took_position(name);
+  point_->note_position_restored(name);
 }
 
 }  // namespace capstan::strategy

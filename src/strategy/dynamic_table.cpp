@@ -1,8 +1,6 @@
 // dynamic_table.cpp -- handles of dynamic tables check sizes; the client transfers the bytes.
 #include "capstan/dynamic_table.hpp"
 
-#include <xxhash.h>
-
 #include "capstan/error.hpp"
 #include "strategy/bound_checks.hpp"
 #include "strategy/create_once.hpp"
@@ -13,10 +11,6 @@ namespace {
 strategy::ClientUse client_of(const strategy::BoundVariable& table) { return table.context->use_client(); }
 
 }  // namespace
-
-std::int64_t hash_key(std::string_view text, std::uint64_t salt) noexcept {
-  return static_cast<std::int64_t>(XXH3_64bits_withSeed(text.data(), text.size(), salt));
-}
 
 namespace detail {
 
@@ -56,20 +50,19 @@ std::vector<std::uint8_t> TableCalls::contains(Keys keys) const {
 }
 
 TableStatistics TableCalls::statistics() const {
-  TableStatistics sum;
-  for (const auto& shard : client_of(table)->tables().statistics(table.descriptor)) {
-    sum.keys += shard.keys;
-    sum.max_keys += shard.most_keys;
-    sum.inserted += shard.inserted;
-    sum.erased += shard.erased;
-    sum.refused += shard.refused;
-    sum.evicted += shard.evicted;
-    sum.not_admitted += shard.not_admitted;
-    sum.growths += shard.growths;
-    sum.row_bytes += shard.row_bytes;
-    sum.index_bytes += shard.index_bytes;
-  }
-  return sum;
+  protocol::TableStatistics sum;
+  for (const auto& shard : client_of(table)->tables().statistics(table.descriptor)) sum.add(shard);
+  return {.keys = sum.keys,
+          .max_keys = sum.most_keys,
+          .inserted = sum.inserted,
+          .erased = sum.erased,
+          .refused = sum.refused,
+          .evicted = sum.evicted,
+          .not_admitted = sum.not_admitted,
+          .growths = sum.growths,
+          .row_bytes = sum.row_bytes,
+          .index_bytes = sum.index_bytes,
+          .probes = sum.probes()};
 }
 
 TableCalls::Listed TableCalls::list(std::uint32_t shard, std::uint64_t first_row, std::uint64_t rows) const {

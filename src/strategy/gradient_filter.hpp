@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/settings.hpp"
@@ -39,7 +40,9 @@ class GradientFilter {
  private:
   enum class Rule : std::uint8_t { pass, refuse, skip };
 
-  void count(const protocol::VariableDescriptor& variable, std::uint64_t rows, std::uint64_t of);
+  /// Counts skipped rows; `what` describes them in the log.
+  void count_skipped(const protocol::VariableDescriptor& variable, std::uint64_t rows,
+                     const std::string& what);
 
   Rule rule_;
   mutable std::mutex mutex_;

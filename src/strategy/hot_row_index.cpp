@@ -12,23 +12,22 @@ constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
 
 HotRowIndex::HotRowIndex(const HotRowsOptions& options) : options_(options) {
   if (options.rows == 0) throw Error(Code::invalid_argument, "HotRows of 0 rows; expected 1 or more");
-  locations_.resize(options.rows);
+  slots_.resize(options.rows);
   slot_of_.reserve(options.rows);
 }
 
-/// Evicts the row of a slot that this lookup does not use; returns kNoSlot if it uses all.
-std::uint32_t HotRowIndex::evict() {
-  for (std::size_t looks = 0; looks < 2 * locations_.size(); ++looks) {
+std::uint32_t HotRowIndex::acquire_slot() {
+  for (std::size_t steps = 0; steps < 2 * slots_.size(); ++steps) {
     const std::size_t at = hand_;
-    hand_ = (hand_ + 1) % locations_.size();
-    Location& location = locations_[at];
-    if (location.id != kNone && location.used_at == now_) continue;
-    if (location.again) {
-      location.again = false;
+    hand_ = (hand_ + 1) % slots_.size();
+    Slot& slot = slots_[at];
+    if (slot.id != kNone && slot.used_at == now_) continue;
+    if (slot.referenced) {
+      slot.referenced = false;
       continue;
     }
-    if (location.id != kNone) slot_of_.erase(location.id);
-    location.id = kNone;
+    if (slot.id != kNone) slot_of_.erase(slot.id);
+    slot.id = kNone;
     return static_cast<std::uint32_t>(at);
   }
   return kNoSlot;
@@ -36,42 +35,42 @@ std::uint32_t HotRowIndex::evict() {
 
 const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
   ++now_;
-  for (const std::int64_t id : beyond_) slot_of_.erase(id);
-  beyond_.clear();
-  plan_.locations.clear();
+  for (const std::int64_t id : overflow_ids_) slot_of_.erase(id);
+  overflow_ids_.clear();
+  plan_.slots.clear();
   plan_.to_read.clear();
-  plan_.to_locations.clear();
+  plan_.read_slots.clear();
   for (const std::int64_t id : ids) {
     const auto known = slot_of_.find(id);
     if (known != slot_of_.end()) {
-      plan_.locations.push_back(known->second);
-      if (known->second >= locations_.size()) continue;
-      Location& location = locations_[known->second];
-      if (location.used_at == now_) continue;
-      location.used_at = now_;
-      location.again = true;
-      if (now_ - location.read_at <= options_.staleness) {
+      plan_.slots.push_back(known->second);
+      if (known->second >= slots_.size()) continue;
+      Slot& slot = slots_[known->second];
+      if (slot.used_at == now_) continue;
+      slot.used_at = now_;
+      slot.referenced = true;
+      if (now_ - slot.read_at <= options_.staleness) {
         ++statistics_.hits;
         continue;
       }
       ++statistics_.stale;
-      location.read_at = now_;
+      slot.read_at = now_;
     } else {
       ++statistics_.misses;
-      std::uint32_t at = evict();
+      std::uint32_t at = acquire_slot();
       if (at == kNoSlot) {
-        at = static_cast<std::uint32_t>(locations_.size() + beyond_.size());
-        beyond_.push_back(id);
+        at = static_cast<std::uint32_t>(slots_.size() + overflow_ids_.size());
+        overflow_ids_.push_back(id);
       } else {
-        locations_[at] = {id, now_, now_, false};
+        slots_[at] = {id, now_, now_, false};
       }
       slot_of_.emplace(id, at);
-      plan_.locations.push_back(at);
+      plan_.slots.push_back(at);
     }
     plan_.to_read.push_back(id);
-    plan_.to_locations.push_back(plan_.locations.back());
+    plan_.read_slots.push_back(plan_.slots.back());
   }
-  plan_.rows = static_cast<std::uint32_t>(locations_.size() + beyond_.size());
+  plan_.rows = static_cast<std::uint32_t>(slots_.size() + overflow_ids_.size());
   return plan_;
 }
 
@@ -79,8 +78,8 @@ void HotRowIndex::evict(std::span<const std::int64_t> ids) {
   for (const std::int64_t id : ids) {
     const auto known = slot_of_.find(id);
     if (known == slot_of_.end()) continue;
-    if (known->second < locations_.size()) {
-      locations_[known->second] = {};
+    if (known->second < slots_.size()) {
+      slots_[known->second] = {};
       slot_of_.erase(known);
     }
   }

@@ -15,37 +15,40 @@ class HotRowIndex {
  public:
   explicit HotRowIndex(const HotRowsOptions& options);
 
-  /// The steps of one lookup.
+  /// How to execute one lookup.
   struct Plan {
-    std::vector<std::uint32_t> locations;     // slot of each id
-    std::vector<std::int64_t> to_read;        // distinct ids
-    std::vector<std::uint32_t> to_locations;  // slot of each of to_read
-    std::uint32_t rows = 0;                   // capacity that the cache needs: slots are below
+    std::vector<std::uint32_t> slots;       // slot of each id of the lookup
+    std::vector<std::int64_t> to_read;      // distinct ids whose rows the caller must read
+    std::vector<std::uint32_t> read_slots;  // slot for each id of `to_read`
+    std::uint32_t rows = 0;                 // capacity that the cache needs: all slots are below it
   };
-  /// Returns which rows to read into which slots, and the slot of each id. Valid until the next call.
+  /// Plans the lookup of `ids` and assigns slots to rows that are not in the cache. The result is valid until
+  /// the next call.
   const Plan& plan(std::span<const std::int64_t> ids);
 
-  /// The rows of these ids are not in the cache.
+  /// Removes the rows of these ids from the cache.
   void evict(std::span<const std::int64_t> ids);
   const HotRowsStatistics& statistics() const noexcept { return statistics_; }
 
  private:
-  struct Location {
+  struct Slot {
     std::int64_t id = kNone;
-    std::uint64_t read_at = 0;  // lookups
-    std::uint64_t used_at = 0;
-    bool again = false;  // used again since the hand passed
+    std::uint64_t read_at = 0;  // number of the lookup that read the row
+    std::uint64_t used_at = 0;  // number of the last lookup that used the row
+    bool referenced = false;    // CLOCK's reference bit: used again since the hand passed
   };
   static constexpr std::int64_t kNone = -1;
 
-  std::uint32_t evict();
+  /// Returns an unused slot, or evicts a row that the current lookup does not use and returns its slot.
+  /// Returns kNoSlot if the lookup uses all slots.
+  std::uint32_t acquire_slot();
 
   HotRowsOptions options_;
-  std::uint64_t now_ = 0;  // lookups
-  std::vector<Location> locations_;
+  std::uint64_t now_ = 0;  // number of lookups so far
+  std::vector<Slot> slots_;
   std::size_t hand_ = 0;
   std::unordered_map<std::int64_t, std::uint32_t> slot_of_;
-  std::vector<std::int64_t> beyond_;  // ids of the last lookup that have no slot of their own
+  std::vector<std::int64_t> overflow_ids_;  // ids for which the cache had no slot in the last lookup
   Plan plan_;
   HotRowsStatistics statistics_;
 };

@@ -16,7 +16,7 @@ namespace {
 
 using gpu::Values;
 
-/// Makes `values` hold at least `count` elements. Frees the old ones after the work that uses them.
+/// Reallocates `values` if there are fewer than `count`. First waits for the GPU and frees the old values.
 template <class T>
 void reserve_values(Values<T>& values, int device, std::size_t count) {
   if (values.size() >= count) return;
@@ -42,9 +42,10 @@ class HotRowBytes::Implementation {
     if (ids.empty() || row_bytes_ == 0) return;
     if (stream.device() != device_) {
       throw Error(Code::invalid_argument,
-                  fmt::format("HotRows on GPU {}: a lookup by a stream of GPU {}", device_, stream.device()));
+                  fmt::format("HotRows on GPU {}: lookup on a stream of GPU {}; use a stream of the same GPU",
+                              device_, stream.device()));
     }
-    stream.implementation().begin_after(used_);  // which may be of another stream
+    stream.implementation().begin_after(used_);  // the previous lookup may have used another stream
     const strategy::HotRowIndex::Plan& plan = index_.plan(ids);
     try {
       read(stream, plan);
@@ -64,27 +65,27 @@ class HotRowBytes::Implementation {
     if (plan.to_read.empty()) return;
     reserve_values(fetched_, device_, plan.to_read.size() * row_bytes_);
     read_(stream, plan.to_read, fetched_.data());
-    gpu::scatter(stream.implementation(), copy_of(stream, plan, plan.to_locations, fetched_.data()));
+    gpu::scatter(stream.implementation(), copy_of(stream, plan, plan.read_slots, fetched_.data()));
   }
   void gather(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan, std::byte* out) {
-    gpu::gather(stream.implementation(), copy_of(stream, plan, plan.locations, out));
+    gpu::gather(stream.implementation(), copy_of(stream, plan, plan.slots, out));
   }
-  /// Describes a copy of the rows at `locations`, which it sends to the GPU.
+  /// Copies `row_slots` to the GPU and describes a copy of the rows in these slots.
   gpu::RowCopy copy_of(const DeviceStream& stream, const strategy::HotRowIndex::Plan& plan,
-                       const std::vector<std::uint32_t>& locations, std::byte* outside) {
-    Values<std::uint32_t>& there = &locations == &plan.locations ? locations_ : to_place_;
-    reserve_values(there, device_, locations.size());
-    const auto* bytes = reinterpret_cast<const std::byte*>(locations.data());
-    staging_.to_gpu(stream.implementation(), reinterpret_cast<std::byte*>(there.data()),
-                    locations.size() * sizeof(std::uint32_t), sizeof(std::uint32_t),
+                       const std::vector<std::uint32_t>& row_slots, std::byte* outside) {
+    Values<std::uint32_t>& on_gpu = &row_slots == &plan.slots ? slots_ : read_slots_;
+    reserve_values(on_gpu, device_, row_slots.size());
+    const auto* bytes = reinterpret_cast<const std::byte*>(row_slots.data());
+    staging_.to_gpu(stream.implementation(), reinterpret_cast<std::byte*>(on_gpu.data()),
+                    row_slots.size() * sizeof(std::uint32_t), sizeof(std::uint32_t),
                     [&](std::uint64_t first, std::size_t count, std::byte* to) {
                       std::memcpy(to, bytes + first, count);
                     });
     return {rows_.data(),
             plan.rows,
             row_bytes_,
-            there.data(),
-            static_cast<std::uint32_t>(locations.size()),
+            on_gpu.data(),
+            static_cast<std::uint32_t>(row_slots.size()),
             outside,
             first_bad_.data()};
   }
@@ -101,11 +102,11 @@ class HotRowBytes::Implementation {
   strategy::HotRowIndex index_;
   gpu::Staging staging_;
   gpu::Event used_;
-  Values<std::byte> rows_;           // by slot
-  Values<std::byte> fetched_;        // in the order of a plan's to_read
-  Values<std::uint32_t> locations_;  // slots of a lookup's ids
-  Values<std::uint32_t> to_place_;   // slots of the rows that it reads
-  Values<std::uint32_t> first_bad_;  // output of gather and scatter; slots are always valid
+  Values<std::byte> rows_;            // by slot
+  Values<std::byte> fetched_;         // in the order of a plan's to_read
+  Values<std::uint32_t> slots_;       // slots of a lookup's ids
+  Values<std::uint32_t> read_slots_;  // slots of the rows that a lookup reads
+  Values<std::uint32_t> first_bad_;   // output of gather and scatter; slots are always valid
 };
 
 HotRowBytes::HotRowBytes(int device, std::uint64_t row_bytes, HotRowsOptions options, Read read)
@@ -120,7 +121,7 @@ void HotRowBytes::lookup(const DeviceStream& stream, std::span<const std::int64_
 void HotRowBytes::evict(std::span<const std::int64_t> ids) { implementation_->index().evict(ids); }
 HotRowsStatistics HotRowBytes::statistics() const { return implementation_->index().statistics(); }
 
-void HotRowBytes::check_room(std::size_t elements, std::size_t rows, std::uint64_t width) {
+void HotRowBytes::check_size(std::size_t elements, std::size_t rows, std::uint64_t width) {
   if (elements == rows * width) return;
   throw Error(Code::invalid_argument,
               fmt::format("HotRows::lookup: {} rows of {} elements make {} elements, the output holds {}",

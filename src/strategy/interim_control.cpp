@@ -1,4 +1,4 @@
-// interim_control.cpp -- drops replicas, in the record that a ClusterCoordinator starts with.
+// interim_control.cpp -- marks replicas as dead in the record with which a ClusterCoordinator starts.
 #include "strategy/interim_control.hpp"
 
 #include "base/log.hpp"
@@ -7,7 +7,7 @@
 namespace capstan::strategy {
 namespace {
 
-/// Between two polls of the fabric. A ps repeats its message every 200 ms.
+/// Time between two polls of the fabric. A ps repeats its message every 200 ms.
 constexpr std::chrono::milliseconds kPeriod{50};
 
 }  // namespace
@@ -62,7 +62,7 @@ void InterimControl::drop_replica_of(int rank) {
       if (changed) spare.state = State::dead;
     }
   });
-  if (!dropped) return;  // it replaces the ps
+  if (!dropped) return;  // the replica replaces the ps
   if (changed) log::warn("{} goes on without {}", ps.name(), replica.name());
   runtime_.control_peer(ps).send(transport::kReplicaDropped, {});
 }

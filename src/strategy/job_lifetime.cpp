@@ -1,4 +1,4 @@
-// job_lifetime.cpp -- which ranks are sent the end of the job.
+// job_lifetime.cpp -- selects the ranks that are notified of the end of the job.
 #include "strategy/job_lifetime.hpp"
 
 #include <utility>
@@ -13,12 +13,13 @@ namespace capstan::strategy {
 
 JobLifetime::JobLifetime(std::shared_ptr<cluster::Runtime> runtime) : runtime_(std::move(runtime)) {
   runtime_->begin_job();
-  // Ranks send messages as soon as they run, and may die; the Coordinator has the handlers.
+  // Ranks may send messages, or die, before the Coordinator registers its handlers.
   runtime_->control().keep_unhandled(true);
 }
 
 JobLifetime::~JobLifetime() {
-  // Closing the peers still delivers messages that have arrived, whose handlers refer to the strategy.
+  if (!over_ && !embedded_ps_.empty()) end();  // the constructor of the strategy failed
+  // Handlers refer to the strategy, and closing the peers still delivers messages that have arrived.
   runtime_->control().remove_handlers();
   runtime_->end_job(over_);
 }
@@ -38,15 +39,15 @@ void JobLifetime::start_embedded_ps() {
 
 void JobLifetime::end() {
   // A restarted coordinator would find no ranks.
-  if (!runtime_->in_process()) cluster::Heartbeat::be_the_last();
+  if (!runtime_->in_process()) cluster::Heartbeat::forbid_restart();
   const cluster::Membership& members = runtime_->membership();
   const cluster::CoordinatorRecord record = runtime_->coordinator_memory().read();
   for (const cluster::Member& member : runtime_->members()) {
     if (member.role == Role::coordinator) continue;
     // A restarted coordinator has no connections to workers that died before.
     if (member.role == Role::worker && members.is_lost(member.rank)) continue;
-    // A spare that replaces a ps receives the message of that ps. One that counts as dead may live, but a
-    // restarted coordinator has no connection to it.
+    // A spare that replaced a ps receives the message that is sent to that ps. A spare that counts as dead
+    // may still run, but a restarted coordinator has no connection to it.
     if (member.role == Role::spare && runtime_->incarnation() > 0 && !record.is_standby(member.rank))
       continue;
     try {

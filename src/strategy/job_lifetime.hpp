@@ -1,4 +1,4 @@
-// job_lifetime.hpp -- the job of a strategy: its begin, its embedded ps, its end for all ranks.
+// job_lifetime.hpp -- begins and ends the job of a strategy, and runs the ps of an embedded cluster.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,11 @@
 
 namespace capstan::strategy {
 
-/// Exists before the strategy uses a fabric, and until it has released all of them.
+/// Constructed before the strategy uses a fabric, and destroyed after the strategy has released all fabrics.
 class JobLifetime {
  public:
-  /// Begins the job. Throws Error(failed_precondition) if the runtime has or had another one.
+  /// Begins the job. Throws Error(failed_precondition) if the runtime has a job that was not destroyed, or if
+  /// an earlier job ended with end(). An embedded cluster can begin another job after that.
   explicit JobLifetime(std::shared_ptr<cluster::Runtime> runtime);
   ~JobLifetime();
   JobLifetime(const JobLifetime&) = delete;
@@ -22,8 +23,9 @@ class JobLifetime {
 
   /// Starts a thread for each ps of an embedded cluster.
   void start_embedded_ps();
-  /// Sends the other ranks the end of the job and joins the embedded ps. REQUIRES: the calling thread drives
-  /// the control fabric. To be called once; without it the job counts as aborted.
+  /// Notifies the other ranks that the job has ended, and joins the embedded ps. Called at most once. Without
+  /// this call, the destructor notifies no rank, and the runtime accepts another job. REQUIRES: the calling
+  /// thread progresses the control fabric.
   void end();
 
  private:

@@ -1,4 +1,4 @@
-// merge_changes.cpp -- sums in the order of the replicas, so that they are the same in every run.
+// merge_changes.cpp -- adds in the order of the replicas, so that sums are the same in every run.
 #include "strategy/merge_changes.hpp"
 
 #include <fmt/format.h>
@@ -32,11 +32,12 @@ void check(const protocol::VariableDescriptor& variable, const RowChange& change
   if (variable.dtype == DType::boolean) refuse(Code::invalid_argument, "bools have neither sum nor mean");
   if (aggregation == VariableAggregation::mean && !is_floating(variable.dtype)) {
     refuse(Code::invalid_argument,
-           fmt::format("a mean is no {}; use a floating-point dtype", to_string(variable.dtype)));
+           fmt::format("the mean would not be {}; use a floating-point dtype", to_string(variable.dtype)));
   }
   using Op = protocol::RowOp;
   if (change.scatter && (change.op == Op::set || change.op == Op::min || change.op == Op::max)) {
-    refuse(Code::unimplemented, "only add, sub, mul and div of rows have one; use only_first_replica");
+    refuse(Code::unimplemented,
+           "of scatter operations, only add, sub, mul and div have one; use only_first_replica");
   }
 }
 
@@ -69,7 +70,7 @@ std::vector<T> summed(Changes all, bool mean) {
   return out;
 }
 
-/// Values of all replicas, one after another; of a mean each replica's share.
+/// Returns the values of all replicas, concatenated; for a mean, divided by the number of replicas.
 template <class T>
 std::vector<T> joined(Changes all, bool mean) {
   const auto count = static_cast<std::int64_t>(all.size());
@@ -131,7 +132,7 @@ std::shared_ptr<const void> make_once(const std::string& call,
                                         const detail::CrossReplicaScope scope;
                                         return make();
                                       }};
-  return replica.group().rendezvous().meet(replica.replica_id_in_sync_group(), collective);
+  return replica.group().rendezvous().run_collective(replica.replica_id_in_sync_group(), collective);
 }
 
 void merge_changes(const protocol::VariableDescriptor& variable, const RowChange& mine,
@@ -147,7 +148,7 @@ void merge_changes(const protocol::VariableDescriptor& variable, const RowChange
         apply_merged(variable, all, apply);
         return nullptr;
       }};
-  replica.group().rendezvous().meet(replica.replica_id_in_sync_group(), call);
+  replica.group().rendezvous().run_collective(replica.replica_id_in_sync_group(), call);
 }
 
 }  // namespace capstan::strategy

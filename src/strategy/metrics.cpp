@@ -1,4 +1,4 @@
-// metrics.cpp -- sums, means and what Keras derives from them: each update is one dense push of amounts.
+// metrics.cpp -- sums, means and Keras metrics that are means: each update is one dense push of amounts.
 #include "capstan/metrics.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace capstan::metrics {
 namespace {
 
-/// One row, so that no partitioner cuts it: a consistent read then shows whole updates.
+/// Creates the state as one row, which no partitioner divides, so a consistent read sees complete updates.
 Variable<double> make_state(std::string name, std::int64_t numbers) {
   return {std::move(name), Shape{1, numbers}, InitialValue<double>(),
           VariableOptions{.optimizer = optimizers::SGD{.learning_rate = 1},
@@ -21,7 +21,7 @@ Variable<double> make_state(std::string name, std::int64_t numbers) {
                           .memory = ShardMemory::host}};
 }
 
-/// Calls sample(values of one sample, its weight) for each.
+/// Calls sample(values, weight) with the values and the weight of each sample.
 template <class F>
 void for_each_sample(const Metric& metric, const Values& values, const Values& weight, const F& sample) {
   const std::span<const double> all = values.numbers();
@@ -47,7 +47,7 @@ double mean_of(std::span<const double> values) {
   return values.empty() ? 0 : sum_of(values) / static_cast<double>(values.size());
 }
 
-/// The shape of both, without an axis of size 1 that only one of them has at its end.
+/// Returns the common shape. Ignores a last axis of size 1 that only one of the two has.
 Shape common_shape(const Metric& metric, const Values& y_true, const Values& y_pred) {
   const auto is_other_with_one = [](Shape shape, const Shape& other) {
     shape.push_back(1);
@@ -63,7 +63,7 @@ Shape common_shape(const Metric& metric, const Values& y_true, const Values& y_p
                   metric.name(), to_string(a), to_string(b)));
 }
 
-/// f(label, prediction) of each pair, averaged over the last of several axes.
+/// Returns f(label, prediction) for each pair; with two or more axes, averaged over the last one.
 template <class F>
 Values compare(const Metric& metric, const Values& y_true, const Values& y_pred, const F& f) {
   Shape shape = common_shape(metric, y_true, y_pred);
@@ -86,8 +86,8 @@ Metric::Metric(std::string name, std::int64_t numbers) : state_(make_state(std::
 
 void Metric::reset_state() const { state_.assign(std::vector<double>(state_.width())); }
 
-/// A push takes what it brings away, times the learning rate of 1. Unlike an assignment it needs no answer
-/// before the next step, and replicas need not make it together.
+/// SGD subtracts a pushed gradient, times the learning rate of 1, so a push of the negated amounts adds them.
+/// Unlike an assignment, a push needs no reply before the next step, and replicas push independently.
 void Metric::add(std::span<const double> amounts) const {
   std::vector<double> gradient(amounts.begin(), amounts.end());
   for (double& amount : gradient) amount = -amount;

@@ -55,8 +55,8 @@ double area(const std::vector<double>& x, const std::vector<double>& y, Summatio
   return sum;
 }
 
-/// Between two thresholds the true positives are taken as linear in the number of positives (Davis and
-/// Goadrich), and precision is integrated over recall.
+/// Integrates precision over recall. Between two thresholds, the true positives are linear in the number of
+/// predicted positives (Davis and Goadrich).
 double interpolated_pr_area(const ConfusionCounts& at) {
   double sum = 0;
   for (std::size_t i = 0; i + 1 < at.true_positives.size(); ++i) {
@@ -102,7 +102,7 @@ void AUC::update_state(const Values& y_true, const Values& y_pred, const Values&
                   fmt::format("update of metric \"{}\": prediction {} is {}, expected 0 to 1", name(), i,
                               prediction));
     }
-    // The thresholds below it, of which the first is always one, and the last never.
+    // `above` is neither begin() nor end(): the first threshold is below 0, and the last one is above 1.
     const auto above = std::lower_bound(thresholds_.begin(), thresholds_.end(), prediction);
     const auto interval = static_cast<std::size_t>(above - thresholds_.begin()) - 1;
     const double weight = sample_weight.numbers()[sample_weight.size() == 1 ? 0 : i];
@@ -114,11 +114,11 @@ void AUC::update_state(const Values& y_true, const Values& y_pred, const Values&
 ConfusionCounts AUC::confusion_counts() const {
   const std::vector<double> amounts = state();
   const std::size_t intervals = thresholds_.size() - 1;
-  const auto count = [&](const double* of, std::vector<double>& above, std::vector<double>& below) {
+  const auto count = [&](const double* weights, std::vector<double>& above, std::vector<double>& below) {
     above.resize(intervals + 1);
     below.resize(intervals + 1);
-    for (std::size_t i = 0; i < intervals; ++i) below[i + 1] = below[i] + of[i];
-    for (std::size_t i = intervals; i > 0; --i) above[i - 1] = above[i] + of[i - 1];
+    for (std::size_t i = 0; i < intervals; ++i) below[i + 1] = below[i] + weights[i];
+    for (std::size_t i = intervals; i > 0; --i) above[i - 1] = above[i] + weights[i - 1];
   };
   ConfusionCounts counts;
   count(amounts.data(), counts.true_positives, counts.false_negatives);

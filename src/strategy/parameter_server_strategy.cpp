@@ -1,4 +1,4 @@
-// parameter_server_strategy.cpp -- the public face of a strategy.
+// parameter_server_strategy.cpp -- the public interface of a strategy.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -59,7 +59,7 @@ ParameterServerStrategy::Colocation ParameterServerStrategy::colocate_vars_with(
 }
 
 bool ParameterServerStrategy::variable_created_in_scope(const AnyVariable& variable) const {
-  // A part of a variable has the strategy's context, too.
+  // Compares contexts, because a shard as a variable is not registered, but has its variable's context.
   const auto& bound = *variable.bound();
   return !bound.on_coordinator && bound.context == &implementation_->context();
 }
@@ -102,11 +102,11 @@ std::vector<PsLoad> ParameterServerStrategy::loads() {
 
 namespace {
 
-/// "w/part_0, b", or the first few names and the number of the others.
+/// Returns the names of the shards, such as "w/part_0, b"; of a long list, the first few and a count.
 std::string names_of(const PsLoad& load) {
-  constexpr std::size_t kMostNames = 4;
+  constexpr std::size_t kMaxNames = 4;
   const auto& names = load.shard_names;
-  const std::size_t shown = std::min(names.size(), kMostNames);
+  const std::size_t shown = std::min(names.size(), kMaxNames);
   std::string text =
       fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
   if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);

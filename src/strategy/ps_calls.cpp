@@ -11,7 +11,7 @@ std::vector<std::vector<std::byte>> ask_every_ps(client::Client& client, std::ui
   client::PsConnections& connections = client.connections();
   std::vector<transport::RpcClient::Id> calls;
   for (int ps = 0; ps < client.runtime().count(Role::ps); ++ps) {
-    calls.push_back(connections.rpc().start(connections.live(ps).peer(), type, request));
+    calls.push_back(connections.rpc().start(connections.live_connection(ps).peer(), type, request));
   }
   std::vector<std::vector<std::byte>> replies;
   for (const auto call : calls) replies.push_back(connections.rpc().wait(call, timeout, purpose));
@@ -24,8 +24,8 @@ void ask_each_ps(client::Client& client, std::uint16_t type,
   client::PsConnections& connections = client.connections();
   std::vector<transport::RpcClient::Id> calls;
   for (std::size_t ps = 0; ps < requests.size(); ++ps) {
-    calls.push_back(
-        connections.rpc().start(connections.live(static_cast<int>(ps)).peer(), type, requests[ps]));
+    calls.push_back(connections.rpc().start(connections.live_connection(static_cast<int>(ps)).peer(), type,
+                                            requests[ps]));
   }
   std::optional<Error> refused;
   for (const auto call : calls) {

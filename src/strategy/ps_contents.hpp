@@ -26,26 +26,26 @@ class PsContents {
   struct Checkpoint {
     std::string directory;
     std::int64_t step = 0;
-    std::vector<std::uint32_t> variables;  // numbers of those that it has
+    std::vector<std::uint32_t> variables;  // numbers of the variables in the checkpoint
     Counters counters;                     // values at that step
-    bool restored = false;                 // not saved: it may have variables that the program creates later
+    bool restored = false;  // restored, not saved: the program may create more of its variables
   };
 
-  /// Starts with the checkpoint that a previous process of this coordinator noted in `memory`, if there is
-  /// one. Without spares no checkpoint is noted.
+  /// Starts with the checkpoint that a previous process of this coordinator recorded in `memory`, if any.
+  /// Without spares, no checkpoint is recorded.
   PsContents(cluster::CoordinatorMemory& memory, bool has_spares);
 
-  /// The ps has this shard from now on.
+  /// Records that the ps owns the shard.
   void add(int ps, protocol::CreateShard shard);
-  /// An update group exists; its unfinished steps are in no checkpoint.
+  /// Records an update group. Checkpoints do not contain its unfinished steps, so no ps can be restored.
   void add_group(const std::string& name);
-  /// Notes a checkpoint that was saved, or from which all its variables were restored.
+  /// Records a checkpoint that was saved, or from which all its variables were restored.
   void set_checkpoint(Checkpoint checkpoint);
-  /// The checkpoint in `from` was renamed.
+  /// Records that the checkpoint in directory `from` was renamed to `to`.
   void move_checkpoint(const std::string& from, const std::string& to);
-  /// No checkpoint has the values of the variables.
+  /// Records that no checkpoint has the values of the variables.
   void forget_checkpoint();
-  /// A variable or counter that was created after the restore took its value from the checkpoint. Does
+  /// Adds a variable or counter that was created after the restore, with its value from the checkpoint. Does
   /// nothing if another checkpoint was saved since.
   void extend_checkpoint(std::uint32_t variable);
   void extend_checkpoint(const Counter& counter);
@@ -53,13 +53,13 @@ class PsContents {
 
   /// Throws Error(unavailable) if there is an update group.
   void require_no_group() const;
-  /// Returns the request for the ps with that index, without ranks and incarnation. Throws Error(unavailable)
-  /// if its shards cannot be restored.
+  /// Returns the request that makes a spare restore the ps with that index; the caller adds ranks and
+  /// incarnation. Throws Error(unavailable) if the shards cannot be restored.
   protocol::FailoverRequest failover_of(int ps) const;
 
  private:
   void check_group() const;
-  /// Writes the checkpoint for a restarted coordinator. REQUIRES: the mutex.
+  /// Writes the checkpoint to `memory_` for a restarted coordinator. REQUIRES: the caller holds the mutex.
   void note();
 
   cluster::CoordinatorMemory& memory_;

@@ -71,7 +71,9 @@ RaggedIds RaggedIds::from_pairs(std::span<const std::int64_t> row_of, std::span<
 RaggedIds RaggedIds::from_sparse(const Array<std::int64_t>& indices, std::span<const std::int64_t> ids,
                                  const Shape& dense_shape, std::span<const double> weights) {
   const std::size_t axes = dense_shape.size();
-  if (axes < 2) refuse(Code::invalid_argument, "a dense shape has an axis for the batch and one for the ids");
+  if (axes < 2) {
+    refuse(Code::invalid_argument, "dense_shape has fewer than 2 axes; expected batch axes and one for ids");
+  }
   if (indices.shape != Shape{static_cast<std::int64_t>(ids.size()), static_cast<std::int64_t>(axes)}) {
     refuse(Code::invalid_argument, fmt::format("indices of shape {} are given for {} ids and {} axes",
                                                to_string(indices.shape), ids.size(), axes));
@@ -105,7 +107,7 @@ void RaggedIds::check() const {
   }
   for (std::size_t row = 1; row < row_splits.size(); ++row) {
     if (row_splits[row] < row_splits[row - 1]) {
-      refuse(Code::invalid_argument, fmt::format("row split {} is {}, after {}; expected no less", row,
+      refuse(Code::invalid_argument, fmt::format("row split {} is {}, less than the previous one, {}", row,
                                                  row_splits[row], row_splits[row - 1]));
     }
   }
@@ -115,7 +117,7 @@ void RaggedIds::check() const {
   }
   if (elements_of(batch_shape()) != rows()) {
     refuse(Code::invalid_argument,
-           fmt::format("a batch of {} is given for {} rows", to_string(batch), rows()));
+           fmt::format("a batch of shape {} is given for {} rows", to_string(batch), rows()));
   }
 }
 

@@ -79,7 +79,7 @@ void Recovery::await_ps() {
   const bool in_time = transport::progress_until(runtime_.control(), deadline_, known);
   if (open.empty()) return;
   const std::string name = runtime_.name_of(*open.begin());
-  cluster::Heartbeat::be_the_last();  // another restart would fail likewise
+  cluster::Heartbeat::forbid_restart();  // another restart would fail likewise
   if (in_time) {
     throw Error(Code::unavailable, name +
                                        " died with its shards while the coordinator was restarted; restart "
@@ -90,7 +90,7 @@ void Recovery::await_ps() {
                           runtime_.coordinator_wait().count(), name));
 }
 
-/// Workers change variables until they reply. The Coordinator fences those that do not.
+/// Workers may change variables until they reply. The Coordinator later fences workers that do not reply.
 void Recovery::await_workers() {
   (void)transport::progress_until(runtime_.control(), deadline_, [this] {
     std::erase_if(workers_, [this](const transport::Peer* worker) {
@@ -118,8 +118,7 @@ void Recovery::list_shards(client::Client& client) {
   }
   const auto step = runtime_.coordinator_memory().read().step;
   log::warn(
-      "the coordinator was killed, and is back ({} of at most {} times); the ps have {} variables in {} "
-      "shards; {}",
+      "the coordinator was restarted ({} of at most {} restarts); the ps have {} variables in {} shards; {}",
       runtime_.incarnation(), runtime_.table().restarts, shards_.size(), count,
       step ? fmt::format("the last recorded step is {}", *step) : "no step was recorded");
 }
@@ -152,8 +151,8 @@ bool Recovery::find(protocol::VariableDescriptor& variable, std::uint64_t shards
     if (!same) {
       throw Error(
           Code::failed_precondition,
-          fmt::format("variable \"{}\" is on the ps from before the coordinator was killed, with {}; the "
-                      "program creates one with {}",
+          fmt::format("variable \"{}\" exists since before the coordinator was killed, with {}; the program "
+                      "now creates it with {}",
                       variable.name, describe(there, found->second.size()), describe(asked, shards)));
     }
     variable.id = there.variable;

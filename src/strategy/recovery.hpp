@@ -13,7 +13,7 @@
 
 namespace capstan::strategy {
 
-/// Does nothing, and has no contents, on the first coordinator process of a job.
+/// Does nothing in the first coordinator process of a job.
 class Recovery {
  public:
   /// Sends all ranks the address of this process, waits for every ps and for workers that execute a function,
@@ -23,10 +23,10 @@ class Recovery {
   Recovery(const Recovery&) = delete;
   Recovery& operator=(const Recovery&) = delete;
 
-  /// Returns the highest number of a variable so far.
+  /// Returns the highest variable number in use; 0 without variables.
   std::uint32_t last_variable() const noexcept { return last_variable_; }
-  /// If shards of the variable exist, sets its number, adds their locations by shard and returns true. Throws
-  /// Error(failed_precondition) if they belong to a variable of another shape, dtype, optimizer or division.
+  /// If shards of the variable exist, sets its number, adds the shards' locations and returns true. Throws
+  /// Error(failed_precondition) if the existing variable has another shape, dtype, optimizer or sharding.
   using Locations = std::map<std::uint32_t, protocol::ShardLocation>;
   bool find(protocol::VariableDescriptor& variable, std::uint64_t shards, Locations& locations) const;
   /// Returns true if the variable has received its first values.
@@ -35,13 +35,13 @@ class Recovery {
   /// Returns all shards, in the order of their creation.
   std::vector<protocol::ListedShard> shards() const;
 
-  /// Names of the previous process's update groups.
+  /// Returns the names of the previous process's update groups.
   const std::vector<std::string>& groups() const noexcept { return groups_; }
 
-  /// Returns true once the rank has replied; a worker does when it has ended the closures of the previous
-  /// process. Called by the thread that drives the control fabric.
+  /// Returns true once the rank has replied. A worker replies when it has ended the previous process's
+  /// closures. Called by the thread that progresses the control fabric.
   bool has_answered(int rank) const { return answered_.contains(rank); }
-  /// The time at which ranks that have not replied count as dead.
+  /// Returns the time at which ranks that have not replied count as dead.
   transport::Deadline deadline() const noexcept { return deadline_; }
 
  private:

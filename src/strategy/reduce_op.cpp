@@ -1,4 +1,4 @@
-// reduce_op.cpp -- the words for SUM and MEAN; axes that an array has.
+// reduce_op.cpp -- parses SUM and MEAN, and checks axes.
 #include "capstan/detail/reduce.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ std::string Axes::along() const {
 }
 
 std::vector<bool> Axes::named(std::size_t rank) const {
-  std::vector<bool> named(rank);
+  std::vector<bool> is_reduced(rank);
   const auto axes = static_cast<std::int64_t>(rank);
   for (const std::int64_t given : axes_) {
     if (given < -axes || given >= axes) {
@@ -30,12 +30,12 @@ std::vector<bool> Axes::named(std::size_t rank) const {
                   fmt::format("`axis` = {} out of range for `value` with rank {}", given, rank));
     }
     const auto axis = static_cast<std::size_t>(given < 0 ? given + axes : given);
-    if (named[axis]) {
+    if (is_reduced[axis]) {
       throw Error(Code::invalid_argument, fmt::format("`axis` = {} is named twice", given));
     }
-    named[axis] = true;
+    is_reduced[axis] = true;
   }
-  return named;
+  return is_reduced;
 }
 
 }  // namespace capstan

@@ -82,7 +82,7 @@ void all_gather_on_gpus(strategy::ReplicaGroup& group, DType dtype, std::span<co
     if (arrays[replica].capacity == all) continue;
     throw Error(
         Code::invalid_argument,
-        fmt::format("all_gather: replica {} has room for {} elements; expected {}, {} of each replica",
+        fmt::format("all_gather: the output of replica {} holds {} elements; expected {}, {} per replica",
                     replica, arrays[replica].capacity, all, arrays[0].size));
   }
   group.gpus().group().all_gather(dtype, arrays[0].size, parts_of(arrays));

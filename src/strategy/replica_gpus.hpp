@@ -13,11 +13,12 @@ namespace capstan::strategy {
 
 class ReplicaGpus {
  public:
-  /// Uses no GPU yet. Throws Error that names the rank: failed_precondition if it sees fewer GPUs than
-  /// replicas; unimplemented for several replicas in a build without NCCL.
+  /// Selects the GPUs without using them. Throws Error with the rank: failed_precondition if the rank has
+  /// fewer GPUs than replicas; unimplemented for several replicas in a build without NCCL.
   ReplicaGpus(const cluster::Runtime& runtime, int replicas);
 
-  /// Called before a run: creates streams and communicator, again if they have failed. Throws Error.
+  /// Creates the streams and the communicator if they do not exist or have failed. Called before every run.
+  /// Throws the Error of the CUDA or NCCL call that failed.
   void get_ready();
   int device(int replica) const { return devices_[static_cast<std::size_t>(replica)]; }
 

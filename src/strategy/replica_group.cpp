@@ -28,9 +28,9 @@ ReplicaGroup::ReplicaGroup(Context& context)
       wants_gpus_(context.client().runtime().settings().text("replica-device") == "gpu"),
       errors_(static_cast<std::size_t>(replica_count(context))),
       rendezvous_(replica_count(context), timeout_,
-                  [this](bool combining) { context_.be_together(combining); }),
+                  [this](bool combining) { context_.act_for_all_replicas(combining); }),
       threads_(replica_count(context), [this](int replica) { work(replica); }) {
-  // A coordinator's host need not have GPUs, unless its process is a worker's as well.
+  // The coordinator needs GPUs only if its process is also a worker.
   const cluster::Runtime& runtime = context_.runtime();
   const bool is_worker = runtime.self().role == Role::worker || runtime.in_process();
   if (wants_gpus_ && is_worker) gpus_.emplace(runtime, size());
@@ -52,7 +52,7 @@ void ReplicaGroup::run(const std::function<void(ReplicaContext&)>& body) {
   prepare_gpus();
   threads_.ensure_started();
   active_.store(true, kRelaxed);
-  const bool was_shared = context_.shared();  // variables outside of scopes: always
+  const bool was_shared = context_.shared();  // always true if the variables are outside of scopes
   context_.share(was_shared || size() > 1);
   cancellation_ = current_cancellation();
   std::fill(errors_.begin(), errors_.end(), nullptr);
@@ -64,10 +64,10 @@ void ReplicaGroup::run(const std::function<void(ReplicaContext&)>& body) {
     log::warn("run: still waiting for {}", name_replicas(rendezvous_.running()));
   }
   context_.share(was_shared);
-  const std::exception_ptr of_gpus = await_gpus();
+  const std::exception_ptr gpu_error = await_gpus();
   rendezvous_.end();
   active_.store(false, kRelaxed);
-  throw_first_error(of_gpus);
+  throw_first_error(gpu_error);
 }
 
 void ReplicaGroup::prepare_gpus() {
@@ -93,8 +93,8 @@ std::exception_ptr ReplicaGroup::await_gpus() noexcept {
   return nullptr;
 }
 
-void ReplicaGroup::throw_first_error(const std::exception_ptr& of_gpus) {
-  std::exception_ptr first = of_gpus;
+void ReplicaGroup::throw_first_error(const std::exception_ptr& gpu_error) {
+  std::exception_ptr first = gpu_error;
   for (int replica = size(); replica-- > 0;) {
     const std::exception_ptr& error = errors_[static_cast<std::size_t>(replica)];
     if (error && !rendezvous_.was_aborted(replica)) first = error;
@@ -121,7 +121,7 @@ void ReplicaGroup::work(int replica) {
     }
   }
   const bool failed = error != nullptr;
-  // Moved before the others learn of the end: the last owner is the thread that called run.
+  // Moved before leave(): the thread that called run then owns the last reference to the exception.
   errors_[static_cast<std::size_t>(replica)] = std::move(error);
   rendezvous_.leave(replica, failed);
 }

@@ -28,8 +28,8 @@ class Strategy;
 
 class ReplicaGroup {
  public:
-  /// `--replicas`, `--replica-device` and `--wait-timeout` of the context's rank. Throws Error if a worker
-  /// does not have enough GPUs.
+  /// Reads `--replicas`, `--replica-device` and `--wait-timeout` from the settings of the context's rank.
+  /// Throws Error if a worker does not have enough GPUs.
   explicit ReplicaGroup(Context& context);
   ReplicaGroup(const ReplicaGroup&) = delete;
   ReplicaGroup& operator=(const ReplicaGroup&) = delete;
@@ -37,19 +37,20 @@ class ReplicaGroup {
   int size() const noexcept { return rendezvous_.size(); }
   Context& context() noexcept { return context_; }
   std::chrono::milliseconds timeout() const noexcept { return timeout_; }
-  /// Throws Error(failed_precondition) if the replicas are host threads.
+  /// Returns the GPUs of the replicas. Throws Error(failed_precondition) if the replicas have no GPUs.
   ReplicaGpus& gpus();
   ReplicaRendezvous& rendezvous() noexcept { return rendezvous_; }
 
-  /// Runs `body` once on each replica and returns when all have ended. Throws the first error by replica
-  /// number, but for errors of replicas that were aborted because another had failed. Host threads cannot be
-  /// stopped: waits without limit for a replica that does not end, and logs its number.
+  /// Runs `body` once on each replica and returns when all have ended. Throws the error of the failed replica
+  /// with the lowest number; replicas that were aborted because another one failed do not count. Threads
+  /// cannot be stopped: if a replica does not end, waits without limit and logs its number.
   void run(const std::function<void(ReplicaContext&)>& body);
 
-  /// From now on `run` is in that strategy's scope, on every replica. The strategy outlives its runs.
+  /// Makes later runs execute in the scope of `strategy`, on every replica. It outlives these runs.
   void run_in_scope_of(Strategy& strategy) noexcept { strategy_ = &strategy; }
 
-  /// Logs once for each call that it runs on the coordinator, unless that is allowed.
+  /// Logs a warning, once for each name `call`, if this is the coordinator's group and
+  /// allow_run_without_coordinator(true) was not called.
   void warn_unless_scheduled(const std::string& call);
   void allow_run_without_coordinator(bool allow) noexcept { allowed_ = allow; }
 
@@ -57,7 +58,7 @@ class ReplicaGroup {
   void work(int replica);
   void prepare_gpus();
   std::exception_ptr await_gpus() noexcept;
-  void throw_first_error(const std::exception_ptr& of_gpus);
+  void throw_first_error(const std::exception_ptr& gpu_error);
 
   Context& context_;
   const std::chrono::milliseconds timeout_;
@@ -68,7 +69,7 @@ class ReplicaGroup {
   bool allowed_ = false;
   std::set<std::string> warned_;
   std::atomic<bool> active_ = false;
-  // Of the current run; set before a round begins.
+  // State of the current run, set before its round begins:
   const std::function<void(ReplicaContext&)>* body_ = nullptr;
   const CancellationRequest* cancellation_ = nullptr;  // of the function that called run
   std::vector<std::exception_ptr> errors_;             // by replica, each written by its thread

@@ -64,7 +64,7 @@ std::vector<int> ReplicaRendezvous::select(const std::function<bool(int)>& condi
 /// Throws if another replica has failed or ended, and therefore will not arrive.
 void ReplicaRendezvous::require_all_present(int replica, const std::string& call) {
   const auto have = [](const std::vector<int>& replicas) { return replicas.size() == 1 ? "has" : "have"; };
-  // A replica that failed only because another had is not the cause.
+  // Replicas that were aborted because another one had failed are not the cause.
   const auto failed = select([this](int other) {
     return state(other) == State::failed && !aborted_[static_cast<std::size_t>(other)];
   });
@@ -78,14 +78,15 @@ void ReplicaRendezvous::require_all_present(int replica, const std::string& call
   const auto returned = select([this](int other) { return state(other) == State::returned; });
   if (!returned.empty()) {
     broken_ = true;
-    throw Error(Code::failed_precondition,
-                fmt::format("replica {} waits in {} for {}, which {} returned without it; every replica must "
-                            "make the same calls",
-                            replica, call, name_replicas(returned), have(returned)));
+    throw Error(
+        Code::failed_precondition,
+        fmt::format("replica {} waits in {} for {}, which {} returned without this call; every replica "
+                    "must make the same calls",
+                    replica, call, name_replicas(returned), have(returned)));
   }
 }
 
-std::shared_ptr<const void> ReplicaRendezvous::meet(int replica, const detail::Collective& call) {
+std::shared_ptr<const void> ReplicaRendezvous::run_collective(int replica, const detail::Collective& call) {
   if (size_ == 1) {
     const void* const value = call.value;
     return call.combine({&value, 1});
@@ -106,19 +107,20 @@ std::shared_ptr<const void> ReplicaRendezvous::meet(int replica, const detail::C
 void ReplicaRendezvous::wait_for_others(int replica, const detail::Collective& call,
                                         std::unique_lock<std::mutex>& lock) {
   const auto deadline = std::chrono::steady_clock::now() + timeout_;
-  const std::uint64_t meeting = meeting_;
+  const std::uint64_t round = round_;
   try {
-    while (meeting_ == meeting) {
-      // The values are in use while they are combined: no replica may leave before the result.
+    while (round_ == round) {
+      // While the values are combined, no replica may leave, since its value is in use.
       if (arrived_ == size_) {
-        if (changed_.wait_for(lock, timeout_) == std::cv_status::timeout && meeting_ == meeting) {
+        if (changed_.wait_for(lock, timeout_) == std::cv_status::timeout && round_ == round) {
           log::warn("replica {} still waits in {} for the combination of the values", replica, call.name);
         }
         continue;
       }
       require_all_present(replica, call.name);
-      // One replica names those that are missing; the others, which would name it as well, are aborted.
-      if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && meeting_ == meeting &&
+      // Only the first replica that times out reports the missing ones. It then leaves, so the others would
+      // report it as missing, too; they are aborted instead.
+      if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && round_ == round &&
           arrived_ < size_ && !broken_) {
         broken_ = true;
         const auto missing =
@@ -131,18 +133,18 @@ void ReplicaRendezvous::wait_for_others(int replica, const detail::Collective& c
   } catch (const Error&) {
     calls_[static_cast<std::size_t>(replica)] = nullptr;
     --arrived_;
-    changed_.notify_all();  // the others wait for this replica in vain
+    changed_.notify_all();  // the others must stop waiting for this replica
     throw;
   }
 }
 
-/// The replica that combined throws the exception itself, the others a copy if it is an Error: the replicas
-/// release it at different times.
-void ReplicaRendezvous::throw_failure(bool own) const {
+/// Rethrows the exception of the combination. If it is an Error, every replica except the one that combined
+/// throws a copy, so that threads do not share one exception object.
+void ReplicaRendezvous::throw_failure(bool combined_here) const {
   try {
     std::rethrow_exception(failure_);
   } catch (const Error& error) {
-    if (own) throw;
+    if (combined_here) throw;
     throw Error(error.code(), error.what(), error.where());
   }
 }
@@ -179,7 +181,7 @@ void ReplicaRendezvous::combine(std::unique_lock<std::mutex>& lock) {
   arrived_ = 0;
   result_ = std::move(result);
   failure_ = std::move(failure);
-  ++meeting_;
+  ++round_;
   changed_.notify_all();
 }
 

@@ -1,4 +1,4 @@
-// replica_rendezvous.hpp -- where the replicas of one rank meet to combine their values.
+// replica_rendezvous.hpp -- collectives among the replicas of one rank.
 #pragma once
 
 #include <chrono>
@@ -15,43 +15,41 @@
 
 namespace capstan::strategy {
 
-/// Detects replicas that cannot come any more, so that the others do not wait for them. All functions but the
-/// constructor may be called by any thread.
+/// Detects replicas that have returned or failed, so that the others do not wait for them. Thread-safe.
 class ReplicaRendezvous {
  public:
-  /// `combining(true)` and `combining(false)` are called around each combination, while the other replicas
-  /// sleep.
+  /// Calls `combining(true)` before the values of a collective are combined, and `combining(false)` after
+  /// that. The other replicas wait meanwhile.
   ReplicaRendezvous(int replicas, std::chrono::milliseconds timeout, std::function<void(bool)> combining);
 
   int size() const noexcept { return size_; }
 
-  /// A run begins: every replica runs. REQUIRES: no replica of an earlier run still does.
+  /// Begins a run of all replicas. REQUIRES: no replica of an earlier run is still running.
   void begin();
-  /// The function of this replica has returned, or has thrown if `failed`.
+  /// Records that the function of this replica has returned or, if `failed`, thrown.
   void leave(int replica, bool failed);
-  /// The run has ended: releases the last result.
+  /// Ends the run and releases the last result.
   void end();
 
-  /// Blocks until every replica has called it. The last one combines the values in the order of the replicas;
-  /// all return that result or throw that exception. Throws Error: deadline_exceeded, naming the replicas
-  /// that are missing; failed_precondition if another replica made another call or has returned; aborted if
-  /// another has failed.
-  std::shared_ptr<const void> meet(int replica, const detail::Collective& call);
+  /// Blocks until every replica has called this function. The last caller combines the values in the order
+  /// of the replicas. All callers return the result of the combination, or throw its exception. Throws Error:
+  /// deadline_exceeded, with the missing replicas; failed_precondition if a replica made a different call or
+  /// has returned. Throws Error(aborted) if another replica has failed, or the replicas are out of step.
+  std::shared_ptr<const void> run_collective(int replica, const detail::Collective& call);
 
-  /// Returns the replicas that have not left.
+  /// Returns the replicas for which leave() was not called in this run.
   std::vector<int> running() const;
-  /// Returns true if the replica received Error(aborted) because another had failed: its own error is a
-  /// consequence.
+  /// Returns true if this replica received Error(aborted), so another replica caused the failure.
   bool was_aborted(int replica) const;
 
  private:
   enum class State : std::uint8_t { running, returned, failed };
 
-  // REQUIRE the mutex:
+  // All of these require that the caller holds the mutex.
   State state(int replica) const { return states_[static_cast<std::size_t>(replica)]; }
   std::vector<int> select(const std::function<bool(int)>& condition) const;
   void combine(std::unique_lock<std::mutex>& lock);
-  [[noreturn]] void throw_failure(bool own) const;
+  [[noreturn]] void throw_failure(bool combined_here) const;
   void require_all_present(int replica, const std::string& call);
   void wait_for_others(int replica, const detail::Collective& call, std::unique_lock<std::mutex>& lock);
 
@@ -59,18 +57,20 @@ class ReplicaRendezvous {
   const std::chrono::milliseconds timeout_;
   const std::function<void(bool)> combining_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // a meeting has ended, or a replica has left
+  std::condition_variable changed_;  // a collective has completed, or a replica has left
   std::vector<State> states_;
   std::vector<bool> aborted_;
-  std::uint64_t meeting_ = 0;
-  bool broken_ = false;  // a replica has left a meeting: they are out of step until the run ends
+  std::uint64_t round_ = 0;
+  // A call timed out or was different on some replica, or a replica returned too early. The replicas are out
+  // of step until the next run.
+  bool broken_ = false;
   int arrived_ = 0;
   std::vector<const detail::Collective*> calls_;  // by replica; null until it arrives
   std::shared_ptr<const void> result_;
   std::exception_ptr failure_;
 };
 
-/// "replica 1", "replicas 0, 2"
+/// Returns the list for a message, such as "replica 1" or "replicas 0, 2".
 std::string name_replicas(const std::vector<int>& replicas);
 
 }  // namespace capstan::strategy

@@ -1,4 +1,4 @@
-// replicas.cpp -- the public face of a replica group, and the calling thread's replica.
+// replicas.cpp -- the public interface of a replica group, and the calling thread's replica.
 #include "capstan/replica.hpp"
 
 #include <fmt/format.h>
@@ -13,8 +13,9 @@
 namespace capstan {
 namespace {
 
+// In the function passed to merge_call, the group is set but the replica is null.
 thread_local ReplicaContext* replica_of_this_thread = nullptr;
-thread_local strategy::ReplicaGroup* group_of_this_thread = nullptr;  // set in a merge_call's function, too
+thread_local strategy::ReplicaGroup* group_of_this_thread = nullptr;
 
 /// Returns the group of the strategy in use; null for the default strategy.
 strategy::ReplicaGroup* group_in_use() noexcept {
@@ -51,8 +52,9 @@ CurrentReplica::~CurrentReplica() {
 
 namespace detail {
 
-std::shared_ptr<const void> meet(strategy::ReplicaGroup& group, int replica, const Collective& call) {
-  return group.rendezvous().meet(replica, call);
+std::shared_ptr<const void> run_collective(strategy::ReplicaGroup& group, int replica,
+                                           const Collective& call) {
+  return group.rendezvous().run_collective(replica, call);
 }
 
 CrossReplicaScope::CrossReplicaScope() noexcept : replica_(std::exchange(replica_of_this_thread, nullptr)) {}
@@ -65,7 +67,7 @@ Replicas replicas_of(strategy::ReplicaGroup& group) { return Replicas(group); }
 ReplicaContext& get_replica_context() {
   if (replica_of_this_thread == nullptr) {
     throw Error(Code::failed_precondition,
-                "get_replica_context: this thread is no replica; call it in a function that run calls");
+                "get_replica_context: this thread is not a replica; call it in the function passed to `run`");
   }
   return *replica_of_this_thread;
 }
@@ -95,10 +97,10 @@ void Replicas::before_reduce() const {
 
 void Replicas::require_cross_replica(const char* call, const char* instead) const {
   if (!in_replica_context()) return;
-  throw Error(Code::failed_precondition,
-              fmt::format("{} is called inside of run, by a replica: it is for the thread that calls run; a "
-                          "replica has {}",
-                          call, instead));
+  throw Error(
+      Code::failed_precondition,
+      fmt::format("{}: called by a replica inside `run`, expected a call outside; inside `run`, use {}", call,
+                  instead));
 }
 
 void Replicas::require_own_worker(int worker) const {
@@ -110,7 +112,7 @@ void Replicas::require_own_worker(int worker) const {
 }
 
 std::int64_t Replicas::replicas_of_input(const char* call) const {
-  require_cross_replica(call, "the batch that run gives it");
+  require_cross_replica(call, "the batch that `run` passes to its function");
   return group_->size();
 }
 

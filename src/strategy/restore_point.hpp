@@ -28,10 +28,10 @@ class RestorePoint {
 
   /// Returns the value if no counter has taken it yet. Notes a counter that the checkpoint does not have.
   virtual std::optional<std::int64_t> counter(const std::string& name) = 0;
-  virtual void took_counter(const std::string& name) = 0;
+  virtual void note_counter_restored(const std::string& name) = 0;
   /// Returns the position if no dataset has taken it yet.
   virtual std::optional<std::string> position(const std::string& name) const = 0;
-  virtual void took_position(const std::string& name) = 0;
+  virtual void note_position_restored(const std::string& name) = 0;
 
   /// Returns true if every variable so far has its values from the checkpoint, under its own name: a spare
   /// can restore a ps from it.

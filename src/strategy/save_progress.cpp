@@ -22,7 +22,7 @@ std::vector<io::PartReport> flatten(const std::map<int, std::vector<io::PartRepo
 SaveProgress::SaveProgress(transport::Fabric& control, std::uint64_t last)
     : number_(last), subscriptions_(control) {
   subscriptions_.on_message(transport::kShardsSaved,
-                            [this](const transport::Message& message) { take(message); });
+                            [this](const transport::Message& message) { receive(message); });
 }
 
 std::uint64_t SaveProgress::begin(int ps_count) {
@@ -41,7 +41,7 @@ bool SaveProgress::in_progress() const {
   return in_progress_;
 }
 
-void SaveProgress::take(const transport::Message& message) {
+void SaveProgress::receive(const transport::Message& message) {
   const auto header = transport::read_header<protocol::ShardsSaved>(message);
   if (!header) return;
   const protocol::ShardsSaved& saved = *header;
@@ -61,7 +61,7 @@ void SaveProgress::take(const transport::Message& message) {
   }
 }
 
-void SaveProgress::lose(int ps, const std::string& name) {
+void SaveProgress::note_death(int ps, const std::string& name) {
   const std::lock_guard lock(mutex_);
   ended_.insert(ps);
   if (error_ || written_.contains(ps)) return;

@@ -19,35 +19,35 @@ namespace capstan::strategy {
 /// One save at a time. Any thread, but for the constructor and the destructor.
 class SaveProgress {
  public:
-  /// Receives the reports that arrive at `control`. `last`: the number of the last save that another process
-  /// may have begun.
+  /// Subscribes to the reports that arrive at `control`. `last` is the highest number of a save that a
+  /// previous process may have begun.
   SaveProgress(transport::Fabric& control, std::uint64_t last);
 
-  /// Returns the number of a new save by `ps_count` ps. Ignores reports about earlier saves from now on.
-  /// REQUIRES: no save is in progress, unless its caller repeats it.
+  /// Begins a save by `ps_count` ps and returns its number; later reports about earlier saves are ignored.
+  /// REQUIRES: no save is in progress, except one that the caller repeats.
   std::uint64_t begin(int ps_count);
   /// Returns true between `begin` and `take_parts` or `give_up`.
   bool in_progress() const;
-  /// The ps died; ends a save that waits for its file.
-  void lose(int ps, const std::string& name);
+  /// Records the death of a ps; fails a save that still waits for this ps's files.
+  void note_death(int ps, const std::string& name);
   /// Ends the save with Error(cancelled).
   void give_up();
 
-  /// Returns true once every ps has written its file or one has failed.
+  /// Returns true once every ps has written its files, one has failed, or the save was given up.
   bool settled() const;
-  /// Returns true once every ps has written a file that the coordinator can read on the fast level, or one ps
-  /// will not.
+  /// Returns true once every ps has reported its files on the fast level, or a ps has finished or died
+  /// without that report.
   bool fast_settled() const;
-  /// Returns the files on the fast level; nullopt if one is missing, or if the files in the directory are
-  /// complete, too.
+  /// Returns the files on the fast level; nullopt if a ps has not reported its own, or if all files are in
+  /// the checkpoint's directory already.
   std::optional<std::vector<io::PartReport>> fast_parts() const;
-  /// Indices of the ps that have not written their files.
+  /// Returns the indices of the ps that have not written their files.
   std::vector<int> missing() const;
   /// Ends the save and returns its files. Throws the first error. REQUIRES: settled().
   std::vector<io::PartReport> take_parts();
 
  private:
-  void take(const transport::Message& message);
+  void receive(const transport::Message& message);
 
   mutable std::mutex mutex_;
   std::uint64_t number_;

@@ -46,7 +46,7 @@ ShardCreator::Created ShardCreator::create(protocol::VariableDescriptor& descrip
                                         partition.first_row_of(s),
                                         partition.rows_of(s),
                                         descriptor.optimizer,
-                                        initial.initializer,
+                                        protocol::seeded(initial.initializer, descriptor.name),
                                         descriptor.group,
                                         initial.fill,
                                         descriptor.memory,
@@ -93,13 +93,13 @@ ShardCreator::Call ShardCreator::start(int ps, const protocol::CreateShard& requ
 
 protocol::ShardLocation ShardCreator::finish(Call& call, const protocol::VariableDescriptor& descriptor) {
   client::PsConnections& connections = context_.client().connections();
-  // The timeout grows with a variable, which has to be filled: any ps fills more than 0.1 GB/s.
+  // A ps fills the shard before it replies, so the timeout grows with the variable, by 1 s per 0.1 GB.
   const std::uint64_t bytes = descriptor.table ? 0 : descriptor.rows() * descriptor.row_bytes();
   const auto fill_time = std::chrono::milliseconds(bytes / 100'000);
   const auto timeout = context_.runtime().wait_timeout() + fill_time;
   std::vector<std::byte> location;
   connections.retry([&] {
-    // Calls a restarted ps again: creation is idempotent, so the ps has the shard once.
+    // Repeats the request to a restarted ps; creation is idempotent.
     transport::Peer& peer = connections.at(call.ps).peer();
     if (call.id && call.revivals != peer.revivals())
       connections.rpc().cancel(*std::exchange(call.id, std::nullopt));

@@ -18,15 +18,15 @@ namespace capstan::strategy {
 /// Used by the thread that creates variables.
 class ShardCreator {
  public:
-  /// All outlive this object.
+  /// All arguments outlive this object.
   ShardCreator(Context& context, const Recovery& recovery, ShardPlacement& placement);
 
   struct Created {
-    bool existed = false;  // completely or partly, created by a previous process of this coordinator
-    std::vector<std::pair<int, protocol::CreateShard>> requests;  // of the new shards, with their ps
+    bool existed = false;  // a previous process of this coordinator had created some or all shards
+    std::vector<std::pair<int, protocol::CreateShard>> requests;  // ps and request of each new shard
   };
-  /// Creates the shards that do not exist yet, and sets the descriptor's number and shards. Tries every ps
-  /// before it throws, and drops what it created, unless a ps does not reply: its shards are lost with it.
+  /// Creates the shards that do not exist yet, and sets the descriptor's number and shards. On failure, waits
+  /// for the replies of all ps and drops the shards that were created, except on a ps that does not reply.
   /// Throws Error: unavailable, deadline_exceeded, and the error that a ps replied with.
   Created create(protocol::VariableDescriptor& descriptor, const detail::AnyInitialValue& initial);
   /// Removes the shards from every ps.
@@ -34,8 +34,8 @@ class ShardCreator {
 
  private:
   struct Call {
-    std::optional<transport::RpcClient::Id> id;  // none once its reply was awaited
-    std::uint32_t revivals;                      // of the ps's peer, when the call was sent
+    std::optional<transport::RpcClient::Id> id;  // empty once the reply has arrived
+    std::uint32_t revivals;                      // number of the peer's revivals when the call was sent
     std::uint32_t shard;
     int ps;
     std::vector<std::byte> request;
@@ -47,7 +47,7 @@ class ShardCreator {
   Context& context_;
   const Recovery& recovery_;
   ShardPlacement& placement_;
-  std::uint32_t next_variable_;  // a failed attempt uses up its number: it may have left shards behind
+  std::uint32_t next_variable_;  // numbers of failed attempts, which may have left shards, are not reused
 };
 
 }  // namespace capstan::strategy

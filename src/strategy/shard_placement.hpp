@@ -1,4 +1,4 @@
-// shard_placement.hpp -- how many shards a new variable has, and the ps of each.
+// shard_placement.hpp -- chooses the number of shards of a new variable, and the ps of each shard.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@ class ShardPlacement {
   /// Selects the ps of the next shard, whose values and slots take `bytes`.
   int next_ps(std::uint64_t bytes);
 
-  /// Each new variable is one shard on the ps with this index; -1: the placement decides again. Returns the
-  /// previous value.
+  /// Places each new variable as one shard on the ps with this index; -1 returns to the configured placement.
+  /// Returns the previous value.
   int colocate(int ps) noexcept { return std::exchange(colocated_, ps); }
 
-  /// Contents of a ps, by what was placed there.
+  /// Shards that were placed on a ps.
   struct Load {
     std::uint64_t shards = 0;
     std::uint64_t bytes = 0;
   };
   const Load& load(int ps) const { return state_.loads[static_cast<std::size_t>(ps)]; }
 
-  /// What a failed creation undoes: next_ps() calls since `state()`.
+  /// Effect of next_ps() calls; a failed creation restores the state that it started from.
   struct State {
     int next_ps = 0;          // round robin, a shard at a time
     std::vector<Load> loads;  // by ps

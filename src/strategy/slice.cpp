@@ -15,11 +15,12 @@ std::int64_t product(std::span<const std::int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-/// The positions that one index selects on its axes, which count as one axis of `size` positions.
+/// The positions that one index selects. A mask of several axes counts as an index of one axis, of `size`
+/// positions.
 struct Picked {
   std::int64_t size = 1;
   AxisRange range = {.start = 0, .step = 1, .count = 1};
-  std::optional<std::vector<std::int64_t>> locations = {};  // of a mask, ascending
+  std::optional<std::vector<std::int64_t>> locations = {};  // positions that a mask selects, ascending
 
   std::int64_t count() const {
     return locations ? static_cast<std::int64_t>(locations->size()) : range.count;
@@ -33,16 +34,16 @@ struct Picked {
 /// Resolves indices in turn, and collects the selected positions and the shape of the result.
 class Resolver {
  public:
-  Resolver(const std::string& variable, const Shape& of, std::span<const Index> indices)
-      : variable_(variable), of_(of) {
+  Resolver(const std::string& variable, const Shape& source, std::span<const Index> indices)
+      : variable_(variable), source_(source) {
     std::size_t named = 0;
     for (const Index& index : indices)
       named += std::visit([this](const auto& i) { return this->axes(i); }, index.value());
-    if (named > of.size()) {
+    if (named > source.size()) {
       refuse(Code::invalid_argument, fmt::format("{} indices are given for the {} axes of shape {}", named,
-                                                 of.size(), to_string(of)));
+                                                 source.size(), to_string(source)));
     }
-    left_ = of.size() - named;
+    left_ = source.size() - named;
     for (const Index& index : indices) std::visit([this](const auto& i) { add(i); }, index.value());
     if (!ellipsis_) add(ellipsis);
   }
@@ -62,7 +63,7 @@ class Resolver {
   static std::size_t axes(const NewAxis&) { return 0; }
 
   void add(std::int64_t position) {
-    const std::int64_t size = of_[axis_];
+    const std::int64_t size = source_[axis_];
     if (position < -size || position >= size) {
       refuse(Code::out_of_range,
              size == 0 ? fmt::format("index {} is out of bounds for axis {}, which is empty", position, axis_)
@@ -73,7 +74,7 @@ class Resolver {
     ++axis_;
   }
   void add(const Slice& slice) {
-    const std::int64_t size = of_[axis_];
+    const std::int64_t size = source_[axis_];
     if (slice.step == 0) {
       refuse(Code::invalid_argument, fmt::format("the slice of axis {} has step 0", axis_));
     }
@@ -82,12 +83,12 @@ class Resolver {
     ++axis_;
   }
   void add(const Array<bool>& mask) {
-    const auto first = of_.begin() + static_cast<std::ptrdiff_t>(axis_);
+    const auto first = source_.begin() + static_cast<std::ptrdiff_t>(axis_);
     const Shape covered(first, first + static_cast<std::ptrdiff_t>(mask.rank()));
     if (mask.rank() == 0) refuse(Code::invalid_argument, "a mask cannot be a scalar");
     if (masked_) refuse(Code::invalid_argument, "an index has one mask at most");
     if (mask.shape != covered) {
-      refuse(Code::invalid_argument, fmt::format("a mask of shape {} stands where the variable has {}",
+      refuse(Code::invalid_argument, fmt::format("a mask of shape {} is given for axes of shape {}",
                                                  to_string(mask.shape), to_string(covered)));
     }
     masked_ = true;
@@ -101,8 +102,8 @@ class Resolver {
   }
   void add(const Ellipsis&) {
     for (const std::size_t end = axis_ + left_; axis_ < end; ++axis_) {
-      picked_.push_back({of_[axis_], {0, 1, of_[axis_]}});
-      shape_.push_back(of_[axis_]);
+      picked_.push_back({source_[axis_], {0, 1, source_[axis_]}});
+      shape_.push_back(source_[axis_]);
     }
   }
   void add(const NewAxis&) { shape_.push_back(1); }
@@ -112,7 +113,7 @@ class Resolver {
   }
 
   const std::string& variable_;
-  const Shape& of_;
+  const Shape& source_;   // shape of the variable
   std::size_t left_ = 0;  // axes that an ellipsis stands for
   bool ellipsis_ = false;
   bool masked_ = false;
@@ -121,9 +122,9 @@ class Resolver {
   Shape shape_;
 };
 
-/// Returns the distinct rows of a first group, which covers axis 0 and perhaps more, and the offsets in them.
-/// One position stands for width / inner elements of a row.
-void read_places(const Picked& first, std::int64_t inner, std::int64_t width, Selection& out) {
+/// Stores the distinct rows that a mask of axis 0, and perhaps further axes, selects, and the start of each
+/// selected position in these rows. A row has `inner` positions of the mask, and `width` elements.
+void select_masked_rows(const Picked& first, std::int64_t inner, std::int64_t width, Selection& out) {
   std::vector<std::int64_t> rows;
   for (const std::int64_t location : *first.locations) {
     const std::int64_t row = location / inner;
@@ -136,7 +137,7 @@ void read_places(const Picked& first, std::int64_t inner, std::int64_t width, Se
   if (rows.back() - rows.front() + 1 != out.row_count) out.rows = std::move(rows);
 }
 
-void read_range(const AxisRange& range, Selection& out) {
+void select_rows(const AxisRange& range, Selection& out) {
   out.row_count = range.count;
   out.first_row = std::min(range[0], range[range.count - 1]);
   if (range.count == 1 || range.step == 1 || range.step == -1) return;
@@ -180,9 +181,9 @@ Selection::Selection(const std::string& variable, const Shape& of, std::span<con
   offsets = {0};
   bool whole = true;
   for (auto group = rest.rbegin(); group != rest.rend(); ++group) {
-    const bool stretch = whole && !group->locations && (group->range.step == 1 || group->count() == 1);
+    const bool contiguous = whole && !group->locations && (group->range.step == 1 || group->count() == 1);
     std::vector<std::int64_t> further;
-    if (stretch) {
+    if (contiguous) {
       piece *= group->count();
       for (const std::int64_t offset : offsets) further.push_back(offset + (*group)[0] * stride);
     } else {
@@ -198,9 +199,9 @@ Selection::Selection(const std::string& variable, const Shape& of, std::span<con
 
   if (first.locations) {
     verbatim = whole && first.size == of[0];
-    read_places(first, of.empty() ? 1 : first.size / of[0], width, *this);
+    select_masked_rows(first, of.empty() ? 1 : first.size / of[0], width, *this);
   } else {
-    read_range(first.range, *this);
+    select_rows(first.range, *this);
     const bool backwards = rows.empty() && first.range.step == -1;
     verbatim = whole && !backwards;
     if (verbatim) return;
@@ -224,7 +225,7 @@ GatherPlan::GatherPlan(const std::string& variable, const Shape& of, const Array
     throw Error(code, fmt::format("gather_nd of variable \"{}\": {}", variable, reason));
   };
   if (positions.rank() == 0)
-    refuse(Code::invalid_argument, "positions are a scalar; expected an axis or more");
+    refuse(Code::invalid_argument, "positions are a scalar; expected one axis or more");
   const std::int64_t depth = positions.shape.back();
   if (depth > static_cast<std::int64_t>(of.size())) {
     refuse(Code::invalid_argument,
@@ -236,7 +237,7 @@ GatherPlan::GatherPlan(const std::string& variable, const Shape& of, const Array
   const std::int64_t count = product(std::span(positions.shape).first(positions.rank() - 1));
   const std::int64_t width = of.empty() ? 1 : product(std::span(of).subspan(1));
 
-  starts.resize(static_cast<std::size_t>(count));  // in elements of the variable, for now
+  starts.resize(static_cast<std::size_t>(count));  // first in the variable, then, below, in the rows read
   for (std::int64_t i = 0; i < count; ++i) {
     std::int64_t at = 0;
     for (std::int64_t axis = 0; axis < depth; ++axis) {
@@ -251,7 +252,7 @@ GatherPlan::GatherPlan(const std::string& variable, const Shape& of, const Array
     starts[static_cast<std::size_t>(i)] = at * piece;
   }
   if (elements_of(shape) == 0) return;
-  const std::int64_t all = depth == 0 && !of.empty() ? of[0] : 1;  // rows that one position names
+  const std::int64_t all = depth == 0 && !of.empty() ? of[0] : 1;  // rows that one position selects
   for (const std::int64_t start : starts) {
     for (std::int64_t row = 0; row < all; ++row) rows.push_back(start / width + row);
   }

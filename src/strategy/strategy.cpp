@@ -1,4 +1,4 @@
-// strategy.cpp -- puts the parts of a strategy together, and takes the job down.
+// strategy.cpp -- constructs the parts of a strategy, and ends the job.
 #include "strategy/strategy.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace {
 
 thread_local Strategy* current_strategy = nullptr;
 
-/// The ranks have set up their replicas already, by settings that are the same on every rank.
+/// Throws unless `given` matches the settings with which the ranks have already set up their replicas.
 void check_gpus(const Settings& settings, std::optional<int> given) {
   if (!given) return;
   const bool on_gpus = settings.text("replica-device") == "gpu";
@@ -66,7 +66,7 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> joined, const StrategyOptio
       counters_(*runtime(), context_, restore_point_),
       update_groups_(*runtime(), context_, recovery_, contents_),
       states_(restore_point_) {
-  // A ps that dies loses also the variables that the program has not created again.
+  // Includes variables that the program has not created again yet: a ps that dies loses them, too.
   for (protocol::ListedShard& shard : recovery_.shards())
     contents_.add(shard.location.ps, std::move(shard.description));
   for (const std::string& group : recovery_.groups()) contents_.add_group(group);
@@ -74,7 +74,7 @@ Strategy::Strategy(std::shared_ptr<cluster::Runtime> joined, const StrategyOptio
   if (of_this_process_) return;
   context_.replicas().run_in_scope_of(*this);
   control_.start_interim();
-  Context::add_of_this_thread(context_);
+  Context::add_to_thread(context_);
 }
 
 Strategy& Strategy::of_this_process() {
@@ -92,7 +92,7 @@ Strategy::~Strategy() {
   // The coordinator's dispatcher has ended, so this thread drives the control fabric.
   control_.stop_interim();
   job_.end();
-  if (!of_this_process_) Context::remove_of_this_thread(context_);
+  if (!of_this_process_) Context::remove_from_thread(context_);
 }
 
 }  // namespace capstan::strategy

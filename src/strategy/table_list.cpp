@@ -16,7 +16,7 @@ TableMap::TableMap(std::vector<std::string> names, const std::vector<Shape>& sha
       first_rows_{0},
       strategy_(strategy),
       name_(fmt::format("{}", fmt::join(names_, ", "))) {
-  if (shapes.empty()) throw Error(Code::invalid_argument, "a list of tables has one table or more");
+  if (shapes.empty()) throw Error(Code::invalid_argument, "the list of tables is empty; expected 1 or more");
   for (std::size_t table = 0; table < shapes.size(); ++table) {
     const Shape& shape = shapes[table];
     const Shape& first = shapes.front();

@@ -14,10 +14,10 @@
 
 namespace capstan::strategy {
 
-/// Used by the thread that made the strategy, but for names().
+/// Used by the thread that made the strategy, except names().
 class UpdateGroupRegistry {
  public:
-  /// All outlive this object.
+  /// All arguments outlive this object.
   UpdateGroupRegistry(cluster::Runtime& runtime, Context& context, const Recovery& recovery,
                       PsContents& contents);
 
@@ -25,9 +25,9 @@ class UpdateGroupRegistry {
   /// already_exists, resource_exhausted, and unavailable if a previous process of this coordinator had
   /// groups.
   std::uint32_t create(const std::string& name, const Synchronization& synchronization);
-  /// Every ps discards the unfinished steps of the group.
+  /// Makes every ps discard the unfinished steps of the group.
   void restart(std::uint32_t group, const std::string& name);
-  /// Returns the names by number, from 1 on. Any thread.
+  /// Returns the names of all groups; group n is at index n - 1. Any thread.
   std::vector<std::string> names() const;
 
  private:
@@ -37,7 +37,7 @@ class UpdateGroupRegistry {
   Context& context_;
   const Recovery& recovery_;
   PsContents& contents_;
-  mutable std::mutex mutex_;  // changes of names_
+  mutable std::mutex mutex_;  // guards names_
   std::vector<std::string> names_;
 };
 

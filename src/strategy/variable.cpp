@@ -50,21 +50,21 @@ Context& worker_context(const char* call) {
 
 strategy::ClientUse client_of(const BoundVariable& bound) { return bound.context->use_client(); }
 
-/// Calls on several variables use one client.
+/// Rejects a call on variables of different strategies, since it uses one client for all.
 void check_together(const BoundVariable& first, const BoundVariable& other, const char* call) {
   if (first.context == other.context) return;
   throw Error(Code::invalid_argument,
-              fmt::format("{} of variables \"{}\" and \"{}\" together: they are not of one strategy", call,
+              fmt::format("{} of variables \"{}\" and \"{}\" in one call: their strategies differ", call,
                           first.descriptor.name, other.descriptor.name));
 }
 
-/// Rejects operations that the dtype does not have.
+/// Rejects operations that the dtype does not support, and integer division by 0.
 void check_operands(const BoundVariable& bound, const strategy::RowChange& change, const std::string& call) {
   using Op = protocol::RowOp;
   const protocol::VariableDescriptor& d = bound.descriptor;
   if (d.dtype == DType::boolean && change.op != Op::set) {
     throw Error(Code::invalid_argument,
-                fmt::format("{} of variable \"{}\": a bool can be assigned, nothing else", call, d.name));
+                fmt::format("{} of variable \"{}\": a bool can only be assigned", call, d.name));
   }
   if (change.op != Op::div || is_floating(d.dtype)) return;
   with_type(d.dtype, [&]<class T>(std::type_identity<T>) {
@@ -76,7 +76,7 @@ void check_operands(const BoundVariable& bound, const strategy::RowChange& chang
   });
 }
 
-/// Applies a change once for all replicas that make it at the same time.
+/// Applies a change. If several replicas run, combines their changes and applies the result once.
 void apply(const BoundVariable& bound, std::size_t rows, const strategy::RowChange& change) {
   const std::string call = strategy::name_of(change.op, change.scatter);
   check_elements(bound, change.elements, rows, call.c_str());
@@ -189,7 +189,7 @@ void AnyVariable::pull(std::uint64_t first_row, void* out, std::size_t elements,
   client_of(*bound_)->pull(bound_->descriptor, first_row, rows, out, mode);
 }
 
-void AnyVariable::pull_whole(void* out, std::size_t elements) const {
+void AnyVariable::pull_complete(void* out, std::size_t elements) const {
   const auto read = [&](void* to) { pull(0, to, elements, ReadMode::relaxed); };
   if (strategy::ReadCache* cache = strategy::ReadCache::current(); cache != nullptr) {
     cache->read(bound_, out, elements * size_of(dtype()), read);
@@ -236,7 +236,7 @@ void AnyVariable::push_parts(std::span<const Part> parts) {
     pushes.push_back({&part.variable->bound_->descriptor, part.ids, part.gradient});
   }
   const auto client = client_of(*parts.front().variable->bound_);
-  std::vector<GradientFilter::FiniteRows> kept;  // of the parts that lose rows; outlives the push
+  std::vector<GradientFilter::FiniteRows> kept;  // copies of parts with skipped rows; outlives the push
   if (auto& filter = parts.front().variable->bound_->context->gradients(); !filter.passes_all()) {
     kept.reserve(parts.size());
     for (client::Client::Push& push : pushes) {

@@ -13,7 +13,7 @@
 namespace capstan::strategy {
 namespace {
 
-/// Rejects numbers that were cast to an enumeration.
+/// Rejects values that are not enumerators, such as integers that were cast to the enumeration.
 void check_options(const std::string& name, const VariableOptions& options) {
   const auto check = [&](const char* option, auto given, auto last, const char* allowed) {
     if (given <= last) return;
@@ -40,7 +40,7 @@ void check_rounding(const protocol::VariableDescriptor& variable) {
 
 VariableCreator::VariableCreator(const Services& services, const StrategyOptions& options,
                                  bool on_coordinator)
-    : use_(services),
+    : services_(services),
       default_memory_(options.memory),
       on_coordinator_(on_coordinator),
       placement_(services.runtime.count(Role::ps), options.variable_partitioner, options.placement),
@@ -70,7 +70,7 @@ std::shared_ptr<const BoundVariable> VariableCreator::create(const std::string& 
   protocol::check_optimizer(name, dtype, descriptor.optimizer);
   check_rounding(descriptor);
   protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
-  use_.restore_point.require_fit(descriptor);
+  services_.restore_point.require_fit(descriptor);
 
   ShardCreator::Created created = shards_.create(descriptor, initial);
   fill(descriptor, created, initial, value);
@@ -79,10 +79,10 @@ std::shared_ptr<const BoundVariable> VariableCreator::create(const std::string& 
 
 std::shared_ptr<const BoundVariable> VariableCreator::add(protocol::VariableDescriptor descriptor,
                                                           ShardCreator::Created created) {
-  for (auto& [ps, request] : created.requests) use_.contents.add(ps, std::move(request));
-  use_.restore_point.note_created(descriptor.id);
-  auto bound = use_.context.add(std::move(descriptor), on_coordinator_);
-  use_.variables.add(bound);
+  for (auto& [ps, request] : created.requests) services_.contents.add(ps, std::move(request));
+  services_.restore_point.note_created(descriptor.id);
+  auto bound = services_.context.add(std::move(descriptor), on_coordinator_);
+  services_.variables.add(bound);
   return bound;
 }
 
@@ -109,33 +109,34 @@ std::shared_ptr<const BoundVariable> VariableCreator::create_table(const std::st
                             "evict_least_frequent",
                             name, static_cast<int>(options.when_full)));
   }
-  if (options.admit_after < 1 || options.admit_after > protocol::kMostAdmitAfter) {
+  if (options.admit_after < 1 || options.admit_after > protocol::kMaxAdmitAfter) {
     throw Error(Code::invalid_argument,
                 fmt::format("dynamic table \"{}\" has admit_after {}; expected 1 to {}", name,
-                            options.admit_after, protocol::kMostAdmitAfter));
+                            options.admit_after, protocol::kMaxAdmitAfter));
   }
-  const auto ps = static_cast<std::uint64_t>(use_.runtime.count(Role::ps));
+  const auto ps = static_cast<std::uint64_t>(services_.runtime.count(Role::ps));
   const std::uint64_t rows = protocol::rows_of_table_shard(options.max_keys, ps) +
                              (options.when_full == WhenFull::refuse ? 0 : protocol::kSpareRows);
-  if (rows > protocol::TableLayout::kMostRows) {
+  if (rows > protocol::TableLayout::kMaxRows) {
     throw Error(
         Code::invalid_argument,
         fmt::format("dynamic table \"{}\": found max_keys {}, which is {} rows on each ps; expected at "
                     "most {}; use more ps",
-                    name, options.max_keys, rows, protocol::TableLayout::kMostRows));
+                    name, options.max_keys, rows, protocol::TableLayout::kMaxRows));
   }
   const Shape shape{static_cast<std::int64_t>(ps * rows), dim};
   check_new(name, shape);
-  for (std::uint64_t s = 0; s < ps; ++s) use_.variables.require_new(protocol::table_part(name, s));
+  for (std::uint64_t s = 0; s < ps; ++s) services_.variables.require_new(io::table_part(name, s));
   protocol::check_initializer(name, dtype, shape, initial);
   protocol::VariableDescriptor descriptor =
-      describe(name, dtype, shape, {.optimizer = options.optimizer, .trainable = options.trainable});
+      describe(name, dtype, shape,
+               {.optimizer = options.optimizer, .trainable = options.trainable, .group = options.group});
   descriptor.memory = ShardMemory::host;
   descriptor.table = true;
-  descriptor.policy = {options.missing, options.when_full, options.admit_after};
+  descriptor.policy = {options.missing, options.when_full, options.admit_after, options.evict_after};
   protocol::check_optimizer(name, dtype, descriptor.optimizer);
   protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
-  use_.restore_point.require_fit(descriptor);
+  services_.restore_point.require_fit(descriptor);
   ShardCreator::Created created = shards_.create(descriptor, {initial, 0, {}});
   fill(descriptor, created, {}, {});
   return add(std::move(descriptor), std::move(created));
@@ -167,26 +168,27 @@ void VariableCreator::check_new(const std::string& name, const Shape& shape) con
         fmt::format("variable \"{}\" has shape {}; expected sizes of 0 or more", name, to_string(shape)));
   }
   (void)elements_of(shape);
-  use_.variables.require_new(name);
+  services_.variables.require_new(name);
 }
 
 void VariableCreator::fill(const protocol::VariableDescriptor& descriptor,
                            const ShardCreator::Created& created, const detail::AnyInitialValue& initial,
                            const detail::WholeValue& value) {
-  const bool has_values = created.existed && use_.recovery.complete(descriptor.name);
+  const bool has_values = created.existed && services_.recovery.complete(descriptor.name);
   const bool needs_value = initial.whole && !has_values;
   bool restored = false;
   try {
-    restored = use_.restore_point.fill(descriptor);
+    restored = services_.restore_point.fill(descriptor);
   } catch (...) {
     if (!created.existed) shards_.drop(descriptor);
     throw;
   }
   if (!restored && needs_value) {
-    use_.context.client().update(descriptor, protocol::RowOp::set, 0, descriptor.rows(), value.bytes.data());
+    services_.context.client().update(descriptor, protocol::RowOp::set, 0, descriptor.rows(),
+                                      value.bytes.data());
   }
-  if (needs_value && use_.runtime.coordinator_may_return()) {
-    use_.runtime.coordinator_memory().change(
+  if (needs_value && services_.runtime.coordinator_may_return()) {
+    services_.runtime.coordinator_memory().change(
         [&](auto& record) { record.variables.push_back(descriptor.name); });
   }
 }

@@ -51,7 +51,7 @@ class VariableCreator {
   void fill(const protocol::VariableDescriptor& descriptor, const ShardCreator::Created& created,
             const detail::AnyInitialValue& initial, const detail::WholeValue& value);
 
-  Services use_;
+  Services services_;
   ShardMemory default_memory_;
   bool on_coordinator_;
   ShardPlacement placement_;

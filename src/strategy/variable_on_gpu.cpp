@@ -26,14 +26,14 @@ bool goes_direct(const BoundVariable& bound, const ClientUse& client, const char
   if (reaches || wanted == "auto") return reaches;
   throw Error(
       Code::failed_precondition,
-      fmt::format("{} of variable \"{}\": --gpu-transfer=direct, but not every shard is reached by an "
-                  "adapter (--window), or this UCX does not know CUDA's memory (ucx_info -d lists "
-                  "cuda_copy; 1.16 or later, or UCX_PROTO_ENABLE=y); leave it at auto",
+      fmt::format("{} of variable \"{}\": --gpu-transfer=direct requires an adapter that reaches every shard "
+                  "(--window), and a UCX with CUDA support (ucx_info -d lists cuda_copy; 1.16 or later, or "
+                  "UCX_PROTO_ENABLE=y); use --gpu-transfer=auto",
                   call, bound.descriptor.name));
 }
 
-/// Reads in pieces through pinned memory; a consistent read is one piece. REQUIRES: the caller has the
-/// client, which guards that memory.
+/// Reads in pieces through pinned memory; a consistent read is one piece. REQUIRES: the caller holds a
+/// ClientUse, which guards that memory.
 void read_rows(const BoundVariable& bound, const DeviceStream& stream, void* out, std::uint64_t rows,
                ReadMode mode, const gpu::Staging::Fill& fill) {
   const std::uint64_t row_bytes = bound.descriptor.row_bytes();
@@ -73,7 +73,7 @@ void AnyVariable::pull_to_gpu(const DeviceStream& stream, std::uint64_t first_ro
     return;
   }
   if (mode == ReadMode::relaxed && goes_direct(*bound_, client, "pull")) {
-    stream.wait();  // work that uses the memory
+    stream.wait();  // earlier work may use `out`
     return client->pull(bound_->descriptor, first_row, rows, out, mode);
   }
   const std::uint64_t row_bytes = bound_->descriptor.row_bytes();
@@ -105,13 +105,13 @@ void AnyVariable::push_dense_from_gpu(const DeviceStream& stream, const void* gr
   strategy::check_elements(*bound_, elements, rows(), "push_dense");
   strategy::check_push(*bound_);
   const ClientUse client = bound_->context->use_client();
-  const bool unseen = bound_->context->gradients().passes_all();
-  if (unseen && may_go_direct(*bound_) &&
+  const bool unchecked = bound_->context->gradients().passes_all();
+  if (unchecked && may_go_direct(*bound_) &&
       client->gpu().push(bound_->descriptor, std::nullopt, static_cast<const std::byte*>(gradient),
                          stream.implementation(), bound_->context->staging(stream.device()))) {
     return;
   }
-  if (unseen && goes_direct(*bound_, client, "push_dense")) {
+  if (unchecked && goes_direct(*bound_, client, "push_dense")) {
     stream.wait();
     return client->push_dense_from_gpu(bound_->descriptor, gradient);
   }
@@ -119,7 +119,7 @@ void AnyVariable::push_dense_from_gpu(const DeviceStream& stream, const void* gr
   const std::uint64_t bytes = elements * size_of(dtype());
   const std::byte* staged =
       staging.from_gpu(stream.implementation(), static_cast<const std::byte*>(gradient), bytes);
-  if (!unseen) {
+  if (!unchecked) {
     staging.await(bytes);
     return push_dense(staged, elements);
   }

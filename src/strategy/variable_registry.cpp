@@ -15,13 +15,13 @@ void VariableRegistry::require_new(const std::string& name) const {
   if (names_.contains(name)) {
     throw Error(Code::already_exists, "variable \"" + name + "\" already exists; choose another name");
   }
-  io::check_name_apart(names_, name);
+  io::check_no_collision_with(names_, name);
 }
 
 void VariableRegistry::add(std::shared_ptr<const BoundVariable> variable) {
   const protocol::VariableDescriptor& d = variable->descriptor;
   names_.insert(d.name);
-  for (std::size_t s = 0; d.table && s < d.shards.size(); ++s) names_.insert(protocol::table_part(d.name, s));
+  for (std::size_t s = 0; d.table && s < d.shards.size(); ++s) names_.insert(io::table_part(d.name, s));
   const std::lock_guard lock(mutex_);
   variables_.push_back(std::move(variable));
 }

@@ -15,7 +15,7 @@
 
 namespace capstan::telemetry {
 
-/// Metrics of the process that currently has the index.
+/// Metrics of the current process of a worker.
 struct WorkerMetrics {
   int index = 0;
   int rank = 0;
@@ -33,7 +33,7 @@ struct PsMetrics {
   int rank = 0;
   std::string host;
   bool lost = false;
-  protocol::PsReport report = {};  // statistics: of all incarnations of the ps
+  protocol::PsReport report = {};  // its statistics cover all incarnations of the ps
   bool reported = false;
 };
 
@@ -55,6 +55,11 @@ struct JobMetrics {
   strategy::SaveMetrics saves;
   std::map<std::string, double> scalars;  // last value by name
 };
+
+/// Returns the statistics of each dynamic table, summed over the ps, by name.
+std::map<std::string, protocol::TableStatistics> tables_of(const JobMetrics& metrics);
+/// Keys in lookups of all dynamic tables.
+cluster::KeyCounts keys_of(const JobMetrics& metrics);
 
 /// Largest load divided by the mean; nullopt without load.
 std::optional<double> imbalance(const std::vector<double>& loads);

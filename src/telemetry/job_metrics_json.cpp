@@ -80,8 +80,8 @@ json ps_json(const PsMetrics& ps, const PsMetrics* before, double seconds) {
           {"peak_rss_bytes", ps.report.use.peak_rss_bytes}};
 }
 
-/// By rank: the largest difference, over the update groups, of the group's largest clock and the worker's, as
-/// ps 0 reports them.
+/// Returns how many steps each rank is behind the fastest rank of its update group, as ps 0 reports the
+/// clocks. For a rank in several groups, returns the largest number.
 std::map<int, std::uint64_t> steps_behind(const JobMetrics& now) {
   std::map<int, std::uint64_t> behind;
   if (now.ps.empty()) return behind;
@@ -143,6 +143,26 @@ json hottest_json(const JobMetrics& now) {
           {"share", static_cast<double>(shard.rows) / static_cast<double>(std::max(rows, shard.rows))}};
 }
 
+json tables_json(const JobMetrics& now) {
+  json all = json::array();
+  for (const auto& [name, table] : tables_of(now)) {
+    all.push_back({{"table", name},
+                   {"keys", table.keys},
+                   {"max_keys", table.most_keys},
+                   {"load", static_cast<double>(table.keys) / static_cast<double>(table.most_keys)},
+                   {"inserted", table.inserted},
+                   {"erased", table.erased},
+                   {"evicted", table.evicted},
+                   {"refused", table.refused},
+                   {"not_admitted", table.not_admitted},
+                   {"growths", table.growths},
+                   {"row_bytes", table.row_bytes},
+                   {"index_bytes", table.index_bytes},
+                   {"probes", table.probes()}});
+  }
+  return all;
+}
+
 json balance_json(const JobMetrics& now) {
   std::vector<double> bytes;
   std::vector<double> rows;
@@ -157,6 +177,20 @@ json balance_json(const JobMetrics& now) {
 
 }  // namespace
 
+std::map<std::string, protocol::TableStatistics> tables_of(const JobMetrics& metrics) {
+  std::map<std::string, protocol::TableStatistics> tables;
+  for (const PsMetrics& ps : metrics.ps) {
+    for (const auto& [name, shard] : ps.report.tables) tables[name].add(shard);
+  }
+  return tables;
+}
+
+cluster::KeyCounts keys_of(const JobMetrics& metrics) {
+  cluster::KeyCounts keys = metrics.traffic.keys;
+  for (const PsMetrics& ps : metrics.ps) keys.add(ps.report.statistics.keys);
+  return keys;
+}
+
 std::optional<double> imbalance(const std::vector<double>& loads) {
   const double sum = std::accumulate(loads.begin(), loads.end(), 0.0);
   if (sum <= 0) return std::nullopt;
@@ -167,6 +201,7 @@ json to_json(const JobMetrics& now, const JobMetrics& before, bool with_workers)
   const double seconds = now.elapsed - before.elapsed;
   const auto alive = std::count_if(now.workers.begin(), now.workers.end(),
                                    [](const WorkerMetrics& worker) { return !worker.lost; });
+  const cluster::KeyCounts keys = keys_of(now);
   json record{{"time", now.time},
               {"elapsed", now.elapsed},
               {"seconds", seconds},
@@ -178,6 +213,8 @@ json to_json(const JobMetrics& now, const JobMetrics& before, bool with_workers)
               {"ps", json::array()},
               {"balance", balance_json(now)},
               {"hottest", hottest_json(now)},
+              {"tables", tables_json(now)},
+              {"table_lookups", {{"found", keys.found}, {"missing", keys.missing}}},
               {"staleness", staleness_json(now)},
               {"checkpoints",
                {{"saved", now.saves.saves},

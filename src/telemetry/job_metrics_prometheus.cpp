@@ -84,6 +84,35 @@ void add_ps(std::string& text, const std::vector<PsMetrics>& all) {
        [](const PsMetrics& ps) { return ps.report.statistics.rows_sent; });
 }
 
+void add_tables(std::string& text, const std::map<std::string, protocol::TableStatistics>& tables,
+                const cluster::KeyCounts& lookups) {
+  if (tables.empty()) return;
+  Family(text, "table_lookups_total", "counter", "keys of dynamic tables in lookups")
+      .add(lookups.found, {{"result", "found"}})
+      .add(lookups.missing, {{"result", "missing"}});
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value_of) {
+    Family family(text, name, type, help);
+    for (const auto& [table, statistics] : tables) family.add(value_of(statistics), {{"table", table}});
+  };
+  using Statistics = protocol::TableStatistics;
+  each("table_keys", "gauge", "keys of a dynamic table", [](const Statistics& s) { return s.keys; });
+  each("table_max_keys", "gauge", "capacity of a dynamic table",
+       [](const Statistics& s) { return s.most_keys; });
+  each("table_bytes", "gauge", "memory of a dynamic table: keys, rows, slots and index",
+       [](const Statistics& s) { return s.row_bytes + s.index_bytes; });
+  each("table_probes", "gauge", "average number of cache lines that a search for a key reads",
+       [](const Statistics& s) { return s.probes(); });
+  each("table_inserted_total", "counter", "keys that were added",
+       [](const Statistics& s) { return s.inserted; });
+  each("table_evicted_total", "counter",
+       "keys that were removed because of their age or because the table was full",
+       [](const Statistics& s) { return s.evicted; });
+  each("table_refused_total", "counter", "keys that were not added because the table was full",
+       [](const Statistics& s) { return s.refused; });
+  each("table_not_admitted_total", "counter", "gradients of keys that were not admitted yet",
+       [](const Statistics& s) { return s.not_admitted; });
+}
+
 }  // namespace
 
 std::string prometheus_text(const JobMetrics& now) {
@@ -109,6 +138,7 @@ std::string prometheus_text(const JobMetrics& now) {
       .add(static_cast<std::uint64_t>(now.coordinator_restarts), {{"role", "coordinator"}});
   add_calls(text, now.traffic);
   add_ps(text, now.ps);
+  add_tables(text, tables_of(now), keys_of(now));
   Family(text, "checkpoints_total", "counter", "checkpoints saved").add(now.saves.saves);
   Family(text, "checkpoint_seconds_total", "counter", "time from the start of a save to its publication")
       .add(now.saves.written_seconds);

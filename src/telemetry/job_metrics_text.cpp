@@ -71,13 +71,20 @@ std::string summary_of(const JobMetrics& now) {
                         : ps.host + ": no report received");
   }
   text += row("balance of ps",
-              fmt::format("most over mean: bytes {}, rows pushed {}", number_text(record["balance"]["bytes"]),
+              fmt::format("maximum / mean: bytes {}, rows pushed {}", number_text(record["balance"]["bytes"]),
                           number_text(record["balance"]["rows_pushed"])));
   if (const auto& hottest = record["hottest"]; !hottest.is_null())
     text +=
         row("hottest shard", fmt::format("{} shard {} on ps {}, {:.0f}% of the rows",
                                          hottest["variable"].get<std::string>(), hottest["shard"].get<int>(),
                                          hottest["ps"].get<int>(), 100 * hottest["share"].get<double>()));
+  for (const auto& [name, table] : tables_of(now))
+    text += row(name, fmt::format("dynamic table: {} of {} keys, {}; {} evicted, {} refused, {} not admitted",
+                                  table.keys, table.most_keys,
+                                  bytes_text(static_cast<double>(table.row_bytes + table.index_bytes)),
+                                  table.evicted, table.refused, table.not_admitted));
+  if (const cluster::KeyCounts keys = keys_of(now); keys.found + keys.missing > 0)
+    text += row("table lookups", fmt::format("{} keys found, {} missing", keys.found, keys.missing));
   for (const auto& group : record["staleness"])
     text += row("staleness",
                 fmt::format("group {}: bound {}, {} steps, workers {} steps apart at the end",

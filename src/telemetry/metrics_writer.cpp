@@ -10,7 +10,7 @@
 namespace capstan::telemetry {
 namespace {
 
-/// Bound of the queue while a disk hangs; further work is dropped.
+/// Maximum length of the queue, which grows while a disk hangs; further work is dropped.
 constexpr std::size_t kMaxQueuedWork = 100'000;
 /// Scalars may be frequent, so they do not signal the thread, which writes them at this interval.
 constexpr std::chrono::seconds kFlushInterval{1};
@@ -24,7 +24,7 @@ std::filesystem::path resolve_path(const std::string& file, const std::filesyste
   return file.empty() || path.has_parent_path() ? path : run_dir / path;
 }
 
-/// Values of a record that TensorBoard shows, over the number of completed functions.
+/// Values of a record that TensorBoard plots against the number of completed functions.
 using Curve = std::pair<std::string, nlohmann::json::json_pointer>;  // tag, location in the record
 const std::vector<Curve>& curves() {
   static const std::vector<Curve> all = [] {

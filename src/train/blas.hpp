@@ -1,4 +1,4 @@
-// blas.hpp -- the one matrix product that training and ranking need, on row-major floats.
+// blas.hpp -- the matrix product that training and ranking use (GEMM), on row-major floats.
 #pragma once
 
 #include <cblas.h>

@@ -6,8 +6,8 @@
 
 namespace capstan::train {
 
-/// Returns -log(p), where p is the probability that the model assigns to the label: log(1 + exp(-logit)) for
-/// a positive one.
+/// Returns -log(p), where p is the probability that the model assigns to the label; for a positive label,
+/// this is log(1 + exp(-logit)).
 inline double log_loss(double logit, bool positive) {
   const double margin = positive ? logit : -logit;
   return std::max(-margin, 0.0) + std::log1p(std::exp(-std::abs(margin)));

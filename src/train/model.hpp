@@ -1,10 +1,11 @@
-// model.hpp -- interface of lr, fm and mlp to the coordinator: starts closures on workers and returns their
-// results.
+// model.hpp -- the interface through which the coordinator trains lr, fm and mlp. Calls that return a
+// RemoteValue schedule a closure on a worker.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,8 +17,8 @@
 
 namespace capstan::train {
 
-/// A model whose variables are on the ps and whose data is with the workers. Used on the coordinator, inside
-/// a strategy's scope.
+/// A model whose variables are on the ps and whose examples are in the memory of the workers. Used on the
+/// coordinator, inside a strategy's scope.
 class Model {
  public:
   virtual ~Model() = default;
@@ -31,14 +32,21 @@ class Model {
 
   virtual RemoteValue<TrainResult> train(int worker, const TrainTask& task) = 0;
   virtual RemoteValue<Scores> evaluate(int worker, const EvaluateTask& task) = 0;
-  /// l2 / 2 |weights|^2 of the current values.
+  /// Returns (l2 / 2) * |w|^2, where w are all current parameters except biases.
   virtual double penalty() const = 0;
+  /// Returns the number of features in the dynamic tables. Returns nullopt for a model without dynamic
+  /// tables, which has DataSizes::width features.
+  virtual std::optional<std::int64_t> learned_features() const { return {}; }
+  /// Makes all live workers members of the update group again. REQUIRES: no train() is running.
   virtual void restart_group() const = 0;
-  /// Names and values, as error messages show them, that a checkpoint must match to be restored.
+  /// Returns the properties that a checkpoint must match to be restored: names, for error messages, and
+  /// values.
   virtual std::vector<std::pair<std::string, std::string>> identity() const = 0;
 };
 
+/// Makes a model of type lr or fm.
 std::unique_ptr<Model> make_sparse_model(const ModelOptions& options, ClusterCoordinator& coordinator);
+/// Makes a model of type mlp.
 std::unique_ptr<Model> make_image_model(const ModelOptions& options, ClusterCoordinator& coordinator);
 
 /// Synchronization of the update group. Synchronous workers push sums, not means.

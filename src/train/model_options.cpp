@@ -78,6 +78,27 @@ void require_same_number(const std::vector<std::string>& images, const std::vect
                   images_name, images.size(), labels_name, labels.size()));
 }
 
+/// Sets the options of dynamic tables.
+void read_dynamic(const Settings& settings, ModelOptions& o) {
+  o.format.dynamic = settings.flag("dynamic");
+  o.max_keys = static_cast<std::uint64_t>(settings.integer("max-keys"));
+  o.admit_after = static_cast<std::uint32_t>(settings.integer("admit-after"));
+  for (const char* name : {"features", "hash-bits"}) {
+    if (o.format.dynamic && settings.given(name)) {
+      throw usage_error(fmt::format(
+          "--{} cannot be used with --dynamic, whose tables add rows as needed; limit them with --max-keys",
+          name));
+    }
+  }
+  for (const char* name : {"max-keys", "admit-after"}) {
+    if (!o.format.dynamic && settings.given(name))
+      throw usage_error(fmt::format("--{} limits dynamic tables: expected --dynamic", name));
+  }
+  if (o.format.dynamic && settings.text("ps-memory") == "device") {
+    throw usage_error("--dynamic: found --ps-memory device, expected host: a GPU cannot hold dynamic tables");
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(Program program) noexcept {
@@ -127,6 +148,7 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
       throw usage_error(
           "--features: expected --format libsvm, found criteo; set --hash-bits for the number of rows");
     }
+    read_dynamic(settings, o);
     o.bias = settings.flag("bias");
     o.factors = program == Program::fm ? settings.integer("factors") : 0;
   }

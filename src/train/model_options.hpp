@@ -28,6 +28,8 @@ struct ModelOptions {
   std::vector<std::string> data, test;           // files
   std::vector<std::string> labels, test_labels;  // mlp only
   SparseFormat format;                           // lr and fm only
+  std::uint64_t max_keys = 0;                    // of a dynamic table
+  std::uint32_t admit_after = 1;                 // of a dynamic table
   bool bias = true;
   std::int64_t factors = 0;          // fm only
   std::vector<std::int64_t> hidden;  // mlp only

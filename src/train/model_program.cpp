@@ -84,6 +84,7 @@ class ModelProgram {
     }
     const auto begin = Clock::now();
     report_.train = evaluate(false);
+    report_.data.width = model_->learned_features().value_or(report_.data.width);
     report_.objective = report_.train.log_loss + model_->penalty();
     if (report_.data.test > 0) report_.test = evaluate(true);
     report_.evaluation_seconds += seconds_since(begin);
@@ -205,7 +206,7 @@ class ModelProgram {
     progress(epoch, report_.epochs.back().loss);
   }
 
-  /// Workers that wait for each other get one closure each, with all of their shares.
+  /// Schedules one closure per worker, with all of its shares, because workers wait for each other.
   std::vector<TrainResult> train_synchronized(int epoch) {
     model_->restart_group();
     const std::vector<int> all = workers();
@@ -259,9 +260,9 @@ class ModelProgram {
     ModelEpoch& now = report_.epochs.back();
     now.evaluated = evaluate(report_.data.test > 0);
     report_.evaluation_seconds += seconds_since(begin);
-    const std::string of = report_.data.test > 0 ? "test" : "train";
-    coordinator_.scalar(of + "/logloss", now.evaluated->log_loss, report_.data.train * now.epoch);
-    coordinator_.scalar(of + "/accuracy", now.evaluated->accuracy, report_.data.train * now.epoch);
+    const std::string data = report_.data.test > 0 ? "test" : "train";
+    coordinator_.scalar(data + "/logloss", now.evaluated->log_loss, report_.data.train * now.epoch);
+    coordinator_.scalar(data + "/accuracy", now.evaluated->accuracy, report_.data.train * now.epoch);
     hooks_.log(fmt::format("epoch {}: loss {:.6f}  {} {}  {:.0f} examples/s", now.epoch, now.loss,
                            report_.data.test > 0 ? "test" : "train", to_string(*now.evaluated),
                            now.examples_per_second));

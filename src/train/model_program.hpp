@@ -24,7 +24,7 @@ struct Metrics {
 
 struct ModelEpoch {
   int epoch = 0;    // from 1
-  double loss = 0;  // mean over the epoch, with the values of each step: log-loss and penalty
+  double loss = 0;  // mean of log-loss plus penalty over the epoch, with the values at each step
   double seconds = 0;
   double examples_per_second = 0;
   std::optional<Metrics> evaluated;  // on the test data, or on the training data if there is none
@@ -34,11 +34,11 @@ struct ModelReport {
   DataSizes data;
   int first_epoch = 1;  // above 1 in a resumed run
   std::int64_t examples = 0;
-  double seconds = 0;  // of training only
+  double seconds = 0;  // duration of training only
   double evaluation_seconds = 0;
   double checkpoint_seconds = 0;
   std::vector<ModelEpoch> epochs;
-  double objective = 0;  // log-loss of the training data and penalty, with the final values
+  double objective = 0;  // log-loss of the training data plus penalty, with the final values
   Metrics train;
   std::optional<Metrics> test;
   std::string checkpoint;    // the last one; empty if none was requested
@@ -65,7 +65,7 @@ struct ModelHooks {
 /// Reads the data, trains, evaluates and saves checkpoints. Runs on the coordinator. Throws Error.
 ModelReport run_model(const Cluster& cluster, const ModelOptions& options, const ModelHooks& hooks);
 
-/// "logloss 0.3244  AUC 0.9022  accuracy 0.8499  (16281 examples)"
+/// Returns text such as "logloss 0.3244  AUC 0.9022  accuracy 0.8499  (16281 examples)".
 std::string to_string(const Metrics& metrics);
 
 }  // namespace capstan::train

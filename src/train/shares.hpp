@@ -1,7 +1,7 @@
 // shares.hpp -- division of a data set into shares, and the order and batches of an epoch.
 //
 // The data is divided into as many shares as there are workers at the start; example i is in share i mod
-// shares. The share of a dead worker is assigned to another one.
+// shares. The share of a dead worker is assigned to another worker.
 #pragma once
 
 #include <algorithm>

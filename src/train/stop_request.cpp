@@ -66,7 +66,7 @@ void StopRequest::refresh_time_left(Clock::time_point now) {
 }
 
 std::string StopRequest::reason(std::chrono::milliseconds next, Clock::time_point now) {
-  if (signal_received(now)) return "a signal asked for it";
+  if (signal_received(now)) return "a signal requested it";
   if (options_.margin.count() == 0 || !can_save_) return "";
   if (!queried_ || (!answer_.known && now >= answered_at_ + kRetryInterval)) refresh_time_left(now);
   if (!limit_is_near(next, now)) return "";

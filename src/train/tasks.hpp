@@ -12,13 +12,13 @@ enum class Mode : std::uint8_t { asynchronous, stale_synchronous, synchronous };
 /// The shares of the training data that one worker processes; see shares.hpp.
 struct Shares {
   std::vector<std::int64_t> assigned = {};
-  std::int64_t count = 1;  // of all workers
+  std::int64_t total_count = 1;  // number of shares of all workers
 };
 
 struct DataSizes {
   std::int64_t train = 0;
   std::int64_t test = 0;
-  std::int64_t width = 0;  // rows of the table, or pixels of an image
+  std::int64_t width = 0;  // lr, fm: largest used row of the weights, plus 1; mlp: pixels of an image
   std::int64_t classes = 2;
 };
 
@@ -27,7 +27,7 @@ struct TrainTask {
   Shares shares;
   std::int64_t total = 0;  // examples in the training set
   std::int64_t epoch = 0;  // from 1
-  std::int64_t batch = 0;
+  std::int64_t batch = 0;  // maximum number of examples of each share in a step
   std::uint64_t seed = 0;
   Mode mode = Mode::asynchronous;
 };
@@ -43,7 +43,7 @@ struct TrainResult {
 struct EvaluateTask {
   bool test = true;  // true: held-out data; false: training data
   std::int64_t share = 0;
-  std::int64_t shares = 1;
+  std::int64_t total_shares = 1;  // number of shares of all workers
   std::int64_t first = 0;
   std::int64_t count = 0;
 };

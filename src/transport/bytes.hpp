@@ -17,8 +17,8 @@ Bytes as_bytes(const T& value) {
   return std::as_bytes(std::span<const T, 1>(&value, 1));
 }
 
-/// Returns the header of `message`; nothing if its size is not that of a T, which count_malformed counts.
-/// Every handler reads its header with this function, before anything else.
+/// Returns the header of `message`, or nullopt if its size is not sizeof(T); count_malformed() counts such
+/// messages. Every handler reads its header with this function, before anything else.
 template <class T>
 [[nodiscard]] std::optional<T> read_header(const Message& message) noexcept {
   static_assert(std::is_trivially_copyable_v<T>);

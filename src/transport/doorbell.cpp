@@ -16,7 +16,7 @@
 namespace capstan::transport {
 namespace {
 
-/// An abstract name starts with a zero byte, and the length of the address ends it.
+/// An abstract name starts with a zero byte and has no terminator: the length of the address delimits it.
 std::pair<sockaddr_un, socklen_t> address_of(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -1,4 +1,4 @@
-// fabric.cpp -- what both fabrics share: handlers, liveness, waiting.
+// fabric.cpp -- the code that both fabrics share: handlers, liveness, waiting.
 #include "transport/fabric.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace capstan::transport {
 namespace {
 
 std::atomic<std::uint64_t> malformed{0};
-// By message type; types beyond the last share it.
+// Indexed by message type. Types beyond the end share the last element.
 std::array<std::atomic_flag, 256> logged_malformed;
 
 }  // namespace
@@ -36,7 +36,7 @@ void Window::require_inside(std::uint64_t offset, std::uint64_t bytes) const {
 }
 
 void Peer::require_alive() const {
-  if (failed_) throw Error(Code::unavailable, name_ + " is gone");
+  if (failed_) throw Error(Code::unavailable, name_ + " is dead");
 }
 
 void Peer::revive(Bytes, const std::string&) {

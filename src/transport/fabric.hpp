@@ -1,4 +1,4 @@
-// fabric.hpp -- how a rank reaches other ranks: active messages, registered memory, windows onto it.
+// fabric.hpp -- how a rank reaches other ranks: active messages, registered memory, and windows onto memory.
 //
 // Two implementations: ucx/fabric.hpp between processes, loop/loop.hpp between threads of one process. The
 // layers above use this interface only. A Fabric and the objects that it creates belong to one thread at a
@@ -36,7 +36,7 @@ inline constexpr std::size_t kPieceBytes = 60 * 1024;
 /// How a window reaches its memory. `automatic` maps the memory where that is possible.
 enum class WindowPath : std::uint8_t { automatic, mapped, rma };
 
-/// What another rank needs to open a window: an address and the fabric's key.
+/// The data that another rank needs to open a window: an address and the fabric's key.
 struct RegionKey {
   std::uint64_t address = 0;
   std::uint64_t length = 0;
@@ -62,20 +62,20 @@ class Window {
 
   /// The memory itself; nullptr if only put and get reach it.
   std::byte* mapped() const noexcept { return mapped_; }
-  /// The memory itself, which stays mapped while the pointer or a copy of it lives, even after this window
-  /// and its rank. nullptr if it is not mapped, or if only UCX can map it.
+  /// The memory itself, which stays mapped while the pointer or a copy of it lives, even if this window and
+  /// its rank have ended. nullptr if the memory is not mapped, or if only UCX can map it.
   std::shared_ptr<const std::byte> shared() const noexcept { return shared_; }
   std::uint64_t length() const noexcept { return length_; }
 
-  /// Starts a write. `data` may be reused on return. Only `fence` orders it with later puts. put and get are
-  /// atomic for an aligned 64-bit word. REQUIRES, here and below: the access lies within the window.
+  /// Starts a write. `data` may be reused on return. Only `fence` orders the write before later puts. put and
+  /// get are atomic for an aligned 64-bit word. REQUIRES, here and below: the access lies within the window.
   virtual void put(std::uint64_t offset, Bytes data) = 0;
   /// Reads. Throws Error(deadline_exceeded) if the data has not arrived by `deadline`.
   virtual void get(std::uint64_t offset, std::span<std::byte> out, Deadline deadline) = 0;
-  /// Adds to an aligned 64-bit word at the owner and returns the value before. All ranks must use the same
+  /// Adds to an aligned 64-bit word at the owner and returns its previous value. All ranks must use the same
   /// kind of window for a word: atomics of an HCA and of a CPU are not coherent with each other.
   virtual std::uint64_t fetch_add(std::uint64_t offset, std::uint64_t delta, Deadline deadline) = 0;
-  /// Orders puts before the call before puts after it.
+  /// Orders all previous puts before all later puts.
   virtual void fence() = 0;
   /// Blocks until all puts have arrived. Throws Error(deadline_exceeded).
   virtual void flush(Deadline deadline) = 0;
@@ -101,7 +101,7 @@ class Peer {
   int rank() const noexcept { return rank_; }
   /// "ps 1 (rank 2 on node17)", for messages.
   const std::string& name() const noexcept { return name_; }
-  /// True once the transport has reported its death, or a wait for it has timed out.
+  /// Returns true once the transport has reported the peer's death, or a wait for the peer has timed out.
   bool failed() const noexcept { return failed_; }
   /// Throws Error(unavailable), which names the peer, if it has failed.
   void require_alive() const;
@@ -109,22 +109,23 @@ class Peer {
   /// Sends an active message; `header` and `payload` may be reused on return. Messages to one peer arrive in
   /// order. Never blocks. A message to a failed peer is dropped.
   virtual void send(std::uint16_t type, Bytes header, Bytes payload = {}) = 0;
-  /// The same without a copy of `payload`, which must not change while it is in flight. The call increments
+  /// Sends without a copy of `payload`, which must not change while it is in flight. The call increments
   /// `in_flight`; progress() decrements it when the transport no longer needs the payload, or the peer has
   /// failed. `in_flight` must live until then. `header` has at most kInPlaceHeader bytes.
   virtual void send_in_place(std::uint16_t type, Bytes header, Bytes payload, std::uint32_t& in_flight) = 0;
 
-  /// Closes the connection by force, which ends all its sends and accesses in flight. The peer has failed.
+  /// Closes the connection by force, which ends its sends and accesses in flight. The peer counts as failed.
   virtual void disconnect() noexcept = 0;
 
-  /// The peer is known to be dead before the transport reports it: waits end. Also inside progress().
+  /// Marks a peer that is known to be dead before the transport reports it, so that waits for it end. May be
+  /// called inside progress().
   void mark_failed() noexcept { failed_ = true; }
 
-  /// Connects to the process that has replaced the previous one; `name` may differ, since its host may.
-  /// Windows that are not mapped become invalid. Not inside progress(). Throws Error(unimplemented) between
-  /// threads of one process.
+  /// Connects to the process that has replaced the previous one; `name` may differ, because the host may.
+  /// Windows that are not mapped become invalid. Must not be called inside progress(). Throws
+  /// Error(unimplemented) between threads of one process.
   virtual void revive(Bytes address, const std::string& name);
-  /// Number of calls of revive(). What was sent before the last one is not answered.
+  /// Number of calls of revive(). Requests that were sent before the last call are never answered.
   std::uint32_t revivals() const noexcept { return revivals_; }
 
   /// Throws Error(unavailable) if `path` is `mapped` and the memory cannot be mapped.
@@ -132,8 +133,8 @@ class Peer {
 
   /// Names of the transports in use, for the log: "tcp", "loop", "rc_mlx5".
   virtual std::string transports() const = 0;
-  /// The adapter accesses the peer's memory without its CPU. Otherwise UCX emulates RMA on that CPU, and
-  /// active messages have more bandwidth.
+  /// Returns true if the adapter accesses the peer's memory without the peer's CPU. Otherwise UCX emulates
+  /// RMA on that CPU, and active messages have more bandwidth.
   virtual bool has_hardware_rma() const = 0;
 
  protected:
@@ -169,11 +170,11 @@ class Fabric {
 
   /// The address that other ranks pass to `connect`.
   virtual std::vector<std::byte> address() const = 0;
-  /// The sender of this fabric's messages. Set before the first send.
+  /// Sets the sender of this fabric's messages. Call before the first send.
   void set_rank(int rank) noexcept { rank_ = rank; }
   int rank() const noexcept { return rank_; }
-  /// From now on messages carry this secret, which is zero before, and received messages without it are
-  /// dropped. Does nothing between threads of one process. REQUIRES: no message was sent or received yet.
+  /// Sets the secret that messages carry, initially zero; received messages without it are dropped. Does
+  /// nothing between threads of one process. REQUIRES: no message was sent or received yet.
   virtual void set_secret(const JobSecret& /*secret*/) noexcept {}
 
   /// Returns a new connection, which lives as long as the fabric. The control and the data fabric of one rank
@@ -209,19 +210,19 @@ class Fabric {
   virtual bool signal(const std::string& /*doorbell*/) noexcept { return false; }
 
   /// Sets the handler of a message type. A message without a handler is logged and dropped, unless
-  /// keep_unhandled says otherwise.
+  /// keep_unhandled(true) was called.
   void on_message(std::uint16_t type, Handler handler);
-  /// Runs inside progress(), once for each peer that dies.
+  /// Sets the failure handler, which runs inside progress(), once for each peer that dies.
   void on_failure(FailureHandler handler) { failure_handler_ = std::move(handler); }
-  /// Whether messages and failures without a handler are kept until they have one; the next progress() then
-  /// delivers them in order. Of equal messages of a rank only the last is kept, which bounds the memory of
-  /// repeated ones.
+  /// Sets whether messages and failures without a handler are kept. Once they have a handler, the next
+  /// progress() delivers them in order. Of equal messages from a rank, only the last one is kept, to bound
+  /// the memory.
   void keep_unhandled(bool keep) noexcept { keeps_unhandled_ = keep; }
   /// Removes all handlers and kept messages; messages that arrive later are dropped. Called before the owner
   /// of the handlers ends.
   void remove_handlers() noexcept;
-  /// The process exits soon after this object is destroyed, while other ranks may still connect to it: the
-  /// destructor closes this object's own connections and leaves all else to the exit.
+  /// Tells the destructor that the process exits soon after it, while other ranks may still connect. The
+  /// destructor then closes only this object's own connections; process exit releases the rest.
   virtual void leave_teardown_to_exit() noexcept {}
 
  protected:
@@ -264,7 +265,7 @@ class Subscriptions {
   void on_message(std::uint16_t type, Fabric::Handler handler);
   /// Replaces the fabric's failure handler.
   void on_failure(Fabric::FailureHandler handler);
-  /// Removes all of them now.
+  /// Removes the handlers now.
   void end() noexcept;
 
  private:
@@ -273,8 +274,8 @@ class Subscriptions {
   bool failures_ = false;
 };
 
-/// Progresses `fabric` until `done()` returns true or the deadline passes; returns whether `done()` did.
-/// Polls briefly, then sleeps.
+/// Progresses `fabric` until `done()` returns true or the deadline passes. Returns the last result of
+/// `done()`. Polls briefly, then sleeps.
 bool progress_until(Fabric& fabric, Deadline deadline, const std::function<bool()>& done);
 
 }  // namespace capstan::transport

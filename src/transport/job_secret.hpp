@@ -10,7 +10,7 @@ struct JobSecret {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
 
-  /// Returns bits of the kernel (getrandom). Throws Error.
+  /// Returns random bits from the kernel (getrandom). Throws Error.
   static JobSecret random();
 
   /// Takes constant time, whichever bits differ.

@@ -9,9 +9,9 @@ namespace capstan::transport {
 enum MessageType : std::uint16_t {
   kReply = 1,                // header: ReplyHeader; payload: the answer, or the text of an error
   kShutdown = 2,             // coordinator to all: the job is over
-  kHello = 3,                // opens a connection; to a worker that the coordinator admits: its incarnation
-  kCoordinatorReturned = 4,  // coordinator to all: a CoordinatorReturned; it has replaced the previous one
-  kCoordinatorKnown = 5,     // the answer: the ps can be called, the worker has ended its closures
+  kHello = 3,                // opens a connection; contains the incarnation if it admits a worker
+  kCoordinatorReturned = 4,  // restarted coordinator to all; payload: a CoordinatorReturned
+  kCoordinatorKnown = 5,     // the answer: the ps accepts calls, or the worker has ended its closures
 
   // client to ps (protocol/ps_messages.hpp)
   kDoorbell = 16,  // a push is in a ring, and the ps may be asleep
@@ -19,7 +19,7 @@ enum MessageType : std::uint16_t {
   kCreateVariable = 18,
   kOpenRing = 19,
   kRegionKey = 20,
-  kReadRows = 21,  // gather rows and send them, where windows are not mapped
+  kReadRows = 21,  // gather rows and send them; used if windows are not mapped
   kSaveShards = 22,
   kRestorePart = 23,
   kPsStatistics = 24,
@@ -27,10 +27,10 @@ enum MessageType : std::uint16_t {
   kCreateGroup = 26,
   kRestartGroup = 27,
   kGroupClocks = 28,
-  kDropVariable = 29,  // a shard of it could not be created
+  kDropVariable = 29,  // drop a variable of which a shard could not be created
   kWorkerDead = 30,    // coordinator to ps: a rank counts as dead; answered with kWorkerClosed
-  kPushEntry = 31,     // an entry, where the ring cannot be mapped
-  kListShards = 32,    // coordinator to ps: list your shards
+  kPushEntry = 31,     // an entry of a push; used if the ring cannot be mapped
+  kListShards = 32,    // coordinator to ps: list the shards of the ps
   kTableStatistics = 34,
   kFindKeys = 35,
   kListKeys = 58,
@@ -39,8 +39,8 @@ enum MessageType : std::uint16_t {
   // ps and its replica (protocol/replica_format.hpp)
   kReplicate = 36,       // a change of the ps's state
   kReplicated = 37,      // position up to which the replica has applied changes
-  kReplicaLost = 38,     // ps to coordinator: its replica is dead or silent; answered with
-  kReplicaDropped = 39,  // coordinator to ps: that replica will not replace it
+  kReplicaLost = 38,     // ps to coordinator: its replica is dead or silent
+  kReplicaDropped = 39,  // the answer, coordinator to ps: the replica will not replace the ps
 
   // ps to client
   kRowsPiece = 40,
@@ -57,21 +57,21 @@ enum MessageType : std::uint16_t {
   kWorkerClosed = 52,  // ps to coordinator: all pushes of a dead rank are applied
   kJoin = 53,          // restarted worker to coordinator, or to a ps that forwards it: its Member
   kMemberKnown = 54,   // ps to coordinator: it accepts requests from a rank
-  kHeartbeat = 55,     // worker or ps to coordinator; answered with the same
-  kFenced = 56,        // coordinator to worker or ps: it was fenced and must end
+  kHeartbeat = 55,     // worker or ps to coordinator; answered with kHeartbeat
+  kFenced = 56,        // coordinator to worker or ps: the receiver was fenced and must exit
   kLeave = 57,         // worker to coordinator: it wants to leave; answered with kShutdown
-  kDumpStacks = 60,    // coordinator to all: write the stacks of your threads (docs/coordinator.md)
-  kReport = 61,  // coordinator to all: report your metrics; answered with the same (protocol/report.hpp)
+  kDumpStacks = 60,    // coordinator to all: write the stacks of all threads (docs/coordinator.md)
+  kReport = 61,        // coordinator to all: report metrics; answered with kReport (protocol/report.hpp)
 
   // failover (protocol/failover.hpp)
-  kFailover = 72,          // coordinator to spare: replace a ps; answered with kPsReturned, or
-  kNotTakenOver = 73,      // spare to coordinator: it cannot; the payload is the reason
-  kGpuKey = 74,            // client to ps: how kernels of a GPU of this host read a shard
+  kFailover = 72,          // coordinator to spare: replace a ps; answered with kPsReturned or kNotTakenOver
+  kNotTakenOver = 73,      // spare to coordinator: it cannot replace the ps; the payload is the reason
+  kGpuKey = 74,            // client to ps: return the key with which a GPU of this host maps a shard
   kCurrentLocations = 75,  // client to a ps that was a spare: locations of its shards
 
   kCheckRestore = 76,       // coordinator to ps: compare bytes of a checkpoint (protocol/restore_plan.hpp)
-  kOpenStagingBuffer = 77,  // client to ps: memory of its GPU, into which a GPU of this host puts gradients
-  kFreeResources = 80,      // coordinator to worker: per-worker objects that no closure names any more
+  kOpenStagingBuffer = 77,  // client to ps: open a buffer in its GPU, into which a client's GPU writes
+  kFreeResources = 80,      // coordinator to worker: free per-worker objects that no closure refers to
 };
 
 /// Returns true if `number` is a message type. Two types with one number do not compile (duplicate case), and

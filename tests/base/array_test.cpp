@@ -1,4 +1,4 @@
-// array_test.cpp -- Array values, and shapes that are invalid.
+// array_test.cpp -- sizes and values of arrays, and rejection of invalid shapes.
 #include "capstan/array.hpp"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 namespace capstan {
 namespace {
 
-TEST(Array, HasAsManyValuesAsItsShape) {
+TEST(Array, HasOneValuePerElementOfItsShape) {
   EXPECT_EQ(Array<float>().size(), 1U);
   EXPECT_EQ(Array<bool>(Shape{2, 3}).values, std::vector<std::uint8_t>(6));
   EXPECT_EQ(Array<int>(Shape{0, 3}).size(), 0U);
@@ -28,8 +28,8 @@ TEST(Array, RejectsInvalidShapes) {
 }
 
 TEST(Array, RejectsShapesBeyondTheAddressSpace) {
-  for (const int beyond : {0, 512}) {
-    const Shape shape{(std::int64_t{1} << 61) + beyond};
+  for (const int extra : {0, 512}) {  // sizes in bytes that wrap around to 0 and 4096
+    const Shape shape{(std::int64_t{1} << 61) + extra};
     const std::string text = error_of(Code::invalid_argument, [&] { Array<double>{shape}; });
     EXPECT_NE(text.find(to_string(shape)), text.npos) << text;
     EXPECT_EQ(elements_of(shape, 1), shape[0]);

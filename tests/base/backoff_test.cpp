@@ -1,4 +1,4 @@
-// backoff_test.cpp -- when Backoff says to sleep, and that migration preserves the affinity mask.
+// backoff_test.cpp -- the time until a thread sleeps, and the affinity mask after migration.
 #include "base/backoff.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(BackoffTest, ReturnsFalseAfterThePollingTime) {
   EXPECT_GE(time_until_sleep(backoff), milliseconds(29));
   int polls = 0;
   while (backoff.pause()) ++polls;
-  EXPECT_LT(polls, 100) << "no poll has found work since";
+  EXPECT_LT(polls, 100) << "the polling time restarts only at reset()";
 }
 
 TEST(BackoffTest, RestartsAfterReset) {

@@ -1,4 +1,4 @@
-// cancellation_test.cpp -- cancellation as the thread that runs a function sees it.
+// cancellation_test.cpp -- cancellation requests and callbacks on the thread that runs a function.
 #include "capstan/cancellation.hpp"
 
 #include <gtest/gtest.h>
@@ -40,19 +40,19 @@ TEST(Cancellation, RunsACallbackOnceAndNotAfterItsDestruction) {
   CancellationRequest request;
   const CancellationScope scope(&request);
   int calls = 0;
-  int calls_of_ended = 0;
+  int calls_of_destroyed = 0;
   {
-    const CancellationCallback ended([&] { ++calls_of_ended; });
+    const CancellationCallback destroyed([&] { ++calls_of_destroyed; });
   }
   const CancellationCallback callback([&] { ++calls; });
   request.request();
   request.run_callbacks();
   request.run_callbacks();
   EXPECT_EQ(calls, 1);
-  EXPECT_EQ(calls_of_ended, 0);
-  int late = 0;
-  const CancellationCallback at_once([&] { ++late; });
-  EXPECT_EQ(late, 1);
+  EXPECT_EQ(calls_of_destroyed, 0);
+  int immediate_calls = 0;
+  const CancellationCallback immediate([&] { ++immediate_calls; });
+  EXPECT_EQ(immediate_calls, 1);
 }
 
 }  // namespace

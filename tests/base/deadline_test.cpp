@@ -1,4 +1,4 @@
-// deadline_test.cpp -- deadlines, also for timeouts beyond the range of the clock.
+// deadline_test.cpp -- deadlines, including those of timeouts beyond the range of the clock.
 #include "base/deadline.hpp"
 
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@ namespace capstan {
 namespace {
 
 TEST(Error, CodesHaveTheNumbersOfGrpc) {
-  // Other programs and stored checkpoints depend on these numbers.
+  // Messages between ranks and the Python package depend on these numbers.
   EXPECT_EQ(static_cast<int>(Code::ok), 0);
   EXPECT_EQ(static_cast<int>(Code::cancelled), 1);
   EXPECT_EQ(static_cast<int>(Code::invalid_argument), 3);

@@ -9,8 +9,8 @@
 namespace capstan {
 namespace {
 
-// The store buffering litmus test: each thread stores to its own word and then loads the other's. Without a
-// sequentially consistent fence between, both loads can return 0, on x86 too.
+// The store-buffering litmus test: each thread stores to its own word and then loads the other's. Without a
+// sequentially consistent fence between them, both loads can return 0, even on x86.
 TEST(ThreadFence, OrdersStoreBeforeLaterLoad) {
   constexpr int kRounds = 20'000;
   std::atomic<int> first{0};

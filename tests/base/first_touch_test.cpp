@@ -29,7 +29,7 @@ TEST(CheckMemoryLeft, ReservesMemoryForOtherProcesses) {
 TEST(CheckMemoryLeft, ThrowsResourceExhaustedBeyondAvailableMemory) {
   try {
     (void)check_memory_left(kPetabyte);
-    FAIL() << "a petabyte";
+    FAIL() << "accepted a petabyte";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::resource_exhausted);
   }

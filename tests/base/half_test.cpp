@@ -9,7 +9,7 @@
 namespace capstan {
 namespace {
 
-/// Nearest finite number of the format, ties to even, found by exhaustive search.
+/// Returns the nearest number of the format, ties to even, by exhaustive search; infinity from `overflow` on.
 template <class Half>
 float nearest(float value, float largest, float overflow) {
   if (std::fabs(value) >= overflow) return std::copysign(std::numeric_limits<float>::infinity(), value);

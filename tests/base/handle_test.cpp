@@ -44,7 +44,7 @@ TEST_F(HandleTest, FreesOnDestruction) {
   EXPECT_EQ(freed, std::vector<int>{3});
 }
 
-TEST_F(HandleTest, ZeroIsAHandleIfNoneIsAnotherValue) {
+TEST_F(HandleTest, ZeroIsValidIfTheEmptyValueIsAnother) {
   { const IntHandle handle(0); }
   EXPECT_EQ(freed, std::vector<int>{0});
 }

@@ -29,9 +29,9 @@ TEST(IdleCores, BusyCoresAreNotIdle) {
   while (started < cores) std::this_thread::yield();
   const auto begin = std::chrono::steady_clock::now();
   IdleCores idle;
-  const double at_once = idle.count();
+  const double initial = idle.count();
   if (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(100)) {
-    EXPECT_EQ(at_once, 0) << "the first interval has not ended";
+    EXPECT_EQ(initial, 0) << "the first interval has not ended";
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the interval that is measured
   const double count = idle.count();

@@ -1,5 +1,5 @@
-// library_path_test.cpp -- unit tests contain Capstan; tests/fault/supervised_program_test.py uses
-// libcapstan.so.
+// library_path_test.cpp -- the library path of a program that contains Capstan, as unit tests do.
+// tests/multi/refusal_test.py covers programs that load libcapstan.so.
 #include "base/library_path.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// log_test.cpp -- the log file beside standard error: levels, content, and failures to write it.
+// log_test.cpp -- the log file that is written in addition to standard error: levels, content and errors.
 // Tests: src/base/log_file.cpp
 // Tests: src/base/open_to_append.cpp
 #include "base/log.hpp"
@@ -46,7 +46,7 @@ class LogToFile : public testing::Test {
   std::filesystem::path directory_;
 };
 
-TEST_F(LogToFile, HasLinesFromInfoUp) {
+TEST_F(LogToFile, HasLinesOfLevelInfoAndAbove) {
   log::also_to(file(), 3);
   testing::internal::CaptureStderr();
   log::debug("for neither");
@@ -63,7 +63,7 @@ TEST_F(LogToFile, HasLinesFromInfoUp) {
   EXPECT_THAT(found[2], MatchesRegex(head + R"(\[warning\] for both)"));
 }
 
-TEST_F(LogToFile, HasTheLevelOfStandardErrorIfThatIsLower) {
+TEST_F(LogToFile, UsesTheLevelOfStandardErrorIfThatIsLower) {
   log::also_to(file(), 3);
   log::set_level("debug");
   testing::internal::CaptureStderr();

@@ -1,4 +1,4 @@
-// name_test.cpp -- the rule for names, and the escaping of untrusted text.
+// name_test.cpp -- validation of names, and escaping of untrusted text.
 #include "base/name.hpp"
 
 #include <gtest/gtest.h>

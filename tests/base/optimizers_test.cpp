@@ -1,4 +1,4 @@
-// optimizers_test.cpp -- learning rates after a number of steps, compared with values worked out by hand.
+// optimizers_test.cpp -- learning rates after a number of steps, compared with hand-computed values.
 #include "capstan/optimizers.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(LearningRate, ExponentialDecayIsContinuousOrAStaircase) {
   EXPECT_DOUBLE_EQ(rate(decay, 100), 0.125);
 }
 
-TEST(LearningRate, InverseTimeDecayDividesByTheTime) {
+TEST(LearningRate, InverseTimeDecayDividesByTheElapsedSteps) {
   schedules::InverseTimeDecay decay{.initial_learning_rate = 1, .decay_steps = 10, .decay_rate = 2};
   EXPECT_DOUBLE_EQ(rate(decay, 5), 0.5);
   EXPECT_DOUBLE_EQ(rate(decay, 20), 0.2);

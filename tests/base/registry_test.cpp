@@ -17,7 +17,7 @@ std::vector<std::byte> run_first(Reader&) { return {std::byte{1}}; }
 std::vector<std::byte> run_second(Reader&) { return {std::byte{2}}; }
 std::shared_ptr<void> make_number(Reader&) { return std::make_shared<int>(3); }
 
-// As in programs: registered before main, in any order of initialization.
+// Registered during static initialization, as in programs.
 const std::uint32_t kWhileLoaded = register_function({"while loaded", &run_first, nullptr});
 
 TEST(Registry, NumbersFunctionsInRegistrationOrder) {
@@ -27,7 +27,7 @@ TEST(Registry, NumbersFunctionsInRegistrationOrder) {
   EXPECT_EQ(second, first + 1);
 }
 
-TEST(Registry, ReturnsTheFunctionOfANumber) {
+TEST(Registry, LooksUpFunctionsByNumber) {
   const std::uint32_t first = register_function({"first", &run_first, nullptr});
   const std::uint32_t second = register_function({"second", &run_second, nullptr});
   const std::uint32_t maker = register_function({"maker", nullptr, &make_number});
@@ -40,7 +40,7 @@ TEST(Registry, ReturnsTheFunctionOfANumber) {
   EXPECT_EQ(registered_function(maker).make, &make_number);
 }
 
-TEST(Registry, GivesTheSameFunctionTwoNumbers) {
+TEST(Registry, NumbersEachRegistrationOfAFunction) {
   const RemoteFunction function{"again", &run_first, nullptr};
   EXPECT_NE(register_function(function), register_function(function));
 }

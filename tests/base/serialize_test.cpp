@@ -74,7 +74,7 @@ void expect_round_trip(const T& value) {
   EXPECT_EQ(from_bytes<T>(to_bytes(value)), value);
 }
 
-/// Every truncation of the bytes is rejected, and so is one additional byte.
+/// Expects that each truncation of the bytes is rejected, and also one additional byte.
 template <class T>
 void expect_exact_length(const T& value) {
   std::vector<std::byte> bytes = to_bytes(value);

@@ -21,12 +21,14 @@
 #include <vector>
 
 #include "capstan/error.hpp"
+#include "support/names_all.hpp"
 
 namespace capstan {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -42,6 +44,8 @@ std::string error_message(Action action, Code code = Code::invalid_argument) {
   ADD_FAILURE() << "no error was thrown";
   return "";
 }
+
+std::string in_quotes(const std::string& value) { return "\"" + value + "\""; }
 
 std::string flag_error(const std::string& name, const std::string& text) {
   Settings settings;
@@ -99,7 +103,7 @@ TEST(SettingsTable, EveryRowIsCompleteAndUnique) {
   }
 }
 
-TEST(SettingsTable, RuntimeDefaultsAreTheDocumentedOnes) {
+TEST(SettingsTable, DefaultsMatchTheDocumentation) {
   const Settings settings;
   EXPECT_EQ(settings.integer("ps"), 0);
   EXPECT_EQ(settings.bytes("push-ring-bytes"), 8u << 20);
@@ -124,8 +128,7 @@ TEST(SettingsValues, BytesAcceptBinaryAndDecimalUnits) {
        {"", "MiB", "8XB", "8MiBs", "8  MiB", "-8MiB", "64k64k", "65536.5", "1e9", "0x10000", "+65536",
         " 65536", "1", "0", "2TiB", "99999999999999999999", "inf", "nan"}) {
     EXPECT_THAT(flag_error("push-ring-bytes", text),
-                AllOf(HasSubstr("--push-ring-bytes"), HasSubstr("not \"" + text + "\""), HasSubstr("8MiB"),
-                      HasSubstr("at least 64KiB and at most 1TiB")));
+                NamesAll({"--push-ring-bytes", in_quotes(text), "8MiB", "64KiB", "1TiB"}));
   }
 }
 
@@ -137,8 +140,7 @@ TEST(SettingsValues, DurationsNeedAUnit) {
     EXPECT_EQ(with_flag("wait-timeout", text).duration("wait-timeout"), value) << text;
   }
   for (const std::string text : {"", "30", "s", "30sec", "-1s", "0s", "0.0001s", "1m", "forever"}) {
-    EXPECT_THAT(flag_error("wait-timeout", text),
-                AllOf(HasSubstr("--wait-timeout"), HasSubstr("not \"" + text + "\""), HasSubstr("30s")));
+    EXPECT_THAT(flag_error("wait-timeout", text), NamesAll({"--wait-timeout", in_quotes(text), "30s"}));
   }
 }
 
@@ -153,13 +155,11 @@ TEST(SettingsValues, SizesMustBePositive) {
   for (const std::string name :
        {"dim", "negatives", "batch", "epochs", "slice-batches", "max-to-keep", "queue-limit"}) {
     for (const std::string text : {"0", "-1", "-9223372036854775808"}) {
-      EXPECT_THAT(flag_error(name, text),
-                  AllOf(HasSubstr("flag --" + name + ": "), HasSubstr("of at least 1"),
-                        HasSubstr("not \"" + text + "\"")));
+      EXPECT_THAT(flag_error(name, text), NamesAll({"--" + name, "1", in_quotes(text)}));
     }
   }
-  EXPECT_THAT(flag_error("ps", "-1"), HasSubstr("of at least 0"));
-  EXPECT_THAT(flag_error("learning-rate", "0"), HasSubstr("above 0"));
+  EXPECT_THAT(flag_error("ps", "-1"), NamesAll({"--ps", "0", "\"-1\""}));
+  EXPECT_THAT(flag_error("learning-rate", "0"), NamesAll({"--learning-rate", "\"0\""}));
 }
 
 TEST(SettingsValues, IntegersRejectOtherText) {
@@ -167,9 +167,9 @@ TEST(SettingsValues, IntegersRejectOtherText) {
   EXPECT_EQ(with_flag("seed", "9007199254740992").integer("seed"), 9007199254740992);
   for (const std::string text :
        {"", " 64", "64 ", "6 4", "64.0", "0x40", "1e3", "sixty", "9223372036854775808"}) {
-    EXPECT_THAT(flag_error("dim", text), AllOf(HasSubstr("--dim"), HasSubstr("an integer"))) << text;
+    EXPECT_THAT(flag_error("dim", text), NamesAll({"--dim", "integer", in_quotes(text)}));
   }
-  EXPECT_THAT(flag_error("dim", "65537"), HasSubstr("at most 65536"));
+  EXPECT_THAT(flag_error("dim", "65537"), NamesAll({"--dim", "65536", "\"65537\""}));
 }
 
 TEST(SettingsValues, RealsAreFinite) {
@@ -177,30 +177,29 @@ TEST(SettingsValues, RealsAreFinite) {
   EXPECT_DOUBLE_EQ(with_flag("n3", "0").real("n3"), 0);
   EXPECT_TRUE(with_flag("n3", "0").given("n3"));
   for (const std::string text : {"", "nan", "inf", "0,1", "0.1x", "-0.1"}) {
-    EXPECT_THAT(flag_error("learning-rate", text), AllOf(HasSubstr("--learning-rate"), HasSubstr("a number")))
-        << text;
+    EXPECT_THAT(flag_error("learning-rate", text), NamesAll({"--learning-rate", "number", in_quotes(text)}));
   }
 }
 
-TEST(SettingsValues, FlagsAndChoicesAcceptOnlyTheirWords) {
+TEST(SettingsValues, FlagsAndChoicesAcceptOnlyListedWords) {
   for (const std::string yes : {"true", "on", "yes", "1"})
     EXPECT_TRUE(with_flag("resume", yes).flag("resume"));
   for (const std::string no : {"false", "off", "no", "0"})
     EXPECT_FALSE(with_flag("resume", no).flag("resume"));
-  EXPECT_THAT(flag_error("resume", "maybe"), AllOf(HasSubstr("--resume"), HasSubstr("true or false")));
+  EXPECT_THAT(flag_error("resume", "maybe"), NamesAll({"--resume", "true", "false", "\"maybe\""}));
   EXPECT_EQ(with_flag("model", "transe").text("model"), "transe");
   for (const std::string text : {"", "TransE", "rotate", "transe|complex"}) {
     EXPECT_THAT(flag_error("model", text),
-                AllOf(HasSubstr("--model"), HasSubstr("one of transe, distmult, complex"),
-                      HasSubstr("not \"" + text + "\"")));
+                NamesAll({"--model", "transe", "distmult", "complex", in_quotes(text)}));
   }
 }
 
 TEST(SettingsNames, UnknownFlagErrorSuggestsTheNearestName) {
-  EXPECT_THAT(flag_error("dims", "3"), AllOf(HasSubstr("--dims"), HasSubstr("did you mean --dim?")));
-  EXPECT_THAT(flag_error("learning_rate", "3"), HasSubstr("did you mean --learning-rate?"));
+  EXPECT_THAT(flag_error("dims", "3"), NamesAll({"--dims", "--dim"}));
+  EXPECT_THAT(flag_error("learning_rate", "3"), NamesAll({"--learning_rate", "--learning-rate"}));
   EXPECT_THAT(flag_error("quokka", "3"),
-              AllOf(HasSubstr("--quokka"), Not(HasSubstr("did you mean")), HasSubstr("capstan settings")));
+              AllOf(NamesAll({"--quokka", "capstan settings"}), Not(ContainsRegex("--quokka.*--"))))
+      << "no other flag is similar";
 }
 
 TEST(SettingsNames, NearestNameMustBeSimilar) {
@@ -213,12 +212,13 @@ TEST(SettingsNames, NearestNameMustBeSimilar) {
 
 TEST(SettingsEnvironment, ReadsCapstanVariablesAndIgnoresOthers) {
   Settings settings;
-  load_environment(settings,
-                   {"PATH=/bin", "UCX_TLS=tcp", "CAPSTAN", "CAPSTAN_CONFIG=/nowhere", "CAPSTAN_TEST_RANKS=4",
-                    "CAPSTAN_AGENT=/nowhere", "CAPSTAN_AGENT_LINK=0.1.0:1", "CAPSTAN_JOB_TOKEN=0",
-                    "CAPSTAN_PUSH_RING_BYTES=1MiB", "CAPSTAN_CHECKPOINT_DIR=a=b"});
+  load_environment(
+      settings, {"PATH=/bin", "UCX_TLS=tcp", "CAPSTAN", "CAPSTAN_CONFIG=/nowhere", "CAPSTAN_TESTS_RANKS=4",
+                 "CAPSTAN_AGENT=/nowhere", "CAPSTAN_AGENT_LINK=0.1.0:1", "CAPSTAN_JOB_TOKEN=0",
+                 "CAPSTAN_PUSH_RING_BYTES=1MiB", "CAPSTAN_CHECKPOINT_DIR=a=b", "CAPSTAN_TEST_LABELS=t10k"});
   EXPECT_EQ(settings.bytes("push-ring-bytes"), 1u << 20);
   EXPECT_EQ(settings.text("checkpoint-dir"), "a=b");
+  EXPECT_EQ(settings.text("test-labels"), "t10k");
   EXPECT_EQ(settings.origin("push-ring-bytes").brief(), "environment");
   EXPECT_FALSE(settings.given("dim"));
 }
@@ -226,15 +226,13 @@ TEST(SettingsEnvironment, ReadsCapstanVariablesAndIgnoresOthers) {
 TEST(SettingsEnvironment, RejectsUnknownAndMalformedVariablesByName) {
   Settings settings;
   EXPECT_THAT(error_message([&] { load_environment(settings, {"CAPSTAN_PUSH_RING_BYTE=1"}); }),
-              AllOf(HasSubstr("environment variable CAPSTAN_PUSH_RING_BYTE:"),
-                    HasSubstr("did you mean CAPSTAN_PUSH_RING_BYTES?")));
+              NamesAll({"CAPSTAN_PUSH_RING_BYTE", "CAPSTAN_PUSH_RING_BYTES"}));
   EXPECT_THAT(error_message([&] { load_environment(settings, {"CAPSTAN_=1"}); }),
-              HasSubstr("capstan settings"));
+              NamesAll({"CAPSTAN_", "capstan settings"}));
   EXPECT_THAT(error_message([&] { load_environment(settings, {"CAPSTAN_dim=1"}); }),
-              HasSubstr("did you mean CAPSTAN_DIM?"));
+              NamesAll({"CAPSTAN_dim", "CAPSTAN_DIM"}));
   EXPECT_THAT(error_message([&] { load_environment(settings, {"CAPSTAN_DIM=many"}); }),
-              AllOf(HasSubstr("environment variable CAPSTAN_DIM: dim must be an integer of at least 1"),
-                    HasSubstr("not \"many\"")));
+              NamesAll({"CAPSTAN_DIM", "integer", "1", "\"many\""}));
 }
 
 TEST_F(SettingsFile, AcceptsTopLevelKeysAndGroups) {
@@ -267,52 +265,53 @@ TEST_F(SettingsFile, AcceptsTheTableOfAProgram) {
     settings.load_file(write("[" + table + "]\nepochs = 3\n"));
     EXPECT_EQ(settings.integer("epochs"), 3) << table;
   }
-  EXPECT_THAT(file_error("[lr]\ndim = 3\n"), HasSubstr(at(2) + "dim is in table [lr], expected [kge]"));
-  EXPECT_THAT(file_error("[fm]\nhidden = \"3\"\n"), HasSubstr("hidden is in table [fm], expected [mlp]"));
+  EXPECT_THAT(file_error("[lr]\ndim = 3\n"), NamesAll({at(2), "dim", "[lr]", "[kge]"}));
+  EXPECT_THAT(file_error("[fm]\nhidden = \"3\"\n"), NamesAll({at(2), "hidden", "[fm]", "[mlp]"}));
 }
 
-TEST_F(SettingsFile, RejectsKeysWithFileAndLine) {
-  EXPECT_THAT(file_error("seed = 1\ndims = 3\n"),
-              AllOf(HasSubstr(at(2)), HasSubstr("\"dims\""), HasSubstr("did you mean dim?")));
-  EXPECT_THAT(file_error("[kge]\n\nzebra = 3\n"), AllOf(HasSubstr(at(3)), HasSubstr("capstan settings")));
+TEST_F(SettingsFile, RejectsInvalidKeysWithFileAndLine) {
+  EXPECT_THAT(file_error("seed = 1\ndims = 3\n"), NamesAll({at(2), "\"dims\"", "dim"}));
+  EXPECT_THAT(file_error("[kge]\n\nzebra = 3\n"), NamesAll({at(3), "\"zebra\"", "capstan settings"}));
   EXPECT_THAT(file_error("[kgee]\ndim = 3\n"), HasSubstr("\"kgee\""));
-  EXPECT_THAT(file_error("\n[runtime]\ndim = 3\n"), AllOf(HasSubstr(at(3) + "dim "), HasSubstr("[kge]")));
-  EXPECT_THAT(file_error("dim = 3\n[kge]\ndim = 4\n"), HasSubstr("dim is already set in line"));
-  EXPECT_THAT(file_error("dim = 0\n"), HasSubstr(at(1) + "dim must be an integer of at least 1"));
+  EXPECT_THAT(file_error("\n[runtime]\ndim = 3\n"), NamesAll({at(3), "dim", "[runtime]", "[kge]"}));
+  EXPECT_THAT(file_error("dim = 3\n[kge]\ndim = 4\n"), NamesAll({at(3), "dim", "1"}));
+  EXPECT_THAT(file_error("dim = 0\n"), NamesAll({at(1), "dim", "integer", "1", "\"0\""}));
   EXPECT_THAT(file_error("window = \"direct\"\n"),
-              HasSubstr(at(1) + "window must be one of auto, mapped, rma"));
-  EXPECT_THAT(file_error("wait-timeout = \"5\"\n"),
-              HasSubstr(at(1) + "wait-timeout must be a time with its unit"));
+              NamesAll({at(1), "window", "auto", "mapped", "rma", "\"direct\""}));
+  EXPECT_THAT(file_error("wait-timeout = \"5\"\n"), NamesAll({at(1), "wait-timeout", "30s", "\"5\""}));
 }
 
 TEST_F(SettingsFile, RejectsTheWrongType) {
-  const std::vector<std::pair<std::string, std::string>> table{
-      {"dim = \"64\"", "dim must be an integer, not a string"},
-      {"dim = 64.0", "dim must be an integer, not a floating-point number"},
-      {"dim = [64]", "dim must be an integer, not an array"},
-      {"[dim]\nx = 1", "dim must be an integer, not a table"},
-      {"n3 = \"0.1\"", "n3 must be a number, not a string"},
-      {"learning-rate = inf", "learning-rate must be a number"},
-      {"wait-timeout = 30", "wait-timeout must be a string such as \"30s\", not an integer"},
-      {"push-ring-bytes = 65536.0", "push-ring-bytes must be an integer or a string such as \"8MiB\""},
-      {"resume = \"true\"", "resume must be true or false, not a string"},
-      {"resume = 1", "resume must be true or false, not an integer"},
-      {"supervise = true", "supervise must be a string, not a boolean"},
-      {"data = 2020-01-01", "data must be a string, not a date or time"}};
-  for (const auto& [text, message] : table) EXPECT_THAT(file_error(text + "\n"), HasSubstr(at(1) + message));
+  // The setting, its type, and the type that the file has.
+  const std::vector<std::pair<std::string, std::vector<std::string>>> table{
+      {"dim = \"64\"", {"dim", "integer", "string"}},
+      {"dim = 64.0", {"dim", "integer", "floating-point"}},
+      {"dim = [64]", {"dim", "integer", "array"}},
+      {"[dim]\nx = 1", {"dim", "integer", "table"}},
+      {"n3 = \"0.1\"", {"n3", "number", "string"}},
+      {"learning-rate = inf", {"learning-rate", "number"}},
+      {"wait-timeout = 30", {"wait-timeout", "string", "\"30s\"", "integer"}},
+      {"push-ring-bytes = 65536.0", {"push-ring-bytes", "integer", "\"8MiB\"", "floating-point"}},
+      {"resume = \"true\"", {"resume", "true", "false", "string"}},
+      {"resume = 1", {"resume", "true", "false", "integer"}},
+      {"supervise = true", {"supervise", "string", "boolean"}},
+      {"data = 2020-01-01", {"data", "string", "date"}}};
+  for (const auto& [text, parameters] : table)
+    EXPECT_THAT(file_error(text + "\n"), AllOf(HasSubstr(at(1)), NamesAll(parameters)));
 }
 
 TEST_F(SettingsFile, RejectsInvalidToml) {
-  EXPECT_THAT(file_error("seed = 1\ndim = \n"), HasSubstr(at(2) + "invalid TOML"));
-  EXPECT_THAT(file_error("dim 64\n"), HasSubstr(at(1) + "invalid TOML"));
-  EXPECT_THAT(file_error("dim = 64\ndim = 65\n"), HasSubstr(at(2) + "invalid TOML"));
+  EXPECT_THAT(file_error("seed = 1\ndim = \n"), NamesAll({at(2), "TOML"}));
+  EXPECT_THAT(file_error("dim 64\n"), NamesAll({at(1), "TOML"}));
+  EXPECT_THAT(file_error("dim = 64\ndim = 65\n"), NamesAll({at(2), "TOML"}));
 }
 
 TEST(SettingsMissingFile, ErrorNamesTheSourceOfThePath) {
   Settings settings;
   EXPECT_THAT(error_message([&] { settings.load_file("/nowhere/run.toml", "--config"); }, Code::not_found),
-              AllOf(HasSubstr("--config /nowhere/run.toml"), HasSubstr("No such file")));
-  EXPECT_THAT(error_message([&] { settings.load_file(testing::TempDir()); }), HasSubstr("directory"));
+              NamesAll({"--config", "/nowhere/run.toml"}));
+  EXPECT_THAT(error_message([&] { settings.load_file(testing::TempDir()); }),
+              NamesAll({testing::TempDir(), "directory", "TOML"}));
 }
 
 TEST_F(SettingsFile, PrecedenceDoesNotDependOnTheOrderOfLoading) {
@@ -370,7 +369,7 @@ TEST(SettingsPrint, ShowsEverySettingWithItsOrigin) {
   EXPECT_THAT(out.str(), HasSubstr("push-ring-bytes = 8MiB  (from: default)"));
 }
 
-TEST(SettingsPrint, MarkdownDoesNotDependOnTheRun) {
+TEST(SettingsPrint, MarkdownDoesNotDependOnTheValues) {
   std::ostringstream by_default, changed;
   Settings().print_markdown(by_default);
   with_flag("dim", "64").print_markdown(changed);
@@ -390,7 +389,7 @@ TEST(SettingsPrint, JsonHasTypedValues) {
                     HasSubstr("\"checkpoint-dir\":\"a \\\"b\\\"")));
 }
 
-TEST(SettingsDeathTest, GetterAbortsForUnknownNamesAndKinds) {
+TEST(SettingsDeathTest, GetterAbortsForAnUnknownNameOrAnotherKind) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const Settings settings;
   EXPECT_DEATH(static_cast<void>(settings.integer("quokka")), "assertion failed");

@@ -1,4 +1,4 @@
-// thread_states_test.cpp -- states of the threads of this process, a stopped one, and one that ended.
+// thread_states_test.cpp -- thread states of running, stopped and dead processes.
 #include "base/thread_states.hpp"
 
 #include <gtest/gtest.h>

@@ -23,7 +23,7 @@ TEST(TimeLeft, ParsesTheOutputOfSqueue) {
   }
 }
 
-TEST(TimeLeft, MayHaveNoLimit) {
+TEST(TimeLeft, UnlimitedMeansNoLimit) {
   EXPECT_TRUE(parse_time_left("UNLIMITED\n").known);
   EXPECT_FALSE(parse_time_left("UNLIMITED\n").left);
 }
@@ -36,7 +36,7 @@ TEST(TimeLeft, IsUnknownForOtherText) {
   }
 }
 
-TEST(TimeLeft, OutsideOfSlurmThereIsNoLimit) {
+TEST(TimeLeft, HasNoLimitOutsideOfSlurm) {
   unsetenv("SLURM_JOB_ID");
   EXPECT_TRUE(slurm_time_left().known);
   EXPECT_FALSE(slurm_time_left().left);

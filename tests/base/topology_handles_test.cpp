@@ -17,7 +17,7 @@ TEST(TopologyHandles, MoveLeavesTheSourceEmpty) {
   EXPECT_EQ(hwloc_bitmap_first(moved.get()), 3);
 }
 
-TEST(TopologyHandles, OwnsTopologyWhoseLoadFailed) {
+TEST(TopologyHandles, OwnsTopologyThatWasNotLoaded) {
   hwloc_topology_t raw = nullptr;
   ASSERT_EQ(hwloc_topology_init(&raw), 0);
   const Topology topology(raw);

@@ -120,7 +120,7 @@ TEST(Topology, AdvisesHugePagesOnlyForCompletePages) {
   EXPECT_FALSE(pages.advised(5 * kPage)) << "the range contains only a part of this page";
 }
 
-TEST(Topology, BoundMemoryWorksFromAnyThread) {
+TEST(Topology, BoundMemoryIsWritableFromAnyThread) {
   const MappedPages pages(1 << 20);
   bind_near_this_thread(pages.span());
   std::jthread([&] { std::fill(pages.span().begin(), pages.span().end(), std::byte{7}); }).join();

@@ -13,6 +13,7 @@
 #include "io/temporary_directory.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
+#include "support/names_all.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -76,8 +77,7 @@ TEST(UserState, RoundTripsAnySerializableValue) {
   EXPECT_EQ(manager.user_state<Progress>(), progress);
   EXPECT_EQ(manifest_of(path)["user_state"]["type"], "(i64, f64, u8, [str], {str: f32?})");
   EXPECT_THAT(error_of(Code::failed_precondition, [&] { (void)manager.user_state<OtherProgress>(); }),
-              testing::AllOf(HasSubstr("found a value of type (i64, f64, u8, [str], {str: f32?})"),
-                             HasSubstr("expected (i64, i64, u8, [str], {str: f32?})")));
+              NamesAll({"(i64, f64, u8, [str], {str: f32?})", "(i64, i64, u8, [str], {str: f32?})"}));
   manager.save(2, 42);
   EXPECT_EQ(manager.restore_latest(), 2);
   EXPECT_EQ(manager.user_state<int>(), 42);
@@ -86,7 +86,7 @@ TEST(UserState, RoundTripsAnySerializableValue) {
   EXPECT_THAT(manager.user_state<std::vector<double>>(), IsEmpty());
 }
 
-TEST(UserState, KeepsJson) {
+TEST(UserState, PreservesJsonText) {
   const io::TemporaryDirectory directory;
   ContentsJob job;
   CheckpointManager manager(job.strategy, {.directory = directory.path()});
@@ -133,7 +133,7 @@ TEST(Contents, RestoresCountersCreatedBeforeAndAfterTheRestore) {
     EXPECT_EQ(below.value(), -5);
     EXPECT_THAT(manager.unmatched(), IsEmpty());
     EXPECT_THAT(error_of(Code::failed_precondition, [&] { manager.assert_consumed(); }),
-                HasSubstr("only in the program: counter \"fresh\""));
+                NamesAll({"counter \"fresh\""}));
   }
 }
 
@@ -148,9 +148,10 @@ TEST(Contents, ManifestHasVersionSettingsAndOptimizers) {
               testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
   EXPECT_FALSE(json["written_by"]["commit"].get<std::string>().empty());
   EXPECT_EQ(json["settings"]["ps"], 2) << "Capstan's settings if the program passes none";
-  const auto& numbers = json["variables"]["v"]["hyperparameters"];
-  EXPECT_EQ(numbers, nlohmann::json::parse(
-                         R"({"name": "momentum", "learning_rate": 0.1, "momentum": 0.5, "nesterov": true})"));
+  const auto& hyperparameters = json["variables"]["v"]["hyperparameters"];
+  EXPECT_EQ(hyperparameters,
+            nlohmann::json::parse(
+                R"({"name": "momentum", "learning_rate": 0.1, "momentum": 0.5, "nesterov": true})"));
   const auto own = manifest_of(
       CheckpointManager(job.strategy, {.directory = directory.path(), .settings = R"({"dim": 3})"}).save(2));
   EXPECT_EQ(own["settings"], nlohmann::json::parse(R"({"dim": 3})"));
@@ -167,10 +168,11 @@ TEST(Contents, ManifestHasTheParametersOfEveryOptimizer) {
     variables.push_back(job.make(std::string(to_string(optimizer.kind)), 0, optimizer));
   const auto json = manifest_of(CheckpointManager(job.strategy, {.directory = directory.path()}).save(1));
   for (const Optimizer& optimizer : all) {
-    const auto& numbers = json["variables"][std::string(to_string(optimizer.kind))]["hyperparameters"];
-    EXPECT_EQ(numbers["name"], to_string(optimizer.kind));
-    EXPECT_EQ(numbers["learning_rate"], optimizer.learning_rate);
-    for (const auto& [name, value] : numbers.items())
+    const auto& hyperparameters =
+        json["variables"][std::string(to_string(optimizer.kind))]["hyperparameters"];
+    EXPECT_EQ(hyperparameters["name"], to_string(optimizer.kind));
+    EXPECT_EQ(hyperparameters["learning_rate"], optimizer.learning_rate);
+    for (const auto& [name, value] : hyperparameters.items())
       EXPECT_TRUE(name == "name" || value.is_number() || value.is_boolean()) << name;
   }
   EXPECT_EQ(json["variables"]["ftrl"]["hyperparameters"]["learning_rate_power"], -0.5);
@@ -182,13 +184,13 @@ TEST(Contents, ManifestHasTheParametersOfSchedules) {
   ContentsJob job(1);
   const auto one = job.make("one", 0, optimizers::SGD{schedules::PiecewiseConstantDecay{{10}, {1, 0.5}}});
   const auto json = manifest_of(CheckpointManager(job.strategy, {.directory = directory.path()}).save(1));
-  const auto& numbers = json["variables"]["one"]["hyperparameters"];
-  EXPECT_EQ(numbers["schedule"], "piecewise_constant_decay");
-  EXPECT_EQ(numbers["boundaries"], nlohmann::json::array({10}));
-  EXPECT_EQ(numbers["values"], nlohmann::json::array({1, 0.5}));
+  const auto& hyperparameters = json["variables"]["one"]["hyperparameters"];
+  EXPECT_EQ(hyperparameters["schedule"], "piecewise_constant_decay");
+  EXPECT_EQ(hyperparameters["boundaries"], nlohmann::json::array({10}));
+  EXPECT_EQ(hyperparameters["values"], nlohmann::json::array({1, 0.5}));
 }
 
-TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
+TEST(NamedCheckpoint, IsWrittenAndReadUnderItsName) {
   const io::TemporaryDirectory directory;
   const auto path = directory.path() / "best model";
   ContentsJob job;
@@ -206,13 +208,13 @@ TEST(OneCheckpoint, IsWrittenAndReadUnderItsName) {
   EXPECT_EQ(best.restored_from(), path);
   best.assert_consumed();
   ContentsJob other(3);
-  Checkpoint reading(other.strategy);
-  reading.read(path, {.names = {{"w", "v"}}});
+  Checkpoint reader(other.strategy);
+  reader.read(path, {.names = {{"w", "v"}}});
   EXPECT_EQ(other.make("w", 9).pull(), (Floats{1, 2, 3}));
-  reading.assert_consumed();
+  reader.assert_consumed();
 }
 
-TEST(OneCheckpoint, ReadsCheckpointsOfAManagerAndAfterAnInterruptedReplace) {
+TEST(NamedCheckpoint, ReadsCheckpointsOfAManagerAndAfterAnInterruptedReplace) {
   const io::TemporaryDirectory directory;
   ContentsJob job;
   auto v = job.make("v", 4);
@@ -229,7 +231,7 @@ TEST(OneCheckpoint, ReadsCheckpointsOfAManagerAndAfterAnInterruptedReplace) {
   EXPECT_EQ(v.pull(), Floats(3, 4));
 }
 
-TEST(OneCheckpoint, DoesNotOverwriteOtherFiles) {
+TEST(NamedCheckpoint, DoesNotOverwriteOtherFiles) {
   const io::TemporaryDirectory directory;
   const auto file = directory.write("notes.txt", "mine");
   ContentsJob job;
@@ -241,7 +243,7 @@ TEST(OneCheckpoint, DoesNotOverwriteOtherFiles) {
       "no checkpoint at " + (directory.path() / "none").string());
 }
 
-TEST(OneCheckpoint, FailoverUsesTheNamedCheckpoint) {
+TEST(NamedCheckpoint, IsUsedByFailover) {
   const io::TemporaryDirectory directory;
   ContentsJob job(2, {{"spares", "1"}});
   auto v = job.make("v", 1);
@@ -250,7 +252,7 @@ TEST(OneCheckpoint, FailoverUsesTheNamedCheckpoint) {
             (directory.path() / "named").string());
 }
 
-TEST(Manager, ListsItsCheckpointsAndPreservesSome) {
+TEST(Manager, ListsItsCheckpointsIncludingPermanentOnes) {
   const io::TemporaryDirectory directory;
   ContentsJob job;
   auto v = job.make("v", 1);
@@ -268,7 +270,7 @@ TEST(Manager, ListsItsCheckpointsAndPreservesSome) {
   EXPECT_EQ(manager.latest(), 4);
 }
 
-TEST(StoredSample, Version1IsRestored) {
+TEST(StoredSample, RestoresVersion1) {
   const io::TemporaryDirectory directory;
   io::unpack_sample("checkpoint_v1", directory.path() / "checkpoint-00000012");
   RankThreads ranks({.ranks = 3});

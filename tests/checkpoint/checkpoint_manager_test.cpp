@@ -25,6 +25,7 @@
 #include "strategy/checkpointed_state.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
+#include "support/names_all.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -32,7 +33,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A program with three variables on some ps.
+/// A program with three variables on `ps` parameter servers.
 struct Program {
   explicit Program(int ps, std::int64_t shards = 0)
       : ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}}),
@@ -65,11 +66,11 @@ struct Program {
   Variable<std::int64_t> seen;
 };
 
-TEST(CheckpointManager, AnyNumberOfPsRestoresCheckpointsOfAnyOther) {
+TEST(CheckpointManager, CheckpointIsRestoredByAnyNumberOfPs) {
   for (int writers = 1; writers <= 3; ++writers) {
-    const io::TemporaryDirectory folder;
+    const io::TemporaryDirectory directory;
     Program first(writers);
-    CheckpointManager saving(first.strategy, {.directory = folder.path()});
+    CheckpointManager saving(first.strategy, {.directory = directory.path()});
     first.train(3);
     const auto path = saving.save(12, "{\"epoch\":3}");
     const auto saved = first.state();
@@ -79,7 +80,7 @@ TEST(CheckpointManager, AnyNumberOfPsRestoresCheckpointsOfAnyOther) {
     for (int readers = 1; readers <= 3; ++readers) {
       SCOPED_TRACE(std::to_string(writers) + " ps saved, " + std::to_string(readers) + " restore");
       Program second(readers);
-      CheckpointManager restoring(second.strategy, {.directory = folder.path()});
+      CheckpointManager restoring(second.strategy, {.directory = directory.path()});
       second.train(1);
       EXPECT_EQ(restoring.restore_latest(), std::optional<std::int64_t>(12));
       EXPECT_EQ(restoring.user_state(), "{\"epoch\":3}");
@@ -97,35 +98,35 @@ Variable<T> variable_of(const std::string& name, const Shape& shape, const Optim
   return Variable<T>(name, shape, initializers::constant(1), {.optimizer = optimizer});
 }
 
-TEST(CheckpointManager, SizesMayBeZero) {
-  const io::TemporaryDirectory folder;
+TEST(CheckpointManager, RestoresEmptyVariables) {
+  const io::TemporaryDirectory directory;
   const auto run = [&](int ps, bool save) {
     const RankThreads ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}});
     ParameterServerStrategy strategy(ranks.cluster());
     const auto scope = strategy.scope();
     const auto rows = variable_of<float>("rows", {0, 3}, optimizers::Adam{});
     const auto columns = variable_of<double>("columns", {4, 0}, optimizers::Adagrad{});
-    const auto nothing = variable_of<std::int64_t>("nothing", {0}, optimizers::SGD{1});
+    const auto empty = variable_of<std::int64_t>("empty", {0}, optimizers::SGD{1});
     const auto full = variable_of<float>("full", {3}, optimizers::SGD{});
-    CheckpointManager manager(strategy, {.directory = folder.path()});
+    CheckpointManager manager(strategy, {.directory = directory.path()});
     if (save) {
       full.assign(std::vector<float>{1, 2, 3});
       manager.save(1);
     } else {
       EXPECT_EQ(manager.restore_latest(), std::optional<std::int64_t>(1));
     }
-    return std::tuple(rows.read(), columns.read(), nothing.read(), full.read());
+    return std::tuple(rows.read(), columns.read(), empty.read(), full.read());
   };
   for (int writers = 1; writers <= 3; ++writers) {
     const auto saved = run(writers, true);
-    io::CheckpointReader(folder.path() / "checkpoint-00000001").verify();
+    io::CheckpointReader(directory.path() / "checkpoint-00000001").verify();
     for (int readers = 1; readers <= 3; ++readers) EXPECT_EQ(run(readers, false), saved) << readers;
-    std::filesystem::remove_all(folder.path() / "checkpoint-00000001");
+    std::filesystem::remove_all(directory.path() / "checkpoint-00000001");
   }
 }
 
 TEST(CheckpointManager, RestoresEveryDtypeAndRank) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   const auto run = [&](int ps, bool save) {
     const RankThreads ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}});
     ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{ps}});
@@ -133,14 +134,14 @@ TEST(CheckpointManager, RestoresEveryDtypeAndRank) {
     const auto adam = optimizers::Adam{.learning_rate = 0.1};
     const auto half = variable_of<float16>("half", {3, 2, 2}, adam);
     const auto brain = variable_of<bfloat16>("brain", {5}, adam);
-    const auto whole = variable_of<std::int32_t>("whole", {4, 1, 3}, optimizers::SGD{-1});
+    const auto integers = variable_of<std::int32_t>("integers", {4, 1, 3}, optimizers::SGD{-1});
     const auto flags = variable_of<bool>("flags", {3, 2}, optimizers::SGD{});
     const auto scalar = variable_of<double>("scalar", Shape{}, adam);
-    CheckpointManager manager(strategy, {.directory = folder.path()});
+    CheckpointManager manager(strategy, {.directory = directory.path()});
     const auto train = [&](float by) {
       half.push_dense(std::vector<float16>(12, float16(by)));
       brain.push(std::vector<std::int64_t>{4, 1}, std::vector<bfloat16>(2, bfloat16(by)));
-      whole.push(std::vector<std::int64_t>{2}, std::vector<std::int32_t>{1, 2, 3});
+      integers.push(std::vector<std::int64_t>{2}, std::vector<std::int32_t>{1, 2, 3});
       scalar.push_dense(std::vector<double>{by});
       half.flush();
     };
@@ -151,8 +152,8 @@ TEST(CheckpointManager, RestoresEveryDtypeAndRank) {
     } else {
       EXPECT_EQ(manager.restore_latest(), std::optional<std::int64_t>(1));
     }
-    train(-0.5F);  // slots and steps decide what this does
-    return std::tuple(half.read(), brain.read(), whole.read(), flags.read(), scalar.read());
+    train(-0.5F);  // the result depends on slots and steps
+    return std::tuple(half.read(), brain.read(), integers.read(), flags.read(), scalar.read());
   };
   const auto expected = run(2, true);
   EXPECT_EQ(std::get<3>(expected), Array<bool>({3, 2}, {1, 1, 0, 1, 1, 1}));
@@ -160,36 +161,36 @@ TEST(CheckpointManager, RestoresEveryDtypeAndRank) {
   for (const int ps : {1, 2, 3}) EXPECT_EQ(run(ps, false), expected) << ps;
 }
 
-TEST(CheckpointManager, RestoresAnotherNumberOfShards) {
-  const io::TemporaryDirectory folder;
+TEST(CheckpointManager, RestoresIntoAnotherNumberOfShards) {
+  const io::TemporaryDirectory directory;
   Program first(2, 5);
   first.train(2);
-  CheckpointManager(first.strategy, {.directory = folder.path()}).save(1);
+  CheckpointManager(first.strategy, {.directory = directory.path()}).save(1);
   Program second(3, 2);
-  EXPECT_EQ(CheckpointManager(second.strategy, {.directory = folder.path()}).restore_latest(), 1);
+  EXPECT_EQ(CheckpointManager(second.strategy, {.directory = directory.path()}).restore_latest(), 1);
   EXPECT_EQ(second.state(), first.state());
 }
 
 TEST(CheckpointManager, RestoresNothingFromAnEmptyDirectory) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   Program program(1);
   const auto before = program.state();
-  CheckpointManager manager(program.strategy, {.directory = folder.path() / "new"});
+  CheckpointManager manager(program.strategy, {.directory = directory.path() / "new"});
   EXPECT_EQ(manager.restore_latest(), std::nullopt);
   EXPECT_EQ(program.state(), before);
 }
 
 TEST(CheckpointManager, RejectsUnwritableDirectories) {
-  const io::TemporaryDirectory folder;
-  const auto file = folder.write("file", "a file");
+  const io::TemporaryDirectory directory;
+  const auto file = directory.write("file", "a file");
   Program program(1);
   EXPECT_THROW(CheckpointManager(program.strategy, {.directory = file / "below"}), Error);
 }
 
 TEST(CheckpointManager, RestoresTheNewestAndDeletesOldCheckpoints) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   Program program(2);
-  CheckpointManager manager(program.strategy, {.directory = folder.path(), .max_to_keep = 2});
+  CheckpointManager manager(program.strategy, {.directory = directory.path(), .max_to_keep = 2});
   std::vector<std::filesystem::path> paths;
   for (int step = 1; step <= 4; ++step) {
     program.train(1);
@@ -204,9 +205,9 @@ TEST(CheckpointManager, RestoresTheNewestAndDeletesOldCheckpoints) {
 }
 
 TEST(CheckpointManager, SkipsADamagedCheckpoint) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   Program program(2);
-  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  CheckpointManager manager(program.strategy, {.directory = directory.path()});
   program.train(1);
   manager.save(1);
   const auto first = program.state();
@@ -220,8 +221,8 @@ TEST(CheckpointManager, SkipsADamagedCheckpoint) {
 /// Locks a directory as another job would.
 class LockOfAnotherJob {
  public:
-  explicit LockOfAnotherJob(const std::filesystem::path& folder)
-      : fd_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)),
+  explicit LockOfAnotherJob(const std::filesystem::path& directory)
+      : fd_(::open((directory / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)),
         taken_(::flock(fd_, LOCK_EX | LOCK_NB) == 0) {}
   ~LockOfAnotherJob() { ::close(fd_); }
   LockOfAnotherJob(const LockOfAnotherJob&) = delete;
@@ -235,19 +236,19 @@ class LockOfAnotherJob {
 
 TEST(CheckpointManager, RelocksARemovedDirectoryUnlessAnotherJobHoldsTheLock) {
   const io::TemporaryDirectory parent;
-  const auto folder = parent.path() / "run";
+  const auto directory = parent.path() / "run";
   Program program(2);
-  CheckpointManager manager(program.strategy, {.directory = folder});
+  CheckpointManager manager(program.strategy, {.directory = directory});
   program.train(1);
   manager.save(1);
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(directory);
   manager.save(2);
   EXPECT_EQ(manager.latest(), 2);
-  EXPECT_FALSE(LockOfAnotherJob(folder).taken());
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directory(folder);
+  EXPECT_FALSE(LockOfAnotherJob(directory).taken());
+  std::filesystem::remove_all(directory);
+  std::filesystem::create_directory(directory);
   {
-    const LockOfAnotherJob other(folder);
+    const LockOfAnotherJob other(directory);
     ASSERT_TRUE(other.taken());
     (void)error_of(Code::failed_precondition, [&] { manager.save(3); });
     EXPECT_TRUE(manager.checkpoints().empty());
@@ -276,14 +277,14 @@ class CallbackState final : public strategy::CheckpointedState {
 
 TEST(CheckpointManager, KeepsFilesOfAnotherJobThatLockedTheDirectoryAtTheStartOfASave) {
   const io::TemporaryDirectory parent;
-  const auto folder = parent.path() / "run", unfinished = folder / "checkpoint-00000007.tmp";
+  const auto directory = parent.path() / "run", unfinished = directory / "checkpoint-00000007.tmp";
   Program program(2);
-  CheckpointManager manager(program.strategy, {.directory = folder});
+  CheckpointManager manager(program.strategy, {.directory = directory});
   std::optional<LockOfAnotherJob> other;
   const auto state = std::make_shared<CallbackState>([&] {
-    std::filesystem::remove_all(folder);
+    std::filesystem::remove_all(directory);
     std::filesystem::create_directories(unfinished);
-    other.emplace(folder);
+    other.emplace(directory);
   });
   program.strategy.implementation().states().add("state", state);
   (void)error_of(Code::failed_precondition, [&] { manager.save(1); });
@@ -294,9 +295,9 @@ TEST(CheckpointManager, KeepsFilesOfAnotherJobThatLockedTheDirectoryAtTheStartOf
 
 TEST(CheckpointManager, PublishesNothingIfAnotherJobLockedTheDirectoryDuringASave) {
   const io::TemporaryDirectory parent;
-  const auto folder = parent.path() / "run", moved = parent.path() / "moved";
+  const auto directory = parent.path() / "run", moved = parent.path() / "moved";
   Program program(2);
-  CheckpointManager manager(program.strategy, {.directory = folder});
+  CheckpointManager manager(program.strategy, {.directory = directory});
   strategy::Strategy& strategy = program.strategy.implementation();
   std::optional<LockOfAnotherJob> other;
   const auto replace = [&] {
@@ -304,24 +305,24 @@ TEST(CheckpointManager, PublishesNothingIfAnotherJobLockedTheDirectoryDuringASav
     EXPECT_TRUE(strategy.control().wait_until([&] { return strategy.save_progress().settled(); },
                                               transport::deadline_in(std::chrono::seconds(60))));
     std::error_code error;  // the caller is noexcept
-    std::filesystem::rename(folder, moved, error);
+    std::filesystem::rename(directory, moved, error);
     EXPECT_FALSE(error) << error.message();
-    std::filesystem::copy(moved, folder, std::filesystem::copy_options::recursive, error);
+    std::filesystem::copy(moved, directory, std::filesystem::copy_options::recursive, error);
     EXPECT_FALSE(error) << error.message();
-    other.emplace(folder);
+    other.emplace(directory);
   };
   const auto state = std::make_shared<CallbackState>([] {}, replace);
   strategy.states().add("state", state);
   (void)error_of(Code::failed_precondition, [&] { manager.save(1); });
   ASSERT_TRUE(other && other->taken());
-  EXPECT_TRUE(std::filesystem::exists(folder / "checkpoint-00000001.tmp"));
+  EXPECT_TRUE(std::filesystem::exists(directory / "checkpoint-00000001.tmp"));
   EXPECT_TRUE(manager.checkpoints().empty());
 }
 
 TEST(CheckpointManager, EachSaveWritesNewFiles) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   Program program(2);
-  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  CheckpointManager manager(program.strategy, {.directory = directory.path()});
   std::set<std::string> files;
   for (int attempt = 0; attempt < 3; ++attempt) {
     for (const io::PartReport& part : io::read_manifest(manager.save(1)).parts) files.insert(part.file);
@@ -330,11 +331,11 @@ TEST(CheckpointManager, EachSaveWritesNewFiles) {
 }
 
 TEST(CheckpointManager, ListsAllDifferencesAndChangesNothing) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   {
     Program program(2);
     program.train(1);
-    CheckpointManager(program.strategy, {.directory = folder.path()}).save(5);
+    CheckpointManager(program.strategy, {.directory = directory.path()}).save(5);
   }
   RankThreads ranks({.ranks = 3});
   ParameterServerStrategy strategy(ranks.cluster());
@@ -345,21 +346,17 @@ TEST(CheckpointManager, ListsAllDifferencesAndChangesNothing) {
                              {optimizers::SGD{.learning_rate = 0.5}});
   const Variable<std::int64_t> seen("seen", Shape{2}, initializers::constant(3), {optimizers::SGD{1}});
   const Variable<float> fresh("fresh", Shape{1});
-  CheckpointManager manager(strategy, {.directory = folder.path()});
+  CheckpointManager manager(strategy, {.directory = directory.path()});
   try {
     (void)manager.restore_latest();
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::failed_precondition);
     const std::string text = error.what();
-    EXPECT_THAT(text, HasSubstr("checkpoint-00000005 does not match the program: "));
-    EXPECT_THAT(text, HasSubstr("variable \"model/embedding\": found shape (10, 3), expected (10, 4); "));
-    EXPECT_THAT(text, HasSubstr("variable \"bias\": found dtype float64, expected float32; "));
-    EXPECT_THAT(
-        text,
-        HasSubstr("variable \"bias\": found optimizer adagrad(learning_rate=0.5, initial_accumulator=0.1, "
-                  "epsilon=1e-07), expected sgd(learning_rate=0.5); "));
-    EXPECT_THAT(text, HasSubstr("variable \"fresh\" is not in the checkpoint"));
+    EXPECT_THAT(text, NamesAll({"checkpoint-00000005", "variable \"fresh\""}));
+    EXPECT_THAT(text, NamesAll({"variable \"model/embedding\"", "(10, 3)", "(10, 4)"}));
+    EXPECT_THAT(text, NamesAll({"variable \"bias\"", "float64", "float32", "sgd(learning_rate=0.5)",
+                                "adagrad(learning_rate=0.5, initial_accumulator=0.1, epsilon=1e-07)"}));
     EXPECT_THAT(text, testing::Not(HasSubstr("\"seen\"")));
   }
   EXPECT_EQ(embedding.pull(), std::vector<float>(40, 1));
@@ -368,9 +365,9 @@ TEST(CheckpointManager, ListsAllDifferencesAndChangesNothing) {
 }
 
 TEST(CheckpointManager, CheckMayRejectBeforeAnythingIsChanged) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   Program program(1);
-  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  CheckpointManager manager(program.strategy, {.directory = directory.path()});
   program.train(1);
   manager.save(1, "\"transe\"");
   program.train(1);
@@ -396,7 +393,7 @@ void expect_no_failover(const strategy::PsContents& contents, const std::string&
 }
 
 TEST(CheckpointManager, FailoverRequestHasTheStateOfTheLastCheckpoint) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   RankThreads ranks({.ranks = 5, .flags = {{"ps", "2"}, {"spares", "1"}}});
   ParameterServerStrategy strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{3}});
   const auto scope = strategy.scope();
@@ -406,7 +403,7 @@ TEST(CheckpointManager, FailoverRequestHasTheStateOfTheLastCheckpoint) {
   const Counter second("second");
   second.add(5);
   expect_no_failover(contents, "no checkpoint");
-  CheckpointManager checkpoints(strategy, {.directory = folder.path()});
+  CheckpointManager checkpoints(strategy, {.directory = directory.path()});
   const auto path = checkpoints.save(7);
   second.add(1);  // after the save
   protocol::FailoverRequest failover = contents.failover_of(1);
@@ -418,9 +415,9 @@ TEST(CheckpointManager, FailoverRequestHasTheStateOfTheLastCheckpoint) {
   EXPECT_EQ(failover.shards[0].rows, 3U);
   EXPECT_EQ(failover.counters, (std::vector<std::pair<std::uint32_t, std::uint64_t>>{{0, 5}}));
   EXPECT_EQ(contents.failover_of(0).shards.size(), 2U);
-  const Variable<float> younger("younger", Shape{1});  // on ps 1, so ps 0 can still be replaced
-  expect_no_failover(contents, "variable \"younger\" is not in the last checkpoint, " + path.string());
-  EXPECT_EQ(contents.failover_of(0).shards.size(), 2U) << younger.name();
+  const Variable<float> newer("newer", Shape{1});  // on ps 1, so ps 0 can still be replaced
+  expect_no_failover(contents, "variable \"newer\" is not in the last checkpoint, " + path.string());
+  EXPECT_EQ(contents.failover_of(0).shards.size(), 2U) << newer.name();
   (void)checkpoints.save(8);
   EXPECT_EQ(contents.failover_of(1).shards.size(), 2U);
   const UpdateGroup group("steps", Synchronous{});

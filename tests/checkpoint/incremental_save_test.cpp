@@ -45,6 +45,7 @@ struct SavingProgram {
   Variable<double> dense;
 };
 
+/// Number of rows of the variable in an incremental checkpoint; nullopt if the checkpoint has all rows.
 std::optional<std::uint64_t> changed(const std::filesystem::path& checkpoint, const char* variable) {
   return io::CheckpointReader(checkpoint).variable(variable).changed;
 }
@@ -52,9 +53,9 @@ std::optional<std::uint64_t> changed(const std::filesystem::path& checkpoint, co
 constexpr SaveOptions kIncremental{.incremental = true};
 
 TEST(IncrementalSave, HasTheRowsChangedSinceTheLastFullSave) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   SavingProgram program(2);
-  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  CheckpointManager manager(program.strategy, {.directory = directory.path()});
   program.push({1, 2, 3});
   const auto full = manager.save(1, "null", kIncremental);
   EXPECT_EQ(changed(full, "table"), std::nullopt) << "the first save is full";
@@ -87,9 +88,9 @@ void train(SavingProgram& program, unsigned seed) {
 
 TEST(IncrementalSave, IsRestoredExactlyByAnyNumberOfPs) {
   for (int writers = 1; writers <= 3; ++writers) {
-    const io::TemporaryDirectory folder;
+    const io::TemporaryDirectory directory;
     SavingProgram first(writers);
-    CheckpointManager saving(first.strategy, {.directory = folder.path(), .max_to_keep = 2});
+    CheckpointManager saving(first.strategy, {.directory = directory.path(), .max_to_keep = 2});
     for (int save = 1; save <= 6; ++save) {
       train(first, static_cast<unsigned>(10 * writers + save));
       saving.save(save, "null", {.incremental = save != 4});
@@ -101,7 +102,7 @@ TEST(IncrementalSave, IsRestoredExactlyByAnyNumberOfPs) {
     for (int readers = 1; readers <= 3; ++readers) {
       SCOPED_TRACE(std::to_string(writers) + " ps saved, " + std::to_string(readers) + " restore");
       SavingProgram second(readers);
-      CheckpointManager restoring(second.strategy, {.directory = folder.path(), .max_to_keep = 2});
+      CheckpointManager restoring(second.strategy, {.directory = directory.path(), .max_to_keep = 2});
       train(second, 3);
       EXPECT_EQ(restoring.restore_latest(), std::optional<std::int64_t>(6));
       EXPECT_EQ(second.state(), saved);
@@ -113,9 +114,9 @@ TEST(IncrementalSave, IsRestoredExactlyByAnyNumberOfPs) {
 }
 
 TEST(IncrementalSave, IsFullAfterARestore) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   SavingProgram program(2);
-  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  CheckpointManager manager(program.strategy, {.directory = directory.path()});
   program.push({1});
   manager.save(1, "null", kIncremental);
   program.push({2});
@@ -126,15 +127,15 @@ TEST(IncrementalSave, IsFullAfterARestore) {
   EXPECT_EQ(changed(manager.save(3, "null", kIncremental), "table"), std::nullopt);
   program.push({4});
   EXPECT_EQ(changed(manager.save(4, "null", kIncremental), "table"), std::optional<std::uint64_t>(1));
-  std::filesystem::remove_all(folder.path() / "checkpoint-00000004");
+  std::filesystem::remove_all(directory.path() / "checkpoint-00000004");
   EXPECT_EQ(manager.restore_latest(), std::optional<std::int64_t>(3));
   EXPECT_EQ(program.state(), saved);
 }
 
 TEST(IncrementalSave, IsFullIfItsBaseWasDeleted) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   SavingProgram program(1);
-  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  CheckpointManager manager(program.strategy, {.directory = directory.path()});
   std::filesystem::remove_all(manager.save(1, "null", kIncremental));
   program.push({5});
   EXPECT_EQ(changed(manager.save(2, "null", kIncremental), "table"), std::nullopt);
@@ -145,10 +146,10 @@ TEST(IncrementalSave, IsFullIfItsBaseWasDeleted) {
 }
 
 TEST(IncrementalSave, UsesOnlyTheLastMarkOfTwoManagers) {
-  const io::TemporaryDirectory folder, other_folder;
+  const io::TemporaryDirectory directory, other_directory;
   SavingProgram program(1);
-  CheckpointManager one(program.strategy, {.directory = folder.path()});
-  CheckpointManager other(program.strategy, {.directory = other_folder.path()});
+  CheckpointManager one(program.strategy, {.directory = directory.path()});
+  CheckpointManager other(program.strategy, {.directory = other_directory.path()});
   one.save(1, "null", kIncremental);
   program.push({5});
   other.save(1, "null", kIncremental);
@@ -166,9 +167,9 @@ TEST(IncrementalSave, UsesOnlyTheLastMarkOfTwoManagers) {
 }
 
 TEST(IncrementalSave, IncludesNewVariables) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   SavingProgram program(2);
-  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  CheckpointManager manager(program.strategy, {.directory = directory.path()});
   manager.save(1, "null", kIncremental);
   const auto scope = program.strategy.scope();
   const Variable<float> later("later", Shape{9, 2}, initializers::constant(3));

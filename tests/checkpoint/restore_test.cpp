@@ -1,5 +1,5 @@
-// restore_test.cpp -- renamed, missing and extra variables; variables that are created later; which ps reads
-// which bytes.
+// restore_test.cpp -- renamed, missing and extra variables; variables that are created later; the
+// number of bytes that a restore reads.
 // Tests: src/checkpoint/restored_checkpoint.cpp
 // Tests: src/strategy/restore_point.hpp
 #include <gmock/gmock.h>
@@ -13,6 +13,7 @@
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
 #include "support/log_text.hpp"
+#include "support/names_all.hpp"
 #include "support/rank_threads.hpp"
 
 namespace capstan {
@@ -20,19 +21,17 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 using Floats = std::vector<float>;
 
-/// A strategy on some ps, and a manager of the directory.
+/// A strategy on `ps` parameter servers, and a checkpoint manager of the directory.
 struct RestoreJob {
-  RestoreJob(const fs::path& folder, int ps, std::int64_t shards,
+  RestoreJob(const fs::path& directory, int ps, std::int64_t shards,
              std::vector<std::pair<std::string, std::string>> flags = {})
       : ranks(options(ps, std::move(flags))),
         strategy(ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{shards}}),
-        checkpoints(strategy, {.directory = folder, .max_to_keep = 0}) {}
+        checkpoints(strategy, {.directory = directory, .max_to_keep = 0}) {}
 
   static RankThreadsOptions options(int ps, std::vector<std::pair<std::string, std::string>> flags) {
     int ranks = 2 + ps;
@@ -52,7 +51,7 @@ struct RestoreJob {
 };
 
 /// Returns factor, 2 * factor, 3 * factor, ...
-Floats counted(std::size_t count, float factor) {
+Floats multiples(std::size_t count, float factor) {
   Floats values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = factor * static_cast<float>(i + 1);
   return values;
@@ -60,50 +59,50 @@ Floats counted(std::size_t count, float factor) {
 
 /// A checkpoint of step 1 with "first", 7 elements trained by Adam, and "second", 4 elements.
 struct Saved {
-  explicit Saved(const fs::path& folder, int ps = 2, std::int64_t step = 1) {
-    RestoreJob job(folder, ps, ps);
+  explicit Saved(const fs::path& directory, int ps = 2, std::int64_t step = 1) {
+    RestoreJob job(directory, ps, ps);
     auto first_variable = job.floats("first", 7, adam);
     auto second_variable = job.floats("second", 4);
-    first_variable.assign(counted(7, 10));
-    first_variable.push_dense(counted(7, 1));
-    second_variable.assign(counted(4, 100));
+    first_variable.assign(multiples(7, 10));
+    first_variable.push_dense(multiples(7, 1));
+    second_variable.assign(multiples(4, 100));
     first_variable.flush();
     path = job.checkpoints.save(step);
     first = first_variable.pull();
-    first_variable.push_dense(counted(7, -1));
+    first_variable.push_dense(multiples(7, -1));
     first_variable.flush();
     first_later = first_variable.pull();
   }
   const Optimizer adam = optimizers::Adam{.learning_rate = 0.5};
   fs::path path;
   Floats first;
-  Floats first_later;  // after one more push of counted(7, -1)
-  const Floats second = counted(4, 100);
+  Floats first_later;  // after one more push of multiples(7, -1)
+  const Floats second = multiples(4, 100);
 };
 
 class Restore : public testing::Test {
  protected:
-  io::TemporaryDirectory folder_;
-  Saved saved_{folder_.path()};
+  io::TemporaryDirectory directory_;
+  Saved saved_{directory_.path()};
 };
 
 TEST_F(Restore, RenamesVariables) {
-  RestoreJob job(folder_.path(), 3, 3);
-  auto mine = job.floats("mine", 7, saved_.adam);
+  RestoreJob job(directory_.path(), 3, 3);
+  auto renamed = job.floats("renamed", 7, saved_.adam);
   auto copy = job.floats("copy", 7, saved_.adam);
   auto second = job.floats("second", 4);
-  EXPECT_EQ(job.checkpoints.restore_latest({.names = {{"mine", "first"}, {"copy", "first"}}}), 1);
-  EXPECT_EQ(mine.pull(), saved_.first);
+  EXPECT_EQ(job.checkpoints.restore_latest({.names = {{"renamed", "first"}, {"copy", "first"}}}), 1);
+  EXPECT_EQ(renamed.pull(), saved_.first);
   EXPECT_EQ(copy.pull(), saved_.first);
   EXPECT_EQ(second.pull(), saved_.second);
-  mine.push_dense(counted(7, -1));
-  mine.flush();
-  EXPECT_EQ(mine.pull(), saved_.first_later) << "slots and steps are restored";
+  renamed.push_dense(multiples(7, -1));
+  renamed.flush();
+  EXPECT_EQ(renamed.pull(), saved_.first_later) << "slots and steps are restored";
   job.checkpoints.assert_consumed();
 }
 
 TEST_F(Restore, ListsAllDifferencesAndChangesNothing) {
-  RestoreJob job(folder_.path(), 2, 2);
+  RestoreJob job(directory_.path(), 2, 2);
   auto first = job.floats("first", 8);                         // another shape, another optimizer
   auto other = job.floats("other", 4, optimizers::Adagrad{});  // renamed, another optimizer
   auto fresh = job.floats("fresh", 1);                         // not in the checkpoint
@@ -111,16 +110,9 @@ TEST_F(Restore, ListsAllDifferencesAndChangesNothing) {
     (void)job.checkpoints.restore_latest(
         {.names = {{"other", "second"}, {"unused", "nowhere"}}, .allow_extra = false});
   });
-  EXPECT_THAT(
-      text, HasSubstr("checkpoint-00000001 does not match the program: variable \"first\": found shape (7), "
-                      "expected (8); variable \"first\": found optimizer adam("));
-  EXPECT_THAT(text,
-              HasSubstr("variable \"other\" (saved as \"second\"): found optimizer sgd(learning_rate=1), "
-                        "expected adagrad("));
-  EXPECT_THAT(
-      text,
-      HasSubstr(
-          "; variable \"fresh\" is not in the checkpoint; variable \"nowhere\" is not in the checkpoint"));
+  EXPECT_THAT(text, NamesAll({"checkpoint-00000001", "variable \"first\"", "(7)", "(8)", "adam"}));
+  EXPECT_THAT(text, NamesAll({"variable \"other\"", "\"second\"", "sgd(learning_rate=1)", "adagrad"}));
+  EXPECT_THAT(text, NamesAll({"variable \"fresh\"", "variable \"nowhere\""}));
   EXPECT_EQ(first.pull(), Floats(8, 0));
   EXPECT_EQ(other.pull(), Floats(4, 0));
   EXPECT_EQ(fresh.pull(), Floats(1, 0));
@@ -128,46 +120,45 @@ TEST_F(Restore, ListsAllDifferencesAndChangesNothing) {
 }
 
 TEST_F(Restore, MissingVariablesKeepTheirValuesIfAllowed) {
-  RestoreJob job(folder_.path(), 2, 2);
+  RestoreJob job(directory_.path(), 2, 2);
   auto first = job.floats("first", 7, saved_.adam);
   auto second = job.floats("second", 4);
   auto fresh = job.floats("fresh", 3);
-  fresh.assign(counted(3, -1));
+  fresh.assign(multiples(3, -1));
   const LogText log;
   EXPECT_EQ(job.checkpoints.restore_latest({.allow_missing = true}), 1);
-  EXPECT_EQ(fresh.pull(), counted(3, -1));
+  EXPECT_EQ(fresh.pull(), multiples(3, -1));
   EXPECT_EQ(first.pull(), saved_.first);
-  EXPECT_THAT(log.text(), HasSubstr("so unchanged: variable \"fresh\""));
+  EXPECT_THAT(log.text(), NamesAll({"checkpoint-00000001", "variable \"fresh\""}));
+  EXPECT_THAT(job.checkpoints.unmatched(), IsEmpty());
   EXPECT_THAT(error_of(Code::failed_precondition, [&] { job.checkpoints.assert_consumed(); }),
-              HasSubstr("; only in the program: variable \"fresh\""));
+              NamesAll({"checkpoint-00000001", "variable \"fresh\""}));
 }
 
 TEST_F(Restore, ExtraVariablesAreAnErrorUnlessAllowed) {
-  RestoreJob job(folder_.path(), 2, 2);
+  RestoreJob job(directory_.path(), 2, 2);
   auto second = job.floats("second", 4);
   const auto text = error_of(Code::failed_precondition,
                              [&] { (void)job.checkpoints.restore_latest({.allow_extra = false}); });
-  EXPECT_THAT(text, HasSubstr("variable \"first\" is not in the program"));
+  EXPECT_THAT(text, NamesAll({"checkpoint-00000001", "variable \"first\""}));
   EXPECT_EQ(second.pull(), Floats(4, 0));
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   EXPECT_EQ(second.pull(), saved_.second);
   EXPECT_THAT(job.checkpoints.unmatched(), ElementsAre("variable \"first\""));
-  EXPECT_THAT(
-      error_of(Code::failed_precondition, [&] { job.checkpoints.assert_consumed(); }),
-      HasSubstr(
-          "checkpoint-00000001 does not match the program; only in the checkpoint: variable \"first\""));
+  EXPECT_THAT(error_of(Code::failed_precondition, [&] { job.checkpoints.assert_consumed(); }),
+              NamesAll({"checkpoint-00000001", "variable \"first\""}));
 }
 
 TEST_F(Restore, LaterVariablesAreRestoredWithTheirSlots) {
   for (const int ps : {1, 2, 3}) {
     SCOPED_TRACE(ps);
-    RestoreJob job(folder_.path(), ps, ps);
+    RestoreJob job(directory_.path(), ps, ps);
     auto second = job.floats("second", 4);
     EXPECT_EQ(job.checkpoints.restore_latest(), 1);
     second.assign(Floats(4, 5));
     auto first = job.floats("first", 7, saved_.adam);
     EXPECT_EQ(first.pull(), saved_.first);
-    first.push_dense(counted(7, -1));
+    first.push_dense(multiples(7, -1));
     first.flush();
     EXPECT_EQ(first.pull(), saved_.first_later);
     EXPECT_EQ(second.pull(), Floats(4, 5)) << "existing variables are not changed";
@@ -178,39 +169,39 @@ TEST_F(Restore, LaterVariablesAreRestoredWithTheirSlots) {
 }
 
 TEST_F(Restore, LaterVariableWithAnInitialArrayIsRestored) {
-  RestoreJob job(folder_.path(), 2, 3);
-  EXPECT_EQ(job.checkpoints.restore_latest({.names = {{"mine", "second"}}}), 1);
+  RestoreJob job(directory_.path(), 2, 3);
+  EXPECT_EQ(job.checkpoints.restore_latest({.names = {{"renamed", "second"}}}), 1);
   const auto scope = job.strategy.scope();
-  const Variable<float> mine("mine", Array<float>({4}, {9, 9, 9, 9}), {.optimizer = optimizers::SGD{1}});
-  EXPECT_EQ(mine.pull(), saved_.second);
+  const Variable<float> renamed("renamed", Array<float>({4}, {9, 9, 9, 9}),
+                                {.optimizer = optimizers::SGD{1}});
+  EXPECT_EQ(renamed.pull(), saved_.second);
 }
 
 TEST_F(Restore, RejectsALaterVariableThatDiffersAndAcceptsACorrectedOne) {
-  RestoreJob job(folder_.path(), 2, 2);
+  RestoreJob job(directory_.path(), 2, 2);
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   EXPECT_THAT(error_of(Code::failed_precondition, [&] { (void)job.floats("second", 5); }),
-              testing::AllOf(HasSubstr("checkpoint-00000001"),
-                             HasSubstr("variable \"second\": found shape (4), expected (5)")));
+              NamesAll({"checkpoint-00000001", "variable \"second\"", "(4)", "(5)"}));
   EXPECT_THAT(job.strategy.variables(), IsEmpty());
   EXPECT_EQ(job.floats("second", 4).pull(), saved_.second);
 }
 
 TEST_F(Restore, RejectsALaterVariableIfTheCheckpointWasDeleted) {
-  RestoreJob job(folder_.path(), 2, 2);
+  RestoreJob job(directory_.path(), 2, 2);
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
-  fs::rename(saved_.path, folder_.path() / "away");
+  fs::rename(saved_.path, directory_.path() / "moved");
   EXPECT_THAT(error_of(Code::not_found, [&] { (void)job.floats("second", 4); }),
-              testing::AllOf(HasSubstr("variable \"second\""), HasSubstr(saved_.path.string())));
+              NamesAll({"variable \"second\"", saved_.path.string()}));
   EXPECT_THAT(job.strategy.variables(), IsEmpty());
-  fs::rename(folder_.path() / "away", saved_.path);
+  fs::rename(directory_.path() / "moved", saved_.path);
   EXPECT_EQ(job.floats("second", 4).pull(), saved_.second);
 }
 
 TEST_F(Restore, SecondRestoreReplacesTheFirst) {
-  RestoreJob job(folder_.path(), 1, 1);
+  RestoreJob job(directory_.path(), 1, 1);
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   {
-    RestoreJob other(folder_.path(), 1, 1);
+    RestoreJob other(directory_.path(), 1, 1);
     auto first = other.floats("first", 2);
     first.assign(Floats{-1, -2});
     other.checkpoints.save(2);
@@ -233,11 +224,11 @@ void damage(const fs::path& checkpoint) {
 }
 
 TEST_F(Restore, DetectsADamagedRowAndUsesThePreviousCheckpoint) {
-  const Saved newer(folder_.path(), 2, 2);
+  const Saved newer(directory_.path(), 2, 2);
   damage(newer.path);
   for (const int ps : {1, 2, 3}) {
     SCOPED_TRACE(ps);
-    RestoreJob job(folder_.path(), ps, ps);
+    RestoreJob job(directory_.path(), ps, ps);
     auto first = job.floats("first", 7, saved_.adam);
     auto second = job.floats("second", 4);
     const LogText log;
@@ -249,45 +240,43 @@ TEST_F(Restore, DetectsADamagedRowAndUsesThePreviousCheckpoint) {
     EXPECT_THAT(checked, ElementsAre("checkpoint-00000002", "checkpoint-00000001"));
     EXPECT_EQ(second.pull(), saved_.second);
     EXPECT_EQ(first.pull(), saved_.first);
-    EXPECT_THAT(log.text(), HasSubstr("checkpoint-00000002: "));
-    EXPECT_THAT(log.text(), HasSubstr(io::read_manifest(newer.path).parts.at(1).file +
-                                      " is damaged: the checksum of variables/second/value"));
+    EXPECT_THAT(log.text(), NamesAll({"checkpoint-00000002", io::read_manifest(newer.path).parts.at(1).file,
+                                      "variables/second/value"}));
   }
 }
 
 TEST_F(Restore, ChangesNothingIfAllCheckpointsAreDamaged) {
   damage(saved_.path);
-  RestoreJob job(folder_.path(), 2, 2);
+  RestoreJob job(directory_.path(), 2, 2);
   auto first = job.floats("first", 7, saved_.adam);
   auto second = job.floats("second", 4);
   EXPECT_THAT(error_of(Code::data_loss, [&] { (void)job.checkpoints.restore_latest(); }),
-              HasSubstr("every checkpoint in "));
+              NamesAll({directory_.path().string(), "variables/second/value"}));
   EXPECT_EQ(first.pull(), Floats(7, 0)) << "although its rows are intact";
   EXPECT_EQ(second.pull(), Floats(4, 0));
 }
 
 TEST_F(Restore, DetectsDamageInUnmatchedVariables) {
-  const Saved newer(folder_.path(), 2, 2);
+  const Saved newer(directory_.path(), 2, 2);
   damage(newer.path);
-  RestoreJob job(folder_.path(), 2, 2);
+  RestoreJob job(directory_.path(), 2, 2);
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   EXPECT_EQ(job.floats("second", 4).pull(), saved_.second);
 }
 
 TEST_F(Restore, UsesTheProgramsLearningRateAndLogsIt) {
-  RestoreJob job(folder_.path(), 2, 2);
+  RestoreJob job(directory_.path(), 2, 2);
   auto second = job.floats("second", 4, optimizers::SGD{2});
   const LogText log;
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
-  EXPECT_THAT(log.text(), testing::AllOf(HasSubstr("variable \"second\""), HasSubstr("sgd(learning_rate=1)"),
-                                         HasSubstr("sgd(learning_rate=2)")));
+  EXPECT_THAT(log.text(), NamesAll({"variable \"second\"", "sgd(learning_rate=1)", "sgd(learning_rate=2)"}));
   second.push_dense(Floats(4, 1));
   second.flush();
   EXPECT_EQ(second.pull(), (Floats{98, 198, 298, 398}));
 }
 
 TEST_F(Restore, RestoresALearningRateThatWasSetAndLogsIt) {
-  RestoreJob job(folder_.path(), 2, 2);
+  RestoreJob job(directory_.path(), 2, 2);
   auto second = job.floats("second", 4, optimizers::SGD{1});
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   second.set_learning_rate(-8);
@@ -295,7 +284,7 @@ TEST_F(Restore, RestoresALearningRateThatWasSetAndLogsIt) {
   second.set_learning_rate(3);
   const LogText log;
   EXPECT_EQ(job.checkpoints.restore_latest(), 2);
-  EXPECT_THAT(log.text(), HasSubstr("variable \"second\" continues with learning rate -8, which was set"));
+  EXPECT_THAT(log.text(), NamesAll({"variable \"second\"", "-8"}));
   second.push_dense(Floats(4, 1));
   second.flush();
   EXPECT_EQ(second.pull(), (Floats{108, 208, 308, 408}));
@@ -313,15 +302,15 @@ std::uint64_t bytes_read() {
 TEST(RestoreCost, ReadsEachByteOnceForItsChecksumAndOnceForItsShard) {
   constexpr std::int64_t kRows = 1 << 20;
   constexpr std::uint64_t kBytes = 3 * kRows * sizeof(float);  // with Adam's slots
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   {
-    RestoreJob job(folder.path(), 2, 2);
+    RestoreJob job(directory.path(), 2, 2);
     auto v = job.floats("v", kRows, optimizers::Adam{});
     auto unused = job.floats("unused", 1);
     (void)job.checkpoints.save(1);
   }
   for (const int ps : {1, 2, 3, 5}) {
-    RestoreJob job(folder.path(), ps, ps);
+    RestoreJob job(directory.path(), ps, ps);
     auto v = job.floats("v", kRows, optimizers::Adam{});
     const std::uint64_t before = bytes_read();
     EXPECT_EQ(job.checkpoints.restore_latest(), 1);
@@ -339,7 +328,7 @@ TEST_F(Restore, FailoverUsesACheckpointThatContainsAllVariables) {
       return error.what();
     }
   };
-  RestoreJob job(folder_.path(), 2, 2, {{"spares", "1"}});
+  RestoreJob job(directory_.path(), 2, 2, {{"spares", "1"}});
   EXPECT_EQ(job.checkpoints.restore_latest(), 1);
   auto first = job.floats("first", 7, saved_.adam);
   auto second = job.floats("second", 4);
@@ -347,9 +336,9 @@ TEST_F(Restore, FailoverUsesACheckpointThatContainsAllVariables) {
   EXPECT_EQ(job.checkpoints.restore_latest({.names = {{"second", "second"}}}), 1);
   EXPECT_EQ(source(job), saved_.path.string());
   auto fresh = job.floats("fresh", 4);
-  EXPECT_THAT(source(job), HasSubstr("\"fresh\" is not in the last checkpoint"));
+  EXPECT_THAT(source(job), NamesAll({"\"fresh\"", saved_.path.string()}));
   EXPECT_EQ(job.checkpoints.restore_latest({.names = {{"fresh", "second"}}}), 1);
-  EXPECT_THAT(source(job), HasSubstr("no checkpoint"));
+  EXPECT_THAT(source(job), NamesAll({"CheckpointManager"}));
   const auto saved = job.checkpoints.save(2);
   EXPECT_EQ(source(job), saved.string());
 }

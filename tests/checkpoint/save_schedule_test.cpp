@@ -1,4 +1,4 @@
-// save_schedule_test.cpp -- decides when a checkpoint is due.
+// save_schedule_test.cpp -- the conditions under which a checkpoint is due.
 #include "capstan/checkpoint.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ TEST(SaveSchedule, IsNeverDueWithoutAnInterval) {
   EXPECT_FALSE(schedule.due(1'000'000, kBegin + 1000h));
 }
 
-TEST(SaveSchedule, BySteps) {
+TEST(SaveSchedule, IsDueAfterANumberOfSteps) {
   SaveSchedule schedule({.steps = 10}, 5, kBegin);
   EXPECT_FALSE(schedule.due(14, kBegin));
   EXPECT_TRUE(schedule.due(15, kBegin));
@@ -28,7 +28,7 @@ TEST(SaveSchedule, BySteps) {
   EXPECT_TRUE(schedule.due(27, kBegin));
 }
 
-TEST(SaveSchedule, ByTimeSinceTheEndOfTheLastSave) {
+TEST(SaveSchedule, IsDueByTimeSinceTheEndOfTheLastSave) {
   SaveSchedule schedule({.time = 10s}, 0, kBegin);
   EXPECT_FALSE(schedule.due(1, kBegin + 9s));
   EXPECT_TRUE(schedule.due(1, kBegin + 10s));
@@ -42,7 +42,7 @@ TEST(SaveSchedule, IsNeverDueForATimeBeyondTheClock) {
   EXPECT_FALSE(schedule.due(1, kBegin + 10s));
 }
 
-TEST(SaveSchedule, ByOverhead) {
+TEST(SaveSchedule, IsDueIfTheOverheadAllowsIt) {
   SaveSchedule schedule({.overhead = 0.1}, 0, kBegin);
   EXPECT_TRUE(schedule.due(0, kBegin)) << "the duration of a save is unknown";
   schedule.saved(0, kBegin, kBegin + 2s);
@@ -50,14 +50,14 @@ TEST(SaveSchedule, ByOverhead) {
   EXPECT_TRUE(schedule.due(1, kBegin + 2s + 18s)) << "2 s of 20 s";
 }
 
-TEST(SaveSchedule, ByStepsOrTimeWhicheverIsFirst) {
+TEST(SaveSchedule, IsDueByStepsOrTimeWhicheverIsFirst) {
   const SaveSchedule schedule({.steps = 10, .time = 10s}, 0, kBegin);
   EXPECT_TRUE(schedule.due(10, kBegin));
   EXPECT_TRUE(schedule.due(0, kBegin + 10s));
   EXPECT_FALSE(schedule.due(9, kBegin + 9s));
 }
 
-TEST(SaveSchedule, OnRequestAndOnASignal) {
+TEST(SaveSchedule, IsDueOnRequestAndOnASignal) {
   SaveSchedule schedule({}, 0, kBegin);
   SaveSchedule other({}, 0, kBegin);
   SaveSchedule::request();

@@ -60,7 +60,7 @@ Keys some_keys(unsigned seed, std::size_t count, std::int64_t below) {
 
 TEST(TableCheckpoint, IsRestoredByAnyNumberOfPs) {
   for (int writers = 1; writers <= 3; ++writers) {
-    const io::TemporaryDirectory folder;
+    const io::TemporaryDirectory directory;
     TableProgram first(writers);
     first.make();
     first.push(some_keys(1, 3000, 5000));
@@ -69,7 +69,7 @@ TEST(TableCheckpoint, IsRestoredByAnyNumberOfPs) {
     first.table->set_default_row(Floats{7, 8, 9});
     const auto saved = first.rows();
     {
-      CheckpointManager manager(first.strategy, {.directory = folder.path()});
+      CheckpointManager manager(first.strategy, {.directory = directory.path()});
       (void)manager.save(1);
     }
     first.push(some_keys(4, 1000, 5000));
@@ -79,7 +79,7 @@ TEST(TableCheckpoint, IsRestoredByAnyNumberOfPs) {
       TableProgram second(readers);
       second.make();
       second.push(some_keys(9, 100, 90'000));  // overwritten by the restore
-      CheckpointManager manager(second.strategy, {.directory = folder.path()});
+      CheckpointManager manager(second.strategy, {.directory = directory.path()});
       EXPECT_EQ(manager.restore_latest(), 1);
       EXPECT_EQ(second.rows(), saved);
       EXPECT_EQ(second.table->size(), saved.size());
@@ -91,16 +91,16 @@ TEST(TableCheckpoint, IsRestoredByAnyNumberOfPs) {
 }
 
 TEST(TableCheckpoint, IncrementsAreExactWhileTheTableGrowsAndShrinks) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   TableProgram first(2);
   first.make();
-  CheckpointManager manager(first.strategy, {.directory = folder.path(), .max_to_keep = 0});
+  CheckpointManager manager(first.strategy, {.directory = directory.path(), .max_to_keep = 0});
   std::vector<std::map<std::int64_t, Floats>> states;
   std::int64_t step = 0;
   const auto save = [&] {
     states.push_back(first.rows());
     ++step;
-    return manager.save(step, "null", step == 5 ? SaveOptions{} : kIncremental);
+    return manager.save(step, "null", SaveOptions{.incremental = step != 5});
   };
   first.push(some_keys(1, 300, 5000));
   (void)save();
@@ -109,7 +109,7 @@ TEST(TableCheckpoint, IncrementsAreExactWhileTheTableGrowsAndShrinks) {
   EXPECT_GT(*few.variable("user/part_0").changed + *few.variable("user/part_1").changed, 0U);
   EXPECT_LE(*few.variable("user/part_0").changed + *few.variable("user/part_1").changed, 10U);
   first.table->erase(some_keys(1, 100, 5000));
-  first.push(some_keys(5, 50, 5000));  // takes rows of erased keys
+  first.push(some_keys(5, 50, 5000));  // reuses rows of erased keys
   (void)save();
   first.push(some_keys(6, 4000, 50'000));  // more rows than the base has
   (void)save();
@@ -123,20 +123,20 @@ TEST(TableCheckpoint, IncrementsAreExactWhileTheTableGrowsAndShrinks) {
     Checkpoint checkpoint(second.strategy);
     for (std::size_t i = 0; i < states.size(); ++i) {
       SCOPED_TRACE("step " + std::to_string(i + 1));
-      (void)checkpoint.read(folder.path() / ("checkpoint-0000000" + std::to_string(i + 1)));
+      (void)checkpoint.read(directory.path() / ("checkpoint-0000000" + std::to_string(i + 1)));
       EXPECT_EQ(second.rows(), states[i]);
     }
   }
 }
 
 TEST(TableCheckpoint, FillsTablesThatAreCreatedLater) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   TableProgram first(2);
   first.make();
   first.push(some_keys(1, 300, 5000));
-  CheckpointManager(first.strategy, {.directory = folder.path()}).save(1);
+  CheckpointManager(first.strategy, {.directory = directory.path()}).save(1);
   TableProgram second(3);
-  CheckpointManager manager(second.strategy, {.directory = folder.path()});
+  CheckpointManager manager(second.strategy, {.directory = directory.path()});
   EXPECT_EQ(manager.restore_latest({.allow_extra = true}), 1);
   EXPECT_THAT(manager.unmatched(), testing::SizeIs(2)) << "two parts";
   second.make();
@@ -144,37 +144,37 @@ TEST(TableCheckpoint, FillsTablesThatAreCreatedLater) {
   EXPECT_THAT(manager.unmatched(), testing::IsEmpty());
 }
 
-TEST(TableCheckpoint, RejectsOtherTables) {
-  const io::TemporaryDirectory folder;
+TEST(TableCheckpoint, RejectsTablesThatDiffer) {
+  const io::TemporaryDirectory directory;
   TableProgram first(1);
   first.make();
   first.push({1, 2, 3});
-  CheckpointManager(first.strategy, {.directory = folder.path()}).save(1);
+  CheckpointManager(first.strategy, {.directory = directory.path()}).save(1);
   TableProgram second(1);
   {
     const auto scope = second.strategy.scope();
     const DynamicTable<float> narrower("user", 2, {}, {.optimizer = optimizers::Adam{}});
-    CheckpointManager manager(second.strategy, {.directory = folder.path()});
+    CheckpointManager manager(second.strategy, {.directory = directory.path()});
     expect_error_naming(Code::failed_precondition, {"\"user\"", "expected (1024, 2)"},
                         [&] { (void)manager.restore_latest(); });
   }
   TableProgram third(1);
   const auto scope = third.strategy.scope();
   const Variable<float> variable("user", Shape{3, 3}, {}, {.optimizer = optimizers::Adam{}});
-  CheckpointManager manager(third.strategy, {.directory = folder.path()});
+  CheckpointManager manager(third.strategy, {.directory = directory.path()});
   expect_error_naming(Code::failed_precondition, {"\"user\"", "dynamic table"},
                       [&] { (void)manager.restore_latest(); });
 }
 
 TEST(TableCheckpoint, RejectsMoreKeysThanFit) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   TableProgram first(1);
   first.make();
   first.push(some_keys(1, 300, 5000));
-  CheckpointManager(first.strategy, {.directory = folder.path()}).save(1);
+  CheckpointManager(first.strategy, {.directory = directory.path()}).save(1);
   TableProgram second(1);
   second.make(10);
-  CheckpointManager manager(second.strategy, {.directory = folder.path()});
+  CheckpointManager manager(second.strategy, {.directory = directory.path()});
   expect_error_naming(Code::resource_exhausted, {"\"user\"", "max_keys"},
                       [&] { (void)manager.restore_latest(); });
 }

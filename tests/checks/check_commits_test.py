@@ -1,4 +1,4 @@
-"""check_commits_test.py -- subjects that are too long or no imperative are found, and a range is checked commit by commit."""
+"""check_commits_test.py -- malformed subjects are reported, and every commit of a range is checked."""
 import contextlib
 import io
 import pathlib
@@ -35,7 +35,7 @@ class CheckCommits(unittest.TestCase):
             status = check_commits.main(*map(str, arguments))
         return status, printed.getvalue()
 
-    def test_judges_single_subjects(self):
+    def test_reports_each_fault_of_a_subject(self):
         for subject, count in CASES:
             with self.subTest(subject=subject):
                 self.assertEqual(len(check_commits.complaints_of(subject)), count)

@@ -9,12 +9,12 @@ import check_exports
 
 
 class CheckExports(unittest.TestCase):
-    def test_public_names(self):
+    def test_accepts_public_names(self):
         for symbol in (
             "capstan::version()",
             "capstan::to_string[abi:cxx11](capstan::Version const&)",
             "capstan::Cluster::join(capstan::Settings const&)",
-            "capstan::detail::meet(capstan::strategy::ReplicaGroup&, int, capstan::detail::Collective const&)",
+            "capstan::detail::run_collective(capstan::strategy::ReplicaGroup&, int, capstan::detail::Collective const&)",
             "capstan::Dataset<capstan::Array<float> > capstan::idx<float>(std::vector<int, std::allocator<int> >)",
             "capstan::MinSizePartitioner::operator()(std::span<long const, 18446744073709551615ul>, capstan::DType) const",
             "capstan::BatchOf<capstan::SparseBatch>::append(capstan::SparseBatch&, capstan::SparseBatch)",
@@ -24,7 +24,7 @@ class CheckExports(unittest.TestCase):
         ):
             self.assertIsNone(check_exports.complaint(symbol), symbol)
 
-    def test_internal_names(self):
+    def test_rejects_internal_names(self):
         for symbol, namespace in {
             "capstan::ps::Store::apply(std::span<long const, 18446744073709551615ul>)": "ps",
             "typeinfo for capstan::transport::Fabric": "transport",
@@ -33,7 +33,7 @@ class CheckExports(unittest.TestCase):
         }.items():
             self.assertIn(f"capstan::{namespace}", check_exports.complaint(symbol))
 
-    def test_names_of_other_libraries(self):
+    def test_rejects_names_of_other_libraries(self):
         for symbol in ("cudaMalloc", "vtable for spdlog::sinks::sink", "typeinfo for int (*)()", "std::vector<capstan::Split>::~vector()"):
             self.assertEqual(check_exports.complaint(symbol), "is not a name of Capstan", symbol)
 

@@ -18,22 +18,22 @@ CASES = [
     ("hdf5.hpp", "#pragma once\nusing hid_t = long;\n", "mentions HDF5"),
     ("other.hpp", "#pragma once\nusing MPI_Comm = int;\n", "mentions MPI"),
     ("mpi.hpp", "#pragma once\nusing MPI_Comm = int;\n", None),
-    ("cuda.hpp", "#pragma once\nusing MPI_Comm = int;\n", "mentions MPI"),
+    ("mpi.hpp", "#pragma once\nusing cudaStream_t = void*;\n", "mentions CUDA"),
 ]
 
 
 class CheckHeaders(unittest.TestCase):
     def test_reports_violations_in_a_header(self):
-        for name, text, wanted in CASES:
+        for name, text, expected in CASES:
             with self.subTest(name=name), tempfile.TemporaryDirectory() as directory:
                 header = pathlib.Path(directory, "capstan", name)
                 header.parent.mkdir()
                 header.write_text(text)
                 found = "\n".join(check_headers.check(pathlib.Path(directory), header, [COMPILER]))
-                if wanted is None:
+                if expected is None:
                     self.assertEqual(found, "")
                 else:
-                    self.assertIn(wanted, found)
+                    self.assertIn(expected, found)
 
     def test_reports_an_included_header_of_a_library(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""check_prose_test.py -- wide lines and long sentences of Markdown are found; code, tables and links are not prose."""
+"""check_prose_test.py -- wide lines and long sentences of Markdown are reported; code, tables and links are exempt."""
 import pathlib
 import sys
 import unittest
@@ -27,12 +27,12 @@ CASES = [
 
 
 class CheckProse(unittest.TestCase):
-    def test_judges_single_texts(self):
+    def test_reports_lines_that_violate_a_limit(self):
         for text, lines in CASES:
             with self.subTest(text=text):
                 self.assertEqual([line for line, _ in check_prose.complaints_of(text)], lines)
 
-    def test_says_how_long_a_sentence_is(self):
+    def test_reports_the_length_of_a_sentence(self):
         self.assertIn("28 words", check_prose.complaints_of(LONG_SENTENCE)[0][1])
 
 

@@ -1,4 +1,4 @@
-"""check_words_test.py -- listed phrases and names are found, words that contain them are not."""
+"""check_words_test.py -- listed phrases and names are reported; words that contain them are not."""
 import pathlib
 import sys
 import tempfile

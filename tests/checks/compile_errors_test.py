@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""compile_errors_test.py INCLUDE_DIR COMPILER [FLAG ...] -- a function or argument that workers cannot run does not compile, and
-the compiler prints one error that names the type."""
+"""compile_errors_test.py INCLUDE_DIR COMPILER [FLAG ...] -- an invalid function or argument of a closure does not
+compile, and the compiler prints one error that names the type."""
 import pathlib
 import subprocess
 import sys
@@ -75,7 +75,7 @@ def errors_of(source):
 
 
 def has(error, word):
-    """Whether the error contains the word, or one of several."""
+    """Returns whether the error contains `word`, or any word of a tuple."""
     return word in error if isinstance(word, str) else any(one in error for one in word)
 
 

@@ -1,4 +1,4 @@
-"""run_tests_test.py -- the output of CTest 3.25 is counted, and a failed test is shown with the command that repeats it."""
+"""run_tests_test.py -- counts results in CTest 3.25's output; shows the command that repeats a failed test."""
 import contextlib
 import io
 import pathlib

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Every message that docs/troubleshooting.md quotes occurs in the sources, so that users find the page by its text."""
+"""Every message that docs/troubleshooting.md quotes occurs in the sources, so that a search for it finds the page."""
 import pathlib
 import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # In the first column of a table: `a message`, not followed by "from mpirun" or the like.
-SYMPTOM = re.compile(r"^\| `([^`]+)`(?P<whose> from \w+)?", re.M)
+SYMPTOM = re.compile(r"^\| `([^`]+)`(?P<source> from \w+)?", re.M)
 
 
 def program_text():
@@ -19,7 +19,7 @@ def program_text():
 class Troubleshooting(unittest.TestCase):
     def test_quoted_messages_occur_in_the_sources(self):
         page, program = (ROOT / "docs" / "troubleshooting.md").read_text(), program_text()
-        quoted = [match[1] for match in SYMPTOM.finditer(page) if not match["whose"]]
+        quoted = [match[1] for match in SYMPTOM.finditer(page) if not match["source"]]
         self.assertGreater(len(quoted), 20)
         missing = []
         for message in quoted:

@@ -16,11 +16,11 @@ namespace {
 using std::chrono::milliseconds;
 constexpr std::uint16_t kStall = 200;
 constexpr std::size_t kUntilReleased = 0;
-std::atomic<int> stalls{0};  // started
+std::atomic<int> stalls{0};  // that have started
 std::atomic<int> stalls_ended{0};
 std::atomic<bool> released{false};
 
-/// A ps that stalls for as many milliseconds as a message has bytes, or until it is released.
+/// A ps that stalls for as many milliseconds as a message has bytes, or, if it has none, until `released`.
 int ps_that_stalls(const std::shared_ptr<cluster::Runtime>& runtime) {
   ps::PsServer server(runtime);
   runtime->control().on_message(kStall, [](const transport::Message& message) {
@@ -161,22 +161,22 @@ TEST_P(ClientFailureTest, DeadPsIsNamedByEveryCallAndOthersStayUsable) {
   ASSERT_TRUE(transport::progress_until(runtime.data(), transport::deadline_in(std::chrono::seconds(20)),
                                         [&] { return client().connections().at(dead).peer().failed(); }));
   const std::vector<std::int64_t> ids{5};
-  const auto is_gone = ps_name(dead) + " is gone";
-  expect_error(Code::unavailable, is_gone, [&] { client().lookup(v, ids, ones.data()); });
-  expect_error(Code::unavailable, is_gone, [&] { client().pull(v, 0, 1, ones.data()); });
-  expect_error(Code::unavailable, is_gone, [&] { client().push(v, ids, ones.data()); });
-  expect_error(Code::unavailable, is_gone, [&] { client().push_dense(v, ones.data()); });
-  expect_error(Code::unavailable, is_gone,
+  const auto is_dead = ps_name(dead) + " is dead";
+  expect_error(Code::unavailable, is_dead, [&] { client().lookup(v, ids, ones.data()); });
+  expect_error(Code::unavailable, is_dead, [&] { client().pull(v, 0, 1, ones.data()); });
+  expect_error(Code::unavailable, is_dead, [&] { client().push(v, ids, ones.data()); });
+  expect_error(Code::unavailable, is_dead, [&] { client().push_dense(v, ones.data()); });
+  expect_error(Code::unavailable, is_dead,
                [&] { client().update(v, protocol::RowOp::set, 0, 1, ones.data()); });
-  expect_error(Code::unavailable, is_gone, [&] { client().fetch_add(dead, 0, 1); });
-  expect_error(Code::unavailable, is_gone, [&] { (void)client().connections().live(dead); });
+  expect_error(Code::unavailable, is_dead, [&] { client().fetch_add(dead, 0, 1); });
+  expect_error(Code::unavailable, is_dead, [&] { (void)client().connections().live_connection(dead); });
   EXPECT_TRUE(client().connections().at(w.shards[0].ps).reconnect_if_dead());
   client().push_dense(w, std::vector<float>(1000, 1).data());
   client().flush();
   EXPECT_EQ(pull<float>(w), std::vector<float>(1000, 2));
 }
 
-TEST_P(ClientFailureTest, DeathOfThePsEndsAWait) {
+TEST_P(ClientFailureTest, PushAndFlushThrowIfThePsDies) {
   start(options("20s"), 1);
   const auto v = create("w", DType::float32, {1000});
   const std::vector<float> ones(1000, 1);
@@ -189,7 +189,7 @@ TEST_P(ClientFailureTest, DeathOfThePsEndsAWait) {
   runtime.control().progress();
   // The ps may apply some pushes before it receives kShutdown.
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  expect_error(Code::unavailable, ps_name(dead) + " is gone", [&] {
+  expect_error(Code::unavailable, ps_name(dead) + " is dead", [&] {
     while (std::chrono::steady_clock::now() < until) {
       for (int push = 0; push < 100; ++push) client().push_dense(v, ones.data());
       client().flush();

@@ -101,7 +101,8 @@ TEST_P(ClientTest, DividesPushesThatExceedTheRing) {
   EXPECT_EQ(pull<float>(v), gradient);
 }
 
-// Rows of every alignment, more than a core's cache holds, of shards whose rows alternate.
+// Rows of every alignment, more than a core's cache holds. Successive rows of the push belong to different
+// shards.
 TEST_P(ClientTest, LargePushOfUnalignedRowsInAnyOrderAddsUp) {
   start(two_ps());
   constexpr std::int64_t kRows = 30000;
@@ -160,7 +161,7 @@ TEST_P(ClientTest, RingsWrapWithPushesOfOddSizes) {
 
 TEST_P(ClientTest, RangesOfRowsAreReadAcrossShards) {
   start(two_ps());
-  const auto v = create("w", DType::float32, {11});  // 4, 4, 3
+  const auto v = create("w", DType::float32, {11});  // shards of 4, 4 and 3 rows
   std::vector<float> values(11);
   std::iota(values.begin(), values.end(), 1.F);
   client().update(v, protocol::RowOp::set, 0, 11, values.data());

@@ -29,7 +29,7 @@ Combined<T> combine(Combiner& combiner, std::uint64_t width, const Ids& ids, con
   return out;
 }
 
-/// Row counts with and without a bitmap.
+/// Numbers of table rows for which the combiner uses a bitmap, and does not use one.
 constexpr std::uint64_t kTables[] = {1000, std::uint64_t{1} << 40};
 
 TEST(Combine, OrdersIdsByFirstAppearance) {

@@ -1,4 +1,4 @@
-// in_process_push_channel_test.cpp -- the calls of a store in the same process.
+// in_process_push_channel_test.cpp -- pushes to a store in the same process.
 #include "client/channel/in_process_push_channel.hpp"
 
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@
 namespace capstan::client {
 namespace {
 
-TEST(KeysByShard, KeepsTheCallOfATableWithOneShard) {
+TEST(KeysByShard, ReturnsTheKeysOfTheCallForOneShard) {
   const std::vector<std::int64_t> keys{5, -1, 5};
   KeysByShard sorted;
   sorted.sort(1, keys);

@@ -60,46 +60,49 @@ class PathReport : public testing::Test {
 TEST_F(PathReport, AcceptsEveryPathByDefault) {
   start("any");
   for (const Path path : {Path::mapped, Path::rma, Path::messages}) {
-    for (const bool same_host : {false, true}) EXPECT_NO_THROW(report(1, same_host, path, false));
+    for (const bool same_host : {false, true}) {
+      EXPECT_NO_THROW(report(1, same_host, path, /*hardware=*/false));
+    }
   }
 }
 
 TEST_F(PathReport, RejectsPathsThatAreNotMapped) {
   start("mapped");
-  report(1, true, Path::mapped, false);
+  report(1, /*same_host=*/true, Path::mapped, /*hardware=*/false);
   for (const Path path : {Path::rma, Path::messages}) {
     const std::string error =
         error_of(Code::failed_precondition, [&] { report(1, /*same_host=*/true, path, /*hardware=*/true); });
-    for (const std::string& parameter : {std::string("--require-transport=mapped"), std::string("ps 0"),
-                                         std::string(to_string(path)), std::string("rc_mlx5")}) {
-      EXPECT_THAT(error, HasSubstr(parameter));
+    for (const std::string& expected : {std::string("--require-transport=mapped"), std::string("ps 0"),
+                                        std::string(to_string(path)), std::string("rc_mlx5")}) {
+      EXPECT_THAT(error, HasSubstr(expected));
     }
   }
 }
 
 TEST_F(PathReport, RejectsPathsToAnotherHostWithoutRdma) {
   start("rdma");
-  report(1, false, Path::rma, true);
+  report(1, /*same_host=*/false, Path::rma, /*hardware=*/true);
   for (const Path path : {Path::rma, Path::messages}) {
-    const std::string error = error_of(Code::failed_precondition, [&] { report(1, false, path, false); });
-    for (const char* parameter : {"--require-transport=rdma", "node-of-ps", "tcp"}) {
-      EXPECT_THAT(error, HasSubstr(parameter));
+    const std::string error = error_of(Code::failed_precondition,
+                                       [&] { report(1, /*same_host=*/false, path, /*hardware=*/false); });
+    for (const char* expected : {"--require-transport=rdma", "node-of-ps", "tcp"}) {
+      EXPECT_THAT(error, HasSubstr(expected));
     }
   }
 }
 
-TEST_F(PathReport, LogsEachKindOfPathOncePerProcess) {
+TEST_F(PathReport, LogsEachKindOfPathAtMostOncePerProcess) {
   start("any");
   const LogText log;
-  for (int time = 0; time < 3; ++time) report(0, false, Path::rma, false);
+  for (int time = 0; time < 3; ++time) report(0, /*same_host=*/false, Path::rma, /*hardware=*/false);
   EXPECT_LE(count_of("[info]", log.text()), 1) << "0 if another test of this process logged it";
   EXPECT_LE(count_of("[warning]", log.text()), 1);
 }
 
-TEST_F(PathReport, DoesNotWarnOfPathsInTheSameProcess) {
+TEST_F(PathReport, LogsPathsInTheSameProcessOnlyAtLevelDebug) {
   start("any");
   const LogText log;
-  report(0, true, Path::in_process, false);
+  report(0, /*same_host=*/true, Path::in_process, /*hardware=*/false);
   EXPECT_EQ(count_of("[info]", log.text()), 0);
   EXPECT_EQ(count_of("[warning]", log.text()), 0);
 }

@@ -84,7 +84,7 @@ TEST(PushNumbering, CountsPushesByReplica) {
   EXPECT_EQ(push(1), 0U);
 }
 
-TEST(PushNumbering, NumbersASkippedPush) {
+TEST(PushNumbering, SkippedPushUsesANumber) {
   PushNumbering numbering(1);
   numbering.begin({.id = 7});
   numbering.next_push();

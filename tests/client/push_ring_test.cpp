@@ -1,4 +1,4 @@
-// push_ring_test.cpp -- a ring and a board, written through windows as by a pusher.
+// push_ring_test.cpp -- a ring and a board, written through windows as a pusher does.
 #include "client/channel/push_ring.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace capstan::client {
 namespace {
 
 constexpr std::uint64_t kRanks = 3;
-constexpr int kRank = 1;  // the pusher's
+constexpr int kRank = 1;  // rank of the pusher
 constexpr std::uint64_t kRingOffset = 128;
 constexpr std::uint64_t kRingBytes = 1024;
 
@@ -74,7 +74,7 @@ class PushRingTest : public testing::TestWithParam<transport::WindowPath> {
   PsBoard board_{peer_->open_window(board_region_->key(), GetParam()), layout_, kRank,
                  std::chrono::seconds(20)};
   PushRing ring_{kRingBytes, 0};
-  std::uint64_t applied_ = 0;  // by apply()
+  std::uint64_t applied_ = 0;  // bytes applied by apply()
 };
 
 TEST_P(PushRingTest, HidesEntriesUntilTheyArePublished) {
@@ -149,10 +149,10 @@ TEST_P(PushRingTest, BoardProvidesStepsCountersAndTheFence) {
 TEST_P(PushRingTest, SleepingPsIsSignaledOnce) {
   EXPECT_EQ(board_.mapped(), GetParam() == transport::WindowPath::mapped);
   if (!board_.mapped()) return;
-  EXPECT_FALSE(board_.take_asleep());
+  EXPECT_FALSE(board_.exchange_asleep());
   word(layout_.asleep()).store(1);
-  EXPECT_TRUE(board_.take_asleep());
-  EXPECT_FALSE(board_.take_asleep());
+  EXPECT_TRUE(board_.exchange_asleep());
+  EXPECT_FALSE(board_.exchange_asleep());
 }
 
 std::string window_name(const testing::TestParamInfo<transport::WindowPath>& path) {

@@ -93,7 +93,7 @@ TEST(PushRows, AllNumbersCopiesOnlyComputedNumbers) {
   const std::vector<std::int64_t> ids{107, 101, 109};
   PushRows push = push_of(gradient);
   std::vector<std::uint32_t> memory;
-  EXPECT_TRUE(all_numbers(push, memory).empty()) << "of a dense push";
+  EXPECT_TRUE(all_numbers(push, memory).empty()) << "a dense push has no row numbers";
   push.rows = rows;
   EXPECT_EQ(all_numbers(push, memory).data(), rows.data());
   EXPECT_TRUE(memory.empty());
@@ -184,7 +184,7 @@ TEST(PushRows, EntriesFitAQuarterOfTheRingAndOneMessage) {
         const std::uint64_t max_bytes = std::min<std::uint64_t>(ring_bytes / 4, transport::kPieceBytes);
         const std::uint64_t count = rows_an_entry(push, ring_bytes);
         EXPECT_LE(header_of(push, 0, count, 0).bytes, max_bytes) << row_bytes << ' ' << ring_bytes;
-        // The entries are not needlessly small: with half as many rows again, one would be too large.
+        // The entries are not needlessly small: one with 1.5 times as many rows would be too large.
         EXPECT_GT(header_of(push, 0, count + count / 2 + 1, 0).bytes, max_bytes - 3 * protocol::kCacheLine)
             << row_bytes << ' ' << ring_bytes;
       }

@@ -129,7 +129,7 @@ TEST_P(ReadModesTest, AccessesSeveralVariablesInOneCall) {
   expect_error(Code::out_of_range, "id 50 at position 0 is not in variable \"w\", which has rows 0 to 49",
                [&] { client().push(bad); });
   client().flush();
-  EXPECT_EQ(lookup<float>(v, v_ids), v_gradient) << "nothing was sent";
+  EXPECT_EQ(lookup<float>(v, v_ids), v_gradient) << "a rejected call must send nothing";
 }
 
 TEST_P(ReadModesTest, ReadsInFlightFinishInAnyOrderOrAreCancelled) {

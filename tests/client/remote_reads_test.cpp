@@ -51,7 +51,7 @@ struct AnsweringPs {
     });
   }
 
-  /// `begin` counts rows for a sparse segment, bytes for a dense one.
+  /// Sends a piece. `begin` counts rows for a sparse segment, bytes for a dense one.
   void answer(RemoteReads::Id id, std::uint32_t segment, std::uint64_t begin,
               const std::vector<std::int32_t>& values) {
     const protocol::PieceHeader header{id, begin, segment, 0};

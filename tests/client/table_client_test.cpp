@@ -92,7 +92,7 @@ TEST_P(TableClientTest, RandomChangesEqualThoseOfAMap) {
   EXPECT_GT(plain.size(), 500U);
 }
 
-TEST_P(TableClientTest, MissingKeysYieldWhatTheTableSays) {
+TEST_P(TableClientTest, MissingKeysFollowThePolicyOfTheTable) {
   start(ranks_for_tables());
   const Initializer initial = initializers::uniform(1, 2, 9);
   const auto zeros = table("zeros", counting(), initial);
@@ -134,7 +134,7 @@ TEST_P(TableClientTest, LookupsThatInsertReturnTheRowsThatTheyAdd) {
     EXPECT_EQ(second[i], first[i] + (i / kWidth == 1 ? 1.F : 0.F)) << i;
 }
 
-TEST_P(TableClientTest, RowsOfManyEntriesArrive) {
+TEST_P(TableClientTest, LargePushesAndLookupsAreComplete) {
   start(ranks_for_tables());
   const auto t = table("t", counting());
   Keys keys(20'000);  // several entries of a ring, several pieces of a read
@@ -146,7 +146,7 @@ TEST_P(TableClientTest, RowsOfManyEntriesArrive) {
   EXPECT_EQ(lookup<float>(t, keys), gradient);
 }
 
-TEST_P(TableClientTest, SlotsOfAnErasedKeyAreNotUsedAgain) {
+TEST_P(TableClientTest, ErasedKeyStartsWithNewSlots) {
   start(ranks_for_tables());
   const auto t = table("t", {.optimizer = optimizers::Adagrad{.learning_rate = 1}, .max_keys = 10});
   push(t, {1}, rows_of({1}, 2));

@@ -62,7 +62,7 @@ TEST(AgentLink, PassesThePipesOfTheExchangeToAProgram) {
       if (!AgentLink::is_passed() || closes_on_exec(from)) return false;
       auto link = AgentLink::adopt();
       if (!link || AgentLink::is_passed() || !closes_on_exec(from)) return false;
-      if (link->persistent_memory() || link->started_again() != 0) return false;
+      if (link->persistent_memory() || link->restart_number() != 0) return false;
       Hello hello;
       hello.host = "host of the test";
       return link->exchange(hello, seconds(20)).members.at(1).host == "n1";
@@ -96,7 +96,7 @@ TEST(AgentLink, PassesTheTableAndTheMemoryToARestartedProgram) {
     const bool right = in_a_process([&] {
       pass(AgentLink(table_with_rank(4), memory, 2));
       auto link = AgentLink::adopt();
-      if (!link || link->started_again() != 2 || !link->persistent_memory()) return false;
+      if (!link || link->restart_number() != 2 || !link->persistent_memory()) return false;
       const Table table = link->exchange({}, seconds(20));
       Heartbeat::beat(std::chrono::milliseconds(900));
       PersistentRecord record(link->persistent_memory());
@@ -108,11 +108,11 @@ TEST(AgentLink, PassesTheTableAndTheMemoryToARestartedProgram) {
   }));
 }
 
-TEST(AgentLink, NamesTheFileOfTheAgentInLocationsOfTheMemory) {
+TEST(AgentLink, LocationsOfTheMemoryNameTheFileOfTheAgent) {
   EXPECT_TRUE(in_a_process([] {
     Heartbeat::share();
     const auto memory = transport::PersistentMemory::create();
-    const auto location = memory->location(transport::PersistentMemory::kFirst);
+    const auto location = memory->location(transport::PersistentMemory::kFirstOffset);
     return in_a_process([&] {
       pass(AgentLink(table_with_rank(1), memory, 1));
       const auto adopted = AgentLink::adopt()->persistent_memory()->location(location.offset);

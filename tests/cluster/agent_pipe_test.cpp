@@ -1,4 +1,4 @@
-// agent_pipe_test.cpp -- values that travel through a pipe arrive complete, or the reader gets an error.
+// agent_pipe_test.cpp -- values that are sent through a pipe arrive complete, or the reader gets an error.
 #include "cluster/supervisor/agent_pipe.hpp"
 
 #include <fcntl.h>

@@ -141,7 +141,8 @@ TEST_F(AgentTest, PassesTheTableOfTheExchangeToTheChild) {
                 [](AgentLink& link) {
                   const Table table = exchange(link);
                   const bool right = table.rank == 1 && table.members.size() == 2 &&
-                                     table.members[1].host == "host of the test" && link.started_again() == 0;
+                                     table.members[1].host == "host of the test" &&
+                                     link.restart_number() == 0;
                   return right ? 0 : kWrong;
                 }),
             0);
@@ -215,9 +216,10 @@ TEST_F(AgentTest, RestartsAWorkerWithTheTableAndANewRank) {
   EXPECT_EQ(run(options(Role::worker, 2),
                 [this](AgentLink& link) {
                   const Table table = exchange(link);
-                  if (link.started_again() == 0) return ::raise(SIGKILL);
+                  if (link.restart_number() == 0) return ::raise(SIGKILL);
                   board_->rank_of_restart = table.rank;
-                  const bool right = link.started_again() == 1 && table.members[1].host == "host of the test";
+                  const bool right =
+                      link.restart_number() == 1 && table.members[1].host == "host of the test";
                   return right ? 0 : kWrong;
                 }),
             0);
@@ -239,7 +241,7 @@ TEST_F(AgentTest, DoesNotRestartAWorkerThatForbidsIt) {
   EXPECT_EQ(run(options(Role::worker, 2),
                 [](AgentLink& link) {
                   (void)exchange(link);
-                  Heartbeat::be_the_last();
+                  Heartbeat::forbid_restart();
                   return ::raise(SIGKILL);
                 }),
             0);
@@ -262,7 +264,7 @@ TEST_F(AgentTest, RestartsAPsWithItsRankAndItsPersistentMemory) {
                   const Table table = exchange(link);
                   const auto& memory = link.persistent_memory();
                   if (!memory) return kWrong;
-                  if (link.started_again() == 0) {
+                  if (link.restart_number() == 0) {
                     PersistentRecord(memory).write(to_bytes(std::string("from the first process")));
                     return ::raise(SIGKILL);
                   }
@@ -279,7 +281,7 @@ TEST_F(AgentTest, RestartsAWorkerWhoseHeartbeatStops) {
   EXPECT_EQ(run(options(Role::worker, 1),
                 [](AgentLink& link) {
                   (void)exchange(link);
-                  if (link.started_again() == 1) return 0;
+                  if (link.restart_number() == 1) return 0;
                   Heartbeat::beat(milliseconds(100));
                   while (true) pause();
                 }),
@@ -292,7 +294,7 @@ TEST_F(AgentTest, DoesNotKillAChildWhoseHeartbeatIsSuspended) {
                 [](AgentLink& link) {
                   (void)exchange(link);
                   Heartbeat::beat(milliseconds(1));
-                  Heartbeat::rest();
+                  Heartbeat::pause();
                   // The agent checks the heartbeat before it waits for the second signal.
                   for (int i = 0; i < 2; ++i) {
                     if (!hears_back_from_agent(SIGUSR2)) return kWrong;

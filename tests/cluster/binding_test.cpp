@@ -97,14 +97,17 @@ TEST(Binding, TableHasOneLineForEachRank) {
   const auto all = members("CWP", resources);
   EXPECT_THAT(
       binding_table(all, plan_binding(all), 10),
-      ElementsAre("coordinator 0 (rank 0 on n1): cpus 0-15, UCX by rc_mlx5 tcp",
-                  "worker 0 (rank 1 on n1): cpus 0-7, NUMA node 0, mlx5_0, g0, bound, UCX by rc_mlx5 tcp",
-                  "ps 0 (rank 2 on n1): cpus 0-7, NUMA node 0, mlx5_0, bound, UCX by rc_mlx5 tcp"));
-  EXPECT_THAT(binding_table(all, plan_binding(all), 1),
-              ElementsAre("coordinator 0 (rank 0 on n1): cpus 0-15, UCX by rc_mlx5 tcp", "and 2 more"));
+      ElementsAre(
+          "coordinator 0 (rank 0 on n1) is process 1: cpus 0-15, UCX by rc_mlx5 tcp",
+          "worker 0 (rank 1 on n1) is process 1: cpus 0-7, NUMA node 0, mlx5_0, g0, bound, UCX by rc_mlx5 "
+          "tcp",
+          "ps 0 (rank 2 on n1) is process 1: cpus 0-7, NUMA node 0, mlx5_0, bound, UCX by rc_mlx5 tcp"));
+  EXPECT_THAT(
+      binding_table(all, plan_binding(all), 1),
+      ElementsAre("coordinator 0 (rank 0 on n1) is process 1: cpus 0-15, UCX by rc_mlx5 tcp", "and 2 more"));
   const auto unknown = members("C", AvailableResources{});
   EXPECT_THAT(binding_table(unknown, plan_binding(unknown), 9),
-              ElementsAre("coordinator 0 (rank 0 on n1): hwloc cannot tell its cpus"));
+              ElementsAre("coordinator 0 (rank 0 on n1) is process 1: hwloc does not report its cpus"));
 }
 
 TEST(Binding, WarnsOfSlowBindings) {
@@ -127,7 +130,7 @@ TEST(Binding, WarnsOfSlowBindings) {
   EXPECT_EQ(
       warnings(bound).back(),
       "worker 0 (rank 1 on n1) and ps 0 (rank 2 on n1) are bound to the same core (cpus 3): mpirun --bind-to "
-      "none, or fewer ranks a host");
+      "none, or fewer ranks per host");
 }
 
 TEST(Binding, WarnsIfThereAreMoreRanksThanCpus) {
@@ -136,7 +139,7 @@ TEST(Binding, WarnsIfThereAreMoreRanksThanCpus) {
     return binding_warnings(all, plan_binding(all));
   };
   const auto warning = [](const std::string& ranks) {
-    return ElementsAre("n1 has " + ranks + " on 2 cpus, on which they take turns: start fewer there");
+    return ElementsAre("n1 has " + ranks + ", which share 2 cpus: start fewer ranks on this host");
   };
   // On one host, workers and ps are counted separately, and the coordinator is not counted.
   for (const char* const fits : {"CWP", "CWWP", "CWWPP", "CPP"}) {

@@ -47,16 +47,16 @@ TEST(PersistentRecord, IsCompleteWheneverItsWriterIsKilled) {
 
 TEST(PersistentRecord, IsBounded) {
   PersistentRecord record(transport::PersistentMemory::create());
-  record.write(std::vector<std::byte>(PersistentRecord::kMostBytes));
-  EXPECT_EQ(record.read().size(), PersistentRecord::kMostBytes);
-  EXPECT_THROW(record.write(std::vector<std::byte>(PersistentRecord::kMostBytes + 1)), Error);
-  EXPECT_EQ(record.read().size(), PersistentRecord::kMostBytes);
+  record.write(std::vector<std::byte>(PersistentRecord::kMaxBytes));
+  EXPECT_EQ(record.read().size(), PersistentRecord::kMaxBytes);
+  EXPECT_THROW(record.write(std::vector<std::byte>(PersistentRecord::kMaxBytes + 1)), Error);
+  EXPECT_EQ(record.read().size(), PersistentRecord::kMaxBytes);
 }
 
 TEST(CoordinatorMemory, NextProcessReadsTheRecord) {
   const auto memory = transport::PersistentMemory::create();
   CoordinatorMemory first;
-  first.keep_in(memory);
+  first.set_persistent_memory(memory);
   EXPECT_FALSE(first.read().step);
   EXPECT_EQ(first.read().next_closure, 1U);
   first.change([](CoordinatorRecord& record) {
@@ -67,7 +67,7 @@ TEST(CoordinatorMemory, NextProcessReadsTheRecord) {
   });
   first.change([](CoordinatorRecord& record) { record.lost = {9}; });
   CoordinatorMemory second;
-  second.keep_in(memory);
+  second.set_persistent_memory(memory);
   const CoordinatorRecord found = second.read();
   EXPECT_EQ(found.step, 7);
   EXPECT_EQ(found.next_closure, 42U);
@@ -81,7 +81,7 @@ TEST(CoordinatorMemory, NextProcessKnowsWaitingSpares) {
   using State = SpareRecord::State;
   const auto memory = transport::PersistentMemory::create();
   CoordinatorMemory first;
-  first.keep_in(memory);
+  first.set_persistent_memory(memory);
   EXPECT_TRUE(first.read().is_standby(3)) << "no spare has a task yet";
   first.change([](CoordinatorRecord& record) {
     record.spares = {{3, State::standby},
@@ -90,7 +90,7 @@ TEST(CoordinatorMemory, NextProcessKnowsWaitingSpares) {
                      {8, State::dead}};
   });
   CoordinatorMemory second;
-  second.keep_in(memory);
+  second.set_persistent_memory(memory);
   const CoordinatorRecord found = second.read();
   EXPECT_TRUE(found.is_standby(3));
   for (const int rank : {4, 5, 8}) EXPECT_FALSE(found.is_standby(rank)) << rank;

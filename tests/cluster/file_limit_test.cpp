@@ -32,17 +32,17 @@ class FileLimitTest : public testing::Test {
   rlimit first_{};
 };
 
-TEST_F(FileLimitTest, FewConnectionsDoNotChangeIt) {
+TEST_F(FileLimitTest, FewConnectionsDoNotChangeTheLimit) {
   raise_file_limit_for(50);
   EXPECT_EQ(limit(), 256U);
 }
 
-TEST_F(FileLimitTest, ManyConnectionsRaiseIt) {
+TEST_F(FileLimitTest, ManyConnectionsRaiseTheLimit) {
   raise_file_limit_for(700);
   EXPECT_GE(limit(), 700U);
   const rlim_t raised = limit();
   raise_file_limit_for(60);
-  EXPECT_EQ(limit(), raised) << "it is never lowered";
+  EXPECT_EQ(limit(), raised) << "the limit must not be lowered";
 }
 
 TEST_F(FileLimitTest, RaisesToTheHardLimitAndWarnsIfItIsTooLow) {

@@ -14,14 +14,14 @@ namespace {
 using Numbers = std::vector<int>;
 
 TEST(GpusInTurn, AssignTheNextGpusToEachRank) {
-  EXPECT_EQ(gpus_in_turn(0, 1, 4), Numbers{0});
-  EXPECT_EQ(gpus_in_turn(3, 1, 4), Numbers{3});
-  EXPECT_EQ(gpus_in_turn(5, 1, 4), Numbers{1});
-  EXPECT_EQ(gpus_in_turn(1, 2, 4), (Numbers{2, 3}));
-  EXPECT_EQ(gpus_in_turn(2, 2, 4), (Numbers{0, 1}));
-  EXPECT_EQ(gpus_in_turn(1, 2, 3), (Numbers{2, 0}));
-  EXPECT_EQ(gpus_in_turn(7, 2, 2), (Numbers{0, 1})) << "the launcher shows each rank only its own GPUs";
-  EXPECT_THROW((void)gpus_in_turn(0, 3, 2), Error);
+  EXPECT_EQ(round_robin_gpus(0, 1, 4), Numbers{0});
+  EXPECT_EQ(round_robin_gpus(3, 1, 4), Numbers{3});
+  EXPECT_EQ(round_robin_gpus(5, 1, 4), Numbers{1});
+  EXPECT_EQ(round_robin_gpus(1, 2, 4), (Numbers{2, 3}));
+  EXPECT_EQ(round_robin_gpus(2, 2, 4), (Numbers{0, 1}));
+  EXPECT_EQ(round_robin_gpus(1, 2, 3), (Numbers{2, 0}));
+  EXPECT_EQ(round_robin_gpus(7, 2, 2), (Numbers{0, 1})) << "the launcher shows each rank only its own GPUs";
+  EXPECT_THROW((void)round_robin_gpus(0, 3, 2), Error);
 }
 
 TEST(AssignedGpus, AreStandInsOnRequest) {

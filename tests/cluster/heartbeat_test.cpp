@@ -31,7 +31,7 @@ TEST(Heartbeat, IsNotExpectedBeforeTheFirstBeatOrWhileSuspended) {
     if (Heartbeat::last()) return false;
     Heartbeat::beat(milliseconds(10));
     if (!Heartbeat::last()) return false;
-    Heartbeat::rest();
+    Heartbeat::pause();
     return !Heartbeat::last();
   }));
 }
@@ -45,14 +45,14 @@ TEST(Heartbeat, WithoutATimeoutIsSuspended) {
   }));
 }
 
-TEST(Heartbeat, TellsTheAgentNotToRestart) {
+TEST(Heartbeat, ForbidsTheAgentToRestart) {
   EXPECT_TRUE(in_a_process([] {
     Heartbeat::share();
     const bool told = in_a_process([] {
-      Heartbeat::be_the_last();
+      Heartbeat::forbid_restart();
       return true;
     });
-    return told && Heartbeat::was_the_last();
+    return told && Heartbeat::restart_forbidden();
   }));
 }
 
@@ -73,9 +73,9 @@ TEST(Heartbeat, IsSharedWithAProgramThatInheritsTheFile) {
 TEST(Heartbeat, DoesNothingWithoutAnAgent) {
   EXPECT_TRUE(in_a_process([] {
     Heartbeat::beat(milliseconds(10));
-    Heartbeat::be_the_last();
+    Heartbeat::forbid_restart();
     return !Heartbeat::watched() && Heartbeat::descriptor() < 0 && !Heartbeat::last() &&
-           !Heartbeat::was_the_last();
+           !Heartbeat::restart_forbidden();
   }));
 }
 

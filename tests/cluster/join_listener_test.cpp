@@ -89,9 +89,9 @@ TEST(JoinHandshake, RejectsAnInvalidRequestWithoutWaitingForTheRest) {
 TEST(JoinHandshake, RejectsABodyThatIsTooLong) {
   const Token token = token_of(1);
   JoinHandshake fits(token);
-  EXPECT_EQ(state_after(fits, join_request(token, kMostBodyBytes), 4096), State::asked);
+  EXPECT_EQ(state_after(fits, join_request(token, kMaxBodyBytes), 4096), State::asked);
   JoinHandshake too_long(token);
-  EXPECT_EQ(state_after(too_long, join_request(token, kMostBodyBytes + 1), 4096), State::refused);
+  EXPECT_EQ(state_after(too_long, join_request(token, kMaxBodyBytes + 1), 4096), State::refused);
   auto more = greeting_bytes(JoinRequest::status, token);
   more.push_back(std::byte{0});
   JoinHandshake trailing(token);
@@ -140,7 +140,7 @@ JoinAnswer ask(const JoinListener& listener, const Token& token, JoinRequest req
 TEST(JoinListener, AnswersAConnectionWithTheToken) {
   const JoinListener listener("127.0.0.1", token_of(1), echo);
   EXPECT_EQ(ask(listener, token_of(1)).message, "all is well");
-  const std::vector<std::byte> body(kMostBodyBytes, std::byte{3});
+  const std::vector<std::byte> body(kMaxBodyBytes, std::byte{3});
   EXPECT_EQ(ask(listener, token_of(1), JoinRequest::join, body).bytes, body);
   const JoinAnswer refused = ask(listener, token_of(1), JoinRequest::join);
   EXPECT_EQ(refused.code, Code::invalid_argument);
@@ -150,7 +150,7 @@ TEST(JoinListener, AnswersAConnectionWithTheToken) {
 TEST(JoinListener, ClosesAConnectionWithAWrongToken) {
   const JoinListener listener("127.0.0.1", token_of(1), echo);
   // If the listener does not read the body, the network decides how the connection ends.
-  const std::vector<std::byte> body(kMostBodyBytes, std::byte{3});
+  const std::vector<std::byte> body(kMaxBodyBytes, std::byte{3});
   for (const std::size_t size : {std::size_t{0}, std::size_t{100}, body.size()}) {
     try {
       (void)ask(listener, token_of(2), JoinRequest::join, std::span(body).first(size));

@@ -60,8 +60,8 @@ TEST(Members, RejectsARankWithAnotherBuild) {
   auto all = hellos(5);
   all[3].build = 1;
   expect_refused(all, Code::failed_precondition,
-                 "rank 3 on node1 runs another build than rank 0 on node0: start every rank from the same "
-                 "binary (is an old copy first in PATH there?)");
+                 "rank 3 on node1 runs a different build than rank 0 on node0: start every rank from the "
+                 "same binary (is an old copy first in PATH there?)");
 }
 
 TEST(Members, RejectsARankWithOtherReplicas) {
@@ -77,8 +77,8 @@ TEST(Members, RejectsARankWithAnotherLimitOfRestarts) {
   auto all = hellos(5);
   all[3].restarts = 2;
   expect_refused(all, Code::failed_precondition,
-                 "rank 3 on node1 starts a worker again 2 times, rank 0 0 times: give every rank the same "
-                 "--max-restarts");
+                 "rank 3 on node1 restarts a worker up to 2 times, rank 0 up to 0 times: give every rank the "
+                 "same --max-restarts");
   all = hellos(4);
   all[1].coordinator_wait = 5000;
   expect_refused(
@@ -152,7 +152,7 @@ TEST(Members, RejectsARankWithOtherRoles) {
                  "evaluator=0: give every rank the same settings");
 }
 
-/// Four ranks, each with its own role.
+/// Returns one rank for each role.
 std::vector<Hello> given(const std::vector<std::string>& roles) {
   auto all = hellos(roles.size());
   for (std::size_t rank = 0; rank < roles.size(); ++rank) all[rank].own_role = roles[rank];
@@ -173,32 +173,33 @@ TEST(Members, RejectsExplicitRolesThatFormNoCluster) {
       "rank 1 on node0 was given no --role, rank 0 --role coordinator: give a --role to every rank "
       "or to none");
   expect_refused(given({"ps", "coordinator", "worker"}), Code::invalid_argument,
-                 "--role or TF_CONFIG: rank 0 is a ps, and has to be the coordinator: put that one first");
+                 "--role or TF_CONFIG: rank 0 is a ps, expected the coordinator; put the coordinator first");
   expect_refused(given({"ps", "ps", "worker"}), Code::invalid_argument,
                  "--role or TF_CONFIG: no rank is the coordinator");
   expect_refused(given({"coordinator", "chief", "ps", "worker"}), Code::invalid_argument,
-                 "--role or TF_CONFIG: 2 ranks are the coordinator; one has to be");
+                 "--role or TF_CONFIG: found 2 coordinators, expected one");
   expect_refused(given({"coordinator", "worker", "worker"}), Code::invalid_argument,
                  "--role or TF_CONFIG: no rank is a ps");
   expect_refused(given({"coordinator", "ps"}), Code::invalid_argument,
                  "--role or TF_CONFIG: no rank is a worker");
   expect_refused(given({"coordinator", "ps", "worker", "evaluator", "evaluator"}), Code::invalid_argument,
-                 "--role or TF_CONFIG: 2 ranks are evaluators; one may be");
+                 "--role or TF_CONFIG: found 2 evaluators, expected at most one");
   auto all = given({"coordinator", "ps", "worker", "worker"});
   for (Hello& hello : all) hello.roles.ps = 2;
   expect_refused(all, Code::invalid_argument,
-                 "--role or TF_CONFIG: 1 ranks are ps, --ps says 2; leave --ps out");
+                 "--role or TF_CONFIG: 1 ranks are ps, but --ps is 2; omit --ps");
   for (Hello& hello : all) hello.roles = {.placement = PsPlacement::pack};
   expect_refused(
       all, Code::invalid_argument,
       "--role or TF_CONFIG: every rank has its role already; leave --role-map and --role-file out");
   for (Hello& hello : all) hello.roles = {.evaluator = true};
   expect_refused(all, Code::invalid_argument,
-                 "--role or TF_CONFIG: 0 ranks are evaluator, --evaluator says 1; leave --evaluator out");
+                 "--role or TF_CONFIG: 0 ranks are evaluator, but --evaluator is 1; omit --evaluator");
   for (Hello& hello : all) hello.roles = {.replicas = true};
   expect_refused(
       all, Code::invalid_argument,
-      "--role or TF_CONFIG: --replicas-of-ps 2 takes ranks by a rule of its own; leave one of the two out");
+      "--role or TF_CONFIG: --replicas-of-ps 2 selects the ranks of the replicas itself; omit one of the "
+      "two");
 }
 
 TEST(Members, RejectsRolesThatDoNotFitTheRanks) {

@@ -33,7 +33,7 @@ class MembershipTest : public testing::Test {
  protected:
   /// Brings the rank from its initial state to this state.
   static void bring(Membership& members, int rank, MemberState state) {
-    static const std::map<MemberState, std::vector<MemberState>> ways{
+    static const std::map<MemberState, std::vector<MemberState>> paths{
         {MemberState::absent, {}},
         {MemberState::joining, {MemberState::joining}},
         {MemberState::alive, {MemberState::alive}},
@@ -41,7 +41,7 @@ class MembershipTest : public testing::Test {
         {MemberState::dead, {MemberState::dead}},
         {MemberState::fenced, {MemberState::alive, MemberState::fenced}},
         {MemberState::left, {MemberState::alive, MemberState::left}}};
-    for (const MemberState step : ways.at(state)) (void)members.set(rank, step);
+    for (const MemberState step : paths.at(state)) (void)members.set(rank, step);
     ASSERT_EQ(members.state(rank), state);
   }
 
@@ -68,9 +68,9 @@ TEST_F(MembershipTest, AllowsOnlyTheTransitionsOfTheDiagram) {
       Membership members(table());
       const Member worker = joining_worker(members.table(), 0);
       bring(members, worker.rank, before);
-      int told = 0;
+      int notifications = 0;
       members.on_change([&](const Membership::Change& change) {
-        ++told;
+        ++notifications;
         EXPECT_EQ(change.rank, worker.rank);
         EXPECT_EQ(change.before, before);
         EXPECT_EQ(change.now, now);
@@ -80,7 +80,7 @@ TEST_F(MembershipTest, AllowsOnlyTheTransitionsOfTheDiagram) {
       EXPECT_EQ(members.set(worker.rank, now, "why"), allowed)
           << to_string(before) << " to " << to_string(now);
       EXPECT_EQ(members.state(worker.rank), allowed ? now : before);
-      EXPECT_EQ(told, allowed ? 1 : 0);
+      EXPECT_EQ(notifications, allowed ? 1 : 0);
       EXPECT_EQ(members.status(worker.rank).cause, allowed ? "why" : "");
     }
   }
@@ -89,7 +89,7 @@ TEST_F(MembershipTest, AllowsOnlyTheTransitionsOfTheDiagram) {
 TEST_F(MembershipTest, APsReturnsAfterItsDeath) {
   EXPECT_TRUE(members_.all_alive(Role::ps));
   EXPECT_TRUE(members_.set(kPs, MemberState::dead, "its process has ended"));
-  EXPECT_FALSE(members_.set(kPs, MemberState::dead, "once more")) << "a death may be reported more than once";
+  EXPECT_FALSE(members_.set(kPs, MemberState::dead, "once more")) << "the second report must change nothing";
   EXPECT_EQ(members_.status(kPs).cause, "its process has ended");
   EXPECT_FALSE(members_.all_alive(Role::ps));
   EXPECT_FALSE(members_.set(kPs, MemberState::suspected));
@@ -105,7 +105,7 @@ TEST_F(MembershipTest, ReplacedPsStaysFencedWhenItsProcessEnds) {
     ASSERT_EQ(members.state(kPs), before);
     EXPECT_TRUE(members.set(kPs, MemberState::fenced));
     EXPECT_FALSE(members.set(kPs, MemberState::dead));
-    EXPECT_TRUE(members.set(kPs, MemberState::alive)) << "a spare has replaced it";
+    EXPECT_TRUE(members.set(kPs, MemberState::alive)) << "a spare may replace it";
   }
 }
 

@@ -24,9 +24,9 @@ class MpiBootstrapTest : public testing::Test {
 };
 
 TEST_F(MpiBootstrapTest, EveryRankGetsTheSameTable) {
-  int asked = 0;
+  int calls = 0;
   const auto late = [&]() -> std::optional<Hello> {
-    return ++asked < 5 ? std::nullopt : std::optional(hello());
+    return ++calls < 5 ? std::nullopt : std::optional(hello());
   };
   const Table table = exchange(world_, late, std::chrono::seconds(20));
   EXPECT_EQ(table.rank, rank_);

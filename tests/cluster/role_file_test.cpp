@@ -15,7 +15,7 @@ namespace {
 
 const std::vector<std::string> kHosts{"n1", "n1", "n1", "n2", "n2", "n3"};
 
-/// One letter for each rank.
+/// Returns one letter for each rank, the initial of its role.
 std::string roles(const std::string& text) {
   std::string letters;
   for (const Role role : parse_role_file("roles", text, kHosts))
@@ -25,6 +25,7 @@ std::string roles(const std::string& text) {
 
 void expect_refused(const std::string& text, const std::string& message) {
   try {
+    // Records a failure only if roles() throws nothing.
     ADD_FAILURE() << roles(text);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::invalid_argument);
@@ -40,22 +41,23 @@ TEST(RoleFile, AcceptsRanksHostsAndDefault) {
   EXPECT_EQ(roles("# what follows\n\n  0 coordinator # the first\n* worker"), "CWWWWW");
 }
 
-TEST(RoleFile, ErrorsNameTheLine) {
+TEST(RoleFile, ErrorsNameTheLineOrTheRank) {
   expect_refused("0 coordinator\n",
-                 "roles: no line says what rank 1 on n1 is; \"* worker\" would make all others workers");
+                 "roles: no line gives rank 1 on n1 a role; to make all other ranks workers, add "
+                 "\"* worker\"");
   expect_refused("0 coordinator\n1\n", "roles:2: expected WHERE ROLE, such as \"1-4 worker\"");
   expect_refused("0 coordinator ps\n", "roles:1: expected WHERE ROLE, such as \"1-4 worker\"");
   expect_refused("0 server",
-                 "roles:1: \"server\" is no role: expected coordinator, ps, worker, evaluator or spare");
-  expect_refused("6 ps", "roles:1: there is no rank 6: the job has 6 ranks, from 0");
-  expect_refused("x ps", "roles:1: \"x\" is no rank: expected ranks (0, 1-3, 0,4-6), host=NAME, or *");
-  expect_refused("1, ps", "roles:1: \"\" is no rank: expected ranks (0, 1-3, 0,4-6), host=NAME, or *");
-  expect_refused("-1 ps", "roles:1: \"\" is no rank: expected ranks (0, 1-3, 0,4-6), host=NAME, or *");
-  expect_refused("3-1 ps", "roles:1: \"3-1\" goes backwards");
-  expect_refused("1 ps\n0-2 worker", "roles:2: rank 1 stands in line 1 too");
+                 "roles:1: \"server\" is not a role: expected coordinator, ps, worker, evaluator or spare");
+  expect_refused("6 ps", "roles:1: there is no rank 6: the job has 6 ranks, numbered from 0");
+  expect_refused("x ps", "roles:1: \"x\" is not a rank: expected ranks (0, 1-3, 0,4-6), host=NAME, or *");
+  expect_refused("1, ps", "roles:1: \"\" is not a rank: expected ranks (0, 1-3, 0,4-6), host=NAME, or *");
+  expect_refused("-1 ps", "roles:1: \"\" is not a rank: expected ranks (0, 1-3, 0,4-6), host=NAME, or *");
+  expect_refused("3-1 ps", "roles:1: \"3-1\": expected the lower rank first");
+  expect_refused("1 ps\n0-2 worker", "roles:2: rank 1 is also on line 1");
   expect_refused("host=n9 ps", "roles:1: no rank is on host n9");
-  expect_refused("host=n2 ps\nhost=n[1-2] ps", "roles:2: host n2 stands in line 1 too");
-  expect_refused("* ps\n* worker", "roles:2: \"*\" stands twice");
+  expect_refused("host=n2 ps\nhost=n[1-2] ps", "roles:2: host n2 is also on line 1");
+  expect_refused("* ps\n* worker", "roles:2: found a second line for \"*\", expected one");
 }
 
 TEST(RoleFile, NamesAMissingFile) {

@@ -13,14 +13,14 @@
 namespace capstan::cluster {
 namespace {
 
-/// Hosts by rank, one letter each: "aab" is two ranks on host a and one on b.
+/// Returns the host of each rank, which is one letter: "aab" is two ranks on host a and one on b.
 std::vector<std::string> hosts_of(const std::string& letters) {
   std::vector<std::string> hosts;
   for (const char letter : letters) hosts.emplace_back(1, letter);
   return hosts;
 }
 
-/// Roles by rank, one letter each. Checks that indices count up with the ranks.
+/// Returns the role of each rank as one letter. Checks that indices count up with the ranks.
 std::string roles_of(const std::vector<RoleAssignment>& assignments) {
   std::string letters;
   std::array<int, 5> next{};
@@ -101,16 +101,15 @@ TEST(RoleMap, DedicatedPsTakeCompleteHosts) {
       << "not the evaluator's host";
   expect_refused(
       "aabbcc", {.ps = 3, .placement = PsPlacement::dedicated},
-      "--role-map dedicated: ps take whole hosts, which makes 2, 4 of them, not 3; give one of these as "
-      "--ps");
+      "--role-map dedicated: ps take all ranks of a host, so expected --ps to be one of 2, 4, found 3");
   expect_refused(
       "aaaa", {.placement = PsPlacement::dedicated},
-      "--role-map dedicated: no host has ranks for ps alone, as it takes one without the coordinator, "
-      "and another that has workers; start ranks on more hosts");
+      "--role-map dedicated: found no host for ps only, expected one without the coordinator and another "
+      "one for the workers; start ranks on more hosts");
   expect_refused(
       "abb", {.placement = PsPlacement::dedicated},
-      "--role-map dedicated: no host has ranks for ps alone, as it takes one without the coordinator, "
-      "and another that has workers; start ranks on more hosts");
+      "--role-map dedicated: found no host for ps only, expected one without the coordinator and another "
+      "one for the workers; start ranks on more hosts");
 }
 
 TEST(RoleMap, PlacesLocalPsNextToWorkers) {
@@ -134,7 +133,7 @@ TEST(RoleMap, SpreadsSparesOverHostsWithTheFewestPs) {
 }
 
 TEST(RoleMap, PlacesReplicasOnAnotherHostIfPossible) {
-  // The rank of each replica, by the index of its ps.
+  // Returns the rank of each replica by the index of its ps.
   const auto replicas = [](const std::string& hosts, int ps) {
     std::map<int, int> ranks;
     const auto assignments = map_roles(hosts_of(hosts), {.ps = ps, .replicas = true});
@@ -210,8 +209,8 @@ TEST(RoleMap, EveryJobHasTheRolesItNeeds) {
           };
           EXPECT_EQ(roles[0], 'C');
           EXPECT_EQ(count('C'), 1);
-          const int there = static_cast<int>(std::set<char>(letters.begin(), letters.end()).size());
-          EXPECT_EQ(count('P'), ps > 0 ? ps : std::max(1, std::min(there, ranks / 4))) << letters;
+          const int number_of_hosts = static_cast<int>(std::set<char>(letters.begin(), letters.end()).size());
+          EXPECT_EQ(count('P'), ps > 0 ? ps : std::max(1, std::min(number_of_hosts, ranks / 4))) << letters;
           EXPECT_EQ(count('W'), ranks - 1 - count('P'));
           // Spread: unless a host is full, the numbers of two hosts differ by at most one.
           std::map<char, int> ps_on;

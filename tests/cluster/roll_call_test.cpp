@@ -16,7 +16,7 @@ TEST(RollCall, NamesMissingRanksAndTheirState) {
   EXPECT_EQ(call.missing(), "2 of 3: rank 1 (no contact), rank 2 on n4 (its program has not joined yet)");
   call.joined(1);
   call.joined(1);
-  EXPECT_FALSE(call.complete()) << "a rank that arrives twice counts once";
+  EXPECT_FALSE(call.complete()) << "a rank that joins twice counts once";
   call.joined(2);
   EXPECT_TRUE(call.complete());
 }

@@ -62,7 +62,7 @@ TEST(Runtime, PsHasTheAddressOfTheSpareThatReplacedIt) {
   EXPECT_EQ(spare.log_tag(), "ps 0@elsewhere");
   // Other ranks learn the location when they communicate with the ps.
   Runtime& worker = *runtimes[1];
-  worker.ps_returned_to_data(ps);
+  worker.reconnect_ps_on_data(ps);
   EXPECT_EQ(worker.member(Role::ps, 0).host, "elsewhere");
   EXPECT_EQ(worker.member(3).pid, 77);
   EXPECT_EQ(worker.name_of(3), "ps 0 (rank 3 on elsewhere)");
@@ -89,7 +89,7 @@ TEST(Runtime, RestartedWorkerIsKnownByItsNewRank) {
   table.restarts = 2;
   table.rank = 0;
   Runtime runtime(Settings(), table, hub.open(), hub.open());
-  EXPECT_FALSE(runtime.started_again());
+  EXPECT_FALSE(runtime.joins_after_start());
   EXPECT_EQ(runtime.membership().worker_ranks(), (std::vector<int>{1, 2}));
   const int rank = table.rank_of_restart(1, 2);
   EXPECT_EQ(runtime.name_of(rank), "rank 7");
@@ -106,7 +106,7 @@ TEST(Runtime, RestartedWorkerIsKnownByItsNewRank) {
 
   table.rank = rank;
   const Runtime itself(Settings(), table, hub.open(), hub.open(), member);
-  EXPECT_TRUE(itself.started_again());
+  EXPECT_TRUE(itself.joins_after_start());
   EXPECT_EQ(itself.self().rank, 7);
   EXPECT_EQ(itself.log_tag(), "worker 1@" + host_name());
 }
@@ -131,8 +131,9 @@ TEST(Runtime, DropsMessagesFromOutsideOfTheJob) {
   table.members = {{0, Role::ps, 0, host_name(), 0, own.address(), own.address()}};
   table.secret = transport::JobSecret::random();
   Runtime runtime(Settings(), table, std::move(own_fabric), nullptr);
-  std::vector<int> heard;
-  runtime.control().on_message(5, [&](const transport::Message& message) { heard.push_back(message.from); });
+  std::vector<int> received;
+  runtime.control().on_message(5,
+                               [&](const transport::Message& message) { received.push_back(message.from); });
 
   transport::UcxFabric outsider, insider;
   outsider.set_rank(1);
@@ -147,19 +148,19 @@ TEST(Runtime, DropsMessagesFromOutsideOfTheJob) {
     return transport::progress_until(own, transport::deadline_in(std::chrono::seconds(20)), both);
   };
   EXPECT_TRUE(send_until(outsider, [&] { return own.rejected() > 0; }));
-  EXPECT_TRUE(send_until(insider, [&] { return !heard.empty(); }));
-  EXPECT_EQ(heard, std::vector<int>{2});
+  EXPECT_TRUE(send_until(insider, [&] { return !received.empty(); }));
+  EXPECT_EQ(received, std::vector<int>{2});
   EXPECT_EQ(own.rejected(), 1U);
 }
 
 TEST(Runtime, EveryRankReachesEveryOtherOverBothFabrics) {
   transport::LoopHub hub;
   const auto runtimes = Runtime::as_threads(with({{"ps", "2"}}), 4, hub);
-  std::multiset<std::pair<int, int>> heard;  // (to, from)
+  std::multiset<std::pair<int, int>> received;  // (to, from)
   for (const auto& runtime : runtimes) {
     for (transport::Fabric* fabric : {&runtime->control(), &runtime->data()}) {
-      fabric->on_message(99, [&heard, to = runtime->self().rank](const transport::Message& m) {
-        heard.insert({to, m.from});
+      fabric->on_message(99, [&received, to = runtime->self().rank](const transport::Message& m) {
+        received.insert({to, m.from});
       });
     }
   }
@@ -175,7 +176,7 @@ TEST(Runtime, EveryRankReachesEveryOtherOverBothFabrics) {
   }
   for (int to = 0; to < 4; ++to) {
     for (int from = 0; from < 4; ++from) {
-      EXPECT_EQ(heard.count(std::pair(to, from)), 2U) << from << " to " << to;
+      EXPECT_EQ(received.count(std::pair(to, from)), 2U) << from << " to " << to;
     }
   }
 }

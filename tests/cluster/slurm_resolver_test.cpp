@@ -6,6 +6,7 @@
 
 #include "capstan/resolvers.hpp"
 #include "support/expect_error.hpp"
+#include "support/names_all.hpp"
 
 namespace capstan {
 namespace {
@@ -26,7 +27,7 @@ Variables with(Variables variables, const Variables& more) {
   return variables;
 }
 
-/// The variables of one rank.
+/// Returns the variables of one rank.
 Variables rank(int procid, int nodeid, int localid) {
   return {{"SLURM_PROCID", std::to_string(procid)},
           {"SLURM_NODEID", std::to_string(nodeid)},
@@ -49,18 +50,18 @@ const Variables kStep{{"SLURM_STEP_NODELIST", "n[1-2,10]"},
                       {"SLURM_JOB_NODELIST", "n[1-2,10]"},
                       {"SLURM_NTASKS", "5"},
                       {"SLURM_TASKS_PER_NODE", "3,1(x2)"}};
-const int kPlaces[5][3] = {{0, 0, 0}, {1, 0, 1}, {2, 0, 2}, {3, 1, 0}, {4, 2, 0}};
+const int kPlacements[5][3] = {{0, 0, 0}, {1, 0, 1}, {2, 0, 2}, {3, 1, 0}, {4, 2, 0}};
 
 TEST(SlurmResolver, FindsTheTaskOfEveryRankOfAStep) {
-  for (const auto& place : kPlaces) {
-    SlurmOptions options = in(with(kStep, rank(place[0], place[1], place[2])));
+  for (const auto& placement : kPlacements) {
+    SlurmOptions options = in(with(kStep, rank(placement[0], placement[1], placement[2])));
     options.jobs = {{"worker", 3}, {"chief", 1}, {"ps", 1}};
     const SlurmClusterResolver resolver(options);
     EXPECT_EQ(resolver.cluster_spec(), (ClusterSpec{{{"chief", {"n1:8888"}},
                                                      {"ps", {"n1:8889"}},
                                                      {"worker", {"n1:8890", "n2:8888", "n10:8888"}}}}));
     validate_cluster(resolver);
-    const int number = place[0];
+    const int number = placement[0];
     EXPECT_EQ(resolver.task_type(), number == 0 ? "chief" : number == 1 ? "ps" : "worker");
     EXPECT_EQ(resolver.task_id(), number < 2 ? 0 : number - 2);
   }
@@ -89,9 +90,9 @@ TEST(SlurmResolver, BatchScriptDescribesTheCompleteJob) {
 // SLURM_LOCALID accordingly.
 TEST(SlurmResolver, SupportsCyclicDistribution) {
   const Variables step{{"SLURM_STEP_NODELIST", "n[1-2]"}, {"SLURM_STEP_TASKS_PER_NODE", "3,1"}};
-  const int places[4][3] = {{0, 0, 0}, {1, 1, 0}, {2, 0, 1}, {3, 0, 2}};
-  for (const auto& place : places) {
-    const Variables own = with(step, rank(place[0], place[1], place[2]));
+  const int placements[4][3] = {{0, 0, 0}, {1, 1, 0}, {2, 0, 1}, {3, 0, 2}};
+  for (const auto& placement : placements) {
+    const Variables own = with(step, rank(placement[0], placement[1], placement[2]));
     for (const char* const cyclic : {"cyclic", "cyclic:block,nopack"}) {
       EXPECT_EQ(workers(in(with(own, {{"SLURM_DISTRIBUTION", cyclic}}))),
                 (Strings{"n1:8888", "n2:8888", "n1:8889", "n1:8890"}));
@@ -113,8 +114,8 @@ TEST(SlurmResolver, SupportsCyclicDistribution) {
 
 TEST(SlurmResolver, RejectsInconsistentNodeIds) {
   const std::string text = refused(Code::failed_precondition, in(with(kStep, rank(1, 1, 0))));
-  EXPECT_THAT(text, HasSubstr("rank 1 should be task 1 of node 0 (n1) by SLURM_STEP_TASKS_PER_NODE=3,1(x2)"));
-  EXPECT_THAT(text, HasSubstr("SLURM_LOCALID=0 SLURM_NODEID=1"));
+  EXPECT_THAT(text, NamesAll({"rank 1", "task 1", "node 0", "n1", "SLURM_STEP_TASKS_PER_NODE=3,1(x2)"}));
+  EXPECT_THAT(text, NamesAll({"SLURM_LOCALID=0", "SLURM_NODEID=1", "--distribution=block"}));
 }
 
 // A step of both components: n10 with one task, then n1 and n2 with three. Slurm sorts the list of the step.
@@ -128,9 +129,9 @@ const Variables kHeterogeneous{{"SLURM_HET_SIZE", "2"},
                                {"SLURM_TASKS_PER_NODE_HET_GROUP_1", "2,1"}};
 
 TEST(SlurmResolver, OrdersRanksOfAHeterogeneousStepByComponent) {
-  const int places[4][3] = {{0, 0, 0}, {1, 1, 0}, {2, 1, 1}, {3, 2, 0}};
-  for (const auto& place : places) {
-    SlurmOptions options = in(with(kHeterogeneous, rank(place[0], place[1], place[2])));
+  const int placements[4][3] = {{0, 0, 0}, {1, 1, 0}, {2, 1, 1}, {3, 2, 0}};
+  for (const auto& placement : placements) {
+    SlurmOptions options = in(with(kHeterogeneous, rank(placement[0], placement[1], placement[2])));
     options.jobs = {{"chief", 1}, {"ps", 1}, {"worker", 2}};
     EXPECT_EQ(
         SlurmClusterResolver(options).cluster_spec(),
@@ -159,21 +160,19 @@ TEST(SlurmResolver, BatchScriptDescribesAllComponents) {
   batch["SLURM_NTASKS"] = "1";
   EXPECT_EQ(workers(in(batch)).size(), 4U);
   batch.erase("SLURM_TASKS_PER_NODE_HET_GROUP_1");
-  EXPECT_THAT(refused(Code::failed_precondition, in(batch)),
-              HasSubstr("SLURM_TASKS_PER_NODE_HET_GROUP_1 not found"));
+  EXPECT_THAT(refused(Code::failed_precondition, in(batch)), NamesAll({"SLURM_TASKS_PER_NODE_HET_GROUP_1"}));
 }
 
 TEST(SlurmResolver, RejectsComponentsThatDoNotFitTheStep) {
   const Variables own = with(kHeterogeneous, rank(0, 0, 0));
   EXPECT_THAT(refused(Code::failed_precondition, in(with(own, {{"SLURM_JOB_NODELIST_HET_GROUP_1", "n1"}}))),
-              HasSubstr("n2 of SLURM_STEP_NODELIST is in none of SLURM_JOB_NODELIST_HET_GROUP_0 to 1"));
+              NamesAll({"n2", "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST_HET_GROUP_0"}));
   EXPECT_THAT(
       refused(Code::failed_precondition, in(with(own, {{"SLURM_JOB_NODELIST_HET_GROUP_1", "n[1-2,10]"}}))),
-      HasSubstr("n10 is in two components"));
+      NamesAll({"n10", "SLURM_JOB_NODELIST_HET_GROUP_1"}));
   Variables without = own;
   without.erase("SLURM_JOB_NODELIST_HET_GROUP_1");
-  EXPECT_THAT(refused(Code::failed_precondition, in(without)),
-              HasSubstr("SLURM_JOB_NODELIST_HET_GROUP_1 not found in environment"));
+  EXPECT_THAT(refused(Code::failed_precondition, in(without)), NamesAll({"SLURM_JOB_NODELIST_HET_GROUP_1"}));
 }
 
 // mpirun in a job of two nodes: its daemons are tasks of a step, and ranks inherit their variables.
@@ -183,7 +182,7 @@ TEST(SlurmResolver, DetectsMpirun) {
                                                 {"OMPI_COMM_WORLD_SIZE", "8"},
                                                 {"OMPI_COMM_WORLD_RANK", "5"}});
   EXPECT_THAT(refused(Code::failed_precondition, in(daemon)),
-              HasSubstr("rank 5 of the 8 that mpirun has started, but 1 of 2 by Slurm"));
+              NamesAll({"rank 5 of 8", "rank 1 of 2", "MpiClusterResolver"}));
   const Variables batch = with(rank(0, 0, 0), {{"SLURM_JOB_NODELIST", "n[1-2]"},
                                                {"SLURM_TASKS_PER_NODE", "2,1"},
                                                {"PMI_SIZE", "3"},
@@ -195,28 +194,26 @@ TEST(SlurmResolver, DetectsMpirun) {
 
 TEST(SlurmResolver, RejectsInconsistentLists) {
   const Variables own = with(kStep, rank(0, 0, 0));
-  EXPECT_THAT(
-      refused(Code::failed_precondition, in(with(own, {{"SLURM_STEP_TASKS_PER_NODE", "3,1"}}))),
-      HasSubstr(
-          "SLURM_STEP_NODELIST=\"n[1-2,10]\" has 3 hosts, but SLURM_STEP_TASKS_PER_NODE=\"3,1\" is for 2"));
-  EXPECT_THAT(
-      refused(Code::failed_precondition, in(with(own, {{"SLURM_STEP_NUM_TASKS", "6"}}))),
-      HasSubstr("Requested 6 tasks (worker 6) but 5 were assigned (SLURM_STEP_TASKS_PER_NODE=3,1(x2))"));
+  EXPECT_THAT(refused(Code::failed_precondition, in(with(own, {{"SLURM_STEP_TASKS_PER_NODE", "3,1"}}))),
+              NamesAll({"SLURM_STEP_NODELIST=\"n[1-2,10]\"", "3 hosts", "SLURM_STEP_TASKS_PER_NODE=\"3,1\"",
+                        "of 2"}));
+  EXPECT_THAT(refused(Code::failed_precondition, in(with(own, {{"SLURM_STEP_NUM_TASKS", "6"}}))),
+              NamesAll({"worker 6", "5", "SLURM_STEP_TASKS_PER_NODE=3,1(x2)", "--ntasks=6"}));
   EXPECT_THAT(refused(Code::failed_precondition, in(with(own, {{"SLURM_PROCID", "5"}}))),
-              HasSubstr("this is rank 5, but there are 5 tasks"));
+              NamesAll({"rank 5", "5 tasks"}));
   EXPECT_THAT(refused(Code::invalid_argument, in(with(own, {{"SLURM_STEP_NODELIST", "n[1-"}}))),
-              HasSubstr("SLURM_STEP_NODELIST=\"n[1-\": at character 5"));
+              NamesAll({"SLURM_STEP_NODELIST=\"n[1-\"", "character 5"}));
   EXPECT_THAT(refused(Code::invalid_argument, in(with(own, {{"SLURM_STEP_TASKS_PER_NODE", "3(y2)"}}))),
-              HasSubstr("SLURM_STEP_TASKS_PER_NODE=\"3(y2)\": at character 3"));
+              NamesAll({"SLURM_STEP_TASKS_PER_NODE=\"3(y2)\"", "character 3"}));
   for (const char* const number : {"one", "-1", "1.5", "99999999999", "1 "}) {
     EXPECT_THAT(refused(Code::invalid_argument, in(with(own, {{"SLURM_PROCID", number}}))),
-                HasSubstr("SLURM_PROCID=\"" + std::string(number) + "\": expected a whole number from 0 on"));
+                NamesAll({"SLURM_PROCID=\"" + std::string(number) + "\"", "0"}));
   }
   EXPECT_THAT(refused(Code::failed_precondition, in(with(own, {{"SLURM_PROCID", ""}}))),
-              HasSubstr("SLURM_PROCID not found"));
+              NamesAll({"SLURM_PROCID"}));
   EXPECT_THAT(
       refused(Code::invalid_argument, in(with(own, {{"SLURM_STEP_TASKS_PER_NODE", "999999999(x3)"}}))),
-      HasSubstr("expected at most 4000000"));
+      NamesAll({"4000000"}));
 }
 
 TEST(SlurmResolver, ArgumentsOverrideVariables) {
@@ -243,22 +240,19 @@ TEST(SlurmResolver, RejectsInvalidArguments) {
     return refused(Code::invalid_argument, options);
   };
   EXPECT_THAT(refused_with([](SlurmOptions& o) { o.port_base = 0; }),
-              HasSubstr("port_base is 0; expected 1 to 65534"));
+              NamesAll({"port_base", "0", "1", "65534"}));
   EXPECT_THAT(refused_with([](SlurmOptions& o) { o.port_base = 65'535; }),
-              HasSubstr("as a host has 2 tasks"));
+              NamesAll({"port_base", "65535", "65534", "2 tasks"}));
   EXPECT_THAT(refused_with([](SlurmOptions& o) {
                 o.jobs = {{"ps", -1}, {"worker", 3}};
               }),
-              HasSubstr("ps has -1 tasks"));
-  EXPECT_THAT(refused_with([](SlurmOptions& o) { o.hosts = {{"a", 0}}; }), HasSubstr("\"a\" with 0 tasks"));
-  EXPECT_THAT(refused_with([](SlurmOptions& o) {
-                o.hosts = {{"", 1}};
-              }),
-              HasSubstr("expected a host's name"));
-  EXPECT_THAT(refused_with([](SlurmOptions& o) { o.gpus_per_node = -1; }), HasSubstr("gpus_per_node is -1"));
-  EXPECT_THAT(refused_with([](SlurmOptions& o) { o.gpus_per_task = -1; }), HasSubstr("gpus_per_task is -1"));
+              NamesAll({"SlurmOptions::jobs", "ps", "-1"}));
+  EXPECT_THAT(refused_with([](SlurmOptions& o) { o.hosts = {{"a", 0}}; }), NamesAll({"\"a\"", "0", "1"}));
+  EXPECT_THAT(refused_with([](SlurmOptions& o) { o.hosts = {{"", 1}}; }), NamesAll({"\"\"", "name"}));
+  EXPECT_THAT(refused_with([](SlurmOptions& o) { o.gpus_per_node = -1; }), NamesAll({"gpus_per_node", "-1"}));
+  EXPECT_THAT(refused_with([](SlurmOptions& o) { o.gpus_per_task = -1; }), NamesAll({"gpus_per_task", "-1"}));
   good.rank = 2;
-  EXPECT_THAT(refused(Code::failed_precondition, good), HasSubstr("this is rank 2"));
+  EXPECT_THAT(refused(Code::failed_precondition, good), NamesAll({"rank 2", "SlurmOptions::hosts"}));
 }
 
 /// Rank 1 of two tasks on one host.
@@ -288,7 +282,7 @@ TEST(SlurmResolver, CountsGpusOfANode) {
                        [] {
                          second_of_two({{"SLURM_STEP_GPUS", "0-"}});
                        }),
-              HasSubstr("SLURM_STEP_GPUS=\"0-\": at character 3"));
+              NamesAll({"SLURM_STEP_GPUS=\"0-\"", "character 3"}));
 }
 
 TEST(SlurmResolver, SelectsATasksGpusFromTheVisibleOnes) {
@@ -302,7 +296,7 @@ TEST(SlurmResolver, SelectsATasksGpusFromTheVisibleOnes) {
   const SlurmClusterResolver few =
       second_of_two({{"SLURM_GPUS_ON_NODE", "8"}, {"CUDA_VISIBLE_DEVICES", "0,1,2"}});
   EXPECT_THAT(error_of(Code::failed_precondition, [&] { static_cast<void>(few.visible_gpus()); }),
-              HasSubstr("takes GPUs 4 to 7 of its 8, but CUDA_VISIBLE_DEVICES has 3: 0,1,2"));
+              NamesAll({"4", "7", "8", "CUDA_VISIBLE_DEVICES", "0,1,2", "--gpu-bind=none"}));
 }
 
 TEST(SlurmResolver, SetsTheVariableOnRequest) {

@@ -5,6 +5,7 @@
 
 #include "capstan/resolvers.hpp"
 #include "support/expect_error.hpp"
+#include "support/names_all.hpp"
 
 namespace capstan::cluster {
 namespace {
@@ -47,37 +48,35 @@ TEST(TFConfigText, NullEqualsAbsence) {
 TEST(TFConfigText, RejectsInvalidJsonWithItsPosition) {
   for (const char* const text : {"{", "{cluster: {}}", R"({"cluster": {"ps": ["a:1",]}})", "[1, 2", "worker",
                                  R"({"task": {"index": 1e999}})", "\"\xff\"", "{} {}"}) {
-    EXPECT_THAT(refused(text), StartsWith("TF_CONFIG is not JSON: ")) << text;
-    EXPECT_THAT(refused(text), HasSubstr(R"(expected such as {"cluster": {"worker": ["host:port"])")) << text;
+    EXPECT_THAT(refused(text), NamesAll({"TF_CONFIG", "JSON", R"({"cluster": {"worker": ["host:port"])"}))
+        << text;
   }
-  EXPECT_THAT(refused("{\n  cluster: {}}"), HasSubstr("line 2, column 3"));
+  EXPECT_THAT(refused("{\n  cluster: {}}"), NamesAll({"line 2", "column 3"}));
 }
 
 TEST(TFConfigText, RejectsWrongTypesWithTheirPath) {
-  const std::pair<const char*, const char*> all[] = {
-      {"[]", "TF_CONFIG is []; expected an object"},
-      {"3", "TF_CONFIG is 3; expected an object"},
-      {R"({"cluster": ["a:1"]})", R"(TF_CONFIG: cluster is ["a:1"]; expected jobs with their addresses)"},
-      {R"({"cluster": {"ps": "a:1"}})", R"(TF_CONFIG: cluster.ps is "a:1"; expected a list of addresses)"},
-      {R"({"cluster": {"ps": {"0": "a:1"}}})", R"(TF_CONFIG: cluster.ps is {"0":"a:1"}; expected a list)"},
-      {R"({"cluster": {"ps": null}})", "TF_CONFIG: cluster.ps is null; expected a list"},
-      {R"({"cluster": {"worker": ["a:1", 5]}})", "TF_CONFIG: cluster.worker[1] is 5; expected an address"},
-      {R"({"cluster": {"worker": ["a:1", ""]}})",
-       "TF_CONFIG: cluster.worker[1] is \"\"; expected an address"},
-      {R"({"task": "worker"})", R"(TF_CONFIG: task is "worker"; expected an object)"},
-      {R"({"task": {"type": ["a"]}})", R"(TF_CONFIG: task.type is ["a"]; expected a job's name)"},
-      {R"({"task": {"index": "one"}})",
-       R"(TF_CONFIG: task.index is "one"; expected a whole number from 0 on)"},
-      {R"({"task": {"index": ""}})", "TF_CONFIG: task.index is \"\"; expected a whole number"},
-      {R"({"task": {"index": "1x"}})", "TF_CONFIG: task.index is \"1x\"; expected a whole number"},
-      {R"({"task": {"index": -1}})", "TF_CONFIG: task.index is -1; expected a whole number"},
-      {R"({"task": {"index": 1.5}})", "TF_CONFIG: task.index is 1.5; expected a whole number"},
-      {R"({"task": {"index": true}})", "TF_CONFIG: task.index is true; expected a whole number"},
-      {R"({"task": {"index": 99999999999}})",
-       "TF_CONFIG: task.index is 99999999999; expected a whole number"},
-      {R"({"rpc_layer": 1})", "TF_CONFIG: rpc_layer is 1; expected text in quotes"},
-      {R"({"session_master": {}})", "TF_CONFIG: session_master is {}; expected text in quotes"}};
-  for (const auto& [text, expected] : all) EXPECT_THAT(refused(text), StartsWith(expected)) << text;
+  // The text, and the path, the value found and the type expected there.
+  const std::pair<const char*, std::vector<std::string>> all[] = {
+      {"[]", {"TF_CONFIG", "[]", "object"}},
+      {"3", {"TF_CONFIG", "3", "object"}},
+      {R"({"cluster": ["a:1"]})", {"TF_CONFIG", "cluster", R"(["a:1"])", "jobs"}},
+      {R"({"cluster": {"ps": "a:1"}})", {"TF_CONFIG", "cluster.ps", R"("a:1")", "list"}},
+      {R"({"cluster": {"ps": {"0": "a:1"}}})", {"TF_CONFIG", "cluster.ps", R"({"0":"a:1"})", "list"}},
+      {R"({"cluster": {"ps": null}})", {"TF_CONFIG", "cluster.ps", "null", "list"}},
+      {R"({"cluster": {"worker": ["a:1", 5]}})", {"TF_CONFIG", "cluster.worker[1]", "5", "address"}},
+      {R"({"cluster": {"worker": ["a:1", ""]}})", {"TF_CONFIG", "cluster.worker[1]", "\"\"", "address"}},
+      {R"({"task": "ps"})", {"TF_CONFIG", "task", R"("ps")", "object"}},
+      {R"({"task": {"type": ["a"]}})", {"TF_CONFIG", "task.type", R"(["a"])", "job's name"}},
+      {R"({"task": {"index": "one"}})", {"TF_CONFIG", "task.index", R"("one")", "number"}},
+      {R"({"task": {"index": ""}})", {"TF_CONFIG", "task.index", "\"\"", "number"}},
+      {R"({"task": {"index": "1x"}})", {"TF_CONFIG", "task.index", "\"1x\"", "number"}},
+      {R"({"task": {"index": -1}})", {"TF_CONFIG", "task.index", "-1", "number"}},
+      {R"({"task": {"index": 1.5}})", {"TF_CONFIG", "task.index", "1.5", "number"}},
+      {R"({"task": {"index": true}})", {"TF_CONFIG", "task.index", "true", "number"}},
+      {R"({"task": {"index": 99999999999}})", {"TF_CONFIG", "task.index", "99999999999", "number"}},
+      {R"({"rpc_layer": 1})", {"TF_CONFIG", "rpc_layer", "1"}},
+      {R"({"session_master": {}})", {"TF_CONFIG", "session_master", "{}"}}};
+  for (const auto& [text, parameters] : all) EXPECT_THAT(refused(text), NamesAll(parameters)) << text;
   EXPECT_LT(refused(R"({"task": ")" + std::string(10'000, 'x') + R"("})").size(), 200U);
 }
 
@@ -93,7 +92,7 @@ TEST(TFConfigResolver, ConstructorRejectsInvalidText) {
                        [] {
                          TFConfigClusterResolver resolver(options_with({{"TF_CONFIG", "{"}}));
                        }),
-              HasSubstr("TF_CONFIG is not JSON"));
+              NamesAll({"TF_CONFIG", "JSON"}));
 }
 
 TEST(TFConfigResolver, RejectsAMissingTaskAndListsExistingOnes) {
@@ -102,11 +101,11 @@ TEST(TFConfigResolver, RejectsAMissingTaskAndListsExistingOnes) {
   const auto refused_master = [&](const std::optional<std::string>& type, std::optional<int> id) {
     return error_of(Code::invalid_argument, [&] { static_cast<void>(resolver.master(type, id)); });
   };
-  EXPECT_THAT(refused_master({}, {}), HasSubstr("does not know its task_type"));
-  EXPECT_THAT(refused_master("worker", {}), HasSubstr("does not know its task_id"));
-  EXPECT_EQ(refused_master("chief", 0), "No such job in cluster: 'chief'; there are ps, worker");
-  EXPECT_EQ(refused_master("worker", 2), "No task with index 2 in job 'worker', which has 2");
-  EXPECT_EQ(refused_master("worker", -1), "No task with index -1 in job 'worker', which has 2");
+  EXPECT_THAT(refused_master({}, {}), NamesAll({"task_type"}));
+  EXPECT_THAT(refused_master("worker", {}), NamesAll({"task_id"}));
+  EXPECT_THAT(refused_master("chief", 0), NamesAll({"'chief'", "ps", "worker"}));
+  EXPECT_THAT(refused_master("worker", 5), NamesAll({"'worker'", "5", "2"}));
+  EXPECT_THAT(refused_master("worker", -1), NamesAll({"'worker'", "-1", "2"}));
 }
 
 TEST(TFConfigResolver, CountsLocalGpusWithoutAListOfDevices) {
@@ -129,7 +128,7 @@ TEST(TFConfigResolver, CountsLocalGpusWithoutAListOfDevices) {
   EXPECT_EQ(resolver.num_accelerators("worker", 1), (Counts{{"GPU", 2}}));
   EXPECT_THAT(
       error_of(Code::failed_precondition, [&] { static_cast<void>(resolver.num_accelerators("worker", 0)); }),
-      HasSubstr("only worker 0 itself knows its accelerators"));
+      NamesAll({"worker 0", "num_accelerators"}));
 }
 
 TEST(DefaultResolver, UsesTFConfigIfSet) {

@@ -58,7 +58,7 @@ TEST(Times, DifferenceContainsThePeriod) {
   const Times added = now.since(before);
   EXPECT_EQ(added.count(), 3U);
   EXPECT_EQ(added.counts[10], 2U);
-  EXPECT_EQ(before.since(now).count(), 0U) << "never below 0";
+  EXPECT_EQ(before.since(now).count(), 0U) << "a difference must not be below 0";
 }
 
 TEST(Traffic, ReaderSeesWhatTheWriterCounted) {
@@ -86,14 +86,14 @@ TEST(Traffic, ReaderSeesWhatTheWriterCounted) {
 }
 
 TEST(Traffic, SerializesNonzeroCountersOnly) {
-  CallMetrics figures{5, 10, 40};
-  figures.times.counts[7] = 4;
-  figures.times.counts[127] = 1;
-  const auto bytes = to_bytes(packed(figures));
+  CallMetrics counted{5, 10, 40};
+  counted.times.counts[7] = 4;
+  counted.times.counts[127] = 1;
+  const auto bytes = to_bytes(packed(counted));
   EXPECT_LT(bytes.size(), 100U);
   const CallMetrics back = unpacked(from_bytes<PackedCalls>(bytes));
-  EXPECT_EQ(back.rows, figures.rows);
-  EXPECT_EQ(back.times.counts, figures.times.counts);
+  EXPECT_EQ(back.rows, counted.rows);
+  EXPECT_EQ(back.times.counts, counted.times.counts);
   PackedCalls wrong;
   wrong.times.emplace_back(128, 1);
   EXPECT_EQ(unpacked(wrong).times.count(), 0U);

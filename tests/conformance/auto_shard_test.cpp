@@ -160,7 +160,7 @@ TEST_F(Sharding, ByFileNeedsAReaderOfFiles) {
   refused(Data::range(10).batch(2), "range");
   refused(Data::from_vector({1, 2}), "from_vector");
   refused(text_lines(names_).concatenate(Dataset<std::string>::from_vector({"x"})), "from_vector");
-  refused(list_files(names_), "file_names");  // names of files that are not opened are data
+  refused(list_files(names_), "file_names");  // names of files that no operator opens are data
 }
 
 // B248: same.

@@ -1,5 +1,5 @@
-// checkpoint_test.cpp -- variables that are saved in some shards and restored in others, before and after
-// they are created.
+// checkpoint_test.cpp -- variables that are saved and restored with different numbers of shards; the restore
+// comes before or after the creation of the variable.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// One variable "v" with or without two columns, in a number of shards.
+/// A job with one variable "v" in a number of shards.
 class Job {
  public:
   Job(int ps, std::int64_t shards)
@@ -64,14 +64,14 @@ class Checkpoints : public testing::TestWithParam<bool> {
 // A3.10: better: any number of shards and of ps, also before the variable is created, with slots and steps;
 // the shards form one array, which other programs read completely, and damage is rejected by name.
 // B101-B104: same.
-TEST_P(Checkpoints, OfTwoShardsRestoresIntoTwoAndFour) {
+TEST_P(Checkpoints, OfTwoShardsRestoreIntoOneTwoAndFour) {
   save(2, 2, {4}, {1, 2, 3, 4});
   EXPECT_EQ(restored(2, 2, {4}), (Floats{1, 2, 3, 4}));
   EXPECT_EQ(restored(2, 4, {4}), (Floats{1, 2, 3, 4}));
   EXPECT_EQ(restored(1, 1, {4}), (Floats{1, 2, 3, 4}));
 }
 
-// S85: better: a checkpoint names the shards that it was written by.
+// S85: better: a checkpoint names the shards of each variable.
 TEST_P(Checkpoints, NameTheirShards) {
   save(2, 2, {4}, {1, 2, 3, 4});
   std::ifstream manifest(directory_.path() / "checkpoint-00000001" / "manifest.json");

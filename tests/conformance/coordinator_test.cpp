@@ -132,7 +132,7 @@ void end_this_worker_and_ps(int index) {
   end_ps(index);
   ending::end_this_worker();
 }
-/// Ends the worker that runs it while `to_end` workers remain to be ended.
+/// Ends the worker that runs it if `to_end` workers remain to be ended.
 void perhaps_end() {
   if (to_end.fetch_sub(1) > 0) ending::end_this_worker();
 }
@@ -227,8 +227,8 @@ class CoordinatorConformance : public testing::TestWithParam<RankThreadsOptions:
     return out;
   }
 
-  /// Schedules a function with a deadline and waits until it has passed. Repeats with more time if no worker
-  /// had started it, as on a busy machine.
+  /// Schedules a function with a deadline and waits until the deadline has passed. Repeats with a longer
+  /// deadline if no worker has started the function, as on a busy machine.
   template <class Schedule>
   RemoteValue<int> not_ended_at_its_deadline(const Schedule& schedule) {
     for (milliseconds time(40);; time *= 4) {
@@ -389,7 +389,7 @@ TEST_P(CoordinatorConformance, ExceededDeadlineIsAnErrorAndTheWorkerContinues) {
     EXPECT_EQ(coordinator_->schedule_on<&my_index>(worker).fetch(), worker);
   }
   EXPECT_NO_THROW(coordinator_->join());
-  // In time.
+  // A function that ends before its deadline.
   using namespace std::chrono_literals;
   EXPECT_EQ(
       coordinator_->schedule_with<&plus_one>({.priority = 1, .affinity = 0, .deadline = 60s}, 1).fetch(), 2);
@@ -493,25 +493,25 @@ TEST_P(CoordinatorConformance, WatchdogLogsStacksOfAllRanks) {
   GTEST_SKIP() << "ThreadSanitizer delays the signal that requests the stack of a waiting thread";
 #endif
   start({{"watchdog-timeout", "150ms"}});
-  const StderrText said;
+  const StderrText log;
   std::this_thread::sleep_for(milliseconds(200));  // longer than the timeout, while nothing is in flight
-  EXPECT_EQ(count_of("no function has ended", said.text()), 0);
+  EXPECT_EQ(count_of("no function has ended", log.text()), 0);
   const auto stuck = coordinator_->schedule_with<&wait_at_the_gate>({.affinity = 1}, 1);
-  const auto all_have_said = [&said] {
-    const std::string text = said.text();
+  const auto all_have_logged = [&log] {
+    const std::string text = log.text();
     for (const std::string rank : {"coordinator", "ps 0", "ps 1", "worker 0", "worker 1", "worker 2"})
       if (count_of("==== End of stacks of " + rank, text) == 0) return false;
     return count_of("no function has ended", text) >= 2;  // the watchdog continues
   };
-  EXPECT_TRUE(poll_until(all_have_said)) << said.text();
+  EXPECT_TRUE(poll_until(all_have_logged)) << log.text();
   gate = true;
   coordinator_->join();
-  EXPECT_THAT(said.text(), HasSubstr("no function has ended for 0.15 s; 1 are with workers, 0 are queued"));
-  EXPECT_THAT(said.text(), HasSubstr("worker 1 has 1 of them"));
-  EXPECT_THAT(said.text(), HasSubstr("wait_at_the_gate"));
-  const int before = count_of("no function has ended", said.text());
+  EXPECT_THAT(log.text(), HasSubstr("no function has ended for 0.15 s; 1 are with workers, 0 are queued"));
+  EXPECT_THAT(log.text(), HasSubstr("worker 1 has 1 of them"));
+  EXPECT_THAT(log.text(), HasSubstr("wait_at_the_gate"));
+  const int before = count_of("no function has ended", log.text());
   std::this_thread::sleep_for(milliseconds(600));  // long enough for four further reports
-  EXPECT_LE(count_of("no function has ended", said.text()), before + 1)
+  EXPECT_LE(count_of("no function has ended", log.text()), before + 1)
       << "one report may have been in progress";
 }
 
@@ -548,7 +548,7 @@ TEST_P(CoordinatorConformance, ResultsAndVariablesSurviveTheirWorker) {
   ASSERT_TRUE(poll_until([this] { return coordinator_->workers() == kWorkers - 1; }));
   for (int i = 0; i < 2; ++i) EXPECT_EQ(value.fetch(), 5);
   EXPECT_EQ(v.pull()[0], 2);
-  EXPECT_EQ(coordinator_->schedule<&halve>(value).fetch(), 2.5) << "its value does not depend on its worker";
+  EXPECT_EQ(coordinator_->schedule<&halve>(value).fetch(), 2.5) << "a result must outlive its worker";
   EXPECT_EQ(coordinator_->schedule_with<&plus_one>({.affinity = 1}, 1).fetch(), 2)
       << "the preferred worker is dead";
 }
@@ -605,7 +605,7 @@ TEST_P(CoordinatorConformance, PsMayDieWhileAWorkerIsReplaced) {
               HasSubstr("ps 1"));
 }
 
-// Examples are numbers; the model is right about those below the number of their split.
+// Examples are numbers; the model is right about the first i examples of split i.
 struct Score {
   std::int64_t right = 0;
   std::int64_t examples = 0;
@@ -672,7 +672,7 @@ std::string name_of(const testing::TestParamInfo<RankThreadsOptions::Flags>& inf
   return name;
 }
 
-// TensorFlow's cases again, with a queue of two and with a delayed start.
+// Also runs TensorFlow's cases with a queue of two closures, and with a delayed start.
 INSTANTIATE_TEST_SUITE_P(Settings, CoordinatorConformance,
                          testing::Values(RankThreadsOptions::Flags{},
                                          RankThreadsOptions::Flags{{"queue-limit", "2"}},

@@ -1,4 +1,5 @@
 // data_cases_test.cpp -- edge cases of sharding and rebatching.
+// table.py generates docs/conformance.md from the markers above the tests, such as "A4.11: same."
 #include <gmock/gmock.h>
 
 #include "capstan/input.hpp"
@@ -26,7 +27,7 @@ TEST(DataCases, SinglePipelineReadsAllDataWithEveryPolicy) {
 }
 
 // A4.11: same.
-TEST(DataCases, ShardMayStartAnywhereInThePipeline) {
+TEST(DataCases, EquivalentPipelinesHaveEqualShards) {
   for (std::int64_t index = 0; index < 3; ++index) {
     const auto shard = [&](const auto& dataset) {
       return all(auto_shard(dataset, AutoShardPolicy::data, 3, index));
@@ -39,7 +40,12 @@ TEST(DataCases, ShardMayStartAnywhereInThePipeline) {
     EXPECT_EQ(shard(Data::range(20).take(11).cache()), mine);
     EXPECT_EQ(shard(Data::range(-4, 11).skip(4).shuffle(1)), mine);
   }
-  EXPECT_THAT(all(auto_shard(Data::range(3), AutoShardPolicy::data, 3, 2)), ElementsAre(2));  // just enough
+  EXPECT_THAT(all(auto_shard(Data::range(3), AutoShardPolicy::data, 3, 2)),
+              ElementsAre(2));  // one element per shard
+}
+
+// A4.11: same.
+TEST(DataCases, RejectsInvalidIndexCountAndPolicy) {
   expect_error_naming(Code::invalid_argument, {"auto_shard", "-1", "3", "2"},
                       [] { auto_shard(Data::range(3), AutoShardPolicy::off, 3, -1); });
   expect_error_naming(Code::invalid_argument, {"auto_shard", "0"},
@@ -50,7 +56,7 @@ TEST(DataCases, ShardMayStartAnywhereInThePipeline) {
 }
 
 // A4.12, A4.13: same.
-TEST(DataCases, GlobalBatchesSmallerThanTheWorkers) {
+TEST(DataCases, SmallAndPartialGlobalBatches) {
   EXPECT_EQ(batch_sizes_for_worker(2, {.workers = 2, .worker = 0, .replicas = 2}), (Numbers{1, 1, 0, 0}));
   EXPECT_EQ(batch_sizes_for_worker(2, {.workers = 2, .worker = 1, .replicas = 2}), (Numbers{0, 0, 1, 1}));
   EXPECT_EQ(batch_sizes_for_worker(1, {.workers = 1, .worker = 0, .replicas = 3}), (Numbers{1, 0, 0}));

@@ -45,7 +45,7 @@ TEST(Partitioners, MinSize) {
   }
   EXPECT_EQ(shards(MinSizePartitioner{}, {1 << 20, 1024}), 1);  // the default of max_shards
   EXPECT_EQ(shards(MinSizePartitioner{40, 100}, {15}),
-            2);  // 1.5 times the minimum size would be two shards of 0.75
+            2);  // 60 bytes: two shards of 0.75 times the minimum size
   EXPECT_EQ(shards(MinSizePartitioner{40, 100}, {15}, DType::int64), 3);
   EXPECT_EQ(shards(MinSizePartitioner{1, 8}, {0, 4}), 1);
   EXPECT_EQ(shards(MinSizePartitioner{1, 8}, {}), 1);
@@ -113,7 +113,7 @@ class Indexing : public testing::TestWithParam<int> {
 std::string ps_of(const testing::TestParamInfo<int>& info) { return "ps" + std::to_string(info.param); }
 INSTANTIATE_TEST_SUITE_P(Ps, Indexing, testing::Values(1, 2, 3), ps_of);
 
-/// Rows 2 k + 1, 2 k + 2 of the test cases' variable.
+/// Returns the rows with these ids; row k is (2 k + 1, 2 k + 2).
 Array<float> rows(const Ids& ids) {
   std::vector<float> values;
   for (const std::int64_t id : ids) {
@@ -270,7 +270,7 @@ TEST_P(Indexing, RejectsInvalidIndices) {
   expect(Code::invalid_argument, "the slice of axis 0 has step 0", {Slice{.step = 0}});
   expect(Code::invalid_argument, "3 indices are given for the 2 axes of shape (8, 2)", {0, 0, 0});
   expect(Code::invalid_argument, "an index has one ellipsis at most", {ellipsis, ellipsis});
-  expect(Code::invalid_argument, "a mask of shape (2) stands where the variable has (8)",
+  expect(Code::invalid_argument, "a mask of shape (2) is given for axes of shape (8)",
          {Array<bool>(Shape{2})});
 }
 

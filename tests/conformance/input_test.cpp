@@ -105,7 +105,7 @@ TEST(Distribute, WorkersReadTheirPartOfEveryGlobalBatch) {
   const auto steps = [](std::int64_t worker) {
     return all(distribute_dataset(Data::range(8).batch(4), {.workers = 2, .worker = worker, .replicas = 2}));
   };
-  // With sharding by data, each batch is divided into one piece for each replica; workers take them in turn.
+  // With sharding by data, each batch has a piece for each replica; the workers take the pieces in turn.
   EXPECT_EQ(steps(0), (std::vector<Steps>{{{0}, {2}}, {{4}, {6}}}));
   EXPECT_EQ(steps(1), (std::vector<Steps>{{{1}, {3}}, {{5}, {7}}}));
   const InputOptions off{.auto_shard_policy = AutoShardPolicy::off};
@@ -283,8 +283,7 @@ TEST(ArrayDataset, YieldsRows) {
               testing::HasSubstr("() and (2)"));
 }
 
-// --- Through the coordinator
-// ------------------------------------------------------------------------------------
+// ---- Through the coordinator ----
 
 std::atomic<int> arrived{0};
 

@@ -1,4 +1,6 @@
-// local_mode_test.cpp -- one process with every role, the first constructor's rules, and cluster specs.
+// local_mode_test.cpp -- local mode, argument checks of tf.contrib's strategy constructor, and cluster specs.
+//
+// Comments such as "A1.12: same" compare Capstan with TensorFlow; docs/conformance.md lists them by number.
 #include <gmock/gmock.h>
 
 #include "cluster/roles/role_map.hpp"

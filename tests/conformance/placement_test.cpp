@@ -44,7 +44,7 @@ TEST_P(Placement_, ByBytesFillsThePsEvenly) {
     const Variable<float> small("small " + std::to_string(i), Shape{100, 10});
     EXPECT_TRUE(ps() == 1 || ps_of_shards(small) != ps_of_shards(big));
   }
-  // Slots count: this one is three times its values.
+  // Slots count: with Adam's two slots, this variable takes three times the bytes of its values.
   const Variable<float> adam("adam", Shape{300, 10}, {}, {.optimizer = optimizers::Adam{}});
   const auto loads = strategy().loads();
   ASSERT_EQ(loads.size(), static_cast<std::size_t>(ps()));
@@ -166,7 +166,7 @@ TEST_P(Placement_, ChecksTheResultOfAPartitioner) {
   start({.variable_partitioner = [](auto, DType) { return Partitions({3, 1}); }});
   const auto scope = strategy().scope();
   EXPECT_EQ(sizes(Variable<float>("v", Shape{2, 2})),
-            (std::vector<std::uint64_t>{1, 1}));                      // no more than rows
+            (std::vector<std::uint64_t>{1, 1}));                      // at most one per row
   EXPECT_EQ(Variable<float>("scalar", Shape{}).shards().size(), 1U);  // rank 0: one shard
 }
 

@@ -6,13 +6,14 @@
 #include <map>
 
 #include "conformance/replicas_fixture.hpp"
+#include "support/names_all.hpp"
 
 namespace capstan {
 namespace {
 
 using testing::HasSubstr;
 
-/// Replica id's own (id + 1, 2) numbers.
+/// Returns the elements of an array of shape (id + 1, 2), which differ between replicas.
 std::vector<double> rows_of(int id) {
   return std::vector<double>(static_cast<std::size_t>(2 * (id + 1)), id);
 }
@@ -150,10 +151,10 @@ TEST_P(ReduceConformance, AcceptsPlainValues) {
 TEST_P(ReduceConformance, ShapesOfReplicasMustFit) {
   const PerReplica<Array<float>> arrays{{Array<float>(Shape{2}), Array<float>(Shape{3})}};
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { static_cast<void>(strategy_.reduce("sum", arrays)); }),
-              HasSubstr("replica 1 is (3), expected (2)"));
+              NamesAll({"replica 1", "(3)", "(2)"}));
   const PerReplica<Array<float>> rows{{Array<float>(Shape{2, 2}), Array<float>(Shape{2, 3})}};
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { static_cast<void>(strategy_.reduce("sum", rows, 0)); }),
-              HasSubstr("(3), expected (2)"));
+              NamesAll({"(3)", "(2)"}));
   const PerReplica<std::map<int, int>> maps{{{{1, 1}}, {{2, 1}}}};
   EXPECT_THAT(
       error_of(Code::invalid_argument, [&] { static_cast<void>(strategy_.reduce(ReduceOp::SUM, maps)); }),
@@ -180,9 +181,9 @@ TEST_P(ReduceConformance, RejectsReduceInReplicaContext) {
     return error_of(Code::failed_precondition, [&] { strategy_.run([&] { call(); }); });
   };
   EXPECT_THAT(inside([&] { static_cast<void>(strategy_.reduce(ReduceOp::SUM, everywhere(1))); }),
-              HasSubstr("reduce is called inside of run, by a replica"));
+              NamesAll({"reduce", "`run`"}));
   EXPECT_THAT(inside([&] { static_cast<void>(strategy_.gather(everywhere(Floats{1}), 0)); }),
-              HasSubstr("a replica has all_gather"));
+              NamesAll({"gather", "all_gather"}));
   inside(
       [&] { static_cast<void>(strategy_.distribute_values_from_function([](ValueContext) { return 1; })); });
 }
@@ -234,7 +235,7 @@ TEST_P(ReduceConformance, RejectsGatherOfShapesThatDoNotFit) {
   EXPECT_EQ(strategy_.gather(uneven, 1).shape, (Shape{1, 5, 3}));
   for (const int axis : {0, 2}) {
     EXPECT_THAT(error_of(Code::invalid_argument, [&] { strategy_.gather(uneven, axis); }),
-                HasSubstr("replica 1 has an array of shape (1, 3, 3), replica 0 of shape (1, 2, 3)"));
+                NamesAll({"replica 1", "(1, 3, 3)", "replica 0", "(1, 2, 3)"}));
   }
   for (const int axis : {3, -4}) {
     EXPECT_THAT(error_of(Code::invalid_argument, [&] { strategy_.gather(uneven, axis); }),
@@ -342,7 +343,7 @@ TEST_P(ReduceConformance, AllReduceOfNestedStructures) {
     EXPECT_EQ(total.gradient.values[1], 2 * f);
     EXPECT_EQ(total.examples, 10 * n);
     EXPECT_THAT(error_of(Code::invalid_argument, [&] { replica.all_reduce(ReduceOp::MEAN, Metrics{}); }),
-                HasSubstr("make the member a double"));
+                NamesAll({"double"}));
   });
 }
 

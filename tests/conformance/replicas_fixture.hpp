@@ -27,7 +27,7 @@ inline void PrintTo(const Size& size, std::ostream* out) {
   *out << size.replicas << " replicas, " << size.ps << " ps";
 }
 
-/// 0, 1, 2, ... in a shape.
+/// Returns an array of this shape with the elements 0, 1, 2, ...
 inline Array<double> counted(const Shape& shape) {
   Array<double> array(shape);
   std::iota(array.values.begin(), array.values.end(), 0.0);

@@ -10,6 +10,7 @@
 
 #include "conformance/replicas_fixture.hpp"
 #include "support/log_text.hpp"
+#include "support/names_all.hpp"
 #include "support/poll.hpp"
 
 namespace capstan {
@@ -51,8 +52,7 @@ TEST_P(ReplicasConformance, AggregatesAssignmentsOfReplicasAndAssignsOnce) {
     EXPECT_EQ(none.pull(), Floats(8, 3));
   } else {
     EXPECT_THAT(error_of(Code::invalid_argument, assign),
-                HasSubstr("assign of variable \"none\" by " + std::to_string(n_) +
-                          " replicas, and its aggregation is none: create it with sum, mean or"));
+                NamesAll({"assign", "variable \"none\"", std::to_string(n_) + " replicas", "sum", "mean"}));
   }
 }
 
@@ -108,23 +108,23 @@ TEST_P(ReplicasConformance, RejectsAssignmentsWithoutAggregationOnEveryReplica) 
   const Variable<float> summed("summed", Shape{4}, {}, {.aggregation = VariableAggregation::sum});
   const Variable<std::int64_t> counts("counts", Shape{4}, {}, {.aggregation = VariableAggregation::mean});
   const Variable<bool> flags("flags", Shape{4}, {}, {.aggregation = VariableAggregation::sum});
-  const auto refused = [&](Code code, const std::string& text, const std::function<void()>& call) {
+  const auto refused = [&](Code code, std::vector<std::string> parameters,
+                           const std::function<void()>& call) {
     if (n_ == 1) return strategy_.run(call);
-    const std::string replicas = " by " + std::to_string(n_) + " replicas, and its aggregation is ";
     const std::string error = error_of(code, [&] { strategy_.run(call); });
-    EXPECT_THAT(error, HasSubstr(text));
-    EXPECT_THAT(error, HasSubstr(replicas));
+    parameters.push_back(std::to_string(n_) + " replicas");
+    EXPECT_THAT(error, NamesAll(parameters));
   };
-  refused(Code::invalid_argument, "scatter_add of variable \"none\"",
+  refused(Code::invalid_argument, {"scatter_add", "variable \"none\""},
           [&] { none.scatter_add(Ids{1}, Floats{1}); });
   for (const auto& call : std::vector<std::function<void()>>{
            [&] { summed.scatter_min(Ids{1}, Floats{1}); }, [&] { summed.scatter_max(Ids{1}, Floats{1}); },
            [&] { summed.scatter_update(Ids{1}, Floats{1}); }}) {
-    refused(Code::unimplemented, "only add, sub, mul and div of rows have one", call);
+    refused(Code::unimplemented, {"variable \"summed\"", "add", "sub", "mul", "div"}, call);
   }
-  refused(Code::invalid_argument, "a mean is no int64",
+  refused(Code::invalid_argument, {"variable \"counts\"", "mean", "int64"},
           [&] { counts.assign(std::vector<std::int64_t>(4, 3)); });
-  refused(Code::invalid_argument, "bools have neither sum nor mean",
+  refused(Code::invalid_argument, {"variable \"flags\"", "sum"},
           [&] { flags.assign(std::vector<std::uint8_t>(4, 1)); });
   if (n_ > 1) {
     EXPECT_EQ(summed.pull(), Floats(4, 0));
@@ -155,25 +155,24 @@ TEST_P(ReplicasConformance, NamesReplicasThatAreOutOfStep) {
                   }
                 }),
             "a bad record");
-  EXPECT_THAT(aborted, HasSubstr("assign_add of variable \"w\": replica 1 has failed"));
+  EXPECT_THAT(aborted, NamesAll({"assign_add", "variable \"w\"", "replica 1"}));
   EXPECT_THAT(run(Code::failed_precondition,
                   [&](int id) {
                     if (id != 1) w.scatter_add(Ids{0}, Floats{1});
                   }),
-              HasSubstr("in scatter_add of variable \"w\" for replica 1, which has returned without it"));
+              NamesAll({"scatter_add", "variable \"w\"", "replica 1", "returned"}));
   EXPECT_THAT(run(Code::failed_precondition,
                   [&](int id) {
                     if (id == 0) w.assign_add(Floats(4, 1));
                     if (id != 0) w.assign_sub(Floats(4, 1));
                   }),
-              HasSubstr("replica 1 calls assign_sub of variable \"w\" where replica 0 calls assign_add of "
-                        "variable \"w\""));
+              NamesAll({"replica 1", "assign_sub", "replica 0", "assign_add", "variable \"w\""}));
   EXPECT_EQ(
       run(Code::invalid_argument, [&](int id) { w.assign(Floats(id == 1 ? 2 : 1, 1), id == 1 ? 2 : 0); }),
       "assign of variable \"w\": replica 1 has 2 elements from row 2 on, replica 0 has 1 from row 0 on; "
       "the replicas must change the same rows");
   EXPECT_THAT(run(Code::out_of_range, [&](int id) { w.scatter_add(Ids{id + 4}, Floats{1}); }),
-              HasSubstr("is not in variable \"w\""));
+              NamesAll({"variable \"w\""}));
   EXPECT_EQ(w.pull(), Floats(4, 0));
   strategy_.run([&] { w.assign_add(Floats(4, 1)); });  // replicas work afterwards
   EXPECT_EQ(w.pull(), Floats(4, static_cast<float>(n_)));
@@ -426,7 +425,7 @@ TEST_P(ReplicasConformance, MergeCallUpdatesOnceForAllReplicas) {
   EXPECT_EQ(v.pull()[0], sum);
 }
 
-// ---- the first generation's calls ----
+// ---- calls of TensorFlow's first generation ----
 
 void increment(const Variable<double>& x, const Variable<double>& y, const Variable<double>& z) {
   get_replicas().run([&](ReplicaContext& replica) {
@@ -527,7 +526,7 @@ TEST_P(ReplicasConformance, RejectsLogicalDevices) {
         error_of(Code::unimplemented, [&] {
           strategy_.experimental_split_to_logical_devices(array, {1, 2});
         })}) {
-    EXPECT_THAT(error, HasSubstr("only on TPUs"));
+    EXPECT_THAT(error, NamesAll({"TPUs"}));
   }
 }
 

@@ -70,7 +70,7 @@ TEST(Validation, NamesAMissingTaskId) {
   EXPECT_EQ(refusal(kTwoJobs, task("ps", -1)), "The `task_id` -1 of ps is negative");
 }
 
-// Each spec has all mistakes from its own position on.
+// Each spec has the expected mistake and all mistakes that TensorFlow checks later.
 // A1.2: same.
 TEST(Validation, NamesTheFirstMistakeInTensorFlowsOrder) {
   const ClusterSpec all{{{"boss", kOne}, {"chief", kTwo}, {"evaluator", kTwo}}};
@@ -97,7 +97,7 @@ TEST(TFConfig, IsTheClusterAndTheTask) {
 }
 
 // A1.8: same.
-TEST(TFConfig, ClusterIsEmptyWithoutIt) {
+TEST(TFConfig, ClusterIsEmptyWithoutTFConfig) {
   TFConfigOptions options;
   options.process = Environment::of({});
   const TFConfigClusterResolver resolver(options);

@@ -81,7 +81,7 @@ TEST_P(ShardVariables, AreArgumentsOfFunctions) {
 }
 
 // A3.2: same.
-TEST_P(ShardVariables, EqualAVariableWithOneShard) {
+TEST_P(ShardVariables, OnlyShardHasTheNameOfItsVariable) {
   start();
   const auto scope = strategy().scope();
   const Variable<float> w("w", {1, 2});

@@ -113,7 +113,7 @@ TEST_P(ShardedVariable, RepeatedScatterHasTwiceTheEffect) {
   using Scatter = const V& (V::*)(ConstSpan<std::int64_t>, ConstSpan<float>) const;
   struct Case {
     Scatter scatter;
-    float factor;  // starts as 1, 2, 3, 4, 5; these are the values after both
+    float factor;  // quotient of an element after both calls and its operand
   };
   for (const std::int64_t shards : {1, 3}) {
     start_with(shards);
@@ -296,7 +296,7 @@ TEST_P(ShardedVariable, VariableWithoutRowsHasOneShard) {
   }
 }
 
-// own: better: also if a ps is reached by messages or RMA only.
+// own: better: variables with sizes of 0, also if a ps is reached by messages or RMA only.
 TEST(ZeroSizes, SendNothing) {
   for (const char* window : {"rma", "am"}) {
     const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}, {"window", window}}});

@@ -25,6 +25,7 @@
 #include "support/end_worker.hpp"
 #include "support/expect_error.hpp"
 #include "support/log_text.hpp"
+#include "support/names_all.hpp"
 #include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 #include "transport/message_types.hpp"
@@ -44,7 +45,7 @@ std::atomic<int> to_refuse{0};
 std::atomic<bool> gate{true};
 std::atomic<int> begun{0};
 
-/// Ends the worker that runs it while `to_end` workers remain to be ended.
+/// Ends the worker that runs it if `to_end` workers remain to be ended.
 void perhaps_end() {
   if (to_end.fetch_sub(1) > 0) ending::end_this_worker();
 }
@@ -91,7 +92,7 @@ struct Program {
     gate = true;
   }
   ~Program() { gate = true; }
-  /// Number of examples with each count.
+  /// Returns the number of examples for each count.
   std::map<Count, std::int64_t> examples_with() const {
     std::map<Count, std::int64_t> with;
     for (const Count count : counts.pull()) ++with[count];
@@ -100,7 +101,7 @@ struct Program {
 
   RankThreads ranks;
   ParameterServerStrategy strategy;
-  std::optional<ParameterServerStrategy::Scope> scope;  // while the variable is made
+  std::optional<ParameterServerStrategy::Scope> scope;  // open while `counts` is created
   Variable<Count> counts;
   ClusterCoordinator coordinator;
 };
@@ -261,8 +262,8 @@ TEST(Splits, RejectsInvalidOptions) {
   EXPECT_TRUE(none.schedule_each<&count_each>(program.counts).empty());
 }
 
-/// Two epochs of which `done` splits are complete when a checkpoint is saved, while others are in flight.
-void half_of_it(const std::filesystem::path& directory) {
+/// Saves a checkpoint in the second of two epochs, while some splits are done and others are in flight.
+void save_during_second_epoch(const std::filesystem::path& directory) {
   Program program;
   CheckpointManager checkpoints(program.strategy, {.directory = directory});
   auto data = program.coordinator.create_split_dataset(
@@ -274,7 +275,7 @@ void half_of_it(const std::filesystem::path& directory) {
   to_end = 1;  // its splits run again, and must end before the save
   gate = false;
   data.schedule_each<&count_at_the_gate>(program.counts);
-  // Otherwise, an early save would hold back all of them.
+  // Otherwise, an early save would hold back all splits.
   ASSERT_TRUE(poll([] { return begun >= 2 ? std::optional(true) : std::nullopt; }).has_value());
   // Opens the gate once the save holds back unstarted splits and waits for the others.
   std::jthread opens([saving = gettid()] {
@@ -287,7 +288,7 @@ void half_of_it(const std::filesystem::path& directory) {
   EXPECT_EQ(program.examples_with(), (TimesGiven{{2, 1000}}));
 }
 
-/// Position in the second epoch, from the checkpoint.
+/// Returns the number of splits of the second epoch that are done in the newest checkpoint.
 std::int64_t splits_done_in(const std::filesystem::path& directory) {
   Program program;
   const auto data = program.coordinator.create_split_dataset(
@@ -303,7 +304,7 @@ TEST(Splits, AnotherProgramContinuesFromACheckpointSavedWhileSplitsRan) {
   // On a busy machine, all splits may have run before the save begins.
   for (int i = 0; i < 20 && (directory.empty() || splits_done_in(directory) == 100); ++i) {
     directory = tries.path() / std::to_string(i);
-    half_of_it(directory);
+    save_during_second_epoch(directory);
   }
   for (const int ps : {1, 3}) {
     Program program(ps);
@@ -365,9 +366,7 @@ TEST(Splits, RejectsAPositionOfOtherData) {
   auto data = program.coordinator.create_split_dataset(
       1000, {.examples_per_split = 10, .shuffle_seed = 5, .name = "train"});
   for (const char* wrong : {"", "[]", "{}", "{\"data\":1}"}) {
-    EXPECT_THAT(error_of(Code::invalid_argument, [&] { data.restore(wrong); }),
-                testing::AnyOf(HasSubstr("not the position of a dataset of splits"),
-                               HasSubstr("the position of \"train\" is not JSON")));
+    EXPECT_THAT(error_of(Code::invalid_argument, [&] { data.restore(wrong); }), NamesAll({"position"}));
   }
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string changed = position;
@@ -381,7 +380,7 @@ TEST(Splits, RejectsAPositionOfOtherData) {
                                                                    {"\"epoch\":0", "\"epoch\":1"},
                                                                    {"\"epoch\":0", "\"epoch\":-1"}}) {
     EXPECT_THAT(error_of(Code::invalid_argument, [&, from = from, to = to] { data.restore(with(from, to)); }),
-                HasSubstr("not the position of a dataset of splits"))
+                NamesAll({"position"}))
         << to;
   }
   data.restore(position);
@@ -448,11 +447,11 @@ TEST(Evaluator, EvaluatesEachCheckpointOnce) {
   EXPECT_THAT(last.shape("counts"), ElementsAre(1000));
   EXPECT_THAT(last.read_rows<Count>("counts", 4, 3).values, ElementsAre(0, 40, 0));
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { (void)last.read<float>("counts"); }),
-              HasSubstr("variable \"counts\": found dtype int64, expected float32"));
+              NamesAll({"\"counts\"", "int64", "float32"}));
   EXPECT_THAT(error_of(Code::not_found, [&] { (void)last.shape("weights"); }),
-              HasSubstr("it has \"counts\""));
+              NamesAll({"\"weights\"", "\"counts\""}));
   EXPECT_THAT(error_of(Code::out_of_range, [&] { (void)last.read_rows<Count>("counts", 999, 2); }),
-              HasSubstr("variable \"counts\" has 1000 rows"));
+              NamesAll({"\"counts\"", "1000"}));
 }
 
 // A6.4: better: a directory that is missing after a timeout is an error that names it.
@@ -462,7 +461,7 @@ TEST(Evaluator, NamesAMissingDirectory) {
   SidecarEvaluator evaluator(
       {.checkpoint_dir = missing, .poll_interval = milliseconds(1), .directory_timeout = milliseconds(20)});
   EXPECT_THAT(error_of(Code::not_found, [&] { evaluator.start([](const SavedCheckpoint&) {}); }),
-              HasSubstr(missing.string() + " within 20 ms"));
+              NamesAll({missing.string(), "20 ms"}));
   expect_error_naming(Code::invalid_argument, {"SidecarEvaluator", "checkpoint_dir"},
                       [] { SidecarEvaluator nowhere({}); });
   expect_error_naming(Code::invalid_argument, {"SidecarEvaluator", "max_evaluations", "-1"},
@@ -540,11 +539,11 @@ TEST(Evaluator, SurvivesTheDeletionOfTheCheckpointThatItReads) {
   std::filesystem::remove(half / "manifest.json");
   const LogText log;
   Seen seen;
-  std::vector<std::int64_t> asked;
+  std::vector<std::int64_t> offered;
   SidecarEvaluator evaluator(
       {.checkpoint_dir = directory.path(), .poll_interval = milliseconds(1), .timeout = milliseconds(1)});
   EXPECT_EQ(evaluator.start([&](const SavedCheckpoint& checkpoint) {
-    asked.push_back(checkpoint.step());
+    offered.push_back(checkpoint.step());
     if (checkpoint.step() == 1) {
       checkpoints.save(2);  // deletes the first checkpoint, and the interrupted one
       std::filesystem::create_directory(half);
@@ -552,11 +551,10 @@ TEST(Evaluator, SurvivesTheDeletionOfTheCheckpointThatItReads) {
     seen.evaluate(checkpoint);
   }),
             0);
-  EXPECT_THAT(asked, ElementsAre(1, 2));
+  EXPECT_THAT(offered, ElementsAre(1, 2));
   EXPECT_THAT(seen.sums, ElementsAre(0));
   EXPECT_EQ(evaluator.evaluations(), 1);
-  EXPECT_THAT(log.text(),
-              HasSubstr("checkpoint-00000001 was deleted while it was evaluated: keep more of them"));
+  EXPECT_THAT(log.text(), NamesAll({"checkpoint-00000001", "deleted"}));
 }
 
 // A6.4: better: it ends with its job, and after the job's last checkpoint.

@@ -25,7 +25,7 @@ class StrategyCalls : public testing::Test {
   ClusterCoordinator coordinator_{strategy_};
 };
 
-/// Whether the current strategy is the worker's own in the function, its replicas and their merge_call.
+/// Returns whether the worker's strategy is current in the function, in its replicas, and in merge_call.
 std::vector<bool> in_use_on_a_worker() {
   std::vector<bool> seen{has_strategy(), get_strategy() == get_replicas()};
   const Replicas outside = get_strategy();
@@ -38,7 +38,7 @@ std::vector<bool> in_use_on_a_worker() {
 }
 
 // S47, S48: same.
-TEST_F(StrategyCalls, GetStrategyReturnsThatOfTheScopeReplicaOrFunction) {
+TEST_F(StrategyCalls, GetStrategyReturnsTheStrategyOfTheScopeReplicaOrFunction) {
   EXPECT_FALSE(has_strategy());
   EXPECT_FALSE(get_strategy() == strategy_);
   {

@@ -5,10 +5,9 @@ Each TEST has one or more markers above it, in comments that may span several li
   // A3.7, B151-B160: same.
   // A3.6: better: rows have the order of the ids.
   // own: better: a feature without a number, because TensorFlow lacks it.
-Markers of tests in OTHERS are optional. So are markers, after a #, of scripts that kill ranks (SCRIPTS) and of the tests
-of the Python package (PYTHON).
+Markers are optional in the C++ tests of OTHERS, and in the Python tests of SCRIPTS and PYTHON, where they follow a #.
 not_applicable.txt has a line `A4.15: reason.` for numbers that do not apply, or only in part, and `A3.10: with checkpoints.`
-for numbers that are planned; rows.txt lists all numbers.
+for numbers that another part of Capstan will cover; rows.txt lists all numbers.
 
 --check writes nothing, and fails if the page is out of date. Both modes fail for a test without a marker, a
 marker without a test, a malformed marker, and a number that is not in rows.txt.
@@ -44,7 +43,8 @@ This page compares the four generations of TensorFlow's `ParameterServerStrategy
 *A* numbers are capabilities, *B* numbers are test cases of TensorFlow, and *S* numbers are calls,
 arguments and notes of its API documentation. "Same": the test expects the behavior that
 TensorFlow's documentation, source or tests describe. "Better": the same and more, or without a
-limit of TensorFlow. Most numbers of other subjects (Keras) are not in this table.
+limit of TensorFlow. The table leaves out most capabilities of other parts of TensorFlow, such as
+Keras.
 
 {count}
 """

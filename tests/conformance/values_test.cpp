@@ -17,7 +17,7 @@ namespace {
 
 class Values_ : public ClusterFixture {};
 
-// What does not compile.
+// These expressions must not compile.
 static_assert(!std::constructible_from<Variable<float>, std::string, std::vector<std::int64_t>>);
 static_assert(!std::constructible_from<Variable<std::int32_t>, std::string, double>);
 static_assert(!std::constructible_from<Variable<bool>, std::string, int>);
@@ -163,7 +163,7 @@ TEST(Comparisons, AcceptArraysAndNumbersInAnyOrder) {
 }
 
 // A2.7: same.
-TEST(StrategyArguments, AcceptOnlyAPartitioner) {
+TEST(StrategyArguments, MayBeAPartitionerAlone) {
   const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}}});
   ParameterServerStrategy strategy(ranks.cluster(), FixedShardsPartitioner{2});
   const auto scope = strategy.scope();
@@ -171,7 +171,7 @@ TEST(StrategyArguments, AcceptOnlyAPartitioner) {
 }
 
 // A1.12: same.
-TEST(StrategyArguments, GpusOfAWorkerAreThoseAtItsStart) {
+TEST(StrategyArguments, RejectGpusIfTheReplicasAreThreads) {
   const RankThreads ranks({.ranks = 3, .flags = {{"ps", "1"}, {"replicas", "2"}}});
   error_of(Code::invalid_argument,
            [&] { ParameterServerStrategy strategy(ranks.cluster(), {.num_gpus_per_worker = 2}); });

@@ -21,16 +21,17 @@ namespace {
 
 constexpr std::int64_t kBackgroundSaveRows = 1 << 16;
 
-/// Two ps that write 2 MiB each, throttled so that a save takes a quarter of a second. A test repeats a save
-/// that ended before its check.
-Settings slow() {
+/// Two ps that write 2 MiB each, throttled so that a save takes a quarter of a second. A test that needs an
+/// unfinished save saves again if the save ended too early.
+Settings slow_save_settings() {
   Settings settings;
   settings.set_from_flag("ps", "2");
   settings.set_from_flag("checkpoint-bandwidth", "4MiB");
   return settings;
 }
 
-/// Begins saves until one has lost its files before it was complete; returns its step.
+/// Begins saves and removes their files, until it removes those of an unfinished save, which then fails.
+/// Returns the step of that save.
 std::int64_t save_and_lose(CheckpointManager& manager, std::int64_t step, const SaveOptions& options) {
   for (;; ++step) {
     const auto saved = manager.save(step, "null", options);
@@ -53,18 +54,18 @@ class BackgroundSave : public testing::Test {
   }
 
   io::TemporaryDirectory directory_;
-  Cluster cluster_ = cluster::join(slow());
+  Cluster cluster_ = cluster::join(slow_save_settings());
   ParameterServerStrategy strategy_{cluster_, {.variable_partitioner = FixedShardsPartitioner{2}}};
   ParameterServerStrategy::Scope scope_ = strategy_.scope();
   Variable<float> w_{"w", Shape{kBackgroundSaveRows, 16}, initializers::constant(1)};
 };
 
-TEST_F(BackgroundSave, ContainsTheValuesOfItsStart) {
+TEST_F(BackgroundSave, ContainsTheValuesAtTheTimeOfTheCall) {
   const ClusterCoordinator coordinator(strategy_);
   CheckpointManager manager(strategy_, {.directory = path("run")});
   std::filesystem::path saved;
   for (std::int64_t step = 1; saved.empty(); ++step) {
-    ASSERT_LE(step, 100) << "no save was in the background";
+    ASSERT_LE(step, 100) << "every save ended before it was checked";
     w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 1));
     const auto begin = std::chrono::steady_clock::now();
     const auto path = manager.save(step, "null", {.background = true});
@@ -77,7 +78,7 @@ TEST_F(BackgroundSave, ContainsTheValuesOfItsStart) {
   EXPECT_EQ(w_.pull()[0], 2);
 }
 
-TEST_F(BackgroundSave, ForegroundSaveWaitsForIt) {
+TEST_F(BackgroundSave, LaterSavesWaitForIt) {
   const ClusterCoordinator coordinator(strategy_);
   CheckpointManager manager(strategy_, {.directory = path("run")});
   CheckpointManager another(strategy_, {.directory = path("another")});
@@ -111,7 +112,7 @@ TEST_F(BackgroundSave, BlocksWithoutACoordinator) {
   EXPECT_EQ(first_of(saved), 1);
 }
 
-TEST_F(BackgroundSave, NextSaveThrowsItsError) {
+TEST_F(BackgroundSave, WaitThrowsItsError) {
   const ClusterCoordinator coordinator(strategy_);
   CheckpointManager manager(strategy_, {.directory = path("run")});
   const std::int64_t failed = save_and_lose(manager, 1, {.background = true});
@@ -122,12 +123,12 @@ TEST_F(BackgroundSave, NextSaveThrowsItsError) {
 class ThroughAFastLevel : public testing::Test {
  protected:
   Settings settings() const {
-    Settings settings = slow();
+    Settings settings = slow_save_settings();
     settings.set_from_flag("checkpoint-fast-dir", (directory_.path() / "fast").string());
     return settings;
   }
   std::filesystem::path path(const char* name) const { return directory_.path() / name; }
-  /// The only checkpoint in the fast level; an empty path if there is none.
+  /// Returns the step of the newest checkpoint in the fast level, if there is one.
   std::optional<std::int64_t> fast_step() const {
     for (const auto& entry : std::filesystem::directory_iterator(path("fast")))
       if (const auto newest = io::CheckpointDirectory(entry.path()).latest()) return newest->step;
@@ -141,12 +142,12 @@ class ThroughAFastLevel : public testing::Test {
   Variable<float> w_{"w", Shape{kBackgroundSaveRows, 16}, initializers::constant(1)};
 };
 
-TEST_F(ThroughAFastLevel, CheckpointStaysUntilItIsInItsDirectory) {
+TEST_F(ThroughAFastLevel, CheckpointStaysInTheFastLevelUntilItIsCopied) {
   const ClusterCoordinator coordinator(strategy_);
   CheckpointManager manager(strategy_, {.directory = path("run")});
   std::optional<std::int64_t> before;
   for (std::int64_t step = 1;; ++step) {
-    ASSERT_LE(step, 100) << "no checkpoint was in the fast level first";
+    ASSERT_LE(step, 100) << "every checkpoint was copied before it was seen in the fast level";
     w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 1));
     const auto saved = manager.save(step, "null", {.background = true});
     w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 2));
@@ -203,7 +204,7 @@ TEST_F(ThroughAFastLevel, RestoresAnIncrementWithItsBase) {
   EXPECT_EQ(w_.pull(), expected);
 }
 
-TEST_F(ThroughAFastLevel, NamedCheckpointLeavesNoFiles) {
+TEST_F(ThroughAFastLevel, NamedCheckpointLeavesNoFilesInTheFastLevel) {
   Checkpoint(strategy_).write(path("best"));
   w_.assign(std::vector<float>(kBackgroundSaveRows * 16, 2));
   Checkpoint(strategy_).write(path("best"));

@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 
 /// Polls, since other threads change the queue.
-class Looking final : public Waiter {
+class PollingWaiter final : public Waiter {
  public:
   bool wait(const std::function<bool()>& done, std::optional<Deadline> deadline) override {
     while (!done()) {
@@ -34,7 +34,7 @@ class Looking final : public Waiter {
   }
   void nudge() override { ++nudges; }
   /// Called by another thread: returns once a thread waits for a condition that does not hold yet.
-  void until_somebody_waits() const {
+  void until_a_thread_waits() const {
     while (!waits) std::this_thread::yield();
   }
 
@@ -59,9 +59,9 @@ class ClosureQueueTest : public testing::Test {
     expect_error_naming(Code::cancelled, {}, [&] { (void)detail::fetch_bytes(result); });
   }
 
-  std::shared_ptr<Looking> looking_ = std::make_shared<Looking>();
+  std::shared_ptr<PollingWaiter> waiter_ = std::make_shared<PollingWaiter>();
   cluster::Membership members_{table()};
-  ClosureQueue queue_{0, looking_, members_};
+  ClosureQueue queue_{0, waiter_, members_};
 };
 
 TEST_F(ClosureQueueTest, TakesClosuresInOrderAndCountsThemUntilTheyFinish) {
@@ -91,27 +91,27 @@ TEST_F(ClosureQueueTest, TakesClosuresInOrderAndCountsThemUntilTheyFinish) {
 
 TEST_F(ClosureQueueTest, NudgesTheTakerOfAnEmptyQueueAboutANewClosure) {
   put();
-  EXPECT_EQ(looking_->nudges, 1);
+  EXPECT_EQ(waiter_->nudges, 1);
   put();
-  EXPECT_EQ(looking_->nudges, 1) << "no take happened since";
+  EXPECT_EQ(waiter_->nudges, 1) << "no take happened since";
   EXPECT_TRUE(queue_.take());
   put();
-  EXPECT_EQ(looking_->nudges, 1) << "the take found a closure, so another follows";
+  EXPECT_EQ(waiter_->nudges, 1) << "the last take found a closure, so another take follows";
   while (queue_.take()) continue;
   put();
-  EXPECT_EQ(looking_->nudges, 2);
+  EXPECT_EQ(waiter_->nudges, 2);
   put();
-  EXPECT_EQ(looking_->nudges, 2);
+  EXPECT_EQ(waiter_->nudges, 2);
 }
 
 TEST_F(ClosureQueueTest, NudgesTheTakerWhenAnErrorWasThrown) {
   put();
   queue_.fail(*queue_.take(), Code::internal, "failed");
   EXPECT_FALSE(queue_.take());
-  const int before = looking_->nudges;
+  const int before = waiter_->nudges;
   expect_error(Code::internal, "failed", [&] { join(); });
   put();
-  EXPECT_EQ(looking_->nudges, before + 1);
+  EXPECT_EQ(waiter_->nudges, before + 1);
 }
 
 // A5.3: better: 256 Ki queued closures take under 200 bytes each besides their arguments.
@@ -191,7 +191,7 @@ TEST_F(ClosureQueueTest, JoinThrowsAnErrorThatOccursWhileItWaits) {
   put();
   const auto closure = queue_.take();
   const std::jthread worker([&] {
-    looking_->until_somebody_waits();
+    waiter_->until_a_thread_waits();
     queue_.fail(*closure, Code::invalid_argument, "bad input");
   });
   expect_error(Code::invalid_argument, "bad input", [&] { join(); });
@@ -237,7 +237,7 @@ TEST_F(ClosureQueueTest, ThrowsAfterRunningClosuresHaveEnded) {
   queue_.fail(*failing, Code::internal, "failed");
   std::atomic<bool> finished{false};
   const std::jthread worker([&] {
-    looking_->until_somebody_waits();
+    waiter_->until_a_thread_waits();
     finished = true;
     queue_.finish(*running, {std::byte{5}});
   });
@@ -254,7 +254,7 @@ TEST_F(ClosureQueueTest, DropsFurtherErrorsWhileTheFirstIsPending) {
   const auto second = queue_.take();
   queue_.fail(*first, Code::internal, "first");
   const std::jthread worker([&] {
-    looking_->until_somebody_waits();
+    waiter_->until_a_thread_waits();
     queue_.fail(*second, Code::internal, "second");
   });
   expect_error(Code::internal, "first", [&] { join(); });
@@ -283,7 +283,7 @@ TEST_F(ClosureQueueTest, CancelsAClosureOfADeadWorkerWhileAnErrorIsPending) {
   auto running = queue_.take();
   queue_.fail(*failing, Code::internal, "failed");
   const std::jthread worker([&] {
-    looking_->until_somebody_waits();
+    waiter_->until_a_thread_waits();
     queue_.put_back(std::move(*running));
   });
   expect_error(Code::internal, "failed", [&] { join(); });
@@ -291,7 +291,7 @@ TEST_F(ClosureQueueTest, CancelsAClosureOfADeadWorkerWhileAnErrorIsPending) {
   EXPECT_TRUE(queue_.done());
 }
 
-TEST_F(ClosureQueueTest, JoinThrowsAtItsTimeout) {
+TEST_F(ClosureQueueTest, JoinReturnsFalseAtItsTimeout) {
   EXPECT_TRUE(queue_.join(milliseconds(1)));
   put();
   EXPECT_FALSE(queue_.join(milliseconds(10)));
@@ -314,7 +314,7 @@ TEST_F(ClosureQueueTest, JoinTimesOutWhileClosuresRunAfterAnError) {
 
 // A5.3: same.
 TEST_F(ClosureQueueTest, PutBlocksWhileTheQueueIsFull) {
-  ClosureQueue small(2, looking_, members_);
+  ClosureQueue small(2, waiter_, members_);
   (void)small.put(1, {});
   (void)small.put(2, {});
   std::atomic<bool> third{false};
@@ -322,7 +322,7 @@ TEST_F(ClosureQueueTest, PutBlocksWhileTheQueueIsFull) {
     (void)small.put(3, {});
     third = true;
   });
-  looking_->until_somebody_waits();
+  waiter_->until_a_thread_waits();
   EXPECT_FALSE(third);
   small.finish(*small.take(), {});
   while (!third) std::this_thread::yield();
@@ -331,12 +331,12 @@ TEST_F(ClosureQueueTest, PutBlocksWhileTheQueueIsFull) {
 }
 
 TEST_F(ClosureQueueTest, ErrorEndsTheWaitForSpace) {
-  ClosureQueue small(1, looking_, members_);
+  ClosureQueue small(1, waiter_, members_);
   (void)small.put(1, {});
   const auto running = small.take();
   const auto queued = small.put(2, {});
   const std::jthread worker([&] {
-    looking_->until_somebody_waits();
+    waiter_->until_a_thread_waits();
     small.fail(*running, Code::internal, "failed");
   });
   expect_error(Code::internal, "failed", [&] { (void)small.put(3, {}); });
@@ -348,18 +348,18 @@ TEST_F(ClosureQueueTest, BreakdownEndsEveryWaitAndIsThrownByEveryCall) {
   const auto queued = put();
   const auto closure = queue_.take();
   const std::jthread dispatcher([&] {
-    looking_->until_somebody_waits();
-    queue_.break_down(Code::unavailable, "ps 0 is gone");
-    queue_.break_down(Code::unavailable, "ps 1 is gone, too");
+    waiter_->until_a_thread_waits();
+    queue_.break_down(Code::unavailable, "ps 0 is dead");
+    queue_.break_down(Code::unavailable, "ps 1 is dead, too");
   });
-  for (int i = 0; i < 2; ++i) expect_error(Code::unavailable, "ps 0 is gone", [&] { join(); });
-  expect_error(Code::unavailable, "ps 0 is gone", [&] { put(); });
-  expect_error(Code::unavailable, "ps 0 is gone", [&] { (void)queue_.done(); });
-  expect_error(Code::unavailable, "ps 0 is gone", [&] { (void)detail::fetch_bytes(*running); });
-  expect_error(Code::unavailable, "ps 0 is gone", [&] { (void)detail::fetch_bytes(*queued); });
+  for (int i = 0; i < 2; ++i) expect_error(Code::unavailable, "ps 0 is dead", [&] { join(); });
+  expect_error(Code::unavailable, "ps 0 is dead", [&] { put(); });
+  expect_error(Code::unavailable, "ps 0 is dead", [&] { (void)queue_.done(); });
+  expect_error(Code::unavailable, "ps 0 is dead", [&] { (void)detail::fetch_bytes(*running); });
+  expect_error(Code::unavailable, "ps 0 is dead", [&] { (void)detail::fetch_bytes(*queued); });
   EXPECT_FALSE(queue_.take());
   queue_.finish(*closure, {std::byte{1}});  // too late
-  expect_error(Code::unavailable, "ps 0 is gone", [&] { (void)detail::fetch_bytes(*running); });
+  expect_error(Code::unavailable, "ps 0 is dead", [&] { (void)detail::fetch_bytes(*running); });
 }
 
 TEST_F(ClosureQueueTest, BreakdownEndsAJoinThatWaitsAfterAnError) {
@@ -369,10 +369,10 @@ TEST_F(ClosureQueueTest, BreakdownEndsAJoinThatWaitsAfterAnError) {
   const auto running = queue_.take();
   queue_.fail(*failing, Code::internal, "failed");
   const std::jthread dispatcher([&] {
-    looking_->until_somebody_waits();
-    queue_.break_down(Code::unavailable, "ps 0 is gone");
+    waiter_->until_a_thread_waits();
+    queue_.break_down(Code::unavailable, "ps 0 is dead");
   });
-  expect_error(Code::unavailable, "ps 0 is gone", [&] { join(); });
+  expect_error(Code::unavailable, "ps 0 is dead", [&] { join(); });
 }
 
 // A5.4, B12: same.
@@ -423,7 +423,7 @@ TEST_F(ClosureQueueTest, RestartedWorkerGetsItsClosures) {
 }
 
 TEST_F(ClosureQueueTest, FailsClosuresForADeadWorker) {
-  const std::string dead = "worker 1 is gone, and this function was for it alone";
+  const std::string dead = "worker 1 has ended, and this function was for it alone";
   const auto running = queue_.put_for(1, 1, {});
   const auto queued = queue_.put_for(1, 1, {});
   auto closure = queue_.take_for(1);
@@ -443,15 +443,15 @@ TEST_F(ClosureQueueTest, BreakdownFailsClosuresForOneWorker) {
   const auto running = queue_.put_for(0, 1, {});
   const auto closure = queue_.take_for(0);
   const auto queued = queue_.put_for(1, 1, {});
-  queue_.break_down(Code::unavailable, "ps 0 is gone");
+  queue_.break_down(Code::unavailable, "ps 0 is dead");
   for (const auto& result : {running, queued}) {
-    expect_error(Code::unavailable, "ps 0 is gone", [&] { (void)detail::fetch_bytes(*result); });
+    expect_error(Code::unavailable, "ps 0 is dead", [&] { (void)detail::fetch_bytes(*result); });
   }
-  expect_error(Code::unavailable, "ps 0 is gone", [&] { queue_.put_for(0, 1, {}); });
+  expect_error(Code::unavailable, "ps 0 is dead", [&] { queue_.put_for(0, 1, {}); });
   EXPECT_FALSE(queue_.take_for(1));
 }
 
-/// A result as an argument whose bytes are inserted at `at`.
+/// Returns extras that insert the bytes of each result into the arguments at its offset.
 ClosureQueue::Extras inputs(std::initializer_list<std::pair<std::size_t, std::shared_ptr<Result>>> results) {
   auto extras = std::make_unique<ClosureExtras>();
   for (const auto& [at, result] : results) extras->inputs.push_back({at, result, nullptr});
@@ -484,7 +484,7 @@ TEST_F(ClosureQueueTest, ClosureWaitsForItsArgumentsOutsideOfTheQueue) {
   const auto closure = queue_.take();
   ASSERT_TRUE(closure);
   EXPECT_EQ(closure->function, 3U);
-  EXPECT_EQ(closure->maker(), 5);
+  EXPECT_EQ(closure->input_producer(), 5);
   std::vector<int> bytes;
   for (const std::byte byte : closure->complete_arguments()) bytes.push_back(static_cast<int>(byte));
   EXPECT_EQ(bytes, (std::vector<int>{7, 1, 2, 8, 3, 1, 2}));
@@ -531,20 +531,20 @@ TEST_F(ClosureQueueTest, CancelsClosuresThatWaitForArguments) {
   expect_cancelled(*input);
   expect_cancelled(*waits);
   EXPECT_TRUE(queue_.done());
-  // A dependent of a cancelled closure does not run, and join does not report that it did.
+  // A closure that depends on a cancelled one is cancelled as well, and join() throws.
   const auto late = queue_.put(4, {}, inputs({{0, input}}));
   expect_cancelled(*late);
   EXPECT_THROW(join(), Error);
   EXPECT_NO_THROW(join());
 }
 
-TEST_F(ClosureQueueTest, FailedArgumentOfAClosureForOneWorkerMayFailTheJob) {
+TEST_F(ClosureQueueTest, JoinThrowsTheErrorOfAClosureForOneWorkerThatIsAnArgument) {
   const auto input = queue_.put_for(0, 1, {});
   const auto needs = queue_.put(2, {}, inputs({{0, input}}));
   lose(0);
   expect_error_naming(Code::aborted, {"worker 0"}, [&] { join(); });
   EXPECT_TRUE(detail::is_ready(*needs));
-  // The reverse: a closure for one worker that waits for a job's result fails alone.
+  // The reverse: join() does not wait for a closure for one worker whose argument is a result of another one.
   const auto first = put(3);
   const auto mine = queue_.put_for(1, 4, {}, inputs({{0, first}}));
   EXPECT_FALSE(queue_.take_for(1));
@@ -556,7 +556,7 @@ TEST_F(ClosureQueueTest, FailedArgumentOfAClosureForOneWorkerMayFailTheJob) {
 }
 
 TEST_F(ClosureQueueTest, RejectsAResultOfAnotherQueue) {
-  ClosureQueue other(0, looking_, members_);
+  ClosureQueue other(0, waiter_, members_);
   const auto foreign = other.put(1, {});
   expect_error_naming(Code::invalid_argument, {"argument"}, [&] {
     queue_.put(2, {}, inputs({{0, foreign}}));
@@ -564,7 +564,7 @@ TEST_F(ClosureQueueTest, RejectsAResultOfAnotherQueue) {
   EXPECT_TRUE(queue_.done());
 }
 
-TEST_F(ClosureQueueTest, LongChainOfArgumentsFails) {
+TEST_F(ClosureQueueTest, ErrorPropagatesAlongALongChainOfArguments) {
   auto last = put();
   const auto first = queue_.take();
   std::vector<std::shared_ptr<Result>> chain;
@@ -638,14 +638,14 @@ TEST_F(ClosureQueueTest, ClosureDoesNotStartAfterItsDeadline) {
   EXPECT_EQ(queue_.statistics().deadlines_exceeded, 2U);
 }
 
-TEST_F(ClosureQueueTest, DoesNotWaitForAClosureThatRunsAtItsDeadline) {
+TEST_F(ClosureQueueTest, DoesNotWaitForAClosureThatRunsPastItsDeadline) {
   const auto late = queue_.put(1, {}, options(0, kAnyWorker, milliseconds(10)));
   const auto closure = queue_.take();
   EXPECT_TRUE(queue_.expire(ClosureQueue::Clock::now() + milliseconds(11)));
   expect_error_naming(Code::deadline_exceeded, {}, [&] { join(); });
   const auto next = put(2);
   EXPECT_FALSE(queue_.done());
-  queue_.finish(*closure, {std::byte{1}});  // finally
+  queue_.finish(*closure, {std::byte{1}});  // after its deadline
   expect_error_naming(Code::deadline_exceeded, {}, [&] { (void)detail::fetch_bytes(*late); });
   queue_.finish(*queue_.take(), {});
   EXPECT_TRUE(queue_.done());
@@ -746,8 +746,8 @@ TEST_F(ClosureQueueTest, AllowsConcurrentFinishAndReturn) {
   }
 }
 
-/// Runs an action of the test while a thread waits.
-class Acting final : public Waiter {
+/// Calls `act` when a thread waits.
+class ActingWaiter final : public Waiter {
  public:
   bool wait(const std::function<bool()>& done, std::optional<Deadline>) override {
     act(done);
@@ -761,7 +761,7 @@ class Acting final : public Waiter {
 };
 
 TEST(ClosureQueueHold, AwaitsRunningClosuresAndThoseThatADeadWorkerHadStarted) {
-  const auto acting = std::make_shared<Acting>();
+  const auto acting = std::make_shared<ActingWaiter>();
   const cluster::Membership members(table_of(0, 1));
   ClosureQueue queue(0, acting, members);
   for (int i = 0; i < 3; ++i) queue.put(0, {});
@@ -795,7 +795,7 @@ TEST(ClosureQueueHold, AwaitsRunningClosuresAndThoseThatADeadWorkerHadStarted) {
 }
 
 TEST(ClosureQueueHold, ThrowsTheErrorAndReleasesTheHold) {
-  const auto acting = std::make_shared<Acting>();
+  const auto acting = std::make_shared<ActingWaiter>();
   const cluster::Membership members(table_of(0, 1));
   ClosureQueue queue(0, acting, members);
   for (int i = 0; i < 2; ++i) queue.put(0, {});
@@ -811,9 +811,9 @@ TEST(ClosureQueueHold, ThrowsTheErrorAndReleasesTheHold) {
   for (int i = 0; i < 2; ++i) expect_error(Code::unavailable, "gone", [&] { queue.hold(); });
 }
 
-TEST(ClosureQueueRecord, CountsClosuresSinceTheRecordOrTheLastRenumbering) {
+TEST(ClosureQueueRecord, CountsClosuresSinceMarkRecordedOrNumberFrom) {
   const cluster::Membership members(table_of(0, 1));
-  ClosureQueue queue(0, std::make_shared<Acting>(), members);
+  ClosureQueue queue(0, std::make_shared<ActingWaiter>(), members);
   queue.put(0, {});
   queue.put_for(0, 0, {});
   EXPECT_EQ(queue.since_recorded(), 2U);

@@ -1,4 +1,4 @@
-// control_loop_test.cpp -- selects the thread that drives a fabric for which several threads wait.
+// control_loop_test.cpp -- tests which thread drives a fabric while several threads wait for its messages.
 #include "coordinator/scheduling/control_loop.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using std::chrono::seconds;
 
 constexpr std::uint16_t kCount = 7;
 
-/// Counts the messages that another fabric sends it.
+/// A control loop that counts messages from another fabric.
 class ControlLoopTest : public testing::Test {
  protected:
   ControlLoopTest() {
@@ -80,7 +80,7 @@ TEST_F(ControlLoopTest, KeeperDrivesWhileNoThreadWaits) {
   while (count_ < 4) std::this_thread::yield();
 }
 
-TEST_F(ControlLoopTest, NudgeRunsARoundInItsThread) {
+TEST_F(ControlLoopTest, NudgeRunsARound) {
   const int before = rounds_;
   loop_.nudge();
   EXPECT_GT(rounds_, before);
@@ -109,14 +109,14 @@ TEST_F(ControlLoopTest, SeveralThreadsWaitForDifferentConditions) {
   }
 }
 
-TEST_F(ControlLoopTest, WaitEndsAtItsDeadlineWithAnyDriver) {
+TEST_F(ControlLoopTest, WaitEndsAtItsDeadlineWhileAnotherThreadDrives) {
   start();
   std::jthread leader([this] { EXPECT_TRUE(wait_for(1)); });
   EXPECT_FALSE(wait_for(1, milliseconds(10)));
   send();
 }
 
-TEST_F(ControlLoopTest, DestructorEndsEveryWait) {
+TEST_F(ControlLoopTest, StopEndsEveryWait) {
   start();
   std::array<std::atomic<bool>, 3> waits{};
   std::vector<std::jthread> threads;  // destroyed before the objects that they use

@@ -13,6 +13,7 @@
 #include "ps/server/ps_server.hpp"
 #include "strategy/context.hpp"
 #include "support/end_worker.hpp"
+#include "support/names_all.hpp"
 #include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 #include "transport/message_types.hpp"
@@ -20,7 +21,6 @@
 namespace capstan {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 std::atomic<int> to_end{0};
@@ -33,7 +33,7 @@ void end_rank(const cluster::Member& member) {
   fabric.progress();
 }
 
-/// Ends the worker that runs it while `to_end` workers remain to be ended; then it runs elsewhere.
+/// Ends its worker if `to_end` workers remain to be ended; the function then runs on another worker.
 std::int64_t work_or_end(const Counter& counter) {
   if (to_end.fetch_sub(1) > 0) ending::end_this_worker();
   return counter.fetch_add(1);
@@ -99,7 +99,7 @@ TEST_F(CoordinatorFailureTest, SkipsTheCopyOfADeadWorker) {
   EXPECT_EQ(v.read_all(*coordinator_),
             (std::vector<Copy>{Copy::vector({11}), Copy::vector({12}), Copy::vector({13})}));
   coordinator_->schedule_on<&ending::end_this_worker>(1);
-  // The worker may die while it waits, before this, or after.
+  // The worker may die before, during or after this call.
   EXPECT_LE(v.read_all(*coordinator_).size(), 3U);
   ASSERT_TRUE(poll_until([&] { return coordinator_->workers() < 3; }));
   EXPECT_EQ(coordinator_->worker_indices(), (std::vector<int>{0, 2}));
@@ -109,7 +109,7 @@ TEST_F(CoordinatorFailureTest, SkipsTheCopyOfADeadWorker) {
     ADD_FAILURE() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::aborted);
-    EXPECT_THAT(error.what(), HasSubstr("worker 1 is gone"));
+    EXPECT_THAT(error.what(), NamesAll({"worker 1"}));
   }
   EXPECT_NO_THROW(coordinator_->join());
 }
@@ -123,7 +123,7 @@ TEST_F(CoordinatorFailureTest, EveryCallFailsWithoutAWorker) {
     for (int i = 0; i < 10; ++i) coordinator_->schedule<&work_or_end>(counter);
     coordinator_->join();
   };
-  expect_unavailable("is gone, and no worker is left", schedule_and_join);
+  expect_unavailable("has ended, and no worker is left", schedule_and_join);
   expect_unavailable("no worker is left", [&] { coordinator_->join(); });
   expect_unavailable("no worker is left", [&] { (void)coordinator_->done(); });
   EXPECT_EQ(coordinator_->workers(), 0);
@@ -131,7 +131,7 @@ TEST_F(CoordinatorFailureTest, EveryCallFailsWithoutAWorker) {
 
 // A5.15, B57-B59, B70, B75-B77: same.
 TEST_F(CoordinatorFailureTest, EveryCallNamesADeadPs) {
-  const std::string name = ranks_.runtime().member(Role::ps, 1).name() + " is gone, and its shards with it";
+  const std::string name = ranks_.runtime().member(Role::ps, 1).name() + " is dead, and its shards are lost";
   const auto blocked = coordinator_->schedule<&wait_at_the_barrier>();
   coordinator_->schedule<&end_ps>(1);
   expect_unavailable(name, [&] { coordinator_->join(); });
@@ -141,10 +141,10 @@ TEST_F(CoordinatorFailureTest, EveryCallNamesADeadPs) {
   expect_unavailable(name, [&] { blocked.fetch(); });
 }
 
-std::atomic<bool> told{false};
+std::atomic<bool> is_fenced{false};
 
-/// Worker 0 sends one heartbeat and accepts closures; then it acts as if it were stopped until it is told
-/// that it counts as dead.
+/// Worker 0 sends one heartbeat and accepts closures; then it acts as if it were stopped, until it
+/// is fenced.
 int worker_that_falls_silent(const std::shared_ptr<cluster::Runtime>& runtime) {
   if (runtime->self().index != 0) return Server(Cluster(runtime)).join();
   transport::Fabric& control = runtime->control();
@@ -153,13 +153,13 @@ int worker_that_falls_silent(const std::shared_ptr<cluster::Runtime>& runtime) {
   for (const auto type :
        {transport::kHello, transport::kHeartbeat, transport::kRunClosures, transport::kGiveBack})
     control.on_message(type, ignore);
-  control.on_message(transport::kFenced, [](const transport::Message&) { told = true; });
+  control.on_message(transport::kFenced, [](const transport::Message&) { is_fenced = true; });
   control.on_message(transport::kShutdown, [&](const transport::Message&) { over = true; });
   auto& coordinator = runtime->control_peer(runtime->member(Role::coordinator, 0));
   coordinator.send(transport::kHello, {});
   coordinator.send(transport::kHeartbeat, {});
   transport::progress_until(control, transport::deadline_in(std::chrono::seconds(20)),
-                            [&] { return over || told; });
+                            [&] { return over || is_fenced; });
   control.remove_handlers();
   return 0;
 }
@@ -173,7 +173,7 @@ int ps_that_does_not_close(const std::shared_ptr<cluster::Runtime>& runtime) {
 }
 
 RankThreadsOptions silent_worker() {
-  told = false;
+  is_fenced = false;
   RankThreadsOptions options{.ranks = 4, .flags = {{"ps", "1"}, {"heartbeat-timeout", "1s"}}};
   options.worker = worker_that_falls_silent;
   return options;
@@ -188,7 +188,7 @@ TEST(SilentWorkerTest, IsDeclaredDeadAndItsFunctionsRunElsewhere) {
   coordinator.join();
   for (const auto& value : values) EXPECT_EQ(value.fetch(), 1);
   EXPECT_EQ(coordinator.workers(), 1);
-  EXPECT_TRUE(poll_until([] { return told.load(); }));
+  EXPECT_TRUE(poll_until([] { return is_fenced.load(); }));
 }
 
 TEST(SilentWorkerTest, NamesAPsThatDoesNotCloseIt) {
@@ -205,9 +205,8 @@ TEST(SilentWorkerTest, NamesAPsThatDoesNotCloseIt) {
     ADD_FAILURE() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::unavailable);
-    EXPECT_THAT(error.what(),
-                HasSubstr("waited 3000 ms for " + runtime.member(Role::ps, 0).name() + " to apply what " +
-                          runtime.member(Role::worker, 0).name() + " had pushed before it was lost"));
+    EXPECT_THAT(error.what(), NamesAll({"3000 ms", runtime.member(Role::ps, 0).name(),
+                                        runtime.member(Role::worker, 0).name()}));
   }
 }
 

@@ -73,7 +73,7 @@ int run_until_cancelled() {
   const CancellationCallback callback([] { ++called_back; });
   ++arrived;
   require_cancellation();
-  // Keep the callback: it runs after cancelled() has become true, and its destructor would drop it.
+  // Keeps the callback alive until it has run, which may be after cancelled() has become true.
   if (!poll_until([before] { return called_back > before; })) {
     throw Error(Code::deadline_exceeded, "not called back");
   }
@@ -229,8 +229,8 @@ class CoordinatorTest : public testing::TestWithParam<ClusterShape> {
     std::vector<RemoteValue<int>> out;
     // By default, a worker takes two functions of unknown duration.
     const int inflight = std::stoi(GetParam().inflight);
-    const int locations = GetParam().workers * (inflight == 0 ? 2 : inflight);
-    for (int i = 0; i < locations; ++i) out.push_back(coordinator_->schedule<&wait_at_the_gate>(i));
+    const int capacity = GetParam().workers * (inflight == 0 ? 2 : inflight);
+    for (int i = 0; i < capacity; ++i) out.push_back(coordinator_->schedule<&wait_at_the_gate>(i));
     EXPECT_TRUE(poll_until([] { return arrived >= GetParam().workers; }));
     return out;
   }
@@ -287,7 +287,7 @@ TEST_P(CoordinatorTest, IdleWorkerTakesClosuresFromABusyOne) {
 }
 
 // A5.4: better: schedule_on is public, and run_on_every_worker is built on it.
-TEST_P(CoordinatorTest, FunctionForOneWorkerRunsThereBeforeOthers) {
+TEST_P(CoordinatorTest, FunctionForOneWorkerRunsOnThatWorker) {
   for (int round = 0; round < 3; ++round) {
     for (int worker = 0; worker < workers(); ++worker) {
       EXPECT_EQ(coordinator_->schedule_on<&my_index>(worker).fetch(), worker);
@@ -321,7 +321,7 @@ TEST_P(CoordinatorTest, NestedResultsKeepTheirShape) {
   EXPECT_EQ(coordinator_->schedule<&nest>(1).fetch(), (Nest{2, {3, 4}, {5}, {{"v", 1}}}));
 }
 
-TEST_P(CoordinatorTest, LargeArgumentsAndResultsTravel) {
+TEST_P(CoordinatorTest, LargeArgumentsAndResultsArriveUnchanged) {
   std::vector<std::uint8_t> bytes(3 << 20);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7 >> 3);
   const auto result = coordinator_->schedule<&reverse>(bytes).fetch();
@@ -398,7 +398,7 @@ TEST_P(CoordinatorTest, WorkersKnowObjectsThatAreCreatedDuringDispatch) {
   for (std::int64_t i = 0; i < kObjects; ++i) EXPECT_EQ(values[static_cast<std::size_t>(i)].fetch(), i);
 }
 
-/// The second conversion to a parameter's type creates an object while a batch is filled.
+/// Called by the second conversion of a Converted to a parameter's type, while a batch is filled.
 std::function<void()> at_second_conversion;
 std::atomic<int> conversions{0};
 struct Converted {
@@ -412,7 +412,7 @@ Converted converted() { return {1}; }
 std::int64_t same(std::int64_t value) { return value; }
 
 TEST_P(CoordinatorTest, WorkerKnowsAnObjectThatIsCreatedWhileItsBatchIsFilled) {
-  // Short functions travel in batches.
+  // Short functions are sent in batches.
   const auto first = [&] {
     const auto scope = strategy_->scope();
     return PerWorkerVariable<std::int64_t>("first", Shape{1}, initializers::constant(1));
@@ -524,7 +524,7 @@ TEST_P(CoordinatorTest, FunctionTakesSeveralDatasets) {
 }
 
 // A5.9, A5.12, B37, B38: same.
-TEST_P(CoordinatorTest, ErrorOfADatasetFailsItsUser) {
+TEST_P(CoordinatorTest, ErrorOfADatasetFailsTheFunctionThatUsesIt) {
   const auto broken = coordinator_->create_per_worker_dataset<&broken_dataset>(0);
   const auto good = coordinator_->create_per_worker_dataset<&constant>(1);
   EXPECT_EQ(coordinator_->schedule<&first_of>(good).fetch(), 1);
@@ -589,8 +589,7 @@ TEST_P(CoordinatorTest, ErrorCancelsQueuedFunctionsAndAwaitsRunningOnes) {
 
   const auto running = coordinator_->schedule<&wait_at_the_gate>(42);
   ASSERT_TRUE(poll_until([] { return arrived == 1; }));
-  // Runs next to the function at the gate, or after it if there is one worker; it fails before later
-  // functions.
+  // Runs beside the function at the gate, or after it if there is only one worker.
   const auto failing = coordinator_->schedule<&refuse>("failed");
   if (workers() == 1) gate = true;
   ASSERT_TRUE(poll_until([&] { return failing.ready(); }));
@@ -650,7 +649,7 @@ TEST_P(CoordinatorTest, ErrorCancelsFunctionsThatWorkersHaveNotStarted) {
 }
 
 // A5.11, B39: same.
-TEST_P(CoordinatorTest, FunctionSeesItsCancellationByAnErrorOfAnother) {
+TEST_P(CoordinatorTest, ErrorOfAFunctionCancelsARunningFunction) {
   if (workers() == 1) GTEST_SKIP() << "functions run sequentially";
   for (int round = 1; round <= 3; ++round) {
     arrived = 0;
@@ -724,7 +723,7 @@ TEST_P(CoordinatorTest, ErrorDoesNotAffectFunctionsForOneWorker) {
 }
 
 // A5.5: better: join takes a timeout.
-TEST_P(CoordinatorTest, JoinThrowsAtItsTimeout) {
+TEST_P(CoordinatorTest, JoinReturnsFalseAtItsTimeout) {
   const auto running = coordinator_->schedule<&wait_at_the_gate>(1);
   EXPECT_FALSE(coordinator_->join(milliseconds(20)));
   EXPECT_FALSE(coordinator_->done());

@@ -52,12 +52,12 @@ class RecordingWorker {
       batches.push_back(transport::read_header<protocol::BatchHeader>(message).value());
       Reader in(message.payload);
       for (std::uint64_t i = 0; i < batches.back().closures; ++i) {
-        told.push_back(read<protocol::RunHeader>(in));
-        (void)in.view(told.back().argument_bytes);
+        received.push_back(read<protocol::RunHeader>(in));
+        (void)in.view(received.back().argument_bytes);
       }
     });
     fabric_->on_message(transport::kGiveBack, [this](const transport::Message& message) {
-      asked_back.push_back(transport::read_header<protocol::GiveBackHeader>(message).value());
+      revocations.push_back(transport::read_header<protocol::GiveBackHeader>(message).value());
     });
   }
 
@@ -74,8 +74,8 @@ class RecordingWorker {
   }
 
   std::vector<protocol::BatchHeader> batches;
-  std::vector<protocol::RunHeader> told;
-  std::vector<protocol::GiveBackHeader> asked_back;
+  std::vector<protocol::RunHeader> received;
+  std::vector<protocol::GiveBackHeader> revocations;
 
  private:
   std::unique_ptr<transport::Fabric> fabric_;
@@ -137,7 +137,7 @@ class DispatcherTest : public testing::Test {
     dispatcher_.dispatch();
     for (const auto& worker : workers_) worker->progress();
   }
-  void hear_and_dispatch() {
+  void receive_and_dispatch() {
     here_->progress();
     dispatch();
   }
@@ -145,14 +145,14 @@ class DispatcherTest : public testing::Test {
   void learn_time(std::chrono::nanoseconds time) {
     put();
     dispatch();
-    worker(0).report(worker(0).told.at(0), time);
+    worker(0).report(worker(0).received.at(0), time);
     here_->progress();
-    worker(0).told.clear();
+    worker(0).received.clear();
     worker(0).batches.clear();
   }
-  std::size_t told_to_all() const {
+  std::size_t received_by_all() const {
     std::size_t count = 0;
-    for (const auto& worker : workers_) count += worker->told.size();
+    for (const auto& worker : workers_) count += worker->received.size();
     return count;
   }
 
@@ -171,9 +171,9 @@ TEST_F(DispatcherTest, GivesAWorkerTwoClosuresWhoseTimeIsUnknown) {
   add_workers(1);
   put(5);
   dispatch();
-  ASSERT_THAT(worker(0).told, SizeIs(2));
-  EXPECT_EQ(worker(0).told[0].function, kFunction);
-  EXPECT_LT(worker(0).told[0].id, worker(0).told[1].id);
+  ASSERT_THAT(worker(0).received, SizeIs(2));
+  EXPECT_EQ(worker(0).received[0].function, kFunction);
+  EXPECT_LT(worker(0).received[0].id, worker(0).received[1].id);
 }
 
 TEST_F(DispatcherTest, GivesTheNextClosureWhenOneEnds) {
@@ -181,10 +181,10 @@ TEST_F(DispatcherTest, GivesTheNextClosureWhenOneEnds) {
   const auto first = queue_.put(kFunction, {});
   put(4);
   dispatch();
-  worker(0).report(worker(0).told[0], milliseconds(5));
-  hear_and_dispatch();
+  worker(0).report(worker(0).received[0], milliseconds(5));
+  receive_and_dispatch();
   EXPECT_FALSE(first->pending());
-  EXPECT_THAT(worker(0).told, SizeIs(3));
+  EXPECT_THAT(worker(0).received, SizeIs(3));
   EXPECT_EQ(dispatcher_.ended(peer(0)), 1U);
 }
 
@@ -193,8 +193,8 @@ TEST_F(DispatcherTest, FillsAWorkerWithShortClosuresInOneBatch) {
   learn_time(std::chrono::microseconds(2));
   put(1000);
   dispatch();
-  EXPECT_GE(worker(0).told.size(), 100U);
-  EXPECT_LE(worker(0).told.size(), 512U);
+  EXPECT_GE(worker(0).received.size(), 100U);
+  EXPECT_LE(worker(0).received.size(), 512U);
   EXPECT_THAT(worker(0).batches, SizeIs(1));
 }
 
@@ -203,7 +203,7 @@ TEST_F(DispatcherTest, GivesAWorkerTwoLongClosures) {
   learn_time(milliseconds(50));
   put(1000);
   dispatch();
-  EXPECT_THAT(worker(0).told, SizeIs(2));
+  EXPECT_THAT(worker(0).received, SizeIs(2));
 }
 
 TEST_F(DispatcherTest, GivesAWorkerNoMoreThanTheLimit) {
@@ -212,14 +212,14 @@ TEST_F(DispatcherTest, GivesAWorkerNoMoreThanTheLimit) {
   put(3);
   limited.dispatch();
   worker(0).progress();
-  EXPECT_THAT(worker(0).told, SizeIs(1));
+  EXPECT_THAT(worker(0).received, SizeIs(1));
 }
 
 TEST_F(DispatcherTest, SpreadsClosuresOverAllWorkers) {
   add_workers(3);
   put(3);
   dispatch();
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_THAT(worker(i).told, SizeIs(1)) << i;
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_THAT(worker(i).received, SizeIs(1)) << i;
 }
 
 TEST_F(DispatcherTest, GivesAClosureForOneWorkerToThatWorkerFirst) {
@@ -227,11 +227,11 @@ TEST_F(DispatcherTest, GivesAClosureForOneWorkerToThatWorkerFirst) {
   put(4);
   const auto for_one = queue_.put_for(1, kFunction + 1, {});
   dispatch();
-  ASSERT_FALSE(worker(1).told.empty());
-  EXPECT_EQ(worker(1).told[0].function, kFunction + 1);
-  EXPECT_EQ(worker(1).told[0].stays, 1);
-  for (const auto& closure : worker(0).told) EXPECT_EQ(closure.stays, 0);
-  worker(1).report(worker(1).told[0], milliseconds(1));
+  ASSERT_FALSE(worker(1).received.empty());
+  EXPECT_EQ(worker(1).received[0].function, kFunction + 1);
+  EXPECT_EQ(worker(1).received[0].pinned, 1);
+  for (const auto& closure : worker(0).received) EXPECT_EQ(closure.pinned, 0);
+  worker(1).report(worker(1).received[0], milliseconds(1));
   here_->progress();
   EXPECT_FALSE(for_one->pending());
 }
@@ -248,22 +248,22 @@ TEST_F(DispatcherTest, RequeuesTheClosuresOfADeadWorkerOnceEveryPsHasClosedIt) {
   add_workers(1);
   const auto result = put(2);
   dispatch();
-  const std::vector<protocol::RunHeader> before = worker(0).told;
+  const std::vector<protocol::RunHeader> before = worker(0).received;
   EXPECT_EQ(lose(0, {5, 6}, Dispatcher::Clock::now() + hours(1)), 2U);
   add_workers(1);
   dispatch();
-  EXPECT_THAT(worker(1).told, IsEmpty());
-  dispatcher_.applied(worker(0).rank(), 5);
-  EXPECT_TRUE(dispatcher_.any_open());
+  EXPECT_THAT(worker(1).received, IsEmpty());
+  dispatcher_.note_applied(worker(0).rank(), 5);
+  EXPECT_TRUE(dispatcher_.has_unapplied());
   dispatch();
-  EXPECT_THAT(worker(1).told, IsEmpty());
-  dispatcher_.applied(worker(0).rank(), 6);
-  EXPECT_FALSE(dispatcher_.any_open());
+  EXPECT_THAT(worker(1).received, IsEmpty());
+  dispatcher_.note_applied(worker(0).rank(), 6);
+  EXPECT_FALSE(dispatcher_.has_unapplied());
   dispatch();
-  ASSERT_THAT(worker(1).told, SizeIs(2));
+  ASSERT_THAT(worker(1).received, SizeIs(2));
   for (std::size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(worker(1).told[i].id, before[i].id);
-    EXPECT_EQ(worker(1).told[i].again, 1) << "the closure may have started";
+    EXPECT_EQ(worker(1).received[i].id, before[i].id);
+    EXPECT_EQ(worker(1).received[i].again, 1) << "the closure may have started";
   }
   EXPECT_TRUE(result->pending());
 }
@@ -272,12 +272,12 @@ TEST_F(DispatcherTest, RequeuesClosuresBeforeThoseThatHaveNotStarted) {
   add_workers(1);
   put(4);
   dispatch();
-  const std::uint64_t first = worker(0).told[0].id;
+  const std::uint64_t first = worker(0).received[0].id;
   (void)lose(0);
   add_workers(1);
   dispatch();
-  ASSERT_THAT(worker(1).told, SizeIs(2));
-  EXPECT_EQ(worker(1).told[0].id, first);
+  ASSERT_THAT(worker(1).received, SizeIs(2));
+  EXPECT_EQ(worker(1).received[0].id, first);
 }
 
 TEST_F(DispatcherTest, FailsClosuresForOneDeadWorker) {
@@ -295,7 +295,7 @@ TEST_F(DispatcherTest, IgnoresMessagesOfARankThatIsNotAWorker) {
   dispatch();
   transport::Peer& stranger = here_->connect(99, "no worker", worker(0).fabric().address());
   EXPECT_EQ(dispatcher_.take_from(stranger, {5}, {}), 0U);
-  EXPECT_FALSE(dispatcher_.any_open());
+  EXPECT_FALSE(dispatcher_.has_unapplied());
 }
 
 TEST_F(DispatcherTest, IgnoresTheResultsOfADeadWorker) {
@@ -303,7 +303,7 @@ TEST_F(DispatcherTest, IgnoresTheResultsOfADeadWorker) {
   const auto result = put();
   dispatch();
   (void)lose(0, {5}, Dispatcher::Clock::now() + hours(1));
-  worker(0).report(worker(0).told[0], milliseconds(1));
+  worker(0).report(worker(0).received[0], milliseconds(1));
   here_->progress();
   EXPECT_TRUE(result->pending());
   EXPECT_EQ(dispatcher_.ended(peer(0)), 0U);
@@ -313,7 +313,7 @@ TEST_F(DispatcherTest, ReportsAPsThatHasNotClosedADeadWorkerByTheDeadline) {
   add_workers(1);
   EXPECT_FALSE(dispatcher_.overdue());
   (void)lose(0, {5, 6}, Dispatcher::Clock::now());
-  dispatcher_.applied(worker(0).rank(), 5);
+  dispatcher_.note_applied(worker(0).rank(), 5);
   const auto overdue = dispatcher_.overdue();
   ASSERT_TRUE(overdue);
   EXPECT_EQ(overdue->worker, worker(0).rank());
@@ -331,11 +331,11 @@ TEST_F(DispatcherTest, GivesClosuresToAWorkerThatWasRestarted) {
   (void)lose(0);
   put();
   dispatch();
-  EXPECT_EQ(told_to_all(), 0U);
+  EXPECT_EQ(received_by_all(), 0U);
   replace(0, connect_joining(0));
   dispatch();
-  EXPECT_THAT(worker(0).told, IsEmpty());
-  EXPECT_THAT(worker(1).told, SizeIs(1));
+  EXPECT_THAT(worker(0).received, IsEmpty());
+  EXPECT_THAT(worker(1).received, SizeIs(1));
   EXPECT_EQ(dispatcher_.workers(), 1);
   EXPECT_EQ(dispatcher_.worker(0), &peer(1));
   EXPECT_EQ(dispatcher_.worker(1), nullptr);
@@ -346,29 +346,29 @@ TEST_F(DispatcherTest, GivesNothingToAnExpectedWorkerUntilItJoins) {
   EXPECT_EQ(dispatcher_.workers(), 1);
   put();
   dispatch();
-  EXPECT_EQ(told_to_all(), 0U);
+  EXPECT_EQ(received_by_all(), 0U);
   replace(0, peer(0));
   dispatch();
-  EXPECT_THAT(worker(0).told, SizeIs(1));
+  EXPECT_THAT(worker(0).received, SizeIs(1));
 }
 
 TEST_F(DispatcherTest, RevokesAllUnstartedClosuresOfALeavingWorker) {
   add_workers(1);
   put(2);
   dispatch();
-  EXPECT_EQ(dispatcher_.leaver(), nullptr);
+  EXPECT_EQ(dispatcher_.drained_worker(), nullptr);
   dispatcher_.leave(worker(0).rank());
   worker(0).progress();
-  ASSERT_THAT(worker(0).asked_back, SizeIs(1));
-  EXPECT_EQ(worker(0).asked_back[0].most, 2U);
-  EXPECT_EQ(dispatcher_.leaver(), nullptr) << "it holds closures";
-  worker(0).give_back({worker(0).told[1].id});
-  worker(0).report(worker(0).told[0], milliseconds(1));
+  ASSERT_THAT(worker(0).revocations, SizeIs(1));
+  EXPECT_EQ(worker(0).revocations[0].max_count, 2U);
+  EXPECT_EQ(dispatcher_.drained_worker(), nullptr) << "it holds closures";
+  worker(0).give_back({worker(0).received[1].id});
+  worker(0).report(worker(0).received[0], milliseconds(1));
   add_workers(1);
-  hear_and_dispatch();
-  EXPECT_EQ(dispatcher_.leaver(), &peer(0));
-  EXPECT_THAT(worker(0).told, SizeIs(2)) << "it gets no more closures";
-  EXPECT_THAT(worker(1).told, SizeIs(1));
+  receive_and_dispatch();
+  EXPECT_EQ(dispatcher_.drained_worker(), &peer(0));
+  EXPECT_THAT(worker(0).received, SizeIs(2)) << "it gets no more closures";
+  EXPECT_THAT(worker(1).received, SizeIs(1));
 }
 
 TEST_F(DispatcherTest, MovesClosuresFromABusyWorkerToAnIdleOne) {
@@ -378,28 +378,28 @@ TEST_F(DispatcherTest, MovesClosuresFromABusyWorkerToAnIdleOne) {
   add_workers(1);
   ASSERT_TRUE(poll_until([this] {
     dispatch();
-    return !worker(0).asked_back.empty();
+    return !worker(0).revocations.empty();
   }));
-  EXPECT_EQ(worker(0).asked_back[0].most, 1U) << "half of what it holds";
+  EXPECT_EQ(worker(0).revocations[0].max_count, 1U) << "half of its closures";
   dispatch();
-  EXPECT_THAT(worker(0).asked_back, SizeIs(1)) << "one request";
-  worker(0).give_back({worker(0).told[1].id});
-  hear_and_dispatch();
-  ASSERT_THAT(worker(1).told, SizeIs(1));
-  EXPECT_EQ(worker(1).told[0].id, worker(0).told[1].id);
-  EXPECT_EQ(worker(1).told[0].again, 0) << "the closure has not started";
+  EXPECT_THAT(worker(0).revocations, SizeIs(1)) << "one request";
+  worker(0).give_back({worker(0).received[1].id});
+  receive_and_dispatch();
+  ASSERT_THAT(worker(1).received, SizeIs(1));
+  EXPECT_EQ(worker(1).received[0].id, worker(0).received[1].id);
+  EXPECT_EQ(worker(1).received[0].again, 0) << "the closure has not started";
 }
 
 TEST_F(DispatcherTest, RevokesClosuresThatWereScheduledBeforeAnError) {
   add_workers(1);
   put(2);
   dispatch();
-  worker(0).report(worker(0).told[0], milliseconds(1), Code::internal);
-  hear_and_dispatch();
-  ASSERT_THAT(worker(0).asked_back, SizeIs(1));
-  EXPECT_GT(worker(0).asked_back[0].before, worker(0).told[1].id);
+  worker(0).report(worker(0).received[0], milliseconds(1), Code::internal);
+  receive_and_dispatch();
+  ASSERT_THAT(worker(0).revocations, SizeIs(1));
+  EXPECT_GT(worker(0).revocations[0].cancelled_below, worker(0).received[1].id);
   dispatch();
-  EXPECT_THAT(worker(0).asked_back, SizeIs(1)) << "one request";
+  EXPECT_THAT(worker(0).revocations, SizeIs(1)) << "one request";
 }
 
 TEST_F(DispatcherTest, SendsAWorkerTheNumberOfItsKnownFailures) {
@@ -407,7 +407,7 @@ TEST_F(DispatcherTest, SendsAWorkerTheNumberOfItsKnownFailures) {
   put();
   dispatch();
   EXPECT_EQ(worker(0).batches.at(0).failures, 0U);
-  worker(0).report(worker(0).told[0], milliseconds(1), Code::internal);
+  worker(0).report(worker(0).received[0], milliseconds(1), Code::internal);
   here_->progress();
   EXPECT_THROW(queue_.join(std::nullopt), Error);
   put();
@@ -421,17 +421,17 @@ TEST_F(DispatcherTest, CancelsAClosureThatRunsPastItsDeadlineOnce) {
   const auto deadline = ClosureExtras::Clock::now() + hours(1);
   (void)queue_.put(kFunction, {}, std::make_unique<ClosureExtras>(ClosureExtras{.deadline = deadline}));
   dispatch();
-  ASSERT_THAT(worker(0).told, SizeIs(1));
-  EXPECT_EQ(worker(0).told[0].timed, 1);
+  ASSERT_THAT(worker(0).received, SizeIs(1));
+  EXPECT_EQ(worker(0).received[0].timed, 1);
   dispatcher_.cancel_expired();
   worker(0).progress();
-  EXPECT_THAT(worker(0).asked_back, IsEmpty());
+  EXPECT_THAT(worker(0).revocations, IsEmpty());
   EXPECT_EQ(dispatcher_.overrun().peer, nullptr);
   ASSERT_TRUE(queue_.expire(deadline));
   for (int i = 0; i < 2; ++i) dispatcher_.cancel_expired();
   worker(0).progress();
-  ASSERT_THAT(worker(0).asked_back, SizeIs(1));
-  EXPECT_EQ(worker(0).asked_back[0].cancel, worker(0).told[0].id);
+  ASSERT_THAT(worker(0).revocations, SizeIs(1));
+  EXPECT_EQ(worker(0).revocations[0].expired_id, worker(0).received[0].id);
   const Dispatcher::Overrun overrun = dispatcher_.overrun();
   EXPECT_EQ(overrun.peer, &peer(0));
   EXPECT_EQ(overrun.function, kFunction);
@@ -443,8 +443,8 @@ TEST_F(DispatcherTest, StartsWorkersSuccessively) {
   add_workers(2);
   put(4);
   dispatch();
-  EXPECT_THAT(worker(0).told, SizeIs(2));
-  EXPECT_THAT(worker(1).told, IsEmpty());
+  EXPECT_THAT(worker(0).received, SizeIs(2));
+  EXPECT_THAT(worker(1).received, IsEmpty());
 }
 
 TEST_F(DispatcherTest, StartsEveryWorkerWithinTheLongestDelay) {
@@ -453,7 +453,7 @@ TEST_F(DispatcherTest, StartsEveryWorkerWithinTheLongestDelay) {
   put(6);
   EXPECT_TRUE(poll_until([this] {
     dispatch();
-    return !worker(1).told.empty() && !worker(2).told.empty();
+    return !worker(1).received.empty() && !worker(2).received.empty();
   }));
 }
 
@@ -477,22 +477,22 @@ TEST_F(DispatcherTest, ReportsClosuresHeldByWorkers) {
   add_workers(2);
   (void)queue_.put_for(1, kFunction, {});
   dispatch();
-  const auto holding = dispatcher_.holding();
-  ASSERT_THAT(holding, SizeIs(1));
-  EXPECT_EQ(holding[0].worker, 1);
-  EXPECT_EQ(holding[0].closures, 1U);
-  EXPECT_EQ(holding[0].first, kFunction);
+  const auto busy = dispatcher_.busy_workers();
+  ASSERT_THAT(busy, SizeIs(1));
+  EXPECT_EQ(busy[0].worker, 1);
+  EXPECT_EQ(busy[0].closures, 1U);
+  EXPECT_EQ(busy[0].first, kFunction);
   (void)lose(0);
-  worker(1).report(worker(1).told[0], milliseconds(1));
+  worker(1).report(worker(1).received[0], milliseconds(1));
   here_->progress();
-  EXPECT_THAT(dispatcher_.holding(), IsEmpty());
-  const auto held = dispatcher_.held();
-  ASSERT_THAT(held, SizeIs(2));
-  EXPECT_FALSE(held[0].alive);
-  EXPECT_TRUE(held[1].alive);
-  EXPECT_EQ(held[1].rank, worker(1).rank());
-  EXPECT_EQ(held[1].ended, 1U);
-  EXPECT_EQ(held[1].closures, 0U);
+  EXPECT_THAT(dispatcher_.busy_workers(), IsEmpty());
+  const auto statuses = dispatcher_.worker_statuses();
+  ASSERT_THAT(statuses, SizeIs(2));
+  EXPECT_FALSE(statuses[0].alive);
+  EXPECT_TRUE(statuses[1].alive);
+  EXPECT_EQ(statuses[1].rank, worker(1).rank());
+  EXPECT_EQ(statuses[1].ended, 1U);
+  EXPECT_EQ(statuses[1].closures, 0U);
 }
 
 }  // namespace

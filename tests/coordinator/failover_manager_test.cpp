@@ -1,4 +1,4 @@
-// failover_manager_test.cpp -- selects the spare that replaces a ps, and the incarnation that counts.
+// failover_manager_test.cpp -- selects the spare that replaces a ps, and admits its incarnation.
 // Tests: src/protocol/failover.hpp
 #include "coordinator/recovery/failover_manager.hpp"
 
@@ -51,7 +51,7 @@ class FailoverManagerTest : public testing::Test {
       rank->control().on_message(transport::kFenced,
                                  [this, number](const transport::Message&) { fenced_.push_back(number); });
       rank->control().on_message(transport::kFailover, [this, number](const transport::Message& message) {
-        told_.emplace_back(number, from_bytes<FailoverRequest>(message.payload));
+        requests_.emplace_back(number, from_bytes<FailoverRequest>(message.payload));
       });
     }
     contents_ =
@@ -88,8 +88,8 @@ class FailoverManagerTest : public testing::Test {
   std::unique_ptr<strategy::PsContents> contents_;
   std::unique_ptr<FailoverManager> manager_;
   std::vector<std::int32_t> dead_ = {2};
-  std::vector<int> fenced_;                            // ranks, in order
-  std::vector<std::pair<int, FailoverRequest>> told_;  // ranks of spares, in order
+  std::vector<int> fenced_;                                // ranks, in order
+  std::vector<std::pair<int, FailoverRequest>> requests_;  // with the rank of the spare, in order
 };
 
 TEST_F(FailoverManagerTest, FencesTheOldProcessAndSendsASpareItsState) {
@@ -97,8 +97,8 @@ TEST_F(FailoverManagerTest, FencesTheOldProcessAndSendsASpareItsState) {
   EXPECT_EQ(manager_->standbys(), 2);
   ASSERT_TRUE(advance(1));
   EXPECT_THAT(fenced_, ElementsAre(ps(1).rank));
-  ASSERT_EQ(told_.size(), 1U);
-  const auto& [rank, failover] = told_[0];
+  ASSERT_EQ(requests_.size(), 1U);
+  const auto& [rank, failover] = requests_[0];
   EXPECT_EQ(rank, spare(0));
   EXPECT_EQ(failover.rank, ps(1).rank);
   EXPECT_EQ(failover.index, 1);
@@ -118,30 +118,30 @@ TEST_F(FailoverManagerTest, FencesTheOldProcessAndSendsASpareItsState) {
 TEST_F(FailoverManagerTest, SendsOneRequestBeforeTheDeadline) {
   save_checkpoint();
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(advance(1));
-  EXPECT_EQ(told_.size(), 1U);
+  EXPECT_EQ(requests_.size(), 1U);
 }
 
 TEST_F(FailoverManagerTest, GivesEachPsItsOwnSpare) {
   save_checkpoint();
   EXPECT_TRUE(advance(1));
   EXPECT_TRUE(advance(0));
-  ASSERT_EQ(told_.size(), 2U);
-  EXPECT_EQ(told_[1].first, spare(1));
-  EXPECT_EQ(told_[1].second.rank, ps(0).rank);
-  EXPECT_THAT(told_[1].second.shards, IsEmpty());
+  ASSERT_EQ(requests_.size(), 2U);
+  EXPECT_EQ(requests_[1].first, spare(1));
+  EXPECT_EQ(requests_[1].second.rank, ps(0).rank);
+  EXPECT_THAT(requests_[1].second.shards, IsEmpty());
 }
 
 TEST_F(FailoverManagerTest, PrefersASpareOnAnotherHost) {
   start({{"ps", "2"}, {"spares", "2"}}, {{1, "another-host"}});
   save_checkpoint();
   ASSERT_TRUE(advance(1));
-  ASSERT_EQ(told_.size(), 1U);
-  EXPECT_EQ(told_[0].first, spare(1));
+  ASSERT_EQ(requests_.size(), 1U);
+  EXPECT_EQ(requests_[0].first, spare(1));
 }
 
 TEST_F(FailoverManagerTest, AbandonsThePsWithoutACheckpoint) {
   EXPECT_FALSE(advance(1));
-  EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr("CheckpointManager"));
+  EXPECT_THAT(manager_->failure_reason(ps(1).rank), HasSubstr("CheckpointManager"));
   EXPECT_THAT(fenced_, IsEmpty());
   EXPECT_EQ(manager_->standbys(), 2);
 }
@@ -150,18 +150,18 @@ TEST_F(FailoverManagerTest, AbandonsThePsIfNoSpareIsLeft) {
   start({{"ps", "2"}});
   save_checkpoint();
   EXPECT_FALSE(advance(1));
-  EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr("--spares"));
+  EXPECT_THAT(manager_->failure_reason(ps(1).rank), HasSubstr("--spares"));
 }
 
 TEST_F(FailoverManagerTest, SelectsTheNextSpareWhenOneExceedsItsDeadline) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
   EXPECT_TRUE(advance(1, too_late()));
-  ASSERT_EQ(told_.size(), 2U);
-  EXPECT_EQ(told_[1].first, spare(1));
-  EXPECT_EQ(told_[1].second.incarnation, 2U);
+  ASSERT_EQ(requests_.size(), 2U);
+  EXPECT_EQ(requests_[1].first, spare(1));
+  EXPECT_EQ(requests_[1].second.incarnation, 2U);
   EXPECT_FALSE(advance(1, too_late() + std::chrono::hours(1)));
-  EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr(coordinator_->name_of(spare(1))));
+  EXPECT_THAT(manager_->failure_reason(ps(1).rank), HasSubstr(coordinator_->name_of(spare(1))));
   EXPECT_FALSE(manager_->is_being_replaced(ps(1).rank));
 }
 
@@ -170,19 +170,19 @@ TEST_F(FailoverManagerTest, SelectsTheNextSpareWhenOneFails) {
   ASSERT_TRUE(advance(1));
   manager_->on_failover_failed(spare(0), "no space left");
   EXPECT_FALSE(manager_->is_being_replaced(ps(1).rank));
-  EXPECT_THAT(manager_->why(ps(1).rank),
+  EXPECT_THAT(manager_->failure_reason(ps(1).rank),
               testing::AllOf(HasSubstr(coordinator_->name_of(spare(0))), HasSubstr("no space left")));
   EXPECT_TRUE(advance(1));
-  EXPECT_EQ(told_.back().first, spare(1));
+  EXPECT_EQ(requests_.back().first, spare(1));
 }
 
 TEST_F(FailoverManagerTest, SelectsTheNextSpareWhenOneDies) {
   save_checkpoint();
   ASSERT_TRUE(advance(1));
   manager_->on_spare_dead(spare(0));
-  EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr(coordinator_->name_of(spare(0))));
+  EXPECT_THAT(manager_->failure_reason(ps(1).rank), HasSubstr(coordinator_->name_of(spare(0))));
   EXPECT_TRUE(advance(1));
-  EXPECT_EQ(told_.back().first, spare(1));
+  EXPECT_EQ(requests_.back().first, spare(1));
 }
 
 TEST_F(FailoverManagerTest, SkipsASpareThatDiedBefore) {
@@ -191,7 +191,7 @@ TEST_F(FailoverManagerTest, SkipsASpareThatDiedBefore) {
   manager_->on_spare_dead(spare(0));
   EXPECT_EQ(manager_->standbys(), 1);
   ASSERT_TRUE(advance(1));
-  EXPECT_EQ(told_[0].first, spare(1));
+  EXPECT_EQ(requests_[0].first, spare(1));
 }
 
 TEST_F(FailoverManagerTest, ReplacesThePsOnceTheSpareHasTheShards) {
@@ -216,7 +216,7 @@ TEST_F(FailoverManagerTest, IgnoresThePsOfAnotherIncarnation) {
 TEST_F(FailoverManagerTest, AdmitsOnlyTheCurrentIncarnationOfAPs) {
   save_checkpoint();
   EXPECT_EQ(manager_->incarnation_of(ps(1).rank), 0U);
-  EXPECT_TRUE(manager_->admits(ps(1), 0)) << "its agent has restarted it";
+  EXPECT_TRUE(manager_->admits(ps(1), 0)) << "a ps that its agent restarted keeps its incarnation";
   ASSERT_TRUE(advance(1));
   fenced_.clear();
   EXPECT_EQ(manager_->incarnation_of(ps(1).rank), 1U);
@@ -237,8 +237,8 @@ TEST_F(FailoverManagerTest, ReplacesASpareThatBecameAPsAndDied) {
   EXPECT_TRUE(coordinator_->membership().is_lost(spare(0)));
   EXPECT_EQ(manager_->role_of(spare(0)), "");
   ASSERT_TRUE(advance(1));
-  EXPECT_EQ(told_.back().first, spare(1));
-  EXPECT_EQ(told_.back().second.incarnation, 2U);
+  EXPECT_EQ(requests_.back().first, spare(1));
+  EXPECT_EQ(requests_.back().second.incarnation, 2U);
 }
 
 TEST_F(FailoverManagerTest, ContinuesWithTheStateOfAnEarlierCoordinator) {
@@ -256,9 +256,9 @@ TEST_F(FailoverManagerTest, ContinuesWithTheStateOfAnEarlierCoordinator) {
 TEST_F(FailoverManagerTest, ReplacesAPsOnlyWithItsOwnReplica) {
   start({{"ps", "2"}, {"replicas-of-ps", "2"}});
   ASSERT_TRUE(advance(1));
-  ASSERT_EQ(told_.size(), 1U);
-  EXPECT_EQ(told_[0].first, spare(1));
-  EXPECT_EQ(told_[0].second.source, FailoverRequest::Source::replica);
+  ASSERT_EQ(requests_.size(), 1U);
+  EXPECT_EQ(requests_[0].first, spare(1));
+  EXPECT_EQ(requests_[0].second.source, FailoverRequest::Source::replica);
   manager_->on_spare_dead(spare(1));
   EXPECT_FALSE(advance(1)) << "the other replica belongs to the other ps";
 }
@@ -268,7 +268,7 @@ TEST_F(FailoverManagerTest, AbandonsAPsWhoseReplicaWasDropped) {
   EXPECT_TRUE(manager_->drop_replica(ps(1)));
   EXPECT_TRUE(manager_->drop_replica(ps(1)));
   EXPECT_FALSE(advance(1));
-  EXPECT_THAT(manager_->why(ps(1).rank), HasSubstr("replica"));
+  EXPECT_THAT(manager_->failure_reason(ps(1).rank), HasSubstr("replica"));
 }
 
 TEST_F(FailoverManagerTest, DoesNotDropAReplicaDuringFailover) {

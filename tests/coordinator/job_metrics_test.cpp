@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capstan/coordinator.hpp"
+#include "capstan/dynamic_table.hpp"
 #include "support/log_text.hpp"
 #include "support/poll.hpp"
 #include "support/rank_threads.hpp"
@@ -24,8 +25,9 @@ constexpr std::int64_t kJobMetricsRows = 100;
 constexpr std::int64_t kWidth = 8;
 constexpr int kFunctions = 300;
 
-/// Looks up 5 rows, pushes 3 rows, and pulls all rows once.
-void move(const Variable<float>& table) {
+/// Adds three keys to a dynamic table, looks up 5 rows, pushes 3 rows, and pulls all rows once.
+void move(const Variable<float>& table, const DynamicTable<float>& words) {
+  words.insert(std::vector<std::int64_t>{1, 2, 3});
   (void)table.lookup(std::vector<std::int64_t>{1, 20, 30, 40, 99});
   table.push(std::vector<std::int64_t>{0, 50, 51}, std::vector<float>(3 * kWidth, 1.0F));
   (void)table.pull();
@@ -51,9 +53,10 @@ class MetricsOfAJob : public testing::TestWithParam<Network> {
     auto scope = strategy.scope();
     Variable<float> table("table", Shape{kJobMetricsRows, kWidth}, initializers::zeros(),
                           {optimizers::SGD{0.1}});
+    const DynamicTable<float> words("words", 2, {}, {.max_keys = 1000});
     ClusterCoordinator coordinator(strategy);
     for (int i = 0; i < kFunctions; ++i) {
-      coordinator.schedule<&move>(table);
+      coordinator.schedule<&move>(table, words);
       coordinator.scalar("step", i, i);
     }
     coordinator.join();
@@ -89,7 +92,11 @@ TEST_P(MetricsOfAJob, LastRecordContainsAllWork) {
   ASSERT_EQ(last["ps"].size(), 2U);
   EXPECT_EQ(last["ps"][0]["rows_pushed"], kFunctions) << "row 0";
   EXPECT_EQ(last["ps"][1]["rows_pushed"], 2 * kFunctions) << "rows 50 and 51";
-  EXPECT_EQ(last["ps"][0]["shards"], 1);
+  EXPECT_EQ(last["ps"][0]["shards"], 2);
+  EXPECT_EQ(last["tables"][0]["table"], "words");
+  EXPECT_EQ(last["tables"][0]["keys"], 3);
+  EXPECT_EQ(last["tables"][0]["inserted"], 3);
+  EXPECT_GE(last["tables"][0]["max_keys"], 1000);
   EXPECT_NEAR(last["balance"]["rows_pushed"].get<double>(), 4.0 / 3, 1e-9);
   EXPECT_EQ(last["hottest"]["variable"], "table");
   EXPECT_EQ(last["hottest"]["shard"], 1);
@@ -106,9 +113,10 @@ TEST_P(MetricsOfAJob, RecordsAreContinuous) {
     ParameterServerStrategy strategy(ranks.cluster());
     auto scope = strategy.scope();
     Variable<float> table("table", Shape{kJobMetricsRows, kWidth}, initializers::zeros());
+    const DynamicTable<float> words("words", 2);
     ClusterCoordinator coordinator(strategy);
     EXPECT_TRUE(poll_until([&] {
-      coordinator.schedule<&move>(table);
+      coordinator.schedule<&move>(table, words);
       coordinator.join();
       return records().size() >= 4;
     }));

@@ -33,7 +33,7 @@ struct Handled {
 };
 
 constexpr std::size_t kCallId = sizeof(std::uint64_t);
-constexpr std::size_t kReplyHeader = 16;  // of rpc.cpp
+constexpr std::size_t kReplyHeader = 16;  // bytes of the header in rpc.cpp
 
 constexpr std::array kHandled{
     Handled{To::coordinator, transport::kWorkerClosed, sizeof(protocol::WorkerDead)},
@@ -78,7 +78,7 @@ constexpr std::array kHandled{
     Handled{To::ps, transport::kOpenStagingBuffer, kCallId},
 };
 
-/// Types that are not sent here.
+/// Types whose handlers read no header.
 constexpr std::array kWithoutHeader{transport::kShutdown,     transport::kCoordinatorReturned,
                                     transport::kDoorbell,     transport::kMemberJoined,
                                     transport::kReplicaLost,  transport::kReplicaDropped,
@@ -86,7 +86,7 @@ constexpr std::array kWithoutHeader{transport::kShutdown,     transport::kCoordi
                                     transport::kJoin,         transport::kFenced,
                                     transport::kLeave,        transport::kDumpStacks,
                                     transport::kFailover};
-/// A header of another size has a meaning, or the handler exists only in recovery or on a replica.
+/// Types that accept headers of several sizes, or whose handlers exist only in recovery or on a replica.
 constexpr std::array kOtherwiseTested{transport::kHello, transport::kHeartbeat, transport::kCoordinatorKnown,
                                       transport::kReplicate};
 

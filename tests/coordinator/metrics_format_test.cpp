@@ -83,7 +83,51 @@ TEST(JobMetrics, ReportsBalanceAndTheHottestShard) {
       telemetry::to_json(telemetry::JobMetrics{}, telemetry::JobMetrics{}, true)["hottest"].is_null());
 }
 
-TEST(JobMetrics, StalenessIsTheDistanceOfWorkers) {
+TEST(JobMetrics, AddsUpTheShardsOfADynamicTable) {
+  telemetry::JobMetrics now = job();
+  EXPECT_EQ(telemetry::to_json(now, telemetry::JobMetrics{}, false)["tables"], json::array());
+  for (telemetry::PsMetrics& ps : now.ps) {
+    const auto keys = static_cast<std::uint64_t>(10 * (ps.index + 1));
+    ps.report.tables = {{"user",
+                         {.keys = keys,
+                          .most_keys = 100,
+                          .inserted = keys + 4,
+                          .erased = 1,
+                          .refused = 5,
+                          .evicted = 3,
+                          .not_admitted = 7,
+                          .growths = 2,
+                          .row_bytes = 1000,
+                          .index_bytes = 500,
+                          .sampled_keys = 4,
+                          .sampled_lines = 5}}};
+  }
+  EXPECT_EQ(telemetry::to_json(now, telemetry::JobMetrics{}, false)["tables"],
+            (json::array({{{"table", "user"},
+                           {"keys", 30},
+                           {"max_keys", 200},
+                           {"load", 0.15},
+                           {"inserted", 38},
+                           {"erased", 2},
+                           {"refused", 10},
+                           {"evicted", 6},
+                           {"not_admitted", 14},
+                           {"growths", 4},
+                           {"row_bytes", 2000},
+                           {"index_bytes", 1000},
+                           {"probes", 1.25}}})));
+  EXPECT_THAT(telemetry::summary_of(now),
+              HasSubstr("dynamic table: 30 of 200 keys, 3 KB; 6 evicted, 10 refused, 14 not admitted"));
+  EXPECT_THAT(telemetry::prometheus_text(now), HasSubstr("capstan_table_keys{table=\"user\"} 30\n"));
+  now.traffic.keys = {100, 7};
+  now.ps[1].report.statistics.keys = {10, 1};
+  EXPECT_EQ(telemetry::to_json(now, telemetry::JobMetrics{}, false)["table_lookups"],
+            (json{{"found", 110}, {"missing", 8}}));
+  EXPECT_THAT(telemetry::summary_of(now), HasSubstr("110 keys found, 8 missing"));
+  EXPECT_THAT(telemetry::prometheus_text(now), HasSubstr("table_lookups_total{result=\"missing\"} 8\n"));
+}
+
+TEST(JobMetrics, StalenessIsTheDistanceBetweenWorkersInSteps) {
   telemetry::JobMetrics now = job();
   now.groups = {"all"};
   protocol::GroupClocks clocks{protocol::GroupMode::stale_synchronous, 3, 7, {{1, 9}, {2, 7}}};
@@ -113,7 +157,7 @@ TEST(JobMetrics, SummaryHasOneLineForEachTopic) {
   EXPECT_THAT(text, HasSubstr("pull            1000 calls, 4000 rows, 1.02 MB (102 KB/s), p50 2."));
   EXPECT_THAT(text, HasSubstr("push            none"));
   EXPECT_THAT(text, HasSubstr("ps 1            node17: 1 shards, 3 KB, 100 pushes of 1000 rows"));
-  EXPECT_THAT(text, HasSubstr("most over mean: bytes 1.50, rows pushed 1.50"));
+  EXPECT_THAT(text, HasSubstr("maximum / mean: bytes 1.50, rows pushed 1.50"));
   EXPECT_THAT(text, HasSubstr("hottest shard   w shard 0 on ps 0, 75% of the rows"));
   EXPECT_THAT(text, HasSubstr("2 in 3 s (the last one 1.25 s), for which the program waited 100 ms"));
   EXPECT_THAT(text, HasSubstr("loss            0.25"));

@@ -28,7 +28,7 @@ Settings settings_of_two_workers() {
   return settings;
 }
 
-/// A program that trains, counts and schedules, and expects no earlier state.
+/// Trains, counts and schedules functions, and expects no state of an earlier strategy.
 void train_with(ParameterServerStrategy& strategy) {
   ClusterCoordinator coordinator(strategy);
   const auto scope = strategy.scope();

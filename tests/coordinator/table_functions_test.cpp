@@ -18,7 +18,7 @@ std::uint64_t add_to(const DynamicTable<float>& t, std::int64_t key) {
   return t.lookup_or_insert(Keys{-1}).size();
 }
 
-TEST(TableFunctions, PushesOfWorkersCountWhenTheirFunctionsHaveEnded) {
+TEST(TableFunctions, PushesOfFunctionsAreVisibleAfterJoin) {
   const RankThreads ranks({.ranks = 5, .flags = {{"ps", "2"}}});
   ParameterServerStrategy strategy(ranks.cluster());
   ClusterCoordinator coordinator(strategy);

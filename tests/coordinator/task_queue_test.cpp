@@ -1,4 +1,4 @@
-// task_queue_test.cpp -- the closures of a worker are revoked, cancelled and answered.
+// task_queue_test.cpp -- revocation, cancellation and replies of a worker's closures.
 #include "coordinator/worker/task_queue.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class TaskQueueTest : public testing::Test {
   void add(const Ids& ids, std::uint64_t failures = 0, const protocol::Announcement* announcement = nullptr) {
     std::vector<std::byte> payload;
     for (const std::uint64_t id : ids) {
-      const protocol::RunHeader run{.id = id, .stays = static_cast<std::uint8_t>(id < kAlone ? 0 : 1)};
+      const protocol::RunHeader run{.id = id, .pinned = static_cast<std::uint8_t>(id < kAlone ? 0 : 1)};
       const auto bytes = transport::as_bytes(run);
       payload.insert(payload.end(), bytes.begin(), bytes.end());
     }
@@ -98,20 +98,20 @@ TEST_F(TaskQueueTest, FailureOfAClosureForThisWorkerRevokesNone) {
   EXPECT_EQ(next_id(), 1U);
 }
 
-TEST_F(TaskQueueTest, RevokesTheLastClosuresAndThoseBelowANumber) {
+TEST_F(TaskQueueTest, RevokesTheLastClosuresAndThoseBelowAnId) {
   add({1, 2, 3, 4, 5});
-  EXPECT_EQ(queue_.revoke({.most = 2}), nullptr);
+  EXPECT_EQ(queue_.revoke({.max_count = 2}), nullptr);
   EXPECT_EQ(queue_.take_revoked(), (Ids{5, 4}));
-  EXPECT_EQ(queue_.revoke({.before = 3}), nullptr);
+  EXPECT_EQ(queue_.revoke({.cancelled_below = 3}), nullptr);
   EXPECT_EQ(queue_.take_revoked(), (Ids{2, 1}));
   EXPECT_EQ(next_id(), 3U);
 }
 
-TEST_F(TaskQueueTest, CancelsTheRunningClosureIfItIsNamed) {
+TEST_F(TaskQueueTest, CancelsTheRunningClosureOnlyByItsId) {
   add({7, 8});
   const Task task = *queue_.next();
-  EXPECT_EQ(queue_.revoke({.before = 7}), nullptr);
-  EXPECT_EQ(queue_.revoke({.cancel = 7}), task.cancellation);
+  EXPECT_EQ(queue_.revoke({.cancelled_below = 7}), nullptr);
+  EXPECT_EQ(queue_.revoke({.expired_id = 7}), task.cancellation);
   EXPECT_TRUE(task.cancellation->requested());
   (void)finish(task, Code::cancelled);
   (void)queue_.take_revoked();
@@ -121,7 +121,7 @@ TEST_F(TaskQueueTest, CancelsTheRunningClosureIfItIsNamed) {
 
 TEST_F(TaskQueueTest, MarksAClosureAfterItsDeadlineAsExpired) {
   add({1, kAlone});
-  (void)queue_.revoke({.cancel = kAlone});
+  (void)queue_.revoke({.expired_id = kAlone});
   (void)queue_.next();
   const auto task = queue_.next();
   ASSERT_TRUE(task && task->begin_by);
@@ -152,7 +152,7 @@ TEST_F(TaskQueueTest, KeepsAnnouncementsAndFreedObjectsOfRevokedClosures) {
   const protocol::Announcement announcement{{}, {{.id = 4, .function = 2, .arguments = {}}}};
   add({1}, 0, &announcement);
   queue_.free_objects(Ids{4, 5});
-  (void)queue_.revoke({.most = 1});
+  (void)queue_.revoke({.max_count = 1});
   queue_.drop_queued();
   const auto announced = queue_.take_announcements();
   ASSERT_EQ(announced.size(), 1U);

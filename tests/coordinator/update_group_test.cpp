@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "capstan/coordinator.hpp"
+#include "capstan/dynamic_table.hpp"
 #include "conformance/cluster_fixture.hpp"
 #include "support/poll.hpp"
 
@@ -18,7 +19,7 @@ using std::chrono::milliseconds;
 constexpr int kSteps = 12;
 constexpr std::int64_t kGroupRows = 7, kGroupWidth = 3;
 
-/// Gradient of a worker in a step for the values that it has read; nonlinear, and subject to rounding.
+/// Returns the gradient of a worker in a step for the values `w` that it has read; subject to rounding.
 std::vector<double> gradient_of(int worker, int step, const std::vector<double>& w) {
   std::vector<double> gradient(w.size());
   for (std::size_t i = 0; i < w.size(); ++i) {
@@ -35,7 +36,7 @@ void train_dense(const UpdateGroup& group, const Variable<double>& w) {
   group.leave();
 }
 
-/// The gradient of one process: the mean in the order of the workers.
+/// Trains in one process with the mean of all workers' gradients, added in the order of the workers.
 void train_alone(const Variable<double>& w, int workers) {
   for (int step = 0; step < kSteps; ++step) {
     const auto values = w.pull();
@@ -50,7 +51,7 @@ void train_alone(const Variable<double>& w, int workers) {
   }
 }
 
-/// A cluster of a number of ps and three workers.
+/// A cluster of three workers and a parameterized number of ps.
 class UpdateGroups : public testing::TestWithParam<int> {
  protected:
   static constexpr int kWorkers = 3;
@@ -118,6 +119,50 @@ TEST_P(UpdateGroups, SumsRowsOverWorkersAndAppliesThemOnce) {
   EXPECT_EQ(held_back, 3 * kWorkers);
 }
 
+/// Worker k trains the keys k, k + 1 and 1000.
+void train_keys(const UpdateGroup& group, const DynamicTable<double>& table) {
+  const std::int64_t k = current_worker_index();
+  const std::vector<std::int64_t> keys = {k, k + 1, 1000};
+  for (int step = 0; step < kSteps; ++step) {
+    const auto before = table.lookup(keys).values;
+    table.push(IndexedSlices<double>{keys, gradient_of(static_cast<int>(k), step, before)});
+    table.flush();
+    if (table.lookup(keys).values == before) ++held_back;
+    group.end_step();
+  }
+  group.leave();
+}
+
+TEST_P(UpdateGroups, SynchronousTrainingOfATableEqualsThatOfAVariable) {
+  constexpr std::int64_t kWidth = 2;
+  const auto adam = optimizers::Adam{.learning_rate = 0.05};
+  const UpdateGroup group("tables", Synchronous{.average = false});
+  const DynamicTable<double> table("table", kWidth, {}, {.optimizer = adam, .group = group});
+  const Variable<double> alone("alone", Shape{5, kWidth}, {}, {.optimizer = adam});
+  held_back = 0;
+  ClusterCoordinator coordinator(strategy_);
+  for (int worker = 0; worker < kWorkers; ++worker) coordinator.schedule<&train_keys>(group, table);
+  coordinator.join();
+  for (int step = 0; step < kSteps; ++step) {
+    const auto before = alone.pull();
+    std::vector<double> sum(before.size());
+    for (int worker = 0; worker < kWorkers; ++worker) {
+      const std::array<std::int64_t, 3> rows = {worker, worker + 1, 4};
+      std::vector<double> read;
+      for (const std::int64_t row : rows)
+        read.insert(read.end(), before.begin() + row * kWidth, before.begin() + (row + 1) * kWidth);
+      const auto gradient = gradient_of(worker, step, read);
+      for (std::size_t i = 0; i < gradient.size(); ++i)
+        sum[static_cast<std::size_t>(rows[i / kWidth] * kWidth) + i % kWidth] += gradient[i];
+    }
+    alone.push_dense(sum);
+    alone.flush();
+  }
+  EXPECT_EQ(table.lookup(std::vector<std::int64_t>{0, 1, 2, 3, 1000}).values, alone.pull());
+  EXPECT_EQ(table.size(), 5U);
+  EXPECT_EQ(held_back, kWorkers * kSteps);
+}
+
 struct Race {
   std::array<std::atomic<std::int64_t>, 3> begun{};
   std::atomic<std::int64_t> widest{0};
@@ -174,7 +219,7 @@ std::atomic<bool> slow_has_begun{false};
 std::atomic<int> others_done{0};
 
 void wait_until(const auto& happened) {
-  if (!poll_until(happened)) throw Error(Code::deadline_exceeded, "another worker has not come so far");
+  if (!poll_until(happened)) throw Error(Code::deadline_exceeded, "another worker has not reached this step");
 }
 
 /// All workers push 1 in each step. Worker 2 ends its first step with worker 0, and its second after the
@@ -221,7 +266,7 @@ TEST(UpdateGroup, NamesMissingWorkers) {
   coordinator.schedule<&end_one_step>(group);
   try {
     coordinator.join();
-    ADD_FAILURE() << "it did not wait";
+    ADD_FAILURE() << "end_step() did not wait";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::deadline_exceeded);
     const std::string text = error.what();
@@ -260,7 +305,7 @@ TEST_P(UpdateGroups, AppliesPushesOfTheCoordinatorAtOnce) {
   w.push_dense(std::vector<float>{1, 2, 3, 4});
   w.flush();
   EXPECT_EQ(w.pull(), (std::vector<float>{1, 2, 3, 4}));
-  ClusterCoordinator coordinator(strategy_);  // no worker waits for it
+  ClusterCoordinator coordinator(strategy_);  // workers do not wait for its pushes
   for (int worker = 0; worker < kWorkers; ++worker) coordinator.schedule<&push_rows_to_four>(group, w);
   coordinator.join();
   EXPECT_EQ(w.pull(), (std::vector<float>{2, 3, 4, 5}));

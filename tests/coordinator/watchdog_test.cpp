@@ -36,11 +36,11 @@ TEST_F(WatchdogTest, CountsFromTheLastClosureThatEnded) {
 
 TEST_F(WatchdogTest, ReportsNothingWhileNothingRuns) {
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(stalled_after(kStall, 0, false)) << i;
-  EXPECT_FALSE(stalled_after(kStall, 0)) << "it has just started";
+  EXPECT_FALSE(stalled_after(kStall, 0)) << "the closure has just started";
   EXPECT_TRUE(stalled_after(kStall, 0));
 }
 
-TEST_F(WatchdogTest, CountsFromTheNextClosureAfterAPauseWithoutAny) {
+TEST_F(WatchdogTest, CountsFromTheNextClosureAfterAnIdlePeriod) {
   EXPECT_FALSE(stalled_after(milliseconds(0), 0));
   EXPECT_FALSE(stalled_after(kStall / 2, 0, false));
   EXPECT_FALSE(stalled_after(kStall / 2, 0));

@@ -28,12 +28,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-template <class Condition>
-bool comes_true(const Condition& condition) {
-  return poll([&]() -> std::optional<bool> { return condition() ? std::optional(true) : std::nullopt; })
-      .has_value();
-}
-
 constexpr int kWorkersWithObjects = 2;
 std::atomic<int> living{0};
 std::atomic<int> waiting_with_object{0};
@@ -52,10 +46,10 @@ Counted make_counted(int value) { return Counted(value); }
 int counted_value_of(PerWorker<Counted> object) { return object->value; }
 int value_when_told(PerWorker<Counted> object) {
   ++waiting_with_object;
-  if (!comes_true([] { return may_go_on.load(); })) throw Error(Code::deadline_exceeded, "never told");
+  if (!poll_until([] { return may_go_on.load(); })) throw Error(Code::deadline_exceeded, "never told");
   return object->value;
 }
-void do_nothing_by_a_deadline() {}
+void do_nothing() {}
 Iterator<int> counted_numbers(int first) {
   return Iterator<int>([first, counted = Counted(0)]() mutable -> std::optional<int> { return first++; });
 }
@@ -120,7 +114,7 @@ TEST_P(WorkerObjects, AreFreedWithTheirLastHandle) {
     const auto object = coordinator_->create_per_worker_resource<&make_counted>(i);
     use_everywhere(object);
   }
-  EXPECT_TRUE(comes_true([] { return living == 0; })) << living;
+  EXPECT_TRUE(poll_until([] { return living == 0; })) << living;
 }
 
 TEST_P(WorkerObjects, LiveAsLongAsAnyHandle) {
@@ -141,7 +135,7 @@ TEST_P(WorkerObjects, ReplaceOldOnesWhenCreatedAgain) {
     numbers = coordinator_->create_per_worker_dataset<&counted_numbers>(100 * i);
     EXPECT_EQ(coordinator_->run_on_every_worker<&next_counted>(numbers).front(), 100 * i);
   }
-  EXPECT_TRUE(comes_true([] { return living == kWorkersWithObjects; })) << living;
+  EXPECT_TRUE(poll_until([] { return living == kWorkersWithObjects; })) << living;
 }
 
 TEST_P(WorkerObjects, LiveWhileAClosureThatUsesThemIsQueuedOrRuns) {
@@ -150,11 +144,11 @@ TEST_P(WorkerObjects, LiveWhileAClosureThatUsesThemIsQueuedOrRuns) {
     const auto object = coordinator_->create_per_worker_resource<&make_counted>(42);
     for (int i = 0; i < 20; ++i) values.push_back(coordinator_->schedule<&value_when_told>(object));
   }
-  ASSERT_TRUE(comes_true([] { return waiting_with_object == kWorkersWithObjects; }));
+  ASSERT_TRUE(poll_until([] { return waiting_with_object == kWorkersWithObjects; }));
   EXPECT_EQ(living, kWorkersWithObjects);
   may_go_on = true;
   for (const auto& value : values) EXPECT_EQ(value.fetch(), 42);
-  EXPECT_TRUE(comes_true([] { return living == 0; })) << living;
+  EXPECT_TRUE(poll_until([] { return living == 0; })) << living;
 }
 
 TEST_P(WorkerObjects, LiveWhileTheyArePartOfAnArgument) {
@@ -165,7 +159,7 @@ TEST_P(WorkerObjects, LiveWhileTheyArePartOfAnArgument) {
     sum = coordinator_->schedule<&next_of_all_counted>(both);
   }
   EXPECT_EQ(sum->fetch(), 3);
-  EXPECT_TRUE(comes_true([] { return living == 0; })) << living;
+  EXPECT_TRUE(poll_until([] { return living == 0; })) << living;
 }
 
 TEST_P(WorkerObjects, LiveAsLongAsAnObjectThatHoldsThem) {
@@ -177,7 +171,7 @@ TEST_P(WorkerObjects, LiveAsLongAsAnObjectThatHoldsThem) {
   EXPECT_THAT(coordinator_->run_on_every_worker<&value_of_held>(*holder), ElementsAre(7, 7));
   EXPECT_EQ(living, kWorkersWithObjects);
   holder.reset();
-  EXPECT_TRUE(comes_true([] { return living == 0; })) << living;
+  EXPECT_TRUE(poll_until([] { return living == 0; })) << living;
 }
 
 TEST_P(WorkerObjects, AreFreedWhenTheirClosuresWereCancelled) {
@@ -185,14 +179,14 @@ TEST_P(WorkerObjects, AreFreedWhenTheirClosuresWereCancelled) {
     const auto object = coordinator_->create_per_worker_resource<&make_counted>(1);
     use_everywhere(object);
     for (int i = 0; i < 50; ++i) coordinator_->schedule<&value_when_told>(object);
-    ASSERT_TRUE(comes_true([] { return waiting_with_object == kWorkersWithObjects; }));
+    ASSERT_TRUE(poll_until([] { return waiting_with_object == kWorkersWithObjects; }));
     const auto late = std::chrono::milliseconds(1);
-    const auto expired = coordinator_->schedule_with<&do_nothing_by_a_deadline>({.deadline = late});
-    ASSERT_TRUE(comes_true([&] { return expired.ready(); }));
+    const auto expired = coordinator_->schedule_with<&do_nothing>({.deadline = late});
+    ASSERT_TRUE(poll_until([&] { return expired.ready(); }));
     may_go_on = true;
     error_of(Code::deadline_exceeded, [&] { coordinator_->join(); });
   }
-  EXPECT_TRUE(comes_true([] { return living == 0; })) << living;
+  EXPECT_TRUE(poll_until([] { return living == 0; })) << living;
 }
 
 TEST_P(WorkerObjects, OfEveryKindAreFreed) {
@@ -205,11 +199,11 @@ TEST_P(WorkerObjects, OfEveryKindAreFreed) {
   EXPECT_TRUE(strategy_->implementation().worker_resources().after(0).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, WorkerObjects, testing::Bool(), [](const auto& shape) {
-  return shape.param ? std::string("embedded") : std::string("ranks");
+INSTANTIATE_TEST_SUITE_P(ClusterKinds, WorkerObjects, testing::Bool(), [](const auto& kind) {
+  return kind.param ? std::string("embedded") : std::string("ranks");
 });
 
-// Dataset objects, and dataset functions that are objects.
+// Datasets that are passed to create_per_worker_dataset or to a closure, and function objects that make them.
 
 using NumbersOnWorker = std::vector<std::int64_t>;
 
@@ -228,10 +222,10 @@ struct PlusN {
   std::int64_t n = 0;
   std::int64_t operator()(std::int64_t x) const { return x + n; }
 };
-struct RangeTimes {
-  std::int64_t factor = 1;
+struct RangeTimesTenPlus {
+  std::int64_t addend = 0;
   Dataset<std::int64_t> operator()(std::int64_t stop) const {
-    return Dataset<std::int64_t>::range(stop).map([](std::int64_t x) { return 10 * x; }).map(PlusN{factor});
+    return Dataset<std::int64_t>::range(stop).map([](std::int64_t x) { return 10 * x; }).map(PlusN{addend});
   }
 };
 
@@ -252,7 +246,7 @@ class DatasetObjects : public testing::Test {
   ClusterCoordinator coordinator_{strategy_};
 };
 
-TEST_F(DatasetObjects, OfDataAreReadByEachWorker) {
+TEST_F(DatasetObjects, FromMemoryAreReadByEachWorker) {
   using Data = Dataset<std::int64_t>;
   expect_same_on_workers(Data::range(5));
   expect_same_on_workers(Data::range(9, 0, -2));
@@ -277,7 +271,7 @@ TEST_F(DatasetObjects, KeepTheirOperators) {
   expect_same_on_workers(zip(ten, ten, Dataset<std::string>::from_vector({"x", "y"})));
 }
 
-TEST_F(DatasetObjects, OfFilesAreReadByEachWorker) {
+TEST_F(DatasetObjects, FromFilesAreReadByEachWorker) {
   const auto path = std::filesystem::temp_directory_path() /
                     ("capstan-worker-objects-" + std::to_string(getpid()) + ".txt");
   std::ofstream(path) << "1 1:2 3:4\n-1 2:5\n";
@@ -292,7 +286,7 @@ TEST_F(DatasetObjects, OfFilesAreReadByEachWorker) {
   std::filesystem::remove(path);
 }
 
-TEST_F(DatasetObjects, WithCapturesAreRejectedByTheNameOfTheOperator) {
+TEST_F(DatasetObjects, WithCapturesAreRejectedNamingTheOperator) {
   std::int64_t secret = 3;
   const auto numbers = Dataset<std::int64_t>::range(3);
   const auto expect_rejected = [&](const auto& dataset, const std::string& name) {
@@ -316,9 +310,10 @@ TEST_F(DatasetObjects, AreMadeByFunctionObjects) {
   const auto expect_it = [&](const PerWorker<Iterator<std::int64_t>>& data) {
     EXPECT_THAT(coordinator_.run_on_every_worker<&all_numbers_of>(data), ElementsAre(expected, expected));
   };
-  expect_it(coordinator_.create_per_worker_dataset(RangeTimes{3}, 3));
-  expect_it(coordinator_.create_per_worker_dataset([](std::int64_t stop) { return RangeTimes{3}(stop); }, 3));
-  expect_it(coordinator_.create_per_worker_dataset<[](int stop) { return RangeTimes{3}(stop); }>(3));
+  expect_it(coordinator_.create_per_worker_dataset(RangeTimesTenPlus{3}, 3));
+  expect_it(coordinator_.create_per_worker_dataset(
+      [](std::int64_t stop) { return RangeTimesTenPlus{3}(stop); }, 3));
+  expect_it(coordinator_.create_per_worker_dataset<[](int stop) { return RangeTimesTenPlus{3}(stop); }>(3));
   expect_it(coordinator_.create_per_worker_dataset([] {
     return iterate(std::vector<std::int64_t>{3, 13, 23});
   }));

@@ -49,7 +49,7 @@ class LateWorkerTest : public testing::Test {
     runtime_ =
         std::make_shared<cluster::Runtime>(Settings(), table, std::move(control), std::move(data), late);
   }
-  /// Messages that were sent before are pending when the worker first polls.
+  /// Starts the worker. Messages that were sent before are pending when it first polls.
   void start() {
     thread_ = std::jthread([runtime = std::move(runtime_)] { WorkerServer(runtime).run(); });
   }
@@ -57,8 +57,8 @@ class LateWorkerTest : public testing::Test {
     std::uint64_t id;
     std::uint32_t function;
   };
-  /// Acts as a coordinator that was never restarted.
-  void take_in() { worker_->send(transport::kHello, transport::as_bytes(std::int32_t{0})); }
+  /// Sends the greeting of a coordinator that was never restarted.
+  void send_hello() { worker_->send(transport::kHello, transport::as_bytes(std::int32_t{0})); }
   /// Sends functions without arguments, as a coordinator that knows of `failures` failures.
   void send(const std::vector<Run>& runs, std::uint64_t failures) {
     std::vector<std::byte> batch;
@@ -66,7 +66,7 @@ class LateWorkerTest : public testing::Test {
       const protocol::RunHeader header{
           .id = run.id,
           .function = run.function,
-          .stays = static_cast<std::uint8_t>(run.id < protocol::kForOneWorker ? 0 : 1)};
+          .pinned = static_cast<std::uint8_t>(run.id < protocol::kForOneWorker ? 0 : 1)};
       const auto bytes = transport::as_bytes(header);
       batch.insert(batch.end(), bytes.begin(), bytes.end());
     }
@@ -92,7 +92,7 @@ class LateWorkerTest : public testing::Test {
 
 // The worker must not reply before it has connected to the coordinator.
 TEST_F(LateWorkerTest, AcceptsARequestThatArrivesWithTheGreeting) {
-  take_in();
+  send_hello();
   worker_->send(transport::kGiveBack, transport::as_bytes(protocol::GiveBackHeader{2}));
   start();
   EXPECT_TRUE(wait_for([this] { return greeted_ && !given_back_.empty(); }));
@@ -115,7 +115,7 @@ using Given = std::vector<std::vector<std::uint64_t>>;
 using Ended = std::vector<std::pair<std::uint64_t, Code>>;
 
 TEST_F(LateWorkerTest, ReturnsUnstartedClosuresWhenAFunctionFails) {
-  take_in();
+  send_hello();
   constexpr std::uint64_t kAlone = protocol::kForOneWorker;
   send({{1, kSucceed()}, {2, kFail()}, {3, kSucceed()}, {kAlone, kSucceed()}, {4, kSucceed()}}, 0);
   start();
@@ -132,9 +132,9 @@ TEST_F(LateWorkerTest, ReturnsUnstartedClosuresWhenAFunctionFails) {
   EXPECT_EQ(ended_.back(), std::pair(std::uint64_t{7}, Code::ok));
 }
 
-// The coordinator requests this after an error of another worker, and at a function's deadline.
+// The coordinator sends such requests after an error of another worker, and at a function's deadline.
 TEST_F(LateWorkerTest, CancelsTheRunningFunctionByItsNumber) {
-  take_in();
+  send_hello();
   start();
   std::uint64_t id = 10;
   for (const protocol::GiveBackHeader& request :
@@ -160,7 +160,7 @@ TEST_F(LateWorkerTest, CancelsTheRunningFunctionByItsNumber) {
 
 // The coordinator's clock decides, since the worker's may be behind.
 TEST_F(LateWorkerTest, DoesNotStartAFunctionThatHasExpiredForTheCoordinator) {
-  take_in();
+  send_hello();
   start();
   constexpr std::uint64_t kAlone = protocol::kForOneWorker;
   waiting_on_worker = 0;
@@ -174,7 +174,7 @@ TEST_F(LateWorkerTest, DoesNotStartAFunctionThatHasExpiredForTheCoordinator) {
 }
 
 TEST_F(LateWorkerTest, KeepsClosuresForThisWorkerWhenOneOfThemFails) {
-  take_in();
+  send_hello();
   constexpr std::uint64_t kAlone = protocol::kForOneWorker;
   send({{kAlone, kFail()}, {1, kSucceed()}}, 0);
   start();

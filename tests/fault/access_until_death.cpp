@@ -27,7 +27,8 @@ using namespace std::chrono_literals;
 constexpr std::int64_t kRows = 8192;
 constexpr std::int64_t kWidth = 64;
 constexpr std::size_t kIds = 512;
-constexpr std::int64_t kStarted = 50;       // accesses
+constexpr std::int64_t kStarted =
+    50;  // accesses before NAME.started is created before NAME.started is created
 constexpr std::int64_t kMoreTries = 50;     // accesses after the first failure
 constexpr auto kTimeout = 100s;             // ends the job if the test does not
 constexpr auto kWorkersWriteReports = 60s;  // a report takes some milliseconds

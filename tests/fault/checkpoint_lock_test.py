@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two jobs with one checkpoint directory: the second is rejected, with the first's process, until the first ends or is killed."""
+"""Two jobs with one checkpoint directory: until the first ends or is killed, the second is rejected, and its error names the first."""
 import pathlib
 import socket
 import sys

@@ -178,7 +178,7 @@ class Faults {
     std::printf("weights %.0f\n", weights.pull().back());
   }
 
-  /// 8 MiB for each ps; after the first checkpoint, there is space for one ps's part of another.
+  /// Each ps writes 8 MiB. After the first checkpoint, the disk has space for only one ps's part of the next.
   void disk_of_one(const std::string& directory) {
     const cs::Variable<float> weights("weights", cs::Shape{4096, 1024}, cs::initializers::constant(1));
     cs::CheckpointManager checkpoints(strategy_, {.directory = directory + "/checkpoints", .max_to_keep = 0});
@@ -217,7 +217,7 @@ class Faults {
     expect_works();
   }
 
-  /// Runs an endless function on each worker but one; the remaining worker runs the others.
+  /// Schedules an endless function for each worker. Workers that exceed the deadline are restarted.
   void endless() {
     for (int round = 0; round < 2; ++round) {
       const int workers = coordinator_.workers();

@@ -62,7 +62,7 @@ class ClosureFaults(JobTest):
             self.assertRegex(save, rf"^resource_exhausted: .*{disk}/checkpoints/\S*2.*No space left on device")
         self.assertEqual([rest for _, rest in lines[3:]], ["1", "3", "2"])
 
-    def test_a_disk_with_room_for_the_part_of_one_ps(self):
+    def test_a_disk_with_space_for_the_part_of_one_ps(self):
         disk = self.small_disk("48m")
         (disk / "filler").write_bytes(bytes(20 << 20))
         lines = self.lines("disk-of-one", disk)
@@ -72,7 +72,7 @@ class ClosureFaults(JobTest):
                                    "No space left on device")
         self.assertEqual([rest for _, rest in lines[2:]], ["1 1 1", "checkpoint-00000001", "checkpoint-00000003", "3 3 3"])
 
-    def folder_with_quota(self, size):
+    def directory_with_quota(self, size):
         if os.geteuid() != 0:
             self.skipTest("a directory with a quota needs root, to mount it")
         if shutil.which("mkfs.btrfs") is None:
@@ -91,8 +91,8 @@ class ClosureFaults(JobTest):
             subprocess.run(["btrfs", *command], check=True, capture_output=True)
         return limited
 
-    def test_a_quota_with_room_for_the_part_of_one_ps(self):
-        directory = self.folder_with_quota("48M")
+    def test_a_quota_with_space_for_the_part_of_one_ps(self):
+        directory = self.directory_with_quota("48M")
         (directory / "filler").write_bytes(bytes(20 << 20))
         os.sync()
         lines = self.lines("disk-of-one", directory)

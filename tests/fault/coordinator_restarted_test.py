@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Tests: src/coordinator/recovery/job_record.cpp
-"""A killed coordinator is restarted: the job continues from its last recorded step, and what closures add counts exactly once."""
+"""A killed coordinator is restarted: the job continues from its last recorded step, and additions of closures count exactly once."""
 # Tests: src/coordinator/recovery/coordinator_recovery.cpp
 # Tests: src/strategy/recovery.cpp
 import os
@@ -25,15 +25,15 @@ class CoordinatorRestarted(JobTest):
     environment = LONG_TIMEOUTS
 
     def start_steps(self, ranks, closures, microseconds, *words, env=None):
-        """Steps without an end, until `end` makes the file."""
+        """Starts a job that runs steps until the test creates `self.file`."""
         self.file = self.directory / "end"
         return self.start([PROGRAM, self.file, closures, microseconds, *words], ranks, env=env)
 
     def kill_coordinator(self, job, kills, moment):
-        """One kill after another, each when the coordinator has all ranks again and has recorded a step."""
+        """Kills the coordinator repeatedly, each time after it has reached all ranks and recorded a step."""
         for kill in range(kills):
-            lives = lambda: re.split(BEGINS, job.stderr)[1:][1::2]
-            works = job.wait_for(lambda: len(lives()) == kill + 1 and "recorded" in lives()[-1])
+            incarnations = lambda: re.split(BEGINS, job.stderr)[1:][1::2]
+            works = job.wait_for(lambda: len(incarnations()) == kill + 1 and "recorded" in incarnations()[-1])
             self.assertTrue(works, job.stderr)
             if kill == 0:
                 agent = job.ranks()[0][0]
@@ -68,17 +68,17 @@ class CoordinatorRestarted(JobTest):
         job, sum_of_all = self.goes_on(1, 3, words=[checkpoints])
         at_the_end, after_the_restore = job.stdout.split("after the restore")
         self.check_sums(at_the_end, sum_of_all)
-        self.assertEqual(self.figures(at_the_end)["recorded"], "0")
+        self.assertEqual(self.figures(at_the_end)["has_recorded_step"], "0")
         self.check_sums(after_the_restore, sum_of_all + 1)
-        self.assertIn('refused: variable "sharded" is on the ps from before the coordinator was killed, with shape (64, 16), '
-                      "float64, sgd(learning_rate=-1), in 2 shards; the program creates one with shape (65, 16)", job.stdout)
+        self.assertIn('refused: variable "sharded" exists since before the coordinator was killed, with shape (64, 16), '
+                      "float64, sgd(learning_rate=-1), in 2 shards; the program now creates it with shape (65, 16)", job.stdout)
 
     def test_restarted_worker_gets_functions_after_the_coordinator_restarts(self):
         job = self.start_steps(5, 150, 1500, "--capstan-ps=2", WAIT)
         self.kill_coordinator(job, 1, random.Random(4))
         self.wait_for_stderr(job, rf"(?s)({BEGINS}.*){{2}}recorded")
         os.kill(job.ranks()[1][1], signal.SIGKILL)
-        self.wait_for_stderr(job, r"(?s)worker 0 .* is there in place of the one that was lost.*(recorded .*){2}")
+        self.wait_for_stderr(job, r"(?s)worker 0 .* replaces the previous process.*(recorded .*){2}")
         self.file.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.check_sums(job.stdout, int(self.figures(job.stdout)["steps"]) * 150)
@@ -88,7 +88,7 @@ class CoordinatorRestarted(JobTest):
         self.wait_for_stderr(job, rf"(?s){BEGINS}.*recorded")
         for rank in (1, 0):
             os.kill(job.ranks()[rank][1], signal.SIGKILL)
-        self.wait_for_stderr(job, r"(?s)worker 0 .* is there in place of the one that was lost.*(recorded .*){2}")
+        self.wait_for_stderr(job, r"(?s)worker 0 .* replaces the previous process.*(recorded .*){2}")
         self.file.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.check_sums(job.stdout, int(self.figures(job.stdout)["steps"]) * 150)
@@ -135,7 +135,7 @@ class CoordinatorRestarted(JobTest):
         began = time.monotonic()
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)
         self.assertLess(job.gone_at - began, 2 + SECONDS_TO_END)
-        self.assertIn(rf"coordinator 0 (rank 0 on {HOST}) is gone, and has not come back within 2000 ms "
+        self.assertIn(rf"coordinator 0 (rank 0 on {HOST}) is dead, and has not recovered within 2000 ms "
                       "(--coordinator-wait); this worker ends", job.stderr)
 
     def test_coordinator_killed_after_the_job_ended_is_not_restarted(self):

@@ -1,8 +1,8 @@
-// crashes_in_finalize.cpp -- a job in which one rank crashes in MPI_Finalize, once all ranks have met.
+// crashes_in_finalize.cpp -- a job in which one rank crashes at the end of MPI_Finalize.
 //
 //   mpirun -np 4 crashes_in_finalize RANK
 //
-// Prints the sum of what workers push, each of them 1.
+// Prints the sum of the workers' pushes, of 1 each.
 #include <mpi.h>
 #include <signal.h>
 
@@ -24,7 +24,7 @@ bool add_one(cs::Variable<float> sum) {
 
 }  // namespace
 
-// In place of the library's function.
+// Replaces the library's function.
 extern "C" int MPI_Finalize() {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const int status = PMPI_Finalize();

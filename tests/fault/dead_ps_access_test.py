@@ -21,7 +21,7 @@ SECONDS_TO_NOTICE = 10.0
 READS = ("lookup", "lookup_consistent", "pull", "pull_consistent")
 PUSHES = ("push", "push_dense", "flush")
 # If a TCP connection breaks during a large message, UCX 1.13 may complete the message twice and abort its sender
-# (docs/failures.md). One in a hundred of these jobs on two busy cores.
+# (docs/failures.md). This happens in one of a hundred of these jobs on two busy cores.
 UCX_ABORTS = re.compile(r"uct_iface\.h:\d+ +Assertion `comp->count > 0' failed")
 
 
@@ -34,7 +34,7 @@ class DeadPsAccess(JobTest):
 
     def report(self, access):
         path = self.directory / f"{access}.report"
-        self.assertTrue(path.exists(), "it did not detect the death in time")
+        self.assertTrue(path.exists(), f"the worker of {access} did not detect the death in time")
         lines = path.read_text().splitlines()
         return {key: value if key == "what" else int(value) for key, _, value in (line.partition(" ") for line in lines)}
 

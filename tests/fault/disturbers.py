@@ -42,7 +42,7 @@ class Victim:
         self.declared_dead_before = 0
 
     def returns(self, output):
-        back = "is back" if self.role == "ps" else "is there in place of"
+        back = "has recovered" if self.role == "ps" else "replaces the previous process"
         return len(re.findall(rf"{self.name} \(rank \d+ on \S+\) {back}", output))
 
     def is_running(self, output):
@@ -62,7 +62,7 @@ class Victim:
 
     def disturb(self, moment, done):
         """Kills it, or stops it for a while."""
-        time.sleep(self.SECONDS_TO_CONNECT)  # no output shows when they have
+        time.sleep(self.SECONDS_TO_CONNECT)  # no output shows when all ranks have connected
         self.child = jobs.child_of(self.agent)
         if self.child is None:
             return
@@ -77,7 +77,7 @@ class Victim:
 
 
 class Coordinator(Victim):
-    """Restarts as a program that prints again that it begins."""
+    """The coordinator. After a restart, its program prints again that it begins."""
 
     SECONDS_TO_CONNECT = 1.0  # to all ranks, and all ranks to it
 
@@ -136,7 +136,7 @@ class Guests:
         self.done.append("a worker joins")
 
     def leave(self):
-        """Terminates or kills a worker. A worker that has just joined still makes its first connections."""
+        """Terminates or kills a worker, except one that has just joined and still makes its first connections."""
         known = [guest for guest in self.running if time.monotonic() > guest[1] + 1 and guest[0].command.poll() is None]
         if not known:
             return
@@ -226,6 +226,6 @@ def disturb(job, victims, moment, done, guests=None, cable=None, losses=()):
         for victim in victims:
             victim.update(output)
         coordinators = [victim for victim in victims if isinstance(victim, Coordinator)]
-        victim = moment.choice(victims + 2 * coordinators)  # which can rarely be disturbed
+        victim = moment.choice(victims + 2 * coordinators)  # preferred, since they can rarely be disturbed
         if may_be_disturbed(victim, victims, output):
             victim.disturb(moment, done)

@@ -36,9 +36,9 @@ class FailoverAfterRestart(JobTest):
         self.assertTrue(job.wait_for(lambda: last() and last()[-1].count("recorded ") >= before + 2), job.stderr)
 
     def restart_coordinator(self, job):
-        lives = len(re.findall(BEGINS, job.stderr))
+        incarnations = len(re.findall(BEGINS, job.stderr))
         os.kill(child_of(agent_of(job, 0)), signal.SIGKILL)
-        self.assertTrue(job.wait_for(lambda: len(re.findall(BEGINS, job.stderr)) > lives), job.stderr)
+        self.assertTrue(job.wait_for(lambda: len(re.findall(BEGINS, job.stderr)) > incarnations), job.stderr)
         self.wait_for_steps(job)
 
     def lose(self, job, rank):
@@ -51,7 +51,7 @@ class FailoverAfterRestart(JobTest):
         return {line.split()[0]: int(line.split()[1]) for line in job.stdout.splitlines() if line.count(" ") == 1}
 
     def assert_back(self, job, ps, times):
-        self.wait_for_stderr(job, rf"({ps} is back(.*\n)+.*){{{times}}}")
+        self.wait_for_stderr(job, rf"({ps} has recovered(.*\n)+.*){{{times}}}")
         self.wait_for_steps(job)
 
     def test_sums_are_exact_after_failover_to_a_replica(self):

@@ -18,7 +18,7 @@ class GroupKilled(JobTest):
         settings = [f"--capstan-ps={ps}", "--capstan-max-inflight-per-worker=1", "--capstan-max-restarts=0", *options]
         job = self.start([PROGRAM, STEPS, FATAL_STEP, *settings], 1 + ps + WORKERS)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
-        self.assertIn(f"on {HOST}) is gone", job.stderr)
+        self.assertIn(f"on {HOST}) is dead", job.stderr)
         lines = [line.split() for line in job.stdout.splitlines() if line.startswith(("w ", "ended "))]
         return int(lines[0][1]), [int(count) for _, count in lines[1:]]
 

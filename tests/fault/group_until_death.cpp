@@ -3,8 +3,9 @@
 //   mpirun -np 5 group_until_death STEPS FATAL_STEP --capstan-ps=1
 //
 // Every worker pushes a gradient of 1 in each step; gradients are summed. In FATAL_STEP, worker 1 dies
-// between its push and the end of the step. Prints "begins" to standard error once each worker has ended a
-// step. Prints the variable, and the number of steps of each function.
+// between its push and the end of the step. Prints "begins" to standard error once every worker has ended
+// its first step. At the end, prints the first element of the variable and, for each closure, "ended" and
+// the number of steps that its worker has ended.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <csignal>
@@ -16,8 +17,8 @@ namespace {
 
 namespace cs = capstan;
 
-std::int64_t keep_step(cs::UpdateGroup group, cs::Variable<double> w, cs::Counter begun, std::int64_t steps,
-                       std::int64_t fatal) {
+std::int64_t train_in_group(cs::UpdateGroup group, cs::Variable<double> w, cs::Counter first_steps_ended,
+                            std::int64_t steps, std::int64_t fatal) {
   std::int64_t ended = 0;
   for (std::int64_t step = 0; step < steps; ++step) {
     w.push(cs::IndexedSlices<double>{{0}, {1}});
@@ -26,7 +27,7 @@ std::int64_t keep_step(cs::UpdateGroup group, cs::Variable<double> w, cs::Counte
       std::raise(SIGKILL);
     }
     ended = group.end_step();
-    if (step == 0) begun.fetch_add(1);
+    if (step == 0) first_steps_ended.fetch_add(1);
   }
   group.leave();
   return ended;
@@ -44,14 +45,14 @@ int main(int argc, char** argv) {
   const cs::UpdateGroup group("all", cs::Synchronous{.average = false});
   const cs::Variable<double> w("w", cs::Shape{4}, {},
                                {.optimizer = cs::optimizers::SGD{.learning_rate = -1}, .group = group});
-  const cs::Counter begun("begun");
+  const cs::Counter first_steps_ended("first_steps_ended");
   cs::ClusterCoordinator coordinator(strategy);
   std::vector<cs::RemoteValue<std::int64_t>> ended;
   const int workers = coordinator.workers();
   for (int worker = 0; worker < workers; ++worker) {
-    ended.push_back(coordinator.schedule<&keep_step>(group, w, begun, steps, fatal));
+    ended.push_back(coordinator.schedule<&train_in_group>(group, w, first_steps_ended, steps, fatal));
   }
-  while (begun.value() < workers && !coordinator.join(std::chrono::milliseconds(1))) {
+  while (first_steps_ended.value() < workers && !coordinator.join(std::chrono::milliseconds(1))) {
   }
   std::fprintf(stderr, "begins\n");
   coordinator.join();

@@ -18,8 +18,8 @@ from sums import SUMS, SumsTest
 
 MICROSECONDS = 2500
 STRANGERS = 1000
-# Time limit of the join listener for one connection.
-PATIENCE = 5
+# Seconds after which the join listener closes a connection.
+LISTENER_TIMEOUT = 5
 
 
 class LateJoin(SumsTest):
@@ -40,8 +40,8 @@ class LateJoin(SumsTest):
         """Opens connections that send nothing, half of a request, a request with a wrong token, or other data."""
         host, port = json.loads(self.file.read_text())["address"].split(":")
         self.assertEqual(host, "127.0.0.1")
-        knock = (41).to_bytes(4, "little") + b"capstan1\1" + bytes(32)
-        words = [b"", os.urandom(200), knock, b"GET / HTTP/1.1\r\n\r\n", knock[:20], b"\xff" * 5000]
+        request = (41).to_bytes(4, "little") + b"capstan1\1" + bytes(32)
+        words = [b"", os.urandom(200), request, b"GET / HTTP/1.1\r\n\r\n", request[:20], b"\xff" * 5000]
         strangers = []
         for i in range(STRANGERS):
             stranger = socket.create_connection((host, port), timeout=60)
@@ -54,7 +54,7 @@ class LateJoin(SumsTest):
         return strangers
 
     def receives_nothing(self, stranger):
-        stranger.settimeout(PATIENCE + 30)
+        stranger.settimeout(LISTENER_TIMEOUT + 30)
         try:
             return stranger.recv(1) == b""
         except ConnectionError:
@@ -66,7 +66,7 @@ class LateJoin(SumsTest):
         coordinator = job.ranks()[0][1]
         open_files = lambda: len(os.listdir(f"/proc/{coordinator}/fd"))
         files_before = open_files()
-        first_knock = time.monotonic()
+        first_request = time.monotonic()
         strangers = self.connect_a_thousand_times()
         self.assertLess(open_files(), files_before + 100, "the listener holds few connections at a time")
 
@@ -83,15 +83,15 @@ class LateJoin(SumsTest):
         for worker in joined[:2]:
             self.assertEqual(self.exit_code(worker), 0, worker.stderr)
         os.kill(joined[2].command.pid, signal.SIGKILL)
-        self.wait_for_stderr(job, rf"worker \d \(rank \d+ on {HOST}\) is gone; its \d+ functions run elsewhere")
+        self.wait_for_stderr(job, rf"worker \d \(rank \d+ on {HOST}\) is dead; rescheduled functions: \d+")
         another = self.start([CAPSTAN, "join", self.run_dir])
         self.wait_for_stderr(job, rf"worker 4 \(rank \d+ on {HOST}\) has joined")
 
         self.assertTrue(all(self.receives_nothing(stranger) for stranger in strangers))
         self.assertEqual(self.assert_exact(job)["workers"], 2)
-        seconds = job.gone_at - first_knock
+        seconds = job.gone_at - first_request
         self.assertEqual(self.exit_code(another), 0, "it ends with the job")
-        left = [int(count) for count in re.findall(r"has left after (\d+) functions", job.stderr)]
+        left = [int(count) for count in re.findall(r"has left; executed functions: (\d+)", job.stderr)]
         self.assertEqual(len(left), 2, job.stderr)
         self.assertGreater(min(left), 0, "they executed functions")
         lines = re.findall(r"join listener: .*", job.stderr)
@@ -119,7 +119,7 @@ class LateJoin(SumsTest):
         self.assertIn("--late-workers", self.capstan("join", self.run_dir).stderr)
         other = self.start([CAPSTAN, "train", "lr", "--data", "none", "--join", self.run_dir])
         self.assertNotEqual(self.exit_code(other), 0)
-        self.assertIn("is another build than the job's", other.stderr)
+        self.assertIn("is a different build than the job's", other.stderr)
         second = self.start([SUMS, 10, "--capstan-ps=1", f"--capstan-run-dir={self.run_dir}"], 3)
         self.assertNotEqual(self.exit_code(second), 0)
         self.assertIn("another running job uses it", second.stderr)

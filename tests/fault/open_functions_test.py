@@ -34,7 +34,7 @@ class OpenFunctions(JobTest):
             self.kill(ranks[0][0])
             self.assert_open(job, kill + 2)
         self.kill(ranks[2][0])
-        self.wait_for_stderr(job, r"ps 0 \(rank 2 on .*\) is back")
+        self.wait_for_stderr(job, r"ps 0 \(rank 2 on .*\) has recovered")
 
     def assert_figures(self, job, sums=0, assigned=7, counted=0):
         self.end.touch()

@@ -38,7 +38,7 @@ namespace cs = capstan;
 constexpr std::int64_t kRows = 64;
 constexpr std::int64_t kWidth = 16;
 constexpr int kPs = 2;
-constexpr std::int64_t kBallastRows = 1 << 16;  // 8 MiB: a save takes long enough to be hit
+constexpr std::int64_t kBallastRows = 1 << 16;  // 8 MiB, so that a fault can occur during a save
 constexpr std::int64_t kClosures = 100;
 constexpr std::chrono::microseconds kClosureTime(500);
 constexpr std::chrono::milliseconds kIdleTime(50);
@@ -103,7 +103,7 @@ class Job {
         restore();
       } else {
         coordinator_.join();
-        std::this_thread::sleep_for(kIdleTime);  // the phase that a fault is to fall into
+        std::this_thread::sleep_for(kIdleTime);  // a fault occurs meanwhile
       }
       std::fprintf(stderr, "%s %d\n", phase.c_str(), ++iterations_[phase]);
     }

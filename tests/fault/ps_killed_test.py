@@ -53,7 +53,7 @@ class PsKilled(JobTest):
         os.kill(job.ranks()[rank][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
         name = f"ps {rank - (ranks - ps)} (rank {rank} on {HOST})"
-        self.assertIn(f"capstan: {name} is gone", job.stderr)
+        self.assertIn(f"capstan: {name} is dead", job.stderr)
         self.assertIn("--resume", job.stderr)
 
     def resume(self, ranks, *options):

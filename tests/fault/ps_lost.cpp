@@ -3,11 +3,11 @@
 //   mpirun -np 6 ps_lost DIRECTORY CLOSURES MICROSECONDS LOSSES|FILE [read] --capstan-ps=2
 //       --capstan-spares=1
 //
-// Runs CLOSURES closures and saves a checkpoint (unless DIRECTORY is "-"), and runs as many again. Then
-// prints "kill N" to standard error, waits until a ps is lost, and runs as many closures again, of
-// MICROSECONDS each; LOSSES is how often. With FILE, it does not wait for a loss: it runs closures until FILE
-// exists, and prints "reached N" each time all workers have reached all ps. With `read`, it reads a counter
-// of the last ps first after a loss.
+// Runs CLOSURES closures, saves a checkpoint (unless DIRECTORY is "-"), and runs as many closures again.
+// Then, LOSSES times, prints "kill N" to standard error, waits until a ps is lost, and runs as many closures
+// again, of MICROSECONDS each. With FILE, it does not wait for a loss: it runs closures until FILE exists,
+// and prints "reached N" each time all workers have reached all ps. With `read`, it first reads a counter of
+// the last ps after a loss.
 //
 // Prints the number of closures, the sums of rows, optimizer slots and counter of each ps, and the state of
 // all ranks.

@@ -57,7 +57,7 @@ class PsLost(Connected, JobTest):
     def test_without_a_spare_the_job_ends_and_names_the_ps(self):
         job = self.begin(spares=0, ranks=5, wait="1s")
         self.lose(job, 4)
-        self.assert_unavailable(job, rf"{name('ps', 1, 4)} is gone, its shards with it, and it has not come back within 1000 ms")
+        self.assert_unavailable(job, rf"{name('ps', 1, 4)} is dead, its shards are lost, and it has not recovered within 1000 ms")
 
     def takes_over(self, *options, env=None):
         job = self.begin(*options, env=env)
@@ -96,24 +96,24 @@ class PsLost(Connected, JobTest):
 
     def one_after_the_other(self, *options, closures=100):
         end = self.directory / "end"
-        # Within this time, a restarted ps returns before it counts as lost.
+        # Long enough that a restarted ps returns before it counts as lost.
         job = self.begin(*options, spares=2, ranks=7, closures=closures, microseconds=1000, losses=end, wait="8s")
         lost, old = name("ps", 1, 6), agent_of(job, 6)
         self.wait_for_stderr(job, "reached 1")
         os.kill(old, signal.SIGSTOP)
         os.kill(child_of(old), signal.SIGKILL)
-        self.wait_for_stderr(job, rf"{lost} is lost; {name('spare', 0, 3)} takes(.*\n)+.*{lost} is back")
+        self.wait_for_stderr(job, rf"{lost} is lost; {name('spare', 0, 3)} takes(.*\n)+.*{lost} has recovered")
         os.kill(old, signal.SIGCONT)
         self.wait_for_stderr(job, rf"{lost}, pid \d+, is told to end: a spare has its place")
         self.wait_until_connected(job)
         os.kill(child_of(agent_of(job, 1)), signal.SIGKILL)
-        self.wait_for_stderr(job, r"worker 0 .* is there in place of the one that was lost")
+        self.wait_for_stderr(job, r"worker 0 .* replaces the previous process")
         self.wait_until_connected(job)
         os.kill(child_of(agent_of(job, 3)), signal.SIGKILL)
-        self.wait_for_stderr(job, rf"({lost} is back(.*\n)+.*){{2}}")
+        self.wait_for_stderr(job, rf"({lost} has recovered(.*\n)+.*){{2}}")
         self.wait_until_connected(job)
         self.lose(job, 3)
-        self.wait_for_stderr(job, rf"{lost} is lost; {name('spare', 1, 4)} takes(.*\n)+.*{lost} is back")
+        self.wait_for_stderr(job, rf"{lost} is lost; {name('spare', 1, 4)} takes(.*\n)+.*{lost} has recovered")
         end.touch()
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertRegex(job.stdout, rf"{name('spare', 0, 3)} is lost\n{name('spare', 1, 4)}, now ps 1\n")
@@ -126,14 +126,14 @@ class PsLost(Connected, JobTest):
     def test_job_ends_if_no_spare_is_left(self):
         job = self.begin()
         self.lose(job, 3)
-        self.wait_for_stderr(job, rf"{name('spare', 0, 3)} is gone; 0 spares are left")
+        self.wait_for_stderr(job, rf"{name('spare', 0, 3)} is dead; idle spares: 0")
         self.lose(job, 5)
-        self.assert_unavailable(job, rf"{name('ps', 1, 5)} is gone, .*; no spare has taken its place: no spare is left \(--spares\)")
+        self.assert_unavailable(job, rf"{name('ps', 1, 5)} is dead, .*; no spare has taken its place: no spare is left \(--spares\)")
 
     def test_job_ends_without_a_checkpoint(self):
         job = self.begin("--capstan-window=am", saved=False)
         self.lose(job, 4)
-        self.assert_unavailable(job, rf"{name('ps', 0, 4)} is gone, .*: this run has no checkpoint")
+        self.assert_unavailable(job, rf"{name('ps', 0, 4)} is dead, .*: this run has no checkpoint")
 
 
 if __name__ == "__main__":

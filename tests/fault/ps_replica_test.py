@@ -61,7 +61,7 @@ class PsReplica(SumsTest):
     def test_sums_are_exact_if_a_worker_dies_too(self):
         job = self.begin()
         self.kill(job, 1)
-        self.wait_for_stderr(job, r"worker 0 .* is gone")
+        self.wait_for_stderr(job, r"worker 0 .* is dead")
         self.kill(job, PS[0])
         self.wait_for_stderr(job, self.taken_over(0))
         self.wait_until_connected(job)
@@ -70,11 +70,11 @@ class PsReplica(SumsTest):
     def test_job_survives_a_dead_replica_but_not_the_death_of_its_ps(self):
         job = self.begin()
         self.kill(job, REPLICAS[0])
-        self.wait_for_stderr(job, rf"ps 0 \(rank {PS[0]} on {HOST}\) goes on without spare 0|spare 0 .* is gone")
+        self.wait_for_stderr(job, rf"ps 0 \(rank {PS[0]} on {HOST}\) goes on without spare 0|spare 0 .* is dead")
         self.wait_until_connected(job)
         self.kill(job, PS[0])
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)
-        self.assertRegex(job.stderr, rf"ps 0 \(rank {PS[0]} on {HOST}\) is gone, its shards with it; no spare has taken its place: "
+        self.assertRegex(job.stderr, rf"ps 0 \(rank {PS[0]} on {HOST}\) is dead, its shards are lost; no spare has taken its place: "
                                      "it no longer has a replica")
 
     def test_replica_dies_before_variables_are_created(self):
@@ -105,7 +105,7 @@ class PsReplica(SumsTest):
         os.kill(resumes, signal.SIGSTOP)
         self.wait_for_stderr(job, r"abandoning the replica spare 0 ")
         os.kill(resumes, signal.SIGCONT)
-        self.wait_for_stderr(job, "the ps continues without this replica; it exits")
+        self.wait_for_stderr(job, "the ps continues without this replica; this process exits")
         self.wait_until_connected(job)
         self.assert_exact(job)
         self.assertNotRegex(job.stderr, "this replica of a ps exits|is stopped or hangs")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A dead ps is restarted by its agent and recovers its heap: what closures add counts exactly once."""
+"""A dead ps is restarted by its agent and recovers its heap: the additions of closures count exactly once."""
 import os
 import pathlib
 import random
@@ -31,7 +31,7 @@ class PsRestarted(SumsTest):
             # Far enough apart that the agent's delay before a restart does not grow.
             wait_random(moment, 0.6 / len(candidates), 1.2 / len(candidates))
             who = moment.choice(candidates)
-            back = r"is back" if who[0] == "ps" else r"is there in place of"
+            back = r"has recovered" if who[0] == "ps" else r"replaces the previous process"
             returns = len(re.findall(rf"{who[0]} {who[1]} \(rank \d+ on {HOST}\) {back}", job.stderr))
             if returns < deaths[who]:
                 continue
@@ -64,7 +64,7 @@ class PsRestarted(SumsTest):
         os.kill(job.ranks()[3][1], signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)
         self.assertIn("cannot recover an update group", job.stderr)
-        self.assertRegex(job.stderr, rf"ps 0 \(rank 3 on {HOST}\) is gone.* has not come back")
+        self.assertRegex(job.stderr, rf"ps 0 \(rank 3 on {HOST}\) is dead.* has not recovered")
 
     def test_ps_with_shards_in_gpu_memory_is_not_recovered(self):
         job = self.start_sums(4, "--capstan-ps=1", "--capstan-ps-wait=1s", *gpu_flags(prefix="--capstan-"), microseconds=600,
@@ -72,7 +72,7 @@ class PsRestarted(SumsTest):
         os.kill(job.ranks()[3][1], signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)
         self.assertRegex(job.stderr, r'cannot recover shard .*of variable "sharded".*--spares')
-        self.assertRegex(job.stderr, rf"ps 0 \(rank 3 on {HOST}\) is gone.* has not come back")
+        self.assertRegex(job.stderr, rf"ps 0 \(rank 3 on {HOST}\) is dead.* has not recovered")
 
     def test_ps_that_returns_after_the_wait_timeout_acknowledges_a_dead_worker(self):
         """When the ps returns, the coordinator and a restarted worker wait for its acknowledgment with a new timeout."""
@@ -81,24 +81,24 @@ class PsRestarted(SumsTest):
         agent, child = pids[roles.ps[1]]
         os.kill(agent, signal.SIGSTOP)  # delays the restart
         os.kill(child, signal.SIGKILL)
-        self.wait_for_stderr(job, r"ps 1 \(rank \d+ on .*\) is gone")
+        self.wait_for_stderr(job, r"ps 1 \(rank \d+ on .*\) is dead")
         os.kill(pids[roles.workers[0]][1], signal.SIGKILL)
-        self.wait_for_stderr(job, r"worker 0 .* is gone; its \d+ functions run elsewhere")
+        self.wait_for_stderr(job, r"worker 0 .* is dead; rescheduled functions: \d+")
         time.sleep(9)  # longer than --wait-timeout
         os.kill(agent, signal.SIGCONT)
-        self.wait_for_stderr(job, r"ps 1 \(rank \d+ on .*\) is back")
-        self.wait_for_stderr(job, r"worker 0 .* is there in place of")
+        self.wait_for_stderr(job, r"ps 1 \(rank \d+ on .*\) has recovered")
+        self.wait_for_stderr(job, r"worker 0 .* replaces the previous process")
         self.assert_exact(job)
 
     def test_job_ends_when_restarts_are_used_up(self):
         job = self.start_sums(4, "--capstan-ps=1", "--capstan-max-restarts=1", "--capstan-ps-wait=10s", microseconds=600)
         agent = job.ranks()[3][0]
         os.kill(child_of(agent), signal.SIGKILL)
-        self.wait_for_stderr(job, r"ps 0 \(rank 3 on .*\) is back")
+        self.wait_for_stderr(job, r"ps 0 \(rank 3 on .*\) has recovered")
         self.wait_until_connected(job)
         os.kill(child_of(agent), signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job), 0, job.stderr)
-        self.assertRegex(job.stderr, rf"ps 0 \(rank 3 on {HOST}\) is gone, its shards with it, and it has not come back")
+        self.assertRegex(job.stderr, rf"ps 0 \(rank 3 on {HOST}\) is dead, its shards are lost, and it has not recovered")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class PsStopped(SumsTest):
     def resumes_after_its_replica_took_over(self, *options):
         job = self.start_sums(7, "--capstan-ps=2", "--capstan-replicas-of-ps=2", HEARTBEAT, PS_WAIT, *options, microseconds=600)
         child = self.stop(job, 6)
-        self.wait_for_stderr(job, rf"ps 1 \(rank 6 on {HOST}\) is lost; spare 1 .* takes its shards over(.*\n)+.*ps 1 \(rank 6 on {HOST}\) is back")
+        self.wait_for_stderr(job, rf"ps 1 \(rank 6 on {HOST}\) is lost; spare 1 .* takes its shards over(.*\n)+.*ps 1 \(rank 6 on {HOST}\) has recovered")
         self.resume(job, child)
         self.wait_until_connected(job)
         self.assert_exact(job)
@@ -54,7 +54,7 @@ class PsStopped(SumsTest):
         job = self.start([BIN / "ps_lost", self.directory / "checkpoints", 100, 1000, end, "--capstan-ps=2", "--capstan-spares=1", HEARTBEAT, PS_WAIT], 6)
         self.wait_for_stderr(job, "reached 1")
         child = self.stop(job, 5)
-        self.wait_for_stderr(job, rf"ps 1 \(rank 5 on {HOST}\) is lost; spare 0 .* takes(.*\n)+.*ps 1 \(rank 5 on {HOST}\) is back")
+        self.wait_for_stderr(job, rf"ps 1 \(rank 5 on {HOST}\) is lost; spare 0 .* takes(.*\n)+.*ps 1 \(rank 5 on {HOST}\) has recovered")
         self.resume(job, child)
         self.wait_until_connected(job)
         end.touch()

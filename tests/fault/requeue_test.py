@@ -42,7 +42,7 @@ class Requeue(JobTest):
         self.assertEqual(job.stdout, "")
 
     def resume(self, saved, launcher_ranks, *more):
-        """To ten epochs more, and every triple of them once."""
+        """Resumes for 300 more epochs, in each of which every triple must count once."""
         epochs = saved["epoch"] + 300
         job = self.run_to_end(self.graph_training("--resume", *more, epochs=epochs), launcher_ranks)
         begun = saved.get("begun", 0)

@@ -51,7 +51,7 @@ void add_one(cs::Counter first, cs::Counter second, cs::Variable<double> sharded
   second.add(1);
 }
 
-int places_taken(const cs::ClusterCoordinator& coordinator) {
+int failovers(const cs::ClusterCoordinator& coordinator) {
   const auto states = coordinator.task_states();
   return static_cast<int>(std::count_if(states.begin(), states.end(), [](const cs::TaskState& state) {
     return state.name.find(", now ps ") != std::string::npos;
@@ -64,8 +64,8 @@ void print(const char* what, const Model& model, const cs::ClusterCoordinator& c
   std::vector<double> slots;
   std::int64_t first = 0;
   std::int64_t second = 0;
-  while (taken != places_taken(coordinator)) {
-    taken = places_taken(coordinator);
+  while (taken != failovers(coordinator)) {
+    taken = failovers(coordinator);
     rows = model.sharded.pull();
     slots = model.slots.pull();
     first = model.first.value();

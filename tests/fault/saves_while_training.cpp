@@ -9,7 +9,7 @@
 // to standard error and waits until FILE exists.
 //
 // Prints the number of functions, the largest number that ended during a save, the duration of the slowest
-// function, and, for each checkpoint and for the end, the counts of rows of the first table and of elements
+// save, and, for each checkpoint and for the end, the counts of rows of the first table and of elements
 // of the second.
 #include <algorithm>
 #include <capstan/capstan.hpp>
@@ -35,7 +35,7 @@ constexpr std::int64_t kParts = 6;
 constexpr std::int64_t kRowsOfAPart = 1000;
 constexpr std::uint64_t kQueued = 8000;  // functions queued when a save begins
 constexpr std::uint64_t kBetween = 100;  // of these, functions that end before the save
-constexpr std::int64_t kMostSaves = 20;
+constexpr std::int64_t kMaxSaves = 20;
 
 void add_one(cs::Variable<float> table, cs::Variable<std::int64_t> other, std::int64_t i) {
   const std::int64_t row = i % kParts * (table.shape()[0] / kParts) + i / kParts % kRowsOfAPart;
@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
   std::vector<std::filesystem::path> saved;
   std::uint64_t most = 0;  // functions that ended during one save
   double slowest = 0;      // duration of a save, in seconds
-  for (std::int64_t step = 1; step <= saves || (most == 0 && step <= kMostSaves); ++step) {
+  for (std::int64_t step = 1; step <= saves || (most == 0 && step <= kMaxSaves); ++step) {
     fill_the_queue();
     let_some_end();
     if (step == waits_before) {

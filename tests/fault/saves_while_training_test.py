@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checkpoints saved while functions push: each shard is consistent, or all shards are of one moment; and a ps that dies while it
-writes."""
+"""Checkpoints saved while functions push: each shard is consistent by itself, or all shards together, also if a ps dies during the
+save."""
 import json
 import os
 import pathlib
@@ -73,7 +73,7 @@ class SavesWhileTraining(JobTest):
         os.kill(child_of(job.ranks()[Roles(5, 2).ps[1]][0]), signal.SIGKILL)
         go_on.touch()
         self.check(job, 4, exact=True)
-        self.assertRegex(job.stderr, rf"ps 1 \(rank \d on {HOST}\) is back")
+        self.assertRegex(job.stderr, rf"ps 1 \(rank \d on {HOST}\) has recovered")
         self.check_increments(4)
 
     def test_by_active_messages(self):
@@ -93,7 +93,7 @@ class SavesWhileTraining(JobTest):
             os.kill(job.command.pid, signal.SIGUSR1)
             self.wait_for_stderr(job, rf"(?s)(saved \d+.*){{{number}}}")
         self.assertEqual(self.exit_code(job), 0, job.stderr)
-        self.assertNotIn("is gone", job.stderr)
+        self.assertNotIn("is dead", job.stderr)
 
     def test_ps_dies_while_it_writes(self):
         # Each ps writes 8 MiB in eight seconds.
@@ -102,7 +102,7 @@ class SavesWhileTraining(JobTest):
         self.assertTrue(job.wait_for(lambda: list(directory.glob("part-*"))), job.stderr)
         os.kill(child_of(job.ranks()[Roles(5, 2).ps[1]][0]), signal.SIGKILL)
         self.check(job, 2, exact=True)
-        self.assertRegex(job.stderr, rf"ps 1 \(rank \d on {HOST}\) is back")
+        self.assertRegex(job.stderr, rf"ps 1 \(rank \d on {HOST}\) has recovered")
 
     def test_ps_stopped_while_it_writes_is_replaced_and_the_save_restarts(self):
         # Ranks: coordinator, two workers, two replicas, two ps, each of which writes for eight seconds.

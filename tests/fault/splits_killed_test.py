@@ -37,13 +37,13 @@ class SplitsKilled(JobTest):
         return job
 
     def kill_workers(self, job, moment, kills):
-        """Kills workers one after another, each a random one of those that run."""
+        """Kills random running workers, one after another."""
         deaths = [0] * WORKERS
         while sum(deaths) < kills:
             self.assertIsNone(job.command.poll(), job.stderr)
             wait_random(moment, 0, 0.15)
             worker = moment.randrange(WORKERS)
-            back = len(re.findall(rf"worker {worker} \(rank \d+ on {HOST}\) is there in place of", job.stderr))
+            back = len(re.findall(rf"worker {worker} \(rank \d+ on {HOST}\) replaces the previous process", job.stderr))
             child = child_of(self.agents[worker])
             if back < deaths[worker] or child is None:
                 continue
@@ -89,7 +89,7 @@ class SplitsKilled(JobTest):
         job = self.start_job(self.directory / "checkpoints", 0.2, evaluator=True)
         self.wait_for_evaluations(job, 1)
         os.kill(child_of(job.ranks()[RANKS][0]), signal.SIGKILL)
-        self.wait_for_stderr(job, r"evaluator 0 .* is gone; checkpoints are no longer evaluated")
+        self.wait_for_stderr(job, r"evaluator 0 .* is dead; checkpoints are no longer evaluated")
         self.each_has_counted(job)
         self.assertIn("the job goes on without it", job.stderr)
 

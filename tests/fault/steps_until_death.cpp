@@ -1,19 +1,22 @@
-// steps_until_death.cpp -- steps of closures that each count 1 in four places, while the coordinator is
-// killed.
+// steps_until_death.cpp -- runs steps of closures while a test kills the coordinator. Each closure adds 1 to
+// a counter, and to one row of each of two variables and a dynamic table.
 //
 //   mpirun -np 6 steps_until_death STEPS|FILE CLOSURES MICROSECONDS [CHECKPOINTS [linger]] --capstan-ps=2
 //       --capstan-coordinator-wait=20s
 //
 // A step has CLOSURES closures of about MICROSECONDS each; it is recorded when all have ended, and "recorded
 // N" is printed to standard error. With FILE, steps run until FILE exists, and their number is a multiple of
-// four. Each coordinator prints "begins after step N" when every rank has been reached. With CHECKPOINTS,
-// every fourth step is saved to that directory, and the last checkpoint is restored at the end. With
-// `linger`, the coordinator sleeps for a minute after it has ended the job.
+// four. Each coordinator prints "begins after step N" to standard error once every worker has reached every
+// ps. With CHECKPOINTS, every fourth step is saved to that directory, and the last checkpoint is restored at
+// the end. With `linger`, the coordinator sleeps for a minute after it has ended the job.
 //
 // With CALLS=N in a worker's environment, each closure first reads the counter from its ps N times.
 //
-// Prints the number of steps, and the sums at the end: of a counter, of a sharded variable (one row after the
-// other), of a variable that starts at 5, and of a dynamic table.
+// Closure i of a step adds to row i mod 64 of the sharded variable, and to key i of the table. At the end,
+// the coordinator prints the number of steps and four sums. They are those of the counter, the sharded
+// variable, the other variable without its initial value, and the table. It also prints whether it was
+// restarted, and the number of workers. With CHECKPOINTS, it then prints the restored step, whether a step is
+// still recorded, and the sums after one more closure.
 #include <unistd.h>
 
 #include <capstan/capstan.hpp>
@@ -36,6 +39,7 @@ namespace cs = capstan;
 constexpr std::int64_t kRows = 64;
 constexpr std::int64_t kWidth = 16;
 constexpr std::int64_t kStart = 5;
+const cs::optimizers::SGD kAdd{.learning_rate = -1};  // a push adds its gradient to the rows
 
 /// Per-worker object that knows the coordinator process that created it.
 struct Owner {
@@ -68,9 +72,8 @@ bool reach_all(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<s
 /// Creates a variable with another shape, which must be rejected without changing the existing one.
 void try_another_shape() {
   try {
-    const cs::Variable<double> sharded("sharded", cs::Shape{kRows + 1, kWidth}, {},
-                                       {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
-    std::printf("another shape was taken\n");
+    const cs::Variable<double> sharded("sharded", cs::Shape{kRows + 1, kWidth}, {}, {.optimizer = kAdd});
+    std::printf("another shape was accepted\n");
   } catch (const cs::Error& error) {
     std::printf("refused: %s\n", error.what());
   }
@@ -93,11 +96,9 @@ void run(const cs::Cluster& cluster, int argc, char** argv) {
   const auto scope = strategy.scope();
   if (cluster.recovered()) try_another_shape();
   const cs::Counter counter("count");
-  const cs::Variable<double> sharded("sharded", cs::Shape{kRows, kWidth}, {},
-                                     {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
+  const cs::Variable<double> sharded("sharded", cs::Shape{kRows, kWidth}, {}, {.optimizer = kAdd});
   const cs::Variable<std::int64_t> other("other", cs::Array<std::int64_t>::vector({kStart}));
-  const cs::DynamicTable<double> table(
-      "table", kWidth, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = -1}, .max_keys = 4096});
+  const cs::DynamicTable<double> table("table", kWidth, {}, {.optimizer = kAdd, .max_keys = 4096});
   cs::ClusterCoordinator coordinator(strategy);
   const std::int64_t pid = getpid();
   const auto owner = coordinator.create_per_worker_resource<&make_owner>(pid);
@@ -107,9 +108,9 @@ void run(const cs::Cluster& cluster, int argc, char** argv) {
   coordinator.run_on_every_worker<&reach_all>(counter, sharded, other);
   std::fprintf(stderr, "begins after step %lld\n", static_cast<long long>(first));
   std::int64_t step = first;
-  // A step that began before the coordinator was killed is repeated, even if FILE exists.
-  const auto has_to_go_on = [&] { return until.is_file() && (step == first || step % 4 != 0); };
-  for (; has_to_go_on() || !until.reached(step); ++step) {
+  // Even if FILE exists, repeats the step that was in progress at the kill, and ends at a multiple of four.
+  const auto must_continue = [&] { return until.is_file() && (step == first || step % 4 != 0); };
+  for (; must_continue() || !until.reached(step); ++step) {
     for (std::int64_t i = 0; i < closures; ++i) {
       coordinator.schedule<&add_one>(counter, sharded, other, table, owner, pid, i, microseconds);
     }
@@ -123,7 +124,7 @@ void run(const cs::Cluster& cluster, int argc, char** argv) {
   std::printf("workers %d\n", coordinator.workers());
   if (!checkpoints) return;
   std::printf("restored %lld\n", static_cast<long long>(checkpoints->restore_latest().value_or(-1)));
-  std::printf("recorded %d\n", cluster.recorded_step() ? 1 : 0);
+  std::printf("has_recorded_step %d\n", cluster.recorded_step() ? 1 : 0);
   coordinator.schedule<&add_one>(counter, sharded, other, table, owner, pid, 0, 0);
   coordinator.join();
   std::printf("after the restore\n");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Workers are killed at random moments: what each closure adds counts exactly once, on every ps."""
+"""Workers are killed at random moments: the additions of each closure count exactly once, on every ps."""
 import os
 import pathlib
 import random
@@ -18,7 +18,7 @@ GPU = gpu_flags(prefix="--capstan-")
 
 class SumsKilled(SumsTest):
     def check(self, seed, *options, **start):
-        """Kills all workers but one, at moments that follow from `seed`."""
+        """Kills all workers except one, at moments that follow from `seed`."""
         moment = random.Random(seed)
         job = self.start_sums(RANKS, f"--capstan-ps={PS}", "--capstan-max-restarts=0", *options, **start)
         workers, ranks = Roles(RANKS, PS).workers, job.ranks()
@@ -27,7 +27,7 @@ class SumsKilled(SumsTest):
             wait_random(moment, 0.01, 0.1)
             os.kill(ranks[rank][1], signal.SIGKILL)
         for rank in workers[1:]:
-            self.wait_for_stderr(job, rf"worker {rank - 1} \(rank {rank} on {HOST}\) is gone")
+            self.wait_for_stderr(job, rf"worker {rank - 1} \(rank {rank} on {HOST}\) is dead")
         self.assertEqual(self.assert_exact(job)["workers"], 1)
 
     def test_through_mapped_memory(self):

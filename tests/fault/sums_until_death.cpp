@@ -4,14 +4,14 @@
 //
 // With FILE, closures are scheduled until FILE exists. Prints "begins" to standard error when every worker
 // has reached every ps. With FILE, all current workers reach every ps repeatedly, and "reached N" is printed
-// each time: all ranks have reached a rank that returned before one of these lines at the line after the
-// next.
+// each time. If a rank returns before one of these lines, all ranks have reached it when the second line
+// after that is printed.
 //
-// Each closure takes MICROSECONDS, mostly between two of its pushes; without MICROSECONDS, one in 16 takes
-// 300. With `endless`, the last closure never ends and has a deadline; its result is not part of the sums.
-// With LEAVE, a file, the coordinator prints "lingers" after the sums, and ends the job once that file
-// exists. With VARIABLES_AFTER=FILE in the environment, it prints "waits" after creating the strategy, and
-// creates the variables once that file exists.
+// Each closure takes MICROSECONDS, mostly between two of its pushes; without MICROSECONDS, one closure
+// in 16 takes 300 microseconds. With `endless`, the last closure never ends and has a deadline; its result is
+// not part of the sums. With LEAVE, a file, the coordinator prints "lingers" after the sums, and ends the job
+// once that file exists. With VARIABLES_AFTER=FILE in the environment, it prints "waits" after creating the
+// strategy, and creates the variables once that file exists.
 //
 // Prints the number of closures, and the sums at the end: of a counter, of a sharded table (one row after the
 // other), of a variable on the last ps, of a metric, and of a dynamic table.

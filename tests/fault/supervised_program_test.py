@@ -47,9 +47,9 @@ class SupervisedProgram(JobTest):
             self.assertEqual(len(os.listdir(f"/proc/{agent}/task")), 1, "threads of an agent")
             self.assertEqual(status_of(child)[0], PROGRAM.name)
         roles = Roles(RANKS, PS)
-        self.kill_child(job, roles.workers[0], rf"worker 0 \(rank \d+ on {HOST}\) is there in place of")
-        self.kill_child(job, roles.ps[0], rf"ps 0 \(rank {roles.ps[0]} on {HOST}\) is back")
-        self.kill_child(job, roles.workers[1], rf"worker 1 \(rank \d+ on {HOST}\) is there in place of")
+        self.kill_child(job, roles.workers[0], rf"worker 0 \(rank \d+ on {HOST}\) replaces the previous process")
+        self.kill_child(job, roles.ps[0], rf"ps 0 \(rank {roles.ps[0]} on {HOST}\) has recovered")
+        self.kill_child(job, roles.workers[1], rf"worker 1 \(rank \d+ on {HOST}\) replaces the previous process")
         self.check_end(job, 0)
 
     def test_exit_code_of_the_coordinator_is_that_of_the_job(self):
@@ -65,7 +65,7 @@ class SupervisedProgram(JobTest):
         job = self.start_program(0, f"--capstan-ps={PS}", "--capstan-max-restarts=0")
         agent, child = job.ranks()[Roles(RANKS, PS).workers[0]]
         arguments = pathlib.Path(f"/proc/{agent}/cmdline").read_text().split("\0")
-        self.assertEqual(arguments[1:2], ["--"], "the argument overrides the program, which would be a flag here")
+        self.assertEqual(arguments[1:2], ["--"], "a flag here would be the setting of the program, which the argument overrides")
         os.kill(child, signal.SIGKILL)
         self.wait_for_stderr(job, rf"pid {child}, was killed by signal 9 \(Killed\); its work goes on elsewhere")
         self.check_end(job, 0)
@@ -102,12 +102,12 @@ class SupervisedProgram(JobTest):
 
 
 class SumsUnderTheAgent(SumsTest):
-    """Programs that do not know the agent, which the command line names."""
+    """Programs without code for the agent, which the command line starts instead."""
 
     def test_sums_are_exact_after_kills(self):
         job = self.start_sums(5, "--capstan-ps=2", "--capstan-max-restarts=20", microseconds=600, under=[AGENT, "--"])
         roles, ranks = Roles(5, 2), job.ranks()
-        for rank, returns in ((roles.ps[1], r"ps 1 .* is back"), (roles.workers[0], r"worker 0 .* is there in place of")):
+        for rank, returns in ((roles.ps[1], r"ps 1 .* has recovered"), (roles.workers[0], r"worker 0 .* replaces the previous process")):
             self.wait_until_connected(job)
             os.kill(child_of(ranks[rank][0]), signal.SIGKILL)
             self.wait_for_stderr(job, returns)

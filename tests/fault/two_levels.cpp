@@ -2,10 +2,11 @@
 //
 //   mpirun -np 4 two_levels DIRECTORY FIRST LAST [MIB] --capstan-ps=2 --capstan-checkpoint-fast-dir=...
 //
-// Restores the latest checkpoint, if any. Then, for each step from FIRST to LAST, saves a table of MIB MiB
-// with an equally large slot, whose elements all equal the step; functions add to a counter meanwhile. At the
-// end, restores again. Prints "restored" and "again" with the step, "complete" or "torn" (if an element
-// differs from the step), and the counter. An error is printed as "CODE: MESSAGE".
+// Restores the latest checkpoint, if any. Then saves a checkpoint for each step from FIRST to LAST. Before
+// each save, sets all elements of a table of MIB MiB to the step, and increments a counter in ten scheduled
+// functions. The table has an optimizer slot of the same size. At the end, restores again. Prints "restored"
+// and "again" with the step, "complete" or "torn" (if an element differs from the step), and the counter. An
+// error is printed as "CODE: MESSAGE". Prints "begins to save STEP" and "saved STEP" to standard error.
 #include <algorithm>
 #include <capstan/capstan.hpp>
 #include <cstdio>
@@ -48,7 +49,7 @@ class TwoLevels {
     fill(static_cast<float>(step));
     for (int i = 0; i < 10; ++i) coordinator_.schedule<&count_one>(counter_);
     coordinator_.join();
-    std::fprintf(stderr, "saves %lld\n", static_cast<long long>(step));
+    std::fprintf(stderr, "begins to save %lld\n", static_cast<long long>(step));
     try {
       checkpoints_.save(step, "null", {.background = true});
       fill(-2);  // must not be saved

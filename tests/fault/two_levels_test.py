@@ -12,7 +12,7 @@ from job import BIN, CAPSTAN, HOST, LONG_TIMEOUTS, JobTest, Roles, child_of, mai
 
 PROGRAM = BIN / "two_levels"
 SLOW = "--capstan-checkpoint-bandwidth=2MiB"
-# Draining a part takes four seconds, and as long as any test for the second one.
+# Draining a part takes four seconds with SLOWER, and longer than any test with CRAWLING.
 SLOWER, CRAWLING = "--capstan-checkpoint-bandwidth=1MiB", "--capstan-checkpoint-bandwidth=32KiB"
 
 
@@ -61,7 +61,7 @@ class TwoLevels(JobTest):
     def killed_between_levels(self, first=1, last=2):
         self.lines(self.begin(first, first))
         job = self.begin(last, last, CRAWLING)
-        self.wait_for_stderr(job, f"saves {last}")
+        self.wait_for_stderr(job, f"begins to save {last}")
         checkpoint = self.wait_for_file(job, self.fast, f"checkpoints-*/checkpoint-{last:08}/manifest.json").parent
         self.kill_all(job)
         self.assertEqual(sorted(path.name for path in self.durable.glob("checkpoint-*")),
@@ -82,7 +82,7 @@ class TwoLevels(JobTest):
         self.assert_durable(1, 2, 3)
         self.assertEqual(job.warnings(), [])
 
-    def test_several_shards_on_one_ps(self):
+    def test_job_with_one_ps(self):
         self.assertEqual(self.lines(self.begin(1, 1, ps=1)), ["restored -1 complete 0", "again 1 complete 10"])
         self.assert_durable(1)
 
@@ -110,7 +110,7 @@ class TwoLevels(JobTest):
         for delay in (0, 0.02, 0.1, 0.4, 1.5):
             step = last + 1
             job = self.begin(step, step, SLOW)
-            self.wait_for_stderr(job, f"saves {step}")
+            self.wait_for_stderr(job, f"begins to save {step}")
             time.sleep(delay)  # the kill falls before, during and after the drain
             self.kill_all(job)
             expected = f"restored {last} complete" if last else "restored -1 complete"
@@ -126,18 +126,18 @@ class TwoLevels(JobTest):
 
     def test_ps_dies_while_it_drains(self):
         job = self.begin(1, 2, SLOWER)
-        self.wait_for_stderr(job, "saves 1")
+        self.wait_for_stderr(job, "begins to save 1")
         self.wait_for_file(job, self.fast, "checkpoints-*/checkpoint-00000001/manifest.json")
         os.kill(child_of(job.ranks()[Roles(4, 2).ps[1]][0]), signal.SIGKILL)
         self.assertEqual(self.lines(job), ["restored -1 complete 0", "again 2 complete 20"])
-        self.assertRegex(job.stderr, rf"ps 1 \(rank \d on {HOST}\) is back")
+        self.assertRegex(job.stderr, rf"ps 1 \(rank \d on {HOST}\) has recovered")
         self.assert_durable(1, 2)
 
     def test_fast_level_that_the_coordinator_does_not_see(self):
         self.assertEqual(self.lines(self.begin_on_two_hosts(1, 2)), ["restored -1 complete 0", "again 2 complete 20"])
         self.assert_durable(1, 2)
         job = self.begin_on_two_hosts(3, 3, CRAWLING)
-        self.wait_for_stderr(job, "saves 3")
+        self.wait_for_stderr(job, "begins to save 3")
         self.wait_for_file(job, self.durable, "checkpoint-00000003.tmp/part-00001-of-00002-*.h5")
         time.sleep(0.3)  # the coordinator must not publish the checkpoint meanwhile
         self.assertEqual([path.name for path in self.fast.glob("checkpoints-*/checkpoint-*")], ["checkpoint-00000003.tmp"])

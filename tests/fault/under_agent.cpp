@@ -1,4 +1,4 @@
-// under_agent.cpp -- a program with threads, as a Python interpreter has them, that capstan-agent supervises.
+// under_agent.cpp -- a program that capstan-agent supervises, and that has threads like a Python interpreter.
 //
 //   mpirun -np 4 under_agent FILE CODE --capstan-ps=1
 //
@@ -29,7 +29,7 @@ bool add(cs::Variable<std::int64_t> sum, std::int64_t number) {
   return true;
 }
 
-/// Threads that exist before Cluster::join, which a fork would lose.
+/// Starts threads before Cluster::join; a fork would lose them.
 void start_threads() {
   for (int i = 0; i < 2; ++i) {
     std::thread([] {

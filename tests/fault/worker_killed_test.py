@@ -40,7 +40,7 @@ class WorkerKilled(JobTest):
         _, child = job.ranks()[rank]
         os.kill(child, signal.SIGKILL)
         name = f"worker {rank - 1} (rank {rank} on {HOST})"
-        self.wait_for_stderr(job, re.escape(f"{name} is gone"))
+        self.wait_for_stderr(job, re.escape(f"{name} is dead"))
         self.wait_for_stderr(job, re.escape(f"{name}, pid {child}, was killed by signal 9"))
 
     def survives(self, seed, *options, save_every=FOREVER):
@@ -111,7 +111,7 @@ class WorkerKilled(JobTest):
         for rank in roles.workers:
             os.kill(ranks[rank][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
-        self.assertRegex(job.stderr, rf"capstan: worker [01] \(rank [12] on {HOST}\) is gone, and no worker is left")
+        self.assertRegex(job.stderr, rf"capstan: worker [01] \(rank [12] on {HOST}\) has ended, and no worker is left")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A dead worker is restarted by its agent: it gets functions again, and what closures add counts exactly once."""
+"""A dead worker is restarted by its agent: it gets functions again, and the additions of closures count exactly once."""
 # Tests: src/coordinator/recovery/restarted_workers.cpp
 import os
 import pathlib
@@ -19,7 +19,7 @@ MICROSECONDS = 2500  # for each closure
 
 
 class WorkerRestarted(SumsTest):
-    def comes_back(self, deaths, *options):
+    def check_restarts(self, deaths, *options):
         job = self.start([RESTARTED, deaths, "--capstan-ps=1", *options], 5)
         self.assertEqual(self.exit_code(job), 0, job.stdout + job.stderr)
         self.assertIn("all checks passed", job.stdout)
@@ -27,17 +27,17 @@ class WorkerRestarted(SumsTest):
         self.assertEqual(len(away), deaths)
         print(f"the worker was down for {max(away):.2f} s at most", file=sys.stderr)
         self.assertRegex(job.stderr, r"was killed by signal 9 \(Killed\); it is started again in 0.1 s \(1 of at most 3")
-        self.assertEqual(len(re.findall(rf"worker 1 \(rank \d+ on {HOST}\) is there in place of", job.stderr)), deaths)
+        self.assertEqual(len(re.findall(rf"worker 1 \(rank \d+ on {HOST}\) replaces the previous process", job.stderr)), deaths)
 
     # B72: same.
     def test_objects_of_a_restarted_worker_are_created_again(self):
-        self.comes_back(3)
+        self.check_restarts(3)
 
     def test_by_remote_memory_access(self):
-        self.comes_back(1, "--capstan-window=rma")
+        self.check_restarts(1, "--capstan-window=rma")
 
     def test_by_active_messages(self):
-        self.comes_back(1, "--capstan-window=am")
+        self.check_restarts(1, "--capstan-window=am")
 
     def sums_stay_exact(self, seed, kills, *options, ps=2, workers=4):
         """Kills workers at random moments, each only while it runs."""
@@ -51,7 +51,7 @@ class WorkerRestarted(SumsTest):
             wait_random(moment, 0, 0.2)
             worker = moment.randrange(workers)
             # UCX 1.13 may abort a process to which a dying process is connecting; see docs/failures.md.
-            back = len(re.findall(rf"worker {worker} \(rank \d+ on {HOST}\) is there in place of", job.stderr))
+            back = len(re.findall(rf"worker {worker} \(rank \d+ on {HOST}\) replaces the previous process", job.stderr))
             if back >= deaths[worker] and (child := child_of(agents[worker])):
                 os.kill(child, signal.SIGKILL)
                 deaths[worker] += 1
@@ -68,9 +68,9 @@ class WorkerRestarted(SumsTest):
         job = self.start_sums(4, "--capstan-ps=1", "--capstan-max-restarts=1", microseconds=MICROSECONDS)
         agent = job.ranks()[1][0]
         os.kill(child_of(agent), signal.SIGKILL)
-        self.wait_for_stderr(job, r"worker 0 \(rank 4 on .*\) is there in place of")
+        self.wait_for_stderr(job, r"worker 0 \(rank 4 on .*\) replaces the previous process")
         os.kill(child_of(agent), signal.SIGKILL)
-        self.wait_for_stderr(job, rf"worker 0 \(rank 4 on {HOST}\) is gone")
+        self.wait_for_stderr(job, rf"worker 0 \(rank 4 on {HOST}\) is dead")
         self.assertEqual(self.assert_exact(job)["workers"], 1)
         self.assertIn(f"capstan: worker 0 (rank 4 on {HOST})", job.stderr)
         self.assertIn("its work goes on elsewhere", job.stderr)
@@ -79,10 +79,10 @@ class WorkerRestarted(SumsTest):
         job = self.start_sums(3, "--capstan-ps=1", "--capstan-max-restarts=1", microseconds=MICROSECONDS)
         agent = job.ranks()[1][0]
         os.kill(child_of(agent), signal.SIGKILL)
-        self.wait_for_stderr(job, r"is there in place of the one that was lost; 1 workers")
+        self.wait_for_stderr(job, r"replaces the previous process; live workers: 1")
         os.kill(child_of(agent), signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job, SECONDS_TO_END), 0, job.stdout)
-        self.assertRegex(job.stderr, rf"worker 0 \(rank 3 on {HOST}\) is gone, and no worker is left")
+        self.assertRegex(job.stderr, rf"worker 0 \(rank 3 on {HOST}\) has ended, and no worker is left")
 
 
 if __name__ == "__main__":

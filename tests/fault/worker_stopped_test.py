@@ -35,7 +35,7 @@ class WorkerStopped(SumsTest):
         child = self.stop(job, 1)
         self.assertTrue(self.declared_dead(job), job.stderr)
         os.kill(child, signal.SIGCONT)
-        self.assertTrue(job.wait_for_text(rf"worker 0 \(rank \d+ on {HOST}\) is there in place of"), job.stderr)
+        self.assertTrue(job.wait_for_text(rf"worker 0 \(rank \d+ on {HOST}\) replaces the previous process"), job.stderr)
         self.assertIn("this worker was fenced", job.stderr)
         self.assertIn(f"pid {child}, ended with exit code 1; it is started again", job.stderr)
         self.assert_exact(job)

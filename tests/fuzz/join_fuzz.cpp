@@ -69,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = input.subspan(1);
 
   const JoinHandshake complete = visit(kToken, bytes, std::max<std::size_t>(bytes.size(), 1));
-  require(complete.body().size() <= kMostBodyBytes, "a body is too long");
+  require(complete.body().size() <= kMaxBodyBytes, "a body is too long");
   require(complete.state() != State::greeting || bytes.size() < kGreetingBytes,
           "a complete greeting is not processed");
   if (complete.state() == State::talking || complete.state() == State::asked) {

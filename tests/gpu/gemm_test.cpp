@@ -1,4 +1,4 @@
-// gemm_test.cpp -- matrix products compared with a plain loop, also for sizes that are no multiple of a tile.
+// gemm_test.cpp -- matrix products compared with a plain loop, including sizes not divisible by a tile.
 // Tests: src/gpu/gemm_body.hpp
 #include "gpu/gemm.hpp"
 
@@ -29,7 +29,7 @@ std::vector<float> random_values(std::size_t size, unsigned seed) {
 
 class GemmTest : public OnGpu {
  protected:
-  /// Rows of the operands are separated by three NaN that do not belong to them.
+  /// Three NaN that are not part of the matrix follow each row of an operand.
   void check(Sizes sizes, Transposed a_transposed, Transposed b_transposed, GemmTerm term,
              std::uint32_t parts, bool adds) {
     SCOPED_TRACE(std::to_string(sizes.rows) + " x " + std::to_string(sizes.columns) + " by " +
@@ -42,10 +42,10 @@ class GemmTest : public OnGpu {
     const auto a = with_gaps(a_rows, a_columns, a_stride, 1);
     const auto b = with_gaps(b_rows, b_columns, b_stride, 2);
     const std::vector<float> before(std::size_t{parts} * sizes.rows * out_stride, 0.25F);
-    const auto there_a = to_gpu(a), there_b = to_gpu(b), out = to_gpu(before);
+    const auto device_a = to_gpu(a), device_b = to_gpu(b), out = to_gpu(before);
     multiply(
         *stream_,
-        {sizes.rows, sizes.columns, sizes.inner, there_a.data(), a_stride, a_transposed, there_b.data(),
+        {sizes.rows, sizes.columns, sizes.inner, device_a.data(), a_stride, a_transposed, device_b.data(),
          b_stride, b_transposed, out.data(), out_stride, parts, std::uint64_t{sizes.rows} * out_stride, adds},
         term);
     const auto got = to_host(out);
@@ -102,7 +102,7 @@ TEST_F(GemmTest, PartsBeyondTheInnerRangeAreZero) {
   check({5, 6, 20}, Transposed::no, Transposed::no, GemmTerm::product, 7, false);
 }
 
-TEST(GemmParts, AreSeveralForResultsOfFewTiles) {
+TEST(GemmParts, SplitResultsOfFewTiles) {
   EXPECT_EQ(gemm_parts(1024, 1024, 256), 1U);
   EXPECT_EQ(gemm_parts(1024, 256, 1024), 4U);
   EXPECT_EQ(gemm_parts(1, 1, 1 << 20), 264U);

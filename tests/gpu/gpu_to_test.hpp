@@ -1,4 +1,4 @@
-// gpu_to_test.hpp -- a fixture with GPU 0, or a stand-in if there is none. With CAPSTAN_TEST_GPU in the
+// gpu_to_test.hpp -- a fixture with GPU 0, or a stand-in if there is none. With CAPSTAN_TESTS_GPU in the
 // environment a missing GPU is a failure.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace capstan::gpu {
 class OnGpu : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_FALSE(count() == 0 && std::getenv("CAPSTAN_TEST_GPU") != nullptr) << why_none();
+    ASSERT_FALSE(count() == 0 && std::getenv("CAPSTAN_TESTS_GPU") != nullptr) << why_none();
     if (count() == 0) use_stand_ins(1);
     stream_.emplace(0);
   }
@@ -25,17 +25,17 @@ class OnGpu : public testing::Test {
   }
   template <class T>
   Values<T> to_gpu(const std::vector<T>& values) const {
-    Values<T> there(0, values.size());
-    copy(*stream_, there.data(), values.data(), values.size() * sizeof(T));
+    Values<T> on_gpu(0, values.size());
+    copy(*stream_, on_gpu.data(), values.data(), values.size() * sizeof(T));
     stream_->wait();
-    return there;
+    return on_gpu;
   }
   template <class T>
   std::vector<T> to_host(const Values<T>& values) const {
-    std::vector<T> here(values.size());
-    copy(*stream_, here.data(), values.data(), here.size() * sizeof(T));
+    std::vector<T> on_host(values.size());
+    copy(*stream_, on_host.data(), values.data(), on_host.size() * sizeof(T));
     stream_->wait();
-    return here;
+    return on_host;
   }
 
   std::optional<Stream> stream_;

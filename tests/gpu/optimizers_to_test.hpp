@@ -26,8 +26,8 @@ inline const std::vector<Optimizer>& optimizers_to_test() {
 
 /// Initial value of the first slot.
 inline double first_slot(const Optimizer& o) {
-  const bool starts = o.kind == OptimizerKind::adagrad || o.kind == OptimizerKind::ftrl;
-  return starts ? o.initial_accumulator : 0;
+  const bool has_accumulator = o.kind == OptimizerKind::adagrad || o.kind == OptimizerKind::ftrl;
+  return has_accumulator ? o.initial_accumulator : 0;
 }
 
 }  // namespace capstan::gpu

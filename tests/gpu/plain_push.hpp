@@ -1,4 +1,4 @@
-// plain_push.hpp -- a push to a table on the CPU, element by element, as the reference of tests; and test
+// plain_push.hpp -- reference implementation of a push to a table, one element at a time on the CPU; test
 // cases.
 #pragma once
 
@@ -81,7 +81,7 @@ inline std::map<std::string, std::vector<std::uint32_t>> pushes_to_try(std::uint
   return cases;
 }
 
-/// Small gradients, so that the sum of many stays in the usual range.
+/// Returns gradients that are so small that sums of many gradients stay in the usual range.
 template <class T>
 std::vector<T> small_gradient(std::size_t count, std::mt19937& random) {
   std::normal_distribution<float> normal;
@@ -96,7 +96,7 @@ std::vector<T> small_gradient(std::size_t count, std::mt19937& random) {
   return gradient;
 }
 
-/// The smallest i whose row is not in the table.
+/// Returns the smallest i such that named[i] is not in the table; kNoBadRow if there is none.
 inline std::uint32_t first_bad_of(const std::vector<std::uint32_t>& named, std::uint32_t rows) {
   for (std::uint32_t i = 0; i < named.size(); ++i) {
     if (named[i] >= rows) return i;

@@ -1,4 +1,4 @@
-// reduction_test.cpp -- reductions of a block on the host: exact results, the same on every call.
+// reduction_test.cpp -- block reductions on the host: exact and reproducible results.
 // Tests: src/gpu/both.hpp
 #include "gpu/reduction.hpp"
 

@@ -46,11 +46,11 @@ TYPED_TEST(Stochastic, KeepsRepresentableNumbers) {
       EXPECT_EQ(std::signbit(rounded), std::signbit(x));
     }
   }
-  const auto none = round_stochastically<TypeParam>(std::numeric_limits<float>::quiet_NaN(), 1);
-  EXPECT_TRUE(std::isnan(static_cast<float>(none)));
+  const auto rounded_nan = round_stochastically<TypeParam>(std::numeric_limits<float>::quiet_NaN(), 1);
+  EXPECT_TRUE(std::isnan(static_cast<float>(rounded_nan)));
 }
 
-TEST(Stochastic16, RoundsToNearestOutOfRange) {
+TEST(Stochastic16, RoundsValuesOutOfRangeToNearest) {
   EXPECT_EQ(static_cast<float>(round_stochastically<float16>(65510.0F, 0)), 65504.0F);
   EXPECT_TRUE(std::isinf(static_cast<float>(round_stochastically<float16>(1e6F, 0xFFFFFFFFU))));
 }

@@ -1,4 +1,4 @@
-// row_bodies_test.cpp -- the bodies of GPU kernels on rows, run by the CPU in random order.
+// row_bodies_test.cpp -- bodies of GPU kernels for rows, run on the CPU in random order.
 #include "gpu/row_bodies.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace capstan::gpu {
 namespace {
 
-/// Runs a body as gpu/each.cuh does: each step for several numbers, in any order.
+/// Runs a body as gpu/each.cuh does, but in random order: each step runs for several numbers together.
 template <class Body>
 void each_on_cpu(const Body& body, std::uint32_t count) {
   constexpr std::uint32_t kTogether = 4;
@@ -25,12 +25,12 @@ void each_on_cpu(const Body& body, std::uint32_t count) {
   using Found = decltype(body.find(0U));
   using Read = decltype(body.load(0U, std::declval<Found>()));
   for (std::uint32_t first = 0; first < count; first += kTogether) {
-    const std::uint32_t now = std::min(kTogether, count - first);
+    const std::uint32_t group = std::min(kTogether, count - first);
     Found found[kTogether];
     Read read[kTogether];
-    for (std::uint32_t k = 0; k < now; ++k) found[k] = body.find(order[first + k]);
-    for (std::uint32_t k = 0; k < now; ++k) read[k] = body.load(order[first + k], found[k]);
-    for (std::uint32_t k = 0; k < now; ++k) body.store(order[first + k], found[k], read[k]);
+    for (std::uint32_t k = 0; k < group; ++k) found[k] = body.find(order[first + k]);
+    for (std::uint32_t k = 0; k < group; ++k) read[k] = body.load(order[first + k], found[k]);
+    for (std::uint32_t k = 0; k < group; ++k) body.store(order[first + k], found[k], read[k]);
   }
 }
 
@@ -68,7 +68,7 @@ TEST(GatherAndScatter, CopyRowsAndReportInvalidOnes) {
   }
 }
 
-/// Updater on the CPU.
+/// Runs the kernel bodies of Updater on the CPU.
 template <class T, int kCount>
 class Push {
   using A = Arithmetic<T>;
@@ -88,7 +88,7 @@ class Push {
     heads_.resize(table.rows);
     const auto table_rows = static_cast<std::uint32_t>(table.rows);
     const auto packs = static_cast<std::uint32_t>(table.width / kCount);
-    // Two pieces, as for a push with too many packs for one.
+    // Two pieces, as for a push that has too many packs for one piece.
     const std::uint32_t half = count / 2;
     const auto pieces = [&](const auto& piece) {
       piece(0, half);
@@ -149,7 +149,7 @@ void check(const Optimizer& o, std::uint64_t width, bool deterministic, double t
            const MakeRule& rule) {
   constexpr std::uint32_t kRows = 29;
   SCOPED_TRACE(std::string(to_string(o.kind)) + ", width " + std::to_string(width) +
-               (deterministic ? ", in order" : ""));
+               (deterministic ? ", deterministic" : ""));
   PlainTable<T> table(kRows, width, o, 1);
   Push<T, kCount> push(deterministic);
   std::mt19937 random(2);
@@ -186,9 +186,9 @@ TEST(Updates, SumTheGradientsOfDuplicateRows) {
   }
 }
 
-TEST(Updates, Of16BitTablesAreRounded) {
+TEST(Updates, Round16BitTables) {
   const Optimizer sgd = optimizers::SGD{0.1};
-  // One unit in the last place of the largest value, after sums in another order.
+  // The order of sums differs, so the tolerance is one unit in the last place of the largest value.
   check<float16, 8>(sgd, 16, true, 8e-3, [&](std::int64_t) { return Sgd<float>(sgd); });
   check<bfloat16, 1>(sgd, 3, false, 6e-2, [&](std::int64_t) { return Sgd<float>(sgd); });
 }
@@ -221,7 +221,7 @@ TEST(Updates, AddAllGradientsOfSgdToTheTable) {
   }
 }
 
-TEST(Updates, OfDenseGradientsStartAtFirstRow) {
+TEST(Updates, DenseGradientsStartAtFirstRow) {
   std::vector<float> values(20, 1);
   const std::vector<float> gradient{1, 2, 3, 4};
   using P = Pack<float, 1>;

@@ -22,7 +22,7 @@ namespace {
 class RowOps : public OnGpu {};
 class Gpu : public OnGpu {};
 
-TEST(Gpus, ExistOrTheReasonIsReported) {
+TEST(Gpus, ReportWhyThereAreNone) {
   EXPECT_EQ(why_none().empty(), count() > 0);
   EXPECT_THROW((void)info(count()), Error);
 }
@@ -54,11 +54,11 @@ TEST_F(RowOps, RowsAreGatheredAndScattered) {
       const auto on_gpu = to_gpu(table);
       for (const auto& [name, named] : pushes_to_try(rows, 3)) {
         SCOPED_TRACE(name + ", " + std::to_string(row_bytes) + " bytes, " + std::to_string(rows));
-        const auto there = to_gpu(named);
+        const auto device_rows = to_gpu(named);
         const auto bad = to_gpu(std::vector<std::uint32_t>{kNoBadRow});
         Values<std::byte> out(0, named.size() * row_bytes);
         RowCopy call{
-            on_gpu.data(), rows,      row_bytes, there.data(), static_cast<std::uint32_t>(named.size()),
+            on_gpu.data(), rows,      row_bytes, device_rows.data(), static_cast<std::uint32_t>(named.size()),
             out.data(),    bad.data()};
         gather(*stream_, call);
         const auto got = to_host(out);
@@ -88,13 +88,14 @@ TEST_F(RowOps, RowsAtAnyAddressAreGathered) {
     std::vector<std::byte> table(kRows * row_bytes);
     for (std::size_t i = 0; i < table.size(); ++i) table[i] = std::byte(i * 7 % 251);
     const std::vector<std::byte> other(table.rbegin(), table.rend());
-    const auto here = to_gpu(table), there = to_gpu(other);
+    const auto device_table = to_gpu(table), device_other = to_gpu(other);
     std::vector<std::uint64_t> addresses;
     std::vector<std::byte> expected;
     for (std::size_t i = 0; i < 500; ++i) {
       const std::size_t at = i * 31 % kRows * row_bytes;
       const bool first = i % 3 != 0;
-      addresses.push_back(reinterpret_cast<std::uintptr_t>((first ? here : there).data() + at));
+      addresses.push_back(
+          reinterpret_cast<std::uintptr_t>((first ? device_table : device_other).data() + at));
       const auto row = (first ? table : other).begin() + static_cast<std::ptrdiff_t>(at);
       expected.insert(expected.end(), row, row + static_cast<std::ptrdiff_t>(row_bytes));
     }
@@ -115,10 +116,10 @@ TEST_F(RowOps, TablesOfMoreThan2To31ElementsAreAccessible) {
   const std::vector<std::uint32_t> named{kRows - 1, 0, kRows / 2};
   std::vector<float> rows(named.size() * 16);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i + 1);
-  const auto there = to_gpu(named);
+  const auto device_rows = to_gpu(named);
   const auto in = to_gpu(rows);
   const auto bad = to_gpu(std::vector<std::uint32_t>{kNoBadRow});
-  RowCopy call{reinterpret_cast<std::byte*>(table.data()), kRows,     kBytes, there.data(), 3,
+  RowCopy call{reinterpret_cast<std::byte*>(table.data()), kRows,     kBytes, device_rows.data(), 3,
                reinterpret_cast<std::byte*>(in.data()),    bad.data()};
   scatter(*stream_, call);
   const auto out = to_gpu(std::vector<float>(rows.size()));
@@ -133,7 +134,7 @@ class Updates : public OnGpu {
   void check(const Optimizer& o, std::uint64_t width, bool deterministic, double tolerance) {
     constexpr std::uint32_t kRows = 29;
     SCOPED_TRACE(std::string(to_string(o.kind)) + ", width " + std::to_string(width) +
-                 (deterministic ? ", in order" : ""));
+                 (deterministic ? ", deterministic" : ""));
     PlainTable<T> table(kRows, width, o, 1);
     const auto values = to_gpu(table.values);
     const auto slot0 = to_gpu(table.slot0);
@@ -203,7 +204,7 @@ TYPED_TEST(Updates, AgreeWithTheCpu) {
   }
 }
 
-TEST_F(RowOps, IntegersRejectOtherOptimizersThanSgd) {
+TEST_F(RowOps, IntegersRejectOptimizersOtherThanSgd) {
   Updater updater(*stream_, 1, false);
   const Values<std::int32_t> values(0, 1);
   Update<std::int32_t> update;

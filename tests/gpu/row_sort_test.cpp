@@ -23,20 +23,20 @@ class RowSortTest : public OnGpu {
   std::pair<Numbers, Numbers> sort(const Numbers& rows, const Numbers& order, int bits) const {
     const auto count = static_cast<std::uint32_t>(rows.size());
     const Memory scratch(0, scratch_bytes(*stream_, count));
-    const auto rows_there = to_gpu(rows);
-    const auto order_there = to_gpu(order);
+    const auto device_rows = to_gpu(rows);
+    const auto device_order = to_gpu(order);
     const Values<std::uint32_t> sorted(0, count);
     const Values<std::uint32_t> sorted_order(0, count);
-    sort_rows(*stream_, scratch, count, bits, rows_there.data(), sorted.data(), order_there.data(),
+    sort_rows(*stream_, scratch, count, bits, device_rows.data(), sorted.data(), device_order.data(),
               sorted_order.data());
     return {to_host(sorted), to_host(sorted_order)};
   }
   Numbers maxima(const Numbers& numbers) const {
     const auto count = static_cast<std::uint32_t>(numbers.size());
     const Memory scratch(0, scratch_bytes(*stream_, count));
-    const auto there = to_gpu(numbers);
+    const auto device_numbers = to_gpu(numbers);
     const Values<std::uint32_t> out(0, count);
-    running_maximum(*stream_, scratch, count, there.data(), out.data());
+    running_maximum(*stream_, scratch, count, device_numbers.data(), out.data());
     return to_host(out);
   }
 };
@@ -83,10 +83,10 @@ TEST_F(RowSortTest, FindsRunningMaxima) {
   EXPECT_EQ(maxima({0}), Numbers{0});
   Numbers many(100000), expected(many.size());
   std::mt19937 random(4);
-  std::uint32_t most = 0;
+  std::uint32_t maximum = 0;
   for (std::size_t i = 0; i < many.size(); ++i) {
     many[i] = random() % (1 + static_cast<std::uint32_t>(i));
-    expected[i] = most = std::max(most, many[i]);
+    expected[i] = maximum = std::max(maximum, many[i]);
   }
   EXPECT_EQ(maxima(many), expected);
 }

@@ -1,4 +1,4 @@
-// rules_test.cpp -- update rules on single numbers, compared with the scalar version in double.
+// rules_test.cpp -- update rules on single numbers, compared with a scalar reference in double.
 #include "gpu/rules.hpp"
 
 #include <gtest/gtest.h>
@@ -16,13 +16,12 @@ void check(const Optimizer& o, double tolerance) {
   std::mt19937 random(5);
   std::normal_distribution<double> normal;
   for (int trial = 0; trial < 50; ++trial) {
-    using A = float;
     ps::PlainElement plain{normal(random), first_slot(o), 0};
-    plain.w = static_cast<A>(plain.w);
-    A w = static_cast<A>(plain.w), a = static_cast<A>(first_slot(o)), b = 0;
+    plain.w = static_cast<float>(plain.w);
+    float w = static_cast<float>(plain.w), a = static_cast<float>(first_slot(o)), b = 0;
     plain.s0 = a;
     for (std::int64_t step = 1; step <= 5; ++step) {
-      const A g = static_cast<A>(normal(random));
+      const float g = static_cast<float>(normal(random));
       if constexpr (std::is_constructible_v<Rule, const Optimizer&, std::int64_t>) {
         Rule(o, step)(Scalar(), g, w, a, b);
       } else {
@@ -35,7 +34,7 @@ void check(const Optimizer& o, double tolerance) {
   }
 }
 
-TEST(Rules, AgreeWithTheScalarRules) {
+TEST(Rules, AgreeWithTheReference) {
   for (const Optimizer& o : optimizers_to_test()) {
     switch (o.kind) {
       case OptimizerKind::sgd:

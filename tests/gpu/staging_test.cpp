@@ -12,18 +12,19 @@ namespace {
 constexpr std::size_t kPiece = 64;
 
 std::vector<std::byte> pattern(std::size_t bytes, int salt) {
-  std::vector<std::byte> made(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) made[i] = std::byte((i * 7 + static_cast<std::size_t>(salt)) % 251);
-  return made;
+  std::vector<std::byte> values(bytes);
+  for (std::size_t i = 0; i < bytes; ++i)
+    values[i] = std::byte((i * 7 + static_cast<std::size_t>(salt)) % 251);
+  return values;
 }
 
 class StagingTest : public OnGpu {
  protected:
-  std::vector<std::byte> there_and_back(Staging& staging, const std::vector<std::byte>& bytes,
-                                        std::uint64_t unit) {
-    const Values<std::byte> there(0, bytes.size());
+  std::vector<std::byte> round_trip(Staging& staging, const std::vector<std::byte>& bytes,
+                                    std::uint64_t unit) {
+    const Values<std::byte> on_gpu(0, bytes.size());
     std::uint64_t next = 0;
-    staging.to_gpu(*stream_, there.data(), bytes.size(), unit,
+    staging.to_gpu(*stream_, on_gpu.data(), bytes.size(), unit,
                    [&](std::uint64_t first, std::size_t count, std::byte* to) {
                      EXPECT_EQ(first, next);
                      EXPECT_EQ(count % unit, 0U);
@@ -31,7 +32,7 @@ class StagingTest : public OnGpu {
                      std::memcpy(to, bytes.data() + first, count);
                    });
     EXPECT_EQ(next, bytes.size());
-    const std::byte* back = staging.from_gpu(*stream_, there.data(), bytes.size());
+    const std::byte* back = staging.from_gpu(*stream_, on_gpu.data(), bytes.size());
     std::vector<std::byte> got(bytes.size());
     for (std::size_t i = 0; i < got.size(); i += 10) {
       const std::size_t end = std::min(i + 10, got.size());
@@ -48,22 +49,22 @@ TEST_F(StagingTest, RoundTripsAllSizes) {
   for (const std::uint64_t unit : {1, 3, 16, 64, 100}) {
     for (const std::uint64_t units : {0, 1, 2, 5, 40}) {
       const auto bytes = pattern(unit * units, ++salt);
-      EXPECT_EQ(there_and_back(staging, bytes, unit), bytes) << unit << " bytes, " << units << " times";
+      EXPECT_EQ(round_trip(staging, bytes, unit), bytes) << unit << " bytes, " << units << " times";
     }
   }
 }
 
 TEST_F(StagingTest, DoesNotOverwriteABufferBeforeItsCopy) {
   Staging staging(0, kPiece);
-  const Values<std::byte> there(0, 4 * kPiece);
+  const Values<std::byte> on_gpu(0, 4 * kPiece);
   // The third piece reuses the first buffer. A stand-in copies the first piece only once it is waited for, so
   // an early reuse would overwrite its bytes.
   int filled = 0;
-  staging.to_gpu(*stream_, there.data(), 4 * kPiece, 1,
+  staging.to_gpu(*stream_, on_gpu.data(), 4 * kPiece, 1,
                  [&](std::uint64_t, std::size_t count, std::byte* to) { std::memset(to, ++filled, count); });
   EXPECT_EQ(filled, 4);
   stream_->wait();
-  const std::byte* back = staging.from_gpu(*stream_, there.data(), 4 * kPiece);
+  const std::byte* back = staging.from_gpu(*stream_, on_gpu.data(), 4 * kPiece);
   staging.await(4 * kPiece);
   for (std::size_t i = 0; i < 4 * kPiece; ++i)
     ASSERT_EQ(static_cast<int>(back[i]), 1 + static_cast<int>(i / kPiece));
@@ -72,17 +73,17 @@ TEST_F(StagingTest, DoesNotOverwriteABufferBeforeItsCopy) {
 TEST_F(StagingTest, RemainsUsableAfterFillThrows) {
   Staging staging(0, kPiece);
   const auto bytes = pattern(3 * kPiece, 1);
-  const Values<std::byte> there(0, bytes.size());
-  EXPECT_THROW(staging.to_gpu(*stream_, there.data(), bytes.size(), 1,
+  const Values<std::byte> on_gpu(0, bytes.size());
+  EXPECT_THROW(staging.to_gpu(*stream_, on_gpu.data(), bytes.size(), 1,
                               [&](std::uint64_t first, std::size_t count, std::byte* to) {
                                 if (first > 0) throw std::runtime_error("a ps is dead");
                                 std::memcpy(to, bytes.data(), count);
                               }),
                std::runtime_error);
-  EXPECT_EQ(there_and_back(staging, bytes, 1), bytes);
+  EXPECT_EQ(round_trip(staging, bytes, 1), bytes);
 }
 
-TEST_F(StagingTest, ReadWaitsForThePreviousOne) {
+TEST_F(StagingTest, ReadWaitsForThePreviousRead) {
   Staging staging(0, kPiece);
   const auto first = pattern(kPiece, 1), second = pattern(2 * kPiece, 2);
   const auto a = to_gpu(first), b = to_gpu(second);

@@ -43,26 +43,26 @@ TEST_F(StandIns, HaveTheRequestedCount) {
 
 TEST_F(StandIns, ExecuteWorkOnlyDuringAWait) {
   Stream stream(0);
-  const Values<int> there(0, 1);
+  const Values<int> on_gpu(0, 1);
   int in = 5, out = 0;
-  copy(stream, there.data(), &in, sizeof in);
-  copy(stream, &out, there.data(), sizeof out);
+  copy(stream, on_gpu.data(), &in, sizeof in);
+  copy(stream, &out, on_gpu.data(), sizeof out);
   in = 6;
   EXPECT_EQ(out, 0);
   stream.wait();
   EXPECT_EQ(out, 6);
-  fill_with_zeros(stream, there.data(), sizeof(int));
-  copy(stream, &out, there.data(), sizeof out);
+  fill_with_zeros(stream, on_gpu.data(), sizeof(int));
+  copy(stream, &out, on_gpu.data(), sizeof out);
   stream.wait();
   EXPECT_EQ(out, 0);
 }
 
-TEST_F(StandIns, EventsPassOnceTheWorkBeforeThemIsDone) {
+TEST_F(StandIns, EventsAreDoneOnceThePrecedingWorkIsDone) {
   Stream stream(0);
   std::array<int, 3> done{};
-  Event never(0), middle(0, Timing::yes), end(0, Timing::yes);
-  EXPECT_TRUE(never.done());
-  never.wait();
+  Event unrecorded(0), middle(0, Timing::yes), end(0, Timing::yes);
+  EXPECT_TRUE(unrecorded.done());
+  unrecorded.wait();
   stream.stand_in()->enqueue([&] { done[0] = 1; });
   stream.stand_in()->enqueue([&] { done[1] = 1; });
   middle.record(stream);
@@ -88,8 +88,8 @@ TEST_F(StandIns, ElapsedTimeNeedsEventsWithTiming) {
 
 TEST_F(StandIns, KernelsNeedTheSelectedDevice) {
   const Stream first(0), second(1);
-  const Values<std::uint32_t> there(1, 5);
-  const IotaBody body{there.data()};
+  const Values<std::uint32_t> on_gpu(1, 5);
+  const IotaBody body{on_gpu.data()};
   EXPECT_DEATH(each<4>(first, body, 5), "selected == device_") << "no device is selected by default";
   {
     const DeviceGuard on_second(second);
@@ -102,7 +102,7 @@ TEST_F(StandIns, KernelsNeedTheSelectedDevice) {
   }
   EXPECT_DEATH(each<4>(second, body, 5), "selected == device_");
   std::array<std::uint32_t, 5> out{};
-  copy(second, out.data(), there.data(), sizeof out);
+  copy(second, out.data(), on_gpu.data(), sizeof out);
   second.wait();
   EXPECT_EQ(out, (std::array<std::uint32_t, 5>{0, 1, 2, 3, 4}));
 }
@@ -129,7 +129,7 @@ TEST_F(StandIns, FailedWorkFailsEveryWaitAndStopsTheStream) {
   EXPECT_FALSE(ran);
 }
 
-TEST_F(StandIns, MemoryIsLimitedAndWaitsForItsUsersOnRelease) {
+TEST_F(StandIns, MemoryIsLimitedAndWaitsForPendingWorkOnRelease) {
   Stream stream(0);
   int out = 0;
   {
@@ -165,21 +165,22 @@ TEST_F(StandIns, TryAllocateReturnsNulloptWithoutMemory) {
   EXPECT_THROW((void)Memory::try_allocate(2, 1), Error) << "device 2 does not exist";
 }
 
-TEST_F(StandIns, PinnedMemoryWaitsForItsUsersOnRelease) {
+TEST_F(StandIns, PinnedMemoryWaitsForPendingWorkOnRelease) {
   Stream stream(1);
-  const Values<int> there(1, 1);
+  const Values<int> on_gpu(1, 1);
   int out = 0;
   {
     const PinnedMemory pinned(sizeof(int));
     EXPECT_EQ(pinned.size(), sizeof(int));
     *reinterpret_cast<int*>(pinned.data()) = 5;
-    copy(stream, there.data(), pinned.data(), sizeof(int));
-    copy(stream, &out, there.data(), sizeof(int));
+    copy(stream, on_gpu.data(), pinned.data(), sizeof(int));
+    copy(stream, &out, on_gpu.data(), sizeof(int));
   }
   EXPECT_EQ(out, 5);
 }
 
-/// Returns the first byte of the memory plus 1 as a forked child sees it, or 255 if the child cannot map it.
+/// Maps the memory in a forked child, which sets the second byte to 9. Returns the first byte plus 1 as read
+/// by the child, or 255 if the child cannot map the memory.
 int first_byte_in_child(const std::vector<std::byte>& key) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """cable.py NAME NAME -- a cable between two network interfaces that can lose and delay frames, and be cut.
 
-Replaces `tc netem` for kernels without it: two TAP interfaces whose frames pass through this process. Prints "ready" when both
-exist; the caller moves them to their namespaces. They disappear when the process ends.
+Replaces `tc netem` for kernels without it: two TAP interfaces whose frames pass through this process. Prints "ready"
+when both exist; the caller moves them to their namespaces. They disappear when the process ends.
 
-Commands on standard input: `delay MILLISECONDS` (each way), `loss FRACTION` (drops this fraction of frames at random, with a fixed seed), `cut`, `mend`. Each
-is answered with one line. While the cable is cut, all frames are lost, including those in flight.
+Commands on standard input: `delay MILLISECONDS` (each way), `loss FRACTION` (drops this fraction of frames at random,
+with a fixed seed), `cut`, `mend`. The reply to each is one line with the numbers of frames carried and lost so far.
+While the cable is cut, all frames are lost, including those in flight.
 """
 import collections
 import fcntl
@@ -23,7 +24,7 @@ MAX_FRAME_BYTES = 65536
 MAX_QUEUED_FRAMES = 20000
 
 
-def interface(name):
+def open_tap(name):
     fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH", name.encode(), IFF_TAP | IFF_NO_PI))
     return fd
@@ -60,14 +61,14 @@ class Cable:
             self.lost += 1
 
     def deliver_due_frames(self):
-        """Delivers frames whose delay has passed; returns the seconds until the next one is due, or None if none is queued."""
-        now, nexts = time.monotonic(), []
+        """Delivers the frames that are due; returns the seconds until the next one is, or None if none is queued."""
+        now, delays = time.monotonic(), []
         for end, waiting in self.waiting.items():
             while waiting and waiting[0][0] <= now:
                 self.deliver(end, waiting.popleft()[1])
             if waiting:
-                nexts.append(waiting[0][0] - now)
-        return min(nexts, default=None)
+                delays.append(waiting[0][0] - now)
+        return min(delays, default=None)
 
     def execute(self, words):
         if words[0] == "delay":
@@ -87,7 +88,7 @@ class Cable:
 
 
 def main():
-    ends = [interface(name) for name in sys.argv[1:3]]
+    ends = [open_tap(name) for name in sys.argv[1:3]]
     cable = Cable(ends)
     print("ready", flush=True)
     rest = b""

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Every shell block of docs/howto/ is run as it stands: on one host, on two, and on Slurm.
+"""Runs every shell block of docs/howto/ unchanged: on one host, on two hosts, and on Slurm.
 
-A block is ```sh after a line `<!-- tested: PLACE -->`. The blocks of one place on one page are a script, after those for
-everywhere, which laptop.md has. It runs in a directory that looks like the source tree after launch/setup.
+A block is ```sh after a line `<!-- tested: PLACE -->`. A test runs the "everywhere" blocks of laptop.md, then the
+blocks of a page for one place, as one script. The script runs in a directory that looks like the source tree after
+launch/setup.
 """
 import os
 import pathlib
@@ -49,7 +50,7 @@ class HowToPages(JobTest):
         self.assertEqual(self.exit_code(job, 150), 0, job.stderr)
         return job
 
-    def test_every_block_has_its_place(self):
+    def test_every_shell_block_has_a_known_place(self):
         places = set()
         for page, text in PAGES.items():
             self.assertEqual(text.count("```sh\n"), len(BLOCK.findall(text)), page)
@@ -99,7 +100,7 @@ class HowToPages(JobTest):
 
 
 if __name__ == "__main__":
-    # A directory that every host and node sees, next to the build.
+    # All hosts and nodes see this directory.
     SCRATCH.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(SCRATCH)
     main()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Two hosts on one machine: each has its own network, host name, IPC and mount namespace. They are joined by a veth pair, or by
-`cable.py`, which can lose and delay frames, and be cut.
+"""Two hosts on one machine: each has its own network, UTS (host name), IPC and mount namespace. A veth pair connects
+them, or `cable.py`, which can lose and delay frames, and be cut.
 
-`with TwoHosts(directory) as hosts:` creates them; `hosts.launcher(mpiexec)` is the command that runs mpirun on the first one. A
-host exists as long as its processes do, and with it its end of the cable. The end of the block kills all processes of the
-hosts. If a test is killed, the processes that hold the namespaces die with it, and `two_hosts.py clean DIRECTORY` kills all
-others.
+`with TwoHosts(directory) as hosts:` creates the hosts; `hosts.launcher(mpiexec, slots)` is the command that runs mpirun
+on the first one. A host, with its end of the cable, exists as long as its processes do. The end of the block kills all
+processes of the hosts. If a test is killed, the processes that hold the namespaces die with it, and `two_hosts.py clean
+DIRECTORY` kills all others.
 
-Needs root, and a kernel that allows it to create namespaces; `reason_to_skip()` returns the missing requirement.
+Needs root, and a kernel that lets root create namespaces; `reason_to_skip()` returns the missing requirement.
 """
 import os
 import pathlib
@@ -24,15 +24,15 @@ from poll import poll_until
 
 NAMES = ("host1", "host2")
 NETWORK = "10.99.7"  # inside the namespaces only, so that it collides with nothing
-MARK = "CAPSTAN_TEST_HOSTS"
+MARK = "CAPSTAN_TESTS_HOSTS"
 NAMESPACES = ("-n", "-u", "-i", "-m")
 
 
 def reason_to_skip(mpiexec):
-    """Returns None if hosts can be created here and `mpiexec` can start ranks on them."""
+    """Returns the missing requirement, or None if hosts can be created here and `mpiexec` can start ranks on them."""
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
     if "Open MPI" not in version and "OpenRTE" not in version:
-        return "starting ranks on two such hosts needs Open MPI"
+        return "starting ranks on two hosts needs Open MPI"
     if os.geteuid() != 0:
         return "creating namespaces needs root"
     for tool in ("ip", "unshare", "nsenter"):
@@ -40,12 +40,12 @@ def reason_to_skip(mpiexec):
             return f"two hosts need the program {tool}"
     made = subprocess.run(["unshare", *NAMESPACES, "ip", "link", "add", "cable", "type", "veth"], capture_output=True)
     if made.returncode != 0:
-        return f"no namespaces here: {made.stderr.decode().strip()}"
+        return f"cannot create namespaces: {made.stderr.decode().strip()}"
     return None
 
 
 def marked_processes(mark):
-    """The pids whose environment has CAPSTAN_TEST_HOSTS=`mark`."""
+    """Returns the pids of the processes, except this one, whose environment has CAPSTAN_TESTS_HOSTS=`mark`."""
     wanted, found = f"{MARK}={mark}".encode(), []
     for directory in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -72,12 +72,12 @@ def kill_marked(mark):
 class TwoHosts:
     def __init__(self, directory, cable=False):
         """With `cable`, `tell_cable` accepts `delay`, `loss`, `cut` and `mend`; the network is slower then."""
-        # Concurrent runs have different pids, and therefore directories, marks and cables.
+        # Concurrent runs have different pids, so their directories, marks and cables differ.
         self.directory = pathlib.Path(directory, f"hosts-{os.getpid()}").resolve()
         self.mark = str(self.directory)
         self.holders = []
         self.cable = None
-        self.wants_cable = cable
+        self.has_cable = cable
 
     def __enter__(self):
         self.directory.mkdir(parents=True)
@@ -111,7 +111,7 @@ class TwoHosts:
             self.ip("addr", "add", f"{NETWORK}.{number}/24", "dev", "eth0", within=within)
             self.ip("link", "set", "eth0", "up", within=within)
             if self.cable:
-                # If the kernel supports it, retry every second after a cut, without exponential backoff.
+                # If the kernel supports it, TCP retransmits at least every second during a cut.
                 soon = "test ! -e $0/tcp_rto_max_ms || (echo 1000 > $0/tcp_rto_max_ms && echo 250 > $0/tcp_retries2)"
                 command = [*within, "sh", "-c", soon, "/proc/sys/net/ipv4"]
                 subprocess.run([str(word) for word in command], check=True)
@@ -124,7 +124,7 @@ class TwoHosts:
         agent.chmod(0o755)
 
     def connect(self, ends):
-        if not self.wants_cable:
+        if not self.has_cable:
             return self.ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
         command = [sys.executable, "-B", pathlib.Path(__file__).resolve().parent / "cable.py", *ends]
         self.cable = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -150,12 +150,12 @@ class TwoHosts:
             self.cable.stdin.close()
             self.cable.stdout.close()
             self.cable.wait()
-        # Disappears with its namespace, unless its creation was interrupted.
+        # The link disappears with its namespace, unless its creation was interrupted.
         subprocess.run(["ip", "link", "del", f"cap{os.getpid()}a"], capture_output=True)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def launcher(self, mpiexec, slots):
-        """The command of mpirun on the first host, with `slots` ranks on each host."""
+        """Returns the command that runs mpirun on the first host, with `slots` slots on each host."""
         subnet = f"{NETWORK}.0/24"
         return [
             "nsenter", "-t", self.holders[0].pid, *NAMESPACES, "--", mpiexec,
@@ -165,11 +165,11 @@ class TwoHosts:
         ]  # fmt: skip
 
     def on_first(self, *command):
-        """The command that runs `command` on the first host."""
+        """Returns the command that runs `command` on the first host."""
         return ["nsenter", "-t", self.holders[0].pid, *NAMESPACES, "--", *command]
 
     def on_second(self, *command):
-        """The command that runs `command` on the second host."""
+        """Returns the command that runs `command` on the second host."""
         return ["nsenter", "-t", self.holders[1].pid, *NAMESPACES, "--", *command]
 
     @property
@@ -178,7 +178,7 @@ class TwoHosts:
 
 
 def clean(directory):
-    """Kills processes that earlier tests have left in `directory`."""
+    """Kills the processes, and removes the directories, that killed tests have left in `directory`."""
     for left in pathlib.Path(directory).resolve().glob("hosts-*"):
         owner = int(left.name.partition("-")[2])
         if pathlib.Path(f"/proc/{owner}").exists():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`capstan train kge` on two hosts, with ps on both and active messages between them; ranks on the second host die and join."""
+"""`capstan train kge` on two hosts, with ps on both and active messages between them; ranks of host2 die and join."""
 import json
 import os
 import pathlib
@@ -39,31 +39,31 @@ class OnTwoHosts(JobTest):
             self.skipTest(self.reason)
         super().setUp()
 
-    def start_training(self, *options, epochs, outlive=False):
+    def start_training(self, *options, epochs, under_shell=False):
         options = ["--ps", 2, "--eval-every", 10, "--summary", self.directory / "summary.json", *options]
         command = train(self.graph(), *options, epochs=epochs)
         return self.start(
-            in_shell(command) if outlive else command,
+            in_shell(command) if under_shell else command,
             RANKS,
             launcher=self.hosts.launcher(MPIEXEC, SLOTS),
             env=self.hosts.environment,
         )
 
-    def assert_windows(self, job):
+    def assert_paths(self, job):
         """Checks the path of each client to each ps: mapped memory on the same host, messages elsewhere."""
         line = r"\[(\w+) (\d)@(host\d)\] \[debug\] ps (\d) \(rank \d on (host\d)\): (mapped memory|active messages over tcp)"
         seen = re.findall(line, job.stderr)
         for role, index, host, ps, ps_host, path in seen:
-            wanted = "mapped memory" if host == ps_host else "active messages over tcp"
-            self.assertEqual(path, wanted, f"{role} {index} on {host} to ps {ps} on {ps_host}")
+            expected = "mapped memory" if host == ps_host else "active messages over tcp"
+            self.assertEqual(path, expected, f"{role} {index} on {host} to ps {ps} on {ps_host}")
         pairs = {(role, index, ps) for role, index, _, ps, _, _ in seen}
         clients = [("coordinator", "0"), *(("worker", str(index)) for index in range(len(WORKERS)))]
         self.assertEqual(pairs, {(*client, ps) for client in clients for ps in "01"}, job.stderr)
 
-    def test_trains(self):
+    def test_trains_with_ps_on_both_hosts(self):
         job = self.start_training("--log-level", "debug", epochs=300)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
-        self.assert_windows(job)
+        self.assert_paths(job)
         summary = self.summary()
         self.assertEqual((summary["cluster"]["ps"], summary["cluster"]["workers"]), (2, 3))
         self.assertEqual(summary["training"]["triples"], 300 * summary["data"]["train"])
@@ -96,27 +96,27 @@ class OnTwoHosts(JobTest):
         self.assertEqual(lines["dev-shm"][0]["hosts"], ["host1", "host2"])
         self.assertEqual((lines["clock"][0]["verdict"], lines["ipc"][0]["verdict"]), ("PASS", "PASS"), lines)
         same, other = lines["transports"]
-        self.assertRegex(same["seen"], r"^same host: mapped memory, calls over tcp/\S+ \(6 pairs, ")
-        self.assertRegex(other["seen"], r"^other host: active messages over tcp/\S+ \(9 pairs, ")
-        self.assertRegex(lines["rma"][0]["seen"], r"^other host: .* within 200 ms")
+        self.assertRegex(same["observed"], r"^same host: mapped memory, calls over tcp/\S+ \(6 pairs, ")
+        self.assertRegex(other["observed"], r"^other host: active messages over tcp/\S+ \(9 pairs, ")
+        self.assertRegex(lines["rma"][0]["observed"], r"^other host: .* within 200 ms")
         self.assertEqual(lines["rma"][0]["verdict"], "WARN")
         self.assertEqual(sorted(pair["class"] for pair in measured), ["other host", "same host", "same host"])
 
     def test_doctor_reports_unknown_host_names(self):
-        # These hosts do not know each other's names, and the machine's resolver has no such names.
+        # Neither the hosts nor the machine's resolver can resolve these names.
         lines, _ = self.examine("--only", "ports", code=0)
         self.assertEqual(lines["ports"][0]["verdict"], "WARN")
-        self.assertIn("host1 -> host2: the name host2 is ", lines["ports"][0]["seen"])
+        self.assertIn("host1 -> host2: the name host2 is ", lines["ports"][0]["observed"])
 
     def test_doctor_checks_whether_hosts_share_the_checkpoint_directory(self):
         shared, _ = self.examine("--only", "shared-dir", "--checkpoint-dir", SCRATCH, code=0)
         self.assertEqual(shared["shared-dir"][0]["verdict"], "PASS", shared)
         # Each host has its own /dev/shm.
         apart, _ = self.examine("--only", "shared-dir", "--checkpoint-dir", "/dev/shm", code=3)
-        self.assertIn("1 of 2 hosts", apart["shared-dir"][0]["seen"])
-        self.assertRegex(apart["shared-dir"][0]["seen"], r": host2$")
+        self.assertIn("1 of 2 hosts", apart["shared-dir"][0]["observed"])
+        self.assertRegex(apart["shared-dir"][0]["observed"], r": host2$")
 
-    def test_settings_shows_the_paths(self):
+    def test_settings_command_shows_the_paths(self):
         job = self.start(
             [CAPSTAN, "settings", "--transports", "--ps", 2],
             RANKS,
@@ -124,7 +124,7 @@ class OnTwoHosts(JobTest):
             env=self.hosts.environment,
         )
         self.assertEqual(self.exit_code(job), 0, job.stderr)
-        paragraphs = re.findall(r"ps on (this|another) host +(\w+ \w+).*\n(?:  .*\n)*?  ways +(.*)", job.stdout)
+        paragraphs = re.findall(r"ps on (this|another) host +(\w+ \w+).*\n(?:  .*\n)*?  routes +(.*)", job.stdout)
         paths = {kind: (path, names) for kind, path, names in paragraphs}
         self.assertEqual({kind: path for kind, (path, _) in paths.items()},
                          {"this": "mapped memory", "another": "active messages"}, job.stdout)
@@ -155,24 +155,24 @@ class OnTwoHosts(JobTest):
         self.assertGreater(self.summary()["test"]["mrr"], LEARNED_MRR)
 
     def test_job_continues_without_a_killed_worker_of_the_other_host(self):
-        self.kill_in_time(4, f"{WORKERS[4]} is gone", "--max-restarts", 0)
+        self.kill_in_time(4, f"{WORKERS[4]} is dead", "--max-restarts", 0)
         self.assertEqual(self.summary()["training"]["workers_lost"], 1)
 
     def test_killed_ps_of_the_other_host_is_restarted(self):
-        self.kill_in_time(5, f"{PS[5]} is back")
+        self.kill_in_time(5, f"{PS[5]} has recovered")
 
     def test_spare_replaces_a_ps_that_is_lost_on_the_other_host(self):
         # The spare is rank 1, on the first host; the workers, ranks 3 and 4, are on the second.
         directory = self.directory / "checkpoints"
         options = ["--checkpoint-dir", directory, "--checkpoint-every", 100, "--spares", 1, "--ps-wait", "300ms"]
-        job = self.start_training("--slice-batches", 1, *options, epochs=1000, outlive=True)
+        job = self.start_training("--slice-batches", 1, *options, epochs=1000, under_shell=True)
         self.assertTrue(job.wait_for_text(r"epoch +1[0-4]0\b"), job.stderr)
         # The checkpoint is written in the background.
         self.assertTrue(job.wait_for(lambda: (directory / "latest").exists()), job.stderr)
         os.kill(agent_of(job, 5), signal.SIGKILL)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertIn(f"{PS[5]} is lost; spare 0 (rank 1 on host1) takes its shards over from checkpoint {directory}", job.stderr)
-        self.assertIn("ps 1 (rank 5 on host1) is back", job.stderr)
+        self.assertIn("ps 1 (rank 5 on host1) has recovered", job.stderr)
         self.assertGreater(self.summary()["test"]["mrr"], LEARNED_MRR)
 
     def test_job_ends_when_a_ps_of_the_other_host_is_killed(self):
@@ -180,13 +180,13 @@ class OnTwoHosts(JobTest):
         self.assertTrue(job.wait_for_text(TRAINING_OUTPUT), job.stderr)
         os.kill(job.ranks()[5][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job, SECONDS_TO_END), 4, job.stderr)
-        # "is dead" if a read was in flight.
-        self.assertRegex(job.stderr, rf"capstan: {re.escape(PS[5])} is (gone|dead)")
+        # A read in flight adds what the ps was asked to do.
+        self.assertRegex(job.stderr, rf"capstan: {re.escape(PS[5])} is dead")
 
     def join(self, job, run_dir, index):
-        """Lets a worker on the other host join."""
+        """Starts a worker on the second host, which joins the job with this index."""
         worker = self.start(self.hosts.on_second(CAPSTAN, "join", run_dir), env=self.hosts.environment)
-        joined = rf"worker {index} \(rank \d+ on host2\) has joined; {index + 1} workers"
+        joined = rf"worker {index} \(rank \d+ on host2\) has joined; live workers: {index + 1}"
         self.assertTrue(job.wait_for_text(joined), job.stderr + worker.stderr)
         return worker
 
@@ -197,14 +197,14 @@ class OnTwoHosts(JobTest):
         leaver, stayer = self.join(job, run_dir, 3), self.join(job, run_dir, 4)
         os.kill(leaver.command.pid, signal.SIGTERM)
         self.assertEqual(self.exit_code(leaver), 0, leaver.stderr)
-        self.assertRegex(job.stderr, r"worker 3 \(rank \d+ on host2\) has left after \d+ functions, 4 workers are left")
+        self.assertRegex(job.stderr, r"worker 3 \(rank \d+ on host2\) has left; executed functions: \d+, live workers: 4")
         job.signal_launcher(signal.SIGKILL)
         self.assertNotEqual(self.exit_code(job, SECONDS_TO_END), 0, job.stderr)
         self.assertEqual(self.exit_code(stayer, SECONDS_TO_END), 4, stayer.stderr)
 
 
 if __name__ == "__main__":
-    # A directory that every host sees, next to the build.
+    # Both hosts see this directory.
     SCRATCH.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(SCRATCH)
     main()

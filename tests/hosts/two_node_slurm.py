@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""A Slurm of two nodes on one machine: a private slurmctld and two slurmd, with their own ports and directory.
+"""A two-node Slurm on one machine: a private slurmctld and two slurmd, with their own ports and directory.
 
-`with TwoNodeSlurm(BIN, SCRATCH) as slurm:` starts it in five seconds; `slurm.environment` contains the variables that sbatch,
-srun and scancel need. A node has its own host name, IPC and mount namespace, and reports more cores than the machine has. Its
-/tmp and /dev/shm are private; the source tree and the given directories stay visible in /tmp. The end of the block kills all
-processes of the nodes. If a test is killed, the daemons die with it, and `two_node_slurm.py clean` kills all other processes.
+`with TwoNodeSlurm(BIN, SCRATCH) as slurm:` starts it in five seconds; `slurm.environment` contains the variables that
+sbatch, srun and scancel need. A node has its own UTS (host name), IPC and mount namespace, and reports CORES cores,
+regardless of the machine. Its /tmp and /dev/shm are private; the source tree and the given directories stay visible in
+/tmp. The end of the block kills all processes of the nodes. If a test is killed, the daemons die with it, and
+`two_node_slurm.py clean` kills all other processes.
 
-Needs root, to create namespaces, and Slurm (Debian: slurmctld slurmd slurm-client slurm-wlm-basic-plugins); `reason_to_skip()`
-returns the missing requirement. There is no munge: the daemons listen on the loopback interface only and trust it.
+Needs root, to create namespaces, and Slurm (Debian: slurmctld slurmd slurm-client slurm-wlm-basic-plugins);
+`reason_to_skip()` returns the missing requirement. The daemons use no authentication (AuthType=auth/none) instead
+of munge, and their ports accept connections to every address of this machine.
 """
 import contextlib
 import glob
@@ -30,8 +32,8 @@ from two_hosts import MARK, kill_marked
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODES = ("n1", "n2")
-CORES = 4  # cores that a node reports
-# A short path, since paths of sockets are limited; not in /tmp, which is private to each node.
+CORES = 4  # cores that each node reports
+# Short, because the length of a socket's path is limited; not in /tmp, which is private to each node.
 PARENT = pathlib.Path("/var/tmp")
 PREFIX = "capstan-slurm-"
 NAMESPACES = ("-m", "-u", "-i")
@@ -45,7 +47,7 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/none
 CredType=cred/none
-# Also delays the start of requeued jobs by this time.
+# A requeued job also waits this long before it starts.
 AuthInfo=cred_expire=5
 StateSaveLocation={directory}/state
 SlurmdSpoolDir={directory}/spool.%n
@@ -62,7 +64,7 @@ SlurmdParameters=config_overrides
 MpiDefault=none
 ReturnToService=2
 SlurmctldTimeout=30
-SlurmdTimeout=6
+SlurmdTimeout=20
 KillWait=5
 MinJobAge=300
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0,sched_min_interval=0
@@ -74,9 +76,9 @@ PartitionName=debug Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 
 
 def reason_to_skip():
-    """Returns None if such a Slurm can run here."""
+    """Returns the missing requirement, or None if such a Slurm can run here."""
     if os.geteuid() != 0:
-        return "a Slurm of two nodes needs root, to create namespaces"
+        return "a two-node Slurm needs root, to create namespaces"
     for tool in ("slurmctld", "slurmd", "sbatch", "srun", "unshare", "nsenter"):
         if shutil.which(tool) is None:
             return f"Slurm's tests need the program {tool}; launch/setup --tests installs Slurm on Debian"
@@ -84,37 +86,37 @@ def reason_to_skip():
         return "this Slurm has no PMIx plugin (mpi_pmix.so)"
     made = subprocess.run(["unshare", *NAMESPACES, "mount", "-t", "tmpfs", "tmpfs", "/tmp"], capture_output=True)
     if made.returncode != 0:
-        return f"no namespaces here: {made.stderr.decode().strip()}"
+        return f"cannot create namespaces: {made.stderr.decode().strip()}"
     return None
 
 
-def space_of(pid):
-    """The UTS namespace of a process, which identifies its node; None if the process has ended."""
+def namespace_of(pid):
+    """Returns the UTS namespace of a process, which identifies its node; None if the process has ended."""
     try:
         return os.readlink(f"/proc/{pid}/ns/uts")
     except OSError:
         return None
 
 
-def processes_in(space):
+def processes_in(namespace):
     found = [int(directory.name) for directory in pathlib.Path("/proc").glob("[0-9]*")]
-    return [pid for pid in found if space and space_of(pid) == space]
+    return [pid for pid in found if namespace and namespace_of(pid) == namespace]
 
 
 def topmost_in_tmp(paths):
-    """The paths below /tmp that no other of the paths contains."""
+    """Returns the paths below /tmp that are not inside another of the paths."""
     inside = {path for path in (pathlib.Path(one).resolve() for one in paths) if path.is_relative_to("/tmp")}
     return sorted(path for path in inside if not inside.intersection(path.parents))
 
 
 class TwoNodeSlurm:
     def __init__(self, *visible):
-        """`visible`: directories that jobs use."""
+        """Nodes see the directories `visible` even if these are in /tmp."""
         self.visible = topmost_in_tmp([ROOT, *visible])
 
     def __enter__(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=PARENT))
-        self.daemons, self.spaces = {}, {}
+        self.daemons, self.namespaces = {}, {}
         try:
             self.start()
         except BaseException:
@@ -146,7 +148,7 @@ class TwoNodeSlurm:
         self.start_daemon(node, ["unshare", *NAMESPACES, "sh", "-c", f"{steps} && {slurmd}"])
 
     def private_tmp(self, node):
-        """Commands that replace /tmp of a mount namespace by an empty one with the visible directories."""
+        """Returns shell commands that replace a namespace's /tmp with one that has only the visible directories."""
         before, after = [], []
         for number, path in enumerate(self.visible):
             held = self.directory / f"visible.{node}.{number}"
@@ -171,7 +173,7 @@ class TwoNodeSlurm:
 
         if not poll_until(reached, seconds, period=0.1):
             raise RuntimeError(f"Slurm's nodes are {states}, expected {state}; logs:\n{self.logs()}")
-        self.spaces.update({node: space_of(self.daemons[node].pid) for node in nodes})
+        self.namespaces.update({node: namespace_of(self.daemons[node].pid) for node in nodes})
 
     def logs(self):
         texts = [f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-20:])
@@ -193,12 +195,13 @@ class TwoNodeSlurm:
                               capture_output=True, text=True, timeout=60).stdout
 
     def processes_of(self, node):
-        """The processes of a node, except its slurmd. Some of Slurm's processes lack the mark in their environment."""
-        return [pid for pid in processes_in(self.spaces.get(node)) if pid != self.daemons[node].pid]
+        """Returns the pids of a node's processes, except its slurmd. Finds them by their namespace, because some of
+        Slurm's processes do not have the mark in their environment."""
+        return [pid for pid in processes_in(self.namespaces.get(node)) if pid != self.daemons[node].pid]
 
     def lose(self, node):
         """Simulates a power failure of the node: its processes end without sending anything."""
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # stop all first, so none reports another's death
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # stops all first, so that none reports another's death
             for pid in [self.daemons[node].pid, *self.processes_of(node)]:
                 with contextlib.suppress(OSError):
                     os.kill(pid, number)
@@ -210,8 +213,8 @@ class TwoNodeSlurm:
         for daemon in self.daemons.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 daemon.wait(5)
-        for space in self.spaces.values():
-            for pid in processes_in(space):
+        for namespace in self.namespaces.values():
+            for pid in processes_in(namespace):
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
         kill_marked(str(self.directory))
@@ -221,7 +224,7 @@ class TwoNodeSlurm:
 
 
 def clean():
-    """Kills processes that earlier tests have left."""
+    """Kills the processes, and removes the directories, that killed tests have left."""
     for left in PARENT.glob(f"{PREFIX}*"):
         owner = left.name.removeprefix(PREFIX).partition("-")[0]
         if pathlib.Path(f"/proc/{owner}").exists():

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""check_exports.py NM LIBRARY -- fails if the library exports internals, or nothing of the public API.
+"""check_exports.py NM LIBRARY -- fails if the library exports internal symbols, or no symbols.
 
-A symbol belongs to the namespace that declares it; its parameters may have internal types, since programs pass pointers to them.
+Only the namespace that declares a symbol counts. Its parameters may have internal types, since programs pass pointers
+to them.
 """
 import re
 import subprocess
@@ -9,14 +10,14 @@ import sys
 
 # Namespaces of capstan:: that the public headers declare.
 PUBLIC = {"data", "detail", "embedding", "initializers", "metrics", "optimizers"}
-# Symbols of internal namespaces that a public header calls.
+# Functions of internal namespaces that a public header calls.
 ALSO = {"capstan::mpi::share"}
 SPECIAL = re.compile(r"^(?:typeinfo for|typeinfo name for|vtable for|VTT for|construction vtable for|guard variable for|"
                      r"(?:non-virtual|virtual) thunk to|reference temporary #\d+ for) ")  # fmt: skip
 
 
 def without_brackets(text, opening, closing):
-    """Returns the text outside of the brackets."""
+    """Returns the text that is not inside brackets."""
     depth, kept = 0, []
     for i, letter in enumerate(text):
         if letter == opening:

@@ -1,9 +1,9 @@
 # One step of the install test: cmake -DSTEP=... -DKIND=shared|static ... -P run_step.cmake
-#   install       of the library of that kind, into a prefix of its own
-#   find_package  an outside project, with CMake
-#   pkg_config    an outside program, with the command of docs/howto/build_your_program.md
-#   components    requests that find_package refuses
-#   exports       what libcapstan.so exports
+#   install       installs the library of that kind into its own prefix
+#   find_package  builds and runs an outside project, with CMake
+#   pkg_config    builds and runs an outside program, with the command of docs/howto/build_your_program.md
+#   components    expects find_package to reject components that are not available
+#   exports       checks the symbols that libcapstan.so exports
 function(run)
   list(JOIN ARGV " " words)
   message("+ ${words}")
@@ -111,5 +111,5 @@ elseif(STEP STREQUAL "exports")
   run(${PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/check_exports.py ${NM} ${PREFIX}/${LIBDIR}/libcapstan.so)
 
 else()
-  message(FATAL_ERROR "no such step: ${STEP}")
+  message(FATAL_ERROR "unknown step '${STEP}', expected install, find_package, pkg_config, components or exports")
 endif()

@@ -20,28 +20,28 @@ TEST(AppendFile, CreatesItsDirectoryAndAppendsToAnExistingFile) {
   EXPECT_EQ(read_whole_file(path), "one\ntwo\n");
 }
 
-TEST(AppendFile, RefusesALink) {
+TEST(AppendFile, RejectsALink) {
   const TemporaryDirectory scratch;
-  const auto victim = scratch.write("victim", "text"), link = scratch.path() / "metrics.jsonl";
-  std::filesystem::create_symlink(victim, link);
+  const auto target = scratch.write("target", "text"), link = scratch.path() / "metrics.jsonl";
+  std::filesystem::create_symlink(target, link);
   AppendFile file(link);
   EXPECT_FALSE(file.append("line\n"));
   std::filesystem::remove(link);
   EXPECT_TRUE(file.append("line\n"));
-  EXPECT_EQ(read_whole_file(victim), "text");
+  EXPECT_EQ(read_whole_file(target), "text");
 }
 
 TEST(ReplaceText, ReplacesALinkAndNotItsTarget) {
   const TemporaryDirectory scratch;
-  const auto victim = scratch.write("victim", "text"), path = scratch.path() / "summary.txt";
-  std::filesystem::create_symlink(victim, path);
+  const auto target = scratch.write("target", "text"), path = scratch.path() / "summary.txt";
+  std::filesystem::create_symlink(target, path);
   // The name of the temporary file.
-  std::filesystem::create_symlink(victim, path.string() + ".tmp-" + std::to_string(::getpid()));
+  std::filesystem::create_symlink(target, path.string() + ".tmp-" + std::to_string(::getpid()));
   bool warned = false;
   EXPECT_TRUE(replace_text(path, "new", warned));
   EXPECT_FALSE(std::filesystem::is_symlink(path));
   EXPECT_EQ(read_whole_file(path), "new");
-  EXPECT_EQ(read_whole_file(victim), "text");
+  EXPECT_EQ(read_whole_file(target), "text");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 struct Crash {};
 
-/// Names of the steps of a publish that replaces a checkpoint and deletes another.
+/// Returns the names of the steps of a publish that replaces a checkpoint and deletes another.
 std::vector<std::string> steps_of_publish() {
   const TemporaryDirectory scratch;
   CheckpointDirectory directory(scratch.path(), 1);

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "checkpoint_sample.hpp"
+#include "support/names_all.hpp"
 #include "temporary_directory.hpp"
 
 namespace capstan::io {
@@ -188,7 +189,7 @@ TEST_F(Damage, ThrowsIfAPartIsDeletedAfterOpening) {
   std::vector<double> out(53);
   const auto fault =
       error_of(Code::data_loss, [&] { reader.read_rows("weights", "value", 0, 53, out.data()); });
-  EXPECT_THAT(fault, HasSubstr("part-00001-of-00002.h5 is missing"));
+  EXPECT_THAT(fault, NamesAll({"part-00001-of-00002.h5"}));
   reader.read_rows("weights", "value", 0, 27, out.data());  // these rows are in the other part
   EXPECT_EQ(std::memcmp(out.data(), new_[2].bytes.data(), 27 * 8), 0);
 }
@@ -230,10 +231,8 @@ TEST_F(Damage, ListsEveryDamagedCheckpointIfAllAreDamaged) {
   fs::remove(file("part-00001-of-00002.h5"));
   overwrite(scratch_.path() / "checkpoint-00000001" / "manifest.json", "{");
   const auto fault = error_of(Code::data_loss, [&] { open_latest(scratch_.path()); });
-  EXPECT_THAT(fault, HasSubstr("checkpoint-00000002: "));
-  EXPECT_THAT(fault, HasSubstr("part-00001-of-00002.h5 is missing"));
-  EXPECT_THAT(fault, HasSubstr("checkpoint-00000001: "));
-  EXPECT_THAT(fault, HasSubstr("is not JSON"));
+  EXPECT_THAT(fault, NamesAll({"checkpoint-00000002", "part-00001-of-00002.h5"}));
+  EXPECT_THAT(fault, NamesAll({"checkpoint-00000001", "manifest.json", "JSON"}));
 }
 
 TEST_F(Damage, ResumeAcceptsOneCheckpointOrTheDirectoryOfAll) {
@@ -249,19 +248,19 @@ TEST_F(Damage, ResumeAcceptsOneCheckpointOrTheDirectoryOfAll) {
 TEST_F(Damage, ResumeRejectsADamagedCheckpointGivenByName) {
   fs::remove(file("part-00001-of-00002.h5"));
   EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(newest_); }),
-              HasSubstr("part-00001-of-00002.h5 is missing"));
+              NamesAll({"part-00001-of-00002.h5"}));
 }
 
 TEST_F(Damage, ResumeRejectsAFile) {
   const auto foreign = scratch_.path() / "weights.h5";
   write_foreign_hdf5(foreign);
   EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(foreign); }),
-              HasSubstr("weights.h5 is an HDF5 file, expected a directory with a manifest.json"));
+              NamesAll({foreign.string(), "HDF5", "manifest.json"}));
   overwrite(scratch_.path() / "notes.txt", "hello\n");
   EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(scratch_.path() / "notes.txt"); }),
-              HasSubstr("notes.txt is a file, "));
+              testing::AllOf(NamesAll({"notes.txt", "manifest.json"}), testing::Not(HasSubstr("HDF5"))));
   EXPECT_THAT(error_of(Code::data_loss, [&] { open_to_resume(file("checkpoint.h5")); }),
-              HasSubstr("is one file of a checkpoint"));
+              NamesAll({file("checkpoint.h5").string(), "manifest.json"}));
 }
 
 TEST(Resume, ThrowsNotFoundWithoutACheckpoint) {
@@ -269,11 +268,11 @@ TEST(Resume, ThrowsNotFoundWithoutACheckpoint) {
   EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(scratch.path()); }),
               HasSubstr(scratch.path().string()));
   EXPECT_THAT(error_of(Code::not_found, [&] { open_latest(scratch.path() / "none"); }),
-              HasSubstr("no checkpoint in"));
+              NamesAll({(scratch.path() / "none").string()}));
   EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(scratch.path() / "none"); }),
-              HasSubstr("no checkpoint at"));
+              NamesAll({(scratch.path() / "none").string()}));
   EXPECT_THAT(error_of(Code::not_found, [&] { open_to_resume(scratch.path() / "checkpoint-00000003"); }),
-              HasSubstr("no checkpoint at"));
+              NamesAll({(scratch.path() / "checkpoint-00000003").string()}));
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 namespace capstan::io {
 namespace {
 
-/// Returns the output of tests/io/read_master.py for `master`; skips the test if h5py is missing.
+/// Writes the output of tests/io/read_master.py for `master` to `output`; returns its exit code, which is
+/// kNoH5py if h5py is missing.
 int run_python(const std::filesystem::path& master, const std::filesystem::path& output) {
   const std::string command = std::string(CAPSTAN_PYTHON) + " " + CAPSTAN_SOURCE_DIR +
                               "/tests/io/read_master.py " + master.string() + " > " + output.string();
@@ -89,9 +90,9 @@ TEST(H5py, ReadsFillValuesWhereAPartIsMissing) {
   const int code = run_python(saved / "checkpoint.h5", scratch.path() / "out");
   if (code == kNoH5py) GTEST_SKIP() << CAPSTAN_PYTHON << " has no h5py (Debian: python3-h5py)";
   ASSERT_EQ(code, 0);
-  const std::string seen = file_text(scratch.path() / "out");
-  EXPECT_THAT(seen, ::testing::HasSubstr("w/value float64 [3] 1 2 nan\n"));
-  EXPECT_THAT(seen, ::testing::HasSubstr("n/value int64 [2] 1 -9223372036854775808\n"));
+  const std::string printed = file_text(scratch.path() / "out");
+  EXPECT_THAT(printed, ::testing::HasSubstr("w/value float64 [3] 1 2 nan\n"));
+  EXPECT_THAT(printed, ::testing::HasSubstr("n/value int64 [2] 1 -9223372036854775808\n"));
 }
 
 /// Large enough for O_DIRECT writes where the file system supports them; arrays of the other tests are not.
@@ -124,9 +125,9 @@ with h5py.File(sys.argv[1], "r") as file, open(sys.argv[2], "wb") as out:
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == kNoH5py) GTEST_SKIP() << CAPSTAN_PYTHON << " has no h5py (Debian: python3-h5py)";
   ASSERT_EQ(WEXITSTATUS(status), 0);
-  std::string wanted;
-  for (const SampleArray& array : arrays) wanted.append(array.bytes.data(), array.bytes.size());
-  EXPECT_TRUE(file_text(out) == wanted);
+  std::string expected;
+  for (const SampleArray& array : arrays) expected.append(array.bytes.data(), array.bytes.size());
+  EXPECT_TRUE(file_text(out) == expected);
 }
 
 }  // namespace

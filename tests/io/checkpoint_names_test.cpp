@@ -66,23 +66,25 @@ TEST(Names, RejectsNamesThatEscapeTheirGroup) {
 }
 
 TEST(Names, SlotsHaveOneComponent) {
-  for (const std::string which : {"", "..", ".", "a/b", "/m", "m/", "m\n"}) {
-    error_of(Code::invalid_argument, [&] { check_which(which); });
+  for (const std::string component : {"", "..", ".", "a/b", "/m", "m/", "m\n"}) {
+    error_of(Code::invalid_argument, [&] { check_component(component); });
   }
-  check_which("value");
-  check_which("accumulator");
+  check_component("value");
+  check_component("accumulator");
 }
 
 TEST(Names, RejectsNamesWhosePathsCollide) {
   const auto refused = [](std::vector<std::string> names) {
     std::sort(names.begin(), names.end());
-    EXPECT_THAT(error_of(Code::invalid_argument, [&] { check_names_apart(names); }), HasSubstr("rename one"));
+    EXPECT_THAT(error_of(Code::invalid_argument, [&] { check_no_collisions(names); }),
+                HasSubstr("rename one"));
   };
   refused({"a", "a/value"});
   refused({"a", "a/slots"});
   refused({"a", "a/slots/m"});
   refused({"a/b", "a/b/value/c"});
-  check_names_apart(std::vector<std::string>{"a", "a/b", "a/values", "slots", "slots/m", "value", "value/w"});
+  check_no_collisions(
+      std::vector<std::string>{"a", "a/b", "a/values", "slots", "slots/m", "value", "value/w"});
 
   // In different parts: only the coordinator can detect the collision.
   const TemporaryDirectory scratch;

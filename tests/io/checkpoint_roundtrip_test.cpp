@@ -27,9 +27,9 @@ TEST_P(WrittenBy, EveryRangeOfRowsRoundTrips) {
     for (std::uint64_t first = 0; first < array.shape[0]; first += 1 + array.shape[0] / 11) {
       for (std::uint64_t rows = 1; first + rows <= array.shape[0]; rows += 1 + array.shape[0] / 13) {
         std::vector<char> out(rows * array.row_bytes() + 1, '\x5a');
-        reader.read_rows(array.variable, array.which, first, rows, out.data());
+        reader.read_rows(array.variable, array.component, first, rows, out.data());
         ASSERT_EQ(std::memcmp(out.data(), array.bytes.data() + first * array.row_bytes(), out.size() - 1), 0)
-            << array.variable << " " << array.which << " rows " << first << " + " << rows;
+            << array.variable << " " << array.component << " rows " << first << " + " << rows;
         ASSERT_EQ(out.back(), '\x5a') << "wrote past the rows";
         ++slabs;
       }
@@ -50,7 +50,7 @@ TEST_P(WrittenBy, AnyOtherNumberOfPsRestores) {
       for (int i = 0; i < readers; ++i) {
         const auto [first, rows] = cut(array.shape[0], i, readers);
         std::vector<char> shard(rows * array.row_bytes());
-        reader.read_rows(array.variable, array.which, first, rows, shard.data());
+        reader.read_rows(array.variable, array.component, first, rows, shard.data());
         whole.insert(whole.end(), shard.begin(), shard.end());
       }
       EXPECT_EQ(whole, array.bytes) << array.variable << " into " << readers;

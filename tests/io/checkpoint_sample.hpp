@@ -21,7 +21,7 @@ namespace capstan::io {
 /// A complete variable or slot as raw bytes.
 struct SampleArray {
   std::string variable;
-  std::string which;
+  std::string component;
   DType dtype;
   std::vector<std::uint64_t> shape;
   std::vector<char> bytes;
@@ -29,21 +29,23 @@ struct SampleArray {
   std::uint64_t row_bytes() const { return bytes.size() / shape[0]; }
 };
 
-/// Elements are nonzero, and differ from their neighbors and from those of other arrays.
+/// The elements are nonzero, and differ from their neighbors and from those of other arrays.
 template <class T>
-SampleArray make_array(std::string variable, std::string which, std::vector<std::uint64_t> shape, int seed) {
+SampleArray make_array(std::string variable, std::string component, std::vector<std::uint64_t> shape,
+                       int seed) {
   std::uint64_t count = 1;
   for (const auto dimension : shape) count *= dimension;
   std::vector<T> values(count);
   for (std::uint64_t i = 0; i < count; ++i)
     values[i] = static_cast<T>(seed * 100'000 + static_cast<int>(i) + 1);
-  SampleArray array{std::move(variable), std::move(which), dtype_of<T>, std::move(shape), {}};
+  SampleArray array{std::move(variable), std::move(component), dtype_of<T>, std::move(shape), {}};
   array.bytes.resize(count * sizeof(T));
   std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
   return array;
 }
 
-/// float, double and int64, ranks 1 and 2, slots, a name with slashes, row counts that are prime or 1.
+/// Returns arrays of float, double and int64, of ranks 1 and 2, with slots, a name with slashes, row counts
+/// that are prime or 1.
 inline std::vector<SampleArray> sample_arrays(int seed = 1) {
   return {make_array<float>("entities/embedding", "value", {101, 7}, seed),
           make_array<float>("entities/embedding", "accumulator", {101, 7}, seed + 1),
@@ -70,11 +72,11 @@ inline std::vector<PartArray> part_arrays(const std::vector<SampleArray>& arrays
   for (const SampleArray& array : arrays) {
     const auto [first, rows] = cut(array.shape[0], index, count);
     PartArray part{
-        .variable = array.variable, .which = array.which, .dtype = array.dtype, .shape = array.shape};
+        .variable = array.variable, .component = array.component, .dtype = array.dtype, .shape = array.shape};
     part.first_row = first;
     part.rows = rows;
     part.data = array.bytes.data() + first * array.row_bytes();
-    if (array.which == "value") {
+    if (array.component == "value") {
       part.optimizer = "Adagrad(learning_rate=0.1)";
       part.steps = 1000 + index;
       if (array.variable == "weights" && index > 0) part.learning_rate = 0.5 + index;
@@ -104,8 +106,8 @@ inline void expect_holds(const CheckpointReader& reader, const std::vector<Sampl
   ASSERT_FALSE(arrays.empty());
   for (const SampleArray& array : arrays) {
     std::vector<char> out(array.bytes.size());
-    reader.read_rows(array.variable, array.which, 0, array.shape[0], out.data());
-    EXPECT_EQ(out, array.bytes) << array.variable << " " << array.which;
+    reader.read_rows(array.variable, array.component, 0, array.shape[0], out.data());
+    EXPECT_EQ(out, array.bytes) << array.variable << " " << array.component;
   }
 }
 

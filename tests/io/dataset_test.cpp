@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "support/expect_error.hpp"
+#include "support/names_all.hpp"
 #include "support/poll.hpp"
 #include "support/read_all.hpp"
 
@@ -40,8 +41,7 @@ TEST(Dataset, RangesCountUpAndDown) {
   EXPECT_THAT(all(Dataset<std::uint8_t>::range(254, 255)), ElementsAre(254));
   const auto low = std::numeric_limits<std::int64_t>::min(), high = std::numeric_limits<std::int64_t>::max();
   EXPECT_THAT(all(Data::range(low, high, high)), ElementsAre(low, -1, high - 1));
-  EXPECT_THAT(error_of(Code::invalid_argument, [] { Data::range(0, 1, 0); }),
-              testing::HasSubstr("range: the step is 0"));
+  EXPECT_THAT(error_of(Code::invalid_argument, [] { Data::range(0, 1, 0); }), NamesAll({"range", "0"}));
 }
 
 TEST(Dataset, GeneratorsRestartForEveryIteration) {
@@ -72,7 +72,7 @@ TEST(Dataset, TakeSkipAndShardCountElements) {
   EXPECT_THAT(all(Data::range(7).shard(3, 1)), ElementsAre(1, 4));
   EXPECT_THAT(all(Data::range(2).shard(5, 4)), IsEmpty());
   EXPECT_THAT(error_of(Code::invalid_argument, [] { Data::range(4).shard(2, 2); }),
-              testing::AllOf(testing::HasSubstr("shard: the index is 2"), testing::HasSubstr("0 to 1")));
+              NamesAll({"shard", "2", "0 to 1"}));
   expect_error_naming(Code::invalid_argument, {"shard", "0"}, [] { Data::range(4).shard(0, 0); });
 }
 
@@ -181,7 +181,7 @@ TEST(Dataset, RebatchSplitsAcrossBatches) {
                        [] {
                          Data::range(2).batch(2).rebatch({0, 0});
                        }),
-              testing::HasSubstr("rebatch: all sizes are 0"));
+              NamesAll({"rebatch", "0"}));
 }
 
 TEST(Dataset, RebatchSplitsBatchesOfArraysAndPairs) {
@@ -194,7 +194,7 @@ TEST(Dataset, RebatchSplitsBatchesOfArraysAndPairs) {
               ElementsAre(std::pair(Numbers{0, 1, 2}, Numbers{4, 5, 6}), std::pair(Numbers{3}, Numbers{7})));
   EXPECT_THAT(error_of(Code::invalid_argument,
                        [] { all(zip(Data::range(6).batch(2), Data::range(6).batch(3)).rebatch({1})); }),
-              testing::HasSubstr("2 and 3 examples"));
+              NamesAll({"2", "3"}));
 }
 
 TEST(Dataset, BatchInfoPropagatesThroughOperators) {
@@ -291,12 +291,12 @@ TEST(Dataset, ZippedStreamsStayAlignedAfterAnError) {
 TEST(Dataset, AZipStaysAtItsEnd) {
   auto zipped = zip(Data::range(3), Data::range(20).map(not_five)).make_iterator();
   for (int i = 0; i < 3; ++i) zipped.next();
-  const auto at_the_end = [&] {
+  const auto expect_end = [&] {
     for (int i = 0; i < 9; ++i) EXPECT_FALSE(zipped.try_next());  // the longer stream has its error here
   };
-  at_the_end();
+  expect_end();
   zipped.restore(zipped.position());
-  at_the_end();
+  expect_end();
 }
 
 TEST(Dataset, IteratesAsARange) {

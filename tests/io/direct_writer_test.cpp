@@ -47,7 +47,7 @@ class InPlaceOfPwrite {
 };
 
 /// Counts the bytes of direct and cached writes. Rejects misaligned direct writes as the kernel does.
-struct Ways {
+struct WriteCounts {
   std::uint64_t direct = 0;
   std::uint64_t cached = 0;
 
@@ -72,33 +72,33 @@ class DirectWriting : public testing::Test {
   /// Writes in pieces of `piece` bytes; keeps existing bytes outside of the ranges.
   void expect_written(const std::vector<Extent>& extents, std::uint64_t file_bytes, std::size_t piece) {
     SCOPED_TRACE("pieces of " + std::to_string(piece) + " bytes");
-    std::string wanted(file_bytes, 'x');
-    const auto path = scratch_.write("file", wanted);
+    std::string expected(file_bytes, 'x');
+    const auto path = scratch_.write("file", expected);
     std::mt19937 random(static_cast<unsigned>(piece));
     {
       DirectWriter writer(path);
       for (const Extent& extent : extents) {
         for (std::uint64_t i = 0; i < extent.bytes; ++i)
-          wanted[extent.offset + i] = static_cast<char>(random() % 256);
+          expected[extent.offset + i] = static_cast<char>(random() % 256);
         writer.begin(extent.offset, extent.bytes);
         for (std::uint64_t at = 0; at < extent.bytes; at += piece) {
           const std::size_t bytes = std::min<std::uint64_t>(piece, extent.bytes - at);
-          std::memcpy(writer.staging_buffer(bytes), wanted.data() + extent.offset + at, bytes);
+          std::memcpy(writer.staging_buffer(bytes), expected.data() + extent.offset + at, bytes);
           writer.add(bytes);
         }
         writer.end();
       }
       writer.sync();
     }
-    EXPECT_TRUE(read_whole_file(path) == wanted);
+    EXPECT_TRUE(read_whole_file(path) == expected);
   }
 
   /// Returns false if the file system of this directory has no O_DIRECT, so that the tests cannot check it.
   bool direct_here() {
-    Ways ways;
-    const InPlaceOfPwrite watch([&](auto... call) { return ways.write(call...); });
+    WriteCounts counts;
+    const InPlaceOfPwrite watch([&](auto... call) { return counts.write(call...); });
     expect_written({{0, kMany}}, kMany, kMany);
-    return ways.direct > 0;
+    return counts.direct > 0;
   }
 
   static constexpr std::uint64_t kMany = DirectWriter::kMinDirectBytes;
@@ -109,34 +109,34 @@ TEST_F(DirectWriting, WritesAllBytesForEveryRowSize) {
   // Other data follows each range in its last block.
   const std::vector<Extent> extents{
       {4096, kMany + 4096 * 7 + 1}, {2 * kMany, kMany}, {4 * kMany - 4096, kMany + 4095}, {700, 100}};
-  Ways ways;
-  const InPlaceOfPwrite watch([&](auto... call) { return ways.write(call...); });
+  WriteCounts counts;
+  const InPlaceOfPwrite watch([&](auto... call) { return counts.write(call...); });
   for (const std::size_t piece : {1u << 20, 4096u, 4095u, 4097u, 1000u, 12345u, 3u << 20})
     expect_written(extents, 6 * kMany, piece);
 }
 
 TEST_F(DirectWriting, UsesDirectWritesOnlyForCompleteBlocksOfLargeRanges) {
   if (!direct_here()) GTEST_SKIP() << "no O_DIRECT on the file system of " << scratch_.path();
-  Ways ways;
-  const InPlaceOfPwrite watch([&](auto... call) { return ways.write(call...); });
+  WriteCounts counts;
+  const InPlaceOfPwrite watch([&](auto... call) { return counts.write(call...); });
   expect_written({{8192, kMany + 5000}}, 2 * kMany, 3000);
-  EXPECT_EQ(ways.direct, kMany + 4096);
-  EXPECT_EQ(ways.cached, 5000u - 4096);
-  ways = {};
+  EXPECT_EQ(counts.direct, kMany + 4096);
+  EXPECT_EQ(counts.cached, 5000u - 4096);
+  counts = {};
   expect_written({{8192, kMany - 1}}, 2 * kMany, 3000);
   expect_written({{100, kMany + 5000}}, 2 * kMany, 3000);
-  EXPECT_EQ(ways.direct, 0u);
+  EXPECT_EQ(counts.direct, 0u);
 }
 
 TEST_F(DirectWriting, FallsBackToThePageCacheIfADirectWriteIsRejected) {
-  Ways ways;
+  WriteCounts counts;
   int refused = 0;
   const InPlaceOfPwrite watch([&](int file, const void* bytes, std::size_t count, off_t offset) -> ssize_t {
     if (is_direct(file) && offset >= 65536 && ++refused > 0) {
       errno = EINVAL;
       return -1;
     }
-    return ways.write(file, bytes, count, offset);
+    return counts.write(file, bytes, count, offset);
   });
   expect_written({{0, kMany + 1}, {2 * kMany, kMany}}, 3 * kMany, 30000);
   EXPECT_LE(refused, 1) << "a rejected direct write was retried";

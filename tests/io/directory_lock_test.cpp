@@ -13,6 +13,7 @@
 #include "io/file.hpp"
 #include "support/asleep.hpp"
 #include "support/expect_error.hpp"
+#include "support/names_all.hpp"
 #include "temporary_directory.hpp"
 
 namespace capstan::io {
@@ -59,8 +60,7 @@ TEST(DirectoryLock, NamesTheHolderUntilItIsKilled) {
   Holder holder(directory.path());
   const auto text = error_of(Code::failed_precondition,
                              [&] { (void)DirectoryLock::take(directory.path(), milliseconds(100)); });
-  EXPECT_THAT(text, HasSubstr("another job writes checkpoints to " + directory.path().string() +
-                              ": process " + std::to_string(holder.pid()) + " on "));
+  EXPECT_THAT(text, NamesAll({directory.path().string(), "process " + std::to_string(holder.pid())}));
   EXPECT_THAT(text, HasSubstr(" since 20"));
   holder.kill();
   EXPECT_NE(DirectoryLock::take(directory.path(), milliseconds(0)), nullptr);
@@ -110,17 +110,17 @@ TEST(DirectoryLock, DetectsThatItsDirectoryWasReplacedAndLockedByAnotherJob) {
 
 TEST(DirectoryLock, RejectsALinkInPlaceOfItsFile) {
   const TemporaryDirectory directory;
-  const auto victim = directory.write("victim", "text"), file = directory.path() / DirectoryLock::kFile;
+  const auto target = directory.write("target", "text"), file = directory.path() / DirectoryLock::kFile;
   const auto refuse = [&] {
     const auto text = error_of(Code::permission_denied,
                                [&] { (void)DirectoryLock::take(directory.path(), milliseconds(0)); });
     EXPECT_THAT(text, HasSubstr(file.string()));
-    EXPECT_EQ(read_whole_file(victim), "text");
+    EXPECT_EQ(read_whole_file(target), "text");
   };
-  std::filesystem::create_symlink(victim, file);
+  std::filesystem::create_symlink(target, file);
   refuse();
   std::filesystem::remove(file);
-  std::filesystem::create_hard_link(victim, file);
+  std::filesystem::create_hard_link(target, file);
   refuse();
 }
 

@@ -181,9 +181,9 @@ TEST_F(FastLevelTest, SavesContinueIfItCannotBeCreated) {
 class FastLevelOfAnotherUser : public FastLevelTest {
  protected:
   FastLevelOfAnotherUser() {
-    fs::create_directories(victim_ / "checkpoint-00000001");
-    std::ofstream(victim_ / "checkpoint-00000001" / "part.h5") << "rows";
-    std::ofstream(victim_ / "notes") << "text";
+    fs::create_directories(foreign_ / "checkpoint-00000001");
+    std::ofstream(foreign_ / "checkpoint-00000001" / "part.h5") << "rows";
+    std::ofstream(foreign_ / "notes") << "text";
   }
 
   void expect_refused() {
@@ -192,31 +192,31 @@ class FastLevelOfAnotherUser : public FastLevelTest {
     EXPECT_EQ(fast_.recover(directory_), std::nullopt);
     fast_.clear();
     fast_.close();
-    EXPECT_TRUE(fs::exists(victim_ / "checkpoint-00000001" / "part.h5"));
-    EXPECT_TRUE(fs::exists(victim_ / "notes"));
+    EXPECT_TRUE(fs::exists(foreign_ / "checkpoint-00000001" / "part.h5"));
+    EXPECT_TRUE(fs::exists(foreign_ / "notes"));
   }
   /// Writes an owner file that matches this checkpoint directory.
   void forge_owner() {
     (void)FastLevel(scratch_.path() / "own", directory_.path()).begin(1);
     const std::string number = file_text(directory_.path() / kFastLevelFile);
-    std::ofstream(victim_ / kOwnerFile) << number << " 0 " << directory_.path().string() << '\n';
+    std::ofstream(foreign_ / kOwnerFile) << number << " 0 " << directory_.path().string() << '\n';
   }
 
-  fs::path victim_ = scratch_.path() / "victim";
+  fs::path foreign_ = scratch_.path() / "victim";
 };
 
 TEST_F(FastLevelOfAnotherUser, RejectsALinkInPlaceOfItsDirectory) {
   fs::create_directories(base_);
-  fs::create_directory_symlink(victim_, fast_.path());
+  fs::create_directory_symlink(foreign_, fast_.path());
   expect_refused();
   forge_owner();
   expect_refused();
 }
 
 TEST_F(FastLevelOfAnotherUser, RejectsALinkInPlaceOfTheBase) {
-  const fs::path below = victim_ / fast_.path().filename();
+  const fs::path below = foreign_ / fast_.path().filename();
   fs::create_directories(below / "checkpoint-00000001");
-  fs::create_directory_symlink(victim_, base_);
+  fs::create_directory_symlink(foreign_, base_);
   expect_refused();
   EXPECT_TRUE(fs::exists(below / "checkpoint-00000001"));
 }
@@ -292,9 +292,9 @@ TEST_F(CopyPart, DetectsEveryChangedByte) {
 }
 
 TEST_F(CopyPart, CallsBackBeforeEachChunk) {
-  std::uint64_t asked = 0;
-  copy_part(open_to_read(from_), from_, to_, report_, [&](std::uint64_t bytes) { asked += bytes; });
-  EXPECT_EQ(asked, report_.bytes);
+  std::uint64_t copied = 0;
+  copy_part(open_to_read(from_), from_, to_, report_, [&](std::uint64_t bytes) { copied += bytes; });
+  EXPECT_EQ(copied, report_.bytes);
   struct Stop {};
   EXPECT_THROW(copy_part(open_to_read(from_), from_, to_, report_, [](std::uint64_t) { throw Stop{}; }),
                Stop);

@@ -17,9 +17,9 @@ namespace {
 
 /// A save restarts after the death of a ps, while another ps still creates files of the first attempt.
 TEST(RemovePath, RemovesADirectoryInWhichFilesAreCreatedConcurrently) {
-  const TemporaryDirectory place;
+  const TemporaryDirectory directory;
   for (int round = 0; round < 20; ++round) {
-    const auto scratch = place.path() / "checkpoint.tmp";
+    const auto scratch = directory.path() / "checkpoint.tmp";
     std::filesystem::create_directory(scratch);
     std::atomic<bool> begun = false;
     std::jthread maker([&] {
@@ -37,13 +37,13 @@ TEST(RemovePath, RemovesADirectoryInWhichFilesAreCreatedConcurrently) {
 }
 
 TEST(RemovePath, RemovesLinksAndNotTheirTargets) {
-  const TemporaryDirectory place;
-  const auto kept = place.write("kept", "text"), scratch = place.path() / "scratch";
+  const TemporaryDirectory directory;
+  const auto kept = directory.write("kept", "text"), scratch = directory.path() / "scratch";
   std::filesystem::create_directories(scratch / "below");
   std::filesystem::create_symlink(kept, scratch / "below" / "file");
-  std::filesystem::create_directory_symlink(place.path(), scratch / "directory");
-  std::filesystem::create_directory_symlink(scratch, place.path() / "link");
-  remove_path(place.path() / "link");
+  std::filesystem::create_directory_symlink(directory.path(), scratch / "directory");
+  std::filesystem::create_directory_symlink(scratch, directory.path() / "link");
+  remove_path(directory.path() / "link");
   EXPECT_TRUE(std::filesystem::exists(scratch));
   remove_path(scratch);
   EXPECT_FALSE(std::filesystem::exists(scratch));
@@ -51,17 +51,17 @@ TEST(RemovePath, RemovesLinksAndNotTheirTargets) {
 }
 
 TEST(RemovePath, IgnoresAMissingPath) {
-  const TemporaryDirectory place;
-  EXPECT_NO_THROW(remove_path(place.path() / "nothing"));
+  const TemporaryDirectory directory;
+  EXPECT_NO_THROW(remove_path(directory.path() / "nothing"));
 }
 
 TEST(WriteSyncedFile, RejectsALink) {
-  const TemporaryDirectory place;
-  const auto victim = place.write("victim", "text"), link = place.path() / "latest.tmp";
-  std::filesystem::create_symlink(victim, link);
+  const TemporaryDirectory directory;
+  const auto target = directory.write("target", "text"), link = directory.path() / "latest.tmp";
+  std::filesystem::create_symlink(target, link);
   (void)error_of(Code::permission_denied, [&] { write_synced_file(link, "new"); });
   (void)error_of(Code::permission_denied, [&] { reserve(link, 1); });
-  EXPECT_EQ(read_whole_file(victim), "text");
+  EXPECT_EQ(read_whole_file(target), "text");
 }
 
 }  // namespace

@@ -31,10 +31,10 @@ inline std::vector<PartArray> only_changed(const std::vector<PartArray>& whole, 
       if (row >= array.first_row && row < array.first_row + array.rows) rows.push_back(row);
     }
     array.changed = rows.size();
-    if (array.which == kValue) {
+    if (array.component == kValue) {
       const char* raw = reinterpret_cast<const char*>(rows.data());
       add({.variable = array.variable,
-           .which = kChangedRows,
+           .component = kChangedRows,
            .dtype = DType::int64,
            .shape = {array.shape[0]},
            .first_row = array.first_row,

@@ -40,13 +40,13 @@ OperatorPointer stub(std::vector<OperatorPointer> inputs = {}, BatchInfo batches
   return std::make_shared<StubOperator>(std::move(inputs), batches, endless);
 }
 
-const std::uint32_t kFirstMaker = 7, kSecondMaker = 9;
+const std::uint32_t kFirstFunction = 7, kSecondFunction = 9;
 
-std::shared_ptr<StubOperator> with_maker(const std::uint32_t& maker, std::int64_t argument,
-                                         std::vector<OperatorPointer> inputs = {}) {
-  auto made = std::make_shared<StubOperator>(std::move(inputs));
-  made->set_recipe({&maker, [argument](Writer& out) { capstan::write(out, argument); }});
-  return made;
+std::shared_ptr<StubOperator> with_recipe(const std::uint32_t& function, std::int64_t argument,
+                                          std::vector<OperatorPointer> inputs = {}) {
+  auto result = std::make_shared<StubOperator>(std::move(inputs));
+  result->set_recipe({&function, [argument](Writer& out) { capstan::write(out, argument); }});
+  return result;
 }
 
 TEST(Operator, KindsHaveDistinctNames) {
@@ -63,14 +63,14 @@ TEST(Operator, KindsHaveDistinctNames) {
 }
 
 TEST(Operator, DescribesItselfThenItsInputsThenItsArguments) {
-  const auto first = with_maker(kFirstMaker, 1);
-  const auto second = with_maker(kFirstMaker, 2);
+  const auto first = with_recipe(kFirstFunction, 1);
+  const auto second = with_recipe(kFirstFunction, 2);
   Writer out;
-  with_maker(kSecondMaker, 3, {first, second})->describe(out);
+  with_recipe(kSecondFunction, 3, {first, second})->describe(out);
   Writer expected;
-  capstan::write(expected, kSecondMaker);
+  capstan::write(expected, kSecondFunction);
   for (const std::int64_t argument : {1, 2}) {
-    capstan::write(expected, kFirstMaker);
+    capstan::write(expected, kFirstFunction);
     capstan::write(expected, argument);
   }
   capstan::write(expected, std::int64_t{3});
@@ -80,7 +80,7 @@ TEST(Operator, DescribesItselfThenItsInputsThenItsArguments) {
 TEST(Operator, DescribeRejectsAnOperatorWithoutRecipe) {
   Writer out;
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { stub()->describe(out); }), testing::HasSubstr("'map'"));
-  const auto outer = with_maker(kFirstMaker, 1, {with_maker(kFirstMaker, 2), stub()});
+  const auto outer = with_recipe(kFirstFunction, 1, {with_recipe(kFirstFunction, 2), stub()});
   (void)error_of(Code::invalid_argument, [&] { outer->describe(out); });
 }
 
@@ -92,7 +92,7 @@ TEST(Operator, IsEndlessIfAnInputIs) {
   EXPECT_TRUE(stub({stub({endless})})->endless());
 }
 
-TEST(Operator, BatchesOfEqualInputsAreFullIfAllAre) {
+TEST(Operator, BatchesAreFullIfAllInputsHaveFullBatchesOfOneSize) {
   const auto info = [](std::vector<BatchInfo> batches) {
     std::vector<OperatorPointer> inputs;
     for (const BatchInfo& one : batches) inputs.push_back(stub({}, one));

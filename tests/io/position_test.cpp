@@ -4,6 +4,7 @@
 #include "capstan/data/steps.hpp"
 #include "capstan/dataset.hpp"
 #include "support/expect_error.hpp"
+#include "support/names_all.hpp"
 #include "support/read_all.hpp"
 
 namespace capstan {
@@ -47,15 +48,15 @@ void check_positions(const Make& make) {
   for (std::size_t at = 0; at < positions.size(); ++at) {
     const std::vector following(elements.begin() + static_cast<std::ptrdiff_t>(std::min(at, elements.size())),
                                 elements.end());
-    const auto travelled = from_bytes<Position>(to_bytes(positions[at]));
+    const auto received = from_bytes<Position>(to_bytes(positions[at]));
     auto other_process = make().make_iterator();
-    other_process.restore(travelled);
+    other_process.restore(received);
     EXPECT_EQ(other_process.position(), other_process.position());
     EXPECT_EQ(rest(other_process), following) << "at " << at;
     auto same_process = pipeline.make_iterator();
-    same_process.restore(travelled);
+    same_process.restore(received);
     EXPECT_EQ(rest(same_process), following) << "at " << at;
-    elsewhere.restore(travelled);
+    elsewhere.restore(received);
     try {
       EXPECT_EQ(elsewhere.try_next().has_value(), !following.empty());
     } catch (const Error& error) {
@@ -65,7 +66,7 @@ void check_positions(const Make& make) {
     if (at + 1 < positions.size() && at < 40) {
       auto again = make().make_iterator();
       again.restore(elsewhere.position());
-      EXPECT_EQ(rest(again), rest(elsewhere)) << "behind " << at;
+      EXPECT_EQ(rest(again), rest(elsewhere)) << "after " << at;
     }
   }
 }
@@ -207,15 +208,14 @@ TEST(Position, OfAGeneratorOnlyMovesForward) {
   auto fresh = iterate(Numbers{0, 1, 2, 3, 4});
   fresh.restore(one);
   EXPECT_EQ(fresh.next(), 1);
-  EXPECT_THAT(error_of(Code::failed_precondition, [&] { numbers.restore(one); }),
-              testing::AllOf(testing::HasSubstr("2 elements"), testing::HasSubstr("at most 1")));
+  EXPECT_THAT(error_of(Code::failed_precondition, [&] { numbers.restore(one); }), NamesAll({"2", "1"}));
 }
 
 TEST(Position, OfAnotherPipelineIsRejected) {
   auto batches = count_to(4).batch(2).make_iterator();
   const Position position = count_to(4).shuffle(2).make_iterator().position();
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { batches.restore(position); }),
-              testing::HasSubstr("found 'shuffle', expected 'batch'"));
+              NamesAll({"'shuffle'", "'batch'"}));
   auto range = count_to(4).make_iterator();
   EXPECT_THROW(range.restore({}), Error);
   Position longer = range.position();

@@ -1,8 +1,8 @@
 // power_loss_test.cpp -- a power loss at any moment of a save leaves a complete checkpoint.
 //
-// As leveldb's FaultInjectionTestEnv (util/fault_injection_test.cc): after a power loss, a file has the bytes
-// of its last fsync and a directory the names of its last fsync. The test's fsync records both before it
-// syncs.
+// Like leveldb's FaultInjectionTestEnv (util/fault_injection_test.cc): after a power loss, a file has the
+// bytes of its last fsync and a directory the names of its last fsync. The test's fsync records both before
+// it syncs.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -50,13 +50,13 @@ class Disk {
   void put(const fs::path& scratch, const fs::path& to) const {
     struct stat status {};
     ASSERT_EQ(::stat(scratch.c_str(), &status), 0);
-    put_folder(status.st_ino, to);
+    write_directory(status.st_ino, to);
   }
 
  private:
   struct Name {
     ino_t number;
-    bool is_folder;
+    bool is_directory;
   };
   struct Synced {
     FileDescriptor held = {};
@@ -64,13 +64,13 @@ class Disk {
     std::map<fs::path, Name> names = {};
   };
 
-  void put_folder(ino_t number, const fs::path& to) const {
+  void write_directory(ino_t number, const fs::path& to) const {
     fs::create_directory(to);
     const auto found = synced_.find(number);
     if (found == synced_.end()) return;
     for (const auto& [name, what] : found->second.names) {
-      if (what.is_folder) {
-        put_folder(what.number, to / name);
+      if (what.is_directory) {
+        write_directory(what.number, to / name);
       } else {
         const auto file = synced_.find(what.number);
         std::ofstream(to / name, std::ios::binary)
@@ -111,7 +111,7 @@ class PowerLoss : public testing::Test {
     EXPECT_GT(moments, 5) << "fsync was not called";
   }
 
-  /// The newest checkpoint, which must be complete.
+  /// Expects that the newest checkpoint is complete and of one of these steps.
   void expect_one_of(const std::set<std::int64_t>& steps) {
     const TemporaryDirectory after;
     disk_.put(scratch_.path(), after.path() / "run");

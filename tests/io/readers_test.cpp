@@ -1,11 +1,13 @@
 // readers_test.cpp -- each reader: elements, errors with their locations, and exact positions.
 // Tests: io/data/byte_stream.cpp
 // Tests: io/data/criteo.cpp
+// Tests: io/data/hashed_columns.cpp
 // Tests: io/data/hdf5_rows.cpp
 // Tests: io/data/libsvm.cpp
 // Tests: io/data/line_cursor.hpp
 // Tests: io/data/line_reader.cpp
 // Tests: io/data/records.cpp
+// Tests: io/data/separated_parser.cpp
 // Tests: io/data/text.cpp
 #include "capstan/readers.hpp"
 
@@ -18,6 +20,7 @@
 #include <cstring>
 #include <random>
 
+#include "capstan/hash_key.hpp"
 #include "io/data/numbers.hpp"
 #include "support/expect_error.hpp"
 #include "support/read_all.hpp"
@@ -233,6 +236,46 @@ TEST_F(Readers, SeparatedFieldsMayBeQuoted) {
   refuses(separated({write("w", "a\n\"b\nc\n")}), Code::invalid_argument, {name("w") + ":2: "});
   refuses(separated({write("w", "a\n\"b\"c\n")}), Code::invalid_argument,
           {name("w") + ":2: ", "\",\"", "\"c\""});
+}
+
+TEST_F(Readers, HashedColumnsBecomeKeys) {
+  const HashedColumns columns{
+      .label = 1, .numbers = {2}, .categories = {0, 3}, .separated = {.header = true}};
+  const auto csv =
+      write("clicks.csv", "color,label,age,city\nred,1,2.5,\"Bonn, Rhine\"\n,0,,red\nred,1,7,\n");
+  const auto key = [](const char* text, std::uint64_t column) { return hash_key(text, column); };
+  EXPECT_THAT(all(hashed_columns({csv}, columns)),
+              ElementsAre(SparseExample{1, {key("", 2), key("red", 0), key("Bonn, Rhine", 3)}, {2.5F, 1, 1}},
+                          SparseExample{0, {key("red", 3)}, {1}},
+                          SparseExample{1, {key("", 2), key("red", 0)}, {7, 1}}));
+  EXPECT_NE(key("red", 0), key("red", 3)) << "columns have different salts";
+  check_positions(hashed_columns({csv}, columns));
+  const auto test_data = write("test.csv", "red,x\n");
+  EXPECT_THAT(all(hashed_columns({test_data}, {.label = -1, .categories = {0}})),
+              ElementsAre(SparseExample{0, {key("red", 0)}, {1}}));
+  refuses(hashed_columns({test_data}, {.label = 1}), Code::invalid_argument,
+          {name("test.csv") + ":1: ", "column 1"});
+  refuses(hashed_columns({test_data}, {.label = -1, .categories = {2}}), Code::invalid_argument,
+          {name("test.csv") + ":1: ", "column 2", "2 fields"});
+  (void)error_of(Code::invalid_argument, [&] { hashed_columns({csv}, {.numbers = {-1}}); });
+}
+
+TEST_F(Readers, HashedColumnsOfCriteo) {
+  const auto file =
+      write("day", "1\t5" + std::string(12, '\t') + "\t68fd1e64" + std::string(25, '\t') + "\n");
+  EXPECT_THAT(all(hashed_columns({file}, criteo_columns())),
+              ElementsAre(SparseExample{1, {hash_key("", 1), hash_key("68fd1e64", 14)}, {5, 1}}));
+}
+
+TEST_F(Readers, LibsvmIdsMayBeTexts) {
+  const auto file = write("texts", "1 user=7:1 city=Bonn:0.5\n0 user=7:2\n");
+  const LibsvmOptions options{.hash_ids = true, .salt = 3};
+  EXPECT_THAT(all(libsvm({file}, options)),
+              ElementsAre(SparseExample{1, {hash_key("user=7", 3), hash_key("city=Bonn", 3)}, {1, 0.5F}},
+                          SparseExample{0, {hash_key("user=7", 3)}, {2}}));
+  EXPECT_EQ(all(libsvm_batches({file}, 2, options)).at(0).ids.at(2), hash_key("user=7", 3));
+  refuses(libsvm({write("w", "1 :2\n")}, options), Code::invalid_argument, {name("w") + ":1: "});
+  refuses(libsvm({write("w", "1 text\n")}, options), Code::invalid_argument, {name("w") + ":1: "});
 }
 
 TEST_F(Readers, LibsvmAcceptsOnlyTwoClasses) {

@@ -23,15 +23,15 @@ class RetainedCheckpointsTest : public testing::Test {
     for (const auto& entry : list_checkpoints(scratch_.path())) steps.push_back(entry.step);
     return steps;
   }
-  /// Saves a checkpoint whose time is that many minutes from now.
-  void save_at(CheckpointDirectory& directory, std::int64_t step, minutes from_now) const {
-    // Deletion uses only the times of older checkpoints, so this one may be set afterwards.
+  /// Saves a checkpoint and sets its time to `since_begin` after `begin_`.
+  void save_at(CheckpointDirectory& directory, std::int64_t step, minutes since_begin) const {
+    // save() reads only the times of older checkpoints, so the new one's time can be set afterwards.
     const fs::path path = save(directory, step, {make_array<float>("w", "value", {3}, 1)}, 1);
-    fs::last_write_time(path / "manifest.json", begin_ + from_now);
+    fs::last_write_time(path / "manifest.json", begin_ + since_begin);
   }
 
-  void expect_ignored(const std::string& kept_file) const {
-    scratch_.write("kept.json", kept_file);
+  void expect_ignored(const std::string& kept_json) const {
+    scratch_.write("kept.json", kept_json);
     CheckpointDirectory directory(scratch_.path(), 1, 1);
     directory.check_writable();
     save_at(directory, 1, minutes(90));
@@ -49,8 +49,8 @@ TEST_F(RetainedCheckpointsTest, RetainsOneCheckpointPerInterval) {
     directory.check_writable();
     save_at(directory, step, minutes(45 * step));
   }
-  // Two hours after the start is 135 min, step 3; two hours later 270 min, step 6; 405 min, step 9, is beyond
-  // the two newest, 10 and 11.
+  // The first save two hours or more after the start is step 3 (135 min). The first one two hours or more
+  // after step 3 is step 6 (270 min), and then step 9 (405 min). Steps 10 and 11 are the two newest.
   EXPECT_THAT(steps(), ElementsAre(3, 6, 9, 10, 11));
   EXPECT_THAT(file_text(scratch_.path() / "kept.json"), HasSubstr("\"checkpoint-00000003\""));
 }
@@ -78,7 +78,7 @@ TEST_F(RetainedCheckpointsTest, RetainsNoneWithoutTheOption) {
 TEST_F(RetainedCheckpointsTest, IgnoresAMalformedFile) { expect_ignored("{\"kept\": 3"); }
 
 TEST_F(RetainedCheckpointsTest, IgnoresAFileThatIsNestedTooDeeply) {
-  // Its time is in the future, so that nothing would be retained if it were used.
+  // "last" is in the future, so no checkpoint would be retained if the file were used.
   expect_ignored(R"({"kept": [], "last": 1e12, "more": )" + std::string(200'000, '[') +
                  std::string(200'000, ']') + "}");
 }

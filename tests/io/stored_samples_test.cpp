@@ -13,12 +13,13 @@ namespace {
 using ::testing::ElementsAre;
 
 template <class T>
-std::vector<T> rows(const CheckpointReader& reader, const std::string& variable, const std::string& which) {
+std::vector<T> rows(const CheckpointReader& reader, const std::string& variable,
+                    const std::string& component) {
   const VariableInfo& info = reader.variable(variable);
   std::size_t elements = 1;
   for (const auto size : info.shape) elements *= size;
   std::vector<T> out(elements);
-  reader.read_rows(variable, which, 0, info.shape[0], out.data());
+  reader.read_rows(variable, component, 0, info.shape[0], out.data());
   return out;
 }
 

@@ -110,7 +110,7 @@ TEST_F(TFRecords, AreWrittenWithTheExpectedBytes) {
     TFRecordWriter writer(path("a"));
     writer.write("abc");
     writer.write(std::span<const std::byte>());
-    EXPECT_FALSE(std::filesystem::exists(path("a")));  // not before it is complete
+    EXPECT_FALSE(std::filesystem::exists(path("a")));  // the file appears when it is complete
     writer.close();
     writer.close();
     error_of(Code::failed_precondition, [&] { writer.write("more"); });

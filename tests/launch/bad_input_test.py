@@ -28,7 +28,7 @@ class BadInput(JobTest):
                     self.assertIn(text, job.stderr)
                 self.assertEqual(job.stderr.count(texts[0]), 1, job.stderr)
                 self.assertEqual(job.stderr.count("hint: "), 1, job.stderr)
-                self.assertNotIn("is gone", job.stderr)
+                self.assertNotIn("is dead", job.stderr)
                 self.assertNotIn("epoch ", job.stderr.replace("after epoch", ""), "found before training")
 
     def change_line(self, file, line, text):

@@ -73,6 +73,11 @@ class BadModelInput(JobTest):
                      command=["lr", *files, "--mode", "sync"], ranks=(0, 3))
         self.refused("--staleness: ", "stale_synchronous", command=["fm", *files, "--staleness", 3])
         self.refused("--features: ", "libsvm", command=["lr", *files, "--format", "criteo", "--features", 3])
+        for option in ("--features", "--hash-bits"):
+            self.refused(f"{option} ", "--dynamic", command=["lr", *files, "--dynamic", option, 3])
+        for option in ("--max-keys", "--admit-after"):
+            self.refused(f"{option} ", "--dynamic", command=["lr", *files, option, 3])
+        self.refused("--dynamic: ", "--ps-memory", command=["fm", *files, "--dynamic", "--ps-memory", "device"])
         self.refused("`capstan train lr`", "--device cpu", command=["lr", *files, "--device", "cuda"])
         self.refused("--replicas 1", command=["mlp", *files, "--labels", self.data, "--device", "cuda",
                                                                 "--replicas", 2])

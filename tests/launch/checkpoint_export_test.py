@@ -119,6 +119,48 @@ class Numpy(ExportTest):
         return self.directory / name
 
 
+class Table(ExportTest):
+    """Dynamic tables are exported as one array of rows and one of keys."""
+
+    def setUp(self):
+        super().setUp()
+        in_use = numpy.int32(-(2**31) + 3)
+        self.arrays = {}
+        for part, (keys, states) in enumerate((([0, 7, 8, -9], [0, in_use, 0, in_use]), ([0, 1 << 60], [0, in_use]))):
+            name = f"user/part_{part}"
+            rows = numpy.array([[10 * key % 97, part] for key in keys], numpy.float32)
+            self.arrays[name, "value"] = ("float32", rows)
+            self.arrays[name, "m"] = ("float32", rows + 1)
+            self.arrays[name, "table_key"] = ("int64", numpy.array(keys, numpy.int64))
+            self.arrays[name, "table_state"] = ("int32", numpy.array(states, numpy.int32))
+        self.checkpoint = make(self.directory / "run" / "table", self.arrays, parts=2)
+        self.keys = numpy.array([7, -9, 1 << 60])
+        self.rows = numpy.array([[70, 0], [-90 % 97, 0], [10 * (1 << 60) % 97, 1]], numpy.float32)
+
+    def test_hdf5(self):
+        out = self.export("model.h5", "--slots")
+        with h5py.File(out) as model:
+            user = model["variables/user"]
+            self.same(user["value"][...], self.rows)
+            self.same(user["slots/m"][...], self.rows + 1)
+            self.same(user["slots/table_key"][...], self.keys)
+            self.assertEqual(sorted(user["slots"]), ["m", "table_index", "table_key"])
+        self.assertEqual(self.ok("verify", out), f"{out}: complete\n")
+
+    def test_numpy(self):
+        loaded = numpy.load(self.export("user.npz", "--variable", "user"))
+        self.assertEqual(sorted(loaded.files), ["user", "user/slots/table_key"])
+        self.same(loaded["user"], self.rows)
+        self.same(loaded["user/slots/table_key"], self.keys)
+        self.refused(USAGE, '"user"', ".npz", words=["export", self.checkpoint, self.directory / "x.npy"])
+        self.refused(USAGE, '"user"', words=["export", self.checkpoint, self.directory / "x.npz", "--variable", "user/part_1"])
+
+    def test_keras(self):
+        with h5py.File(self.export("weights.h5", "--format", "keras")) as weights:
+            self.same(weights["user/user:0"][...], self.rows)
+            self.same(weights["user/user/table_key:0"][...], self.keys)
+
+
 class Keras(ExportTest):
     @staticmethod
     def names(group, name):

@@ -105,7 +105,7 @@ def flip_byte(file, at):
 
 
 def place_of(directory, variable, which="value"):
-    """(part, offset) of the first bytes of an array."""
+    """Returns (part, offset) of the first bytes of an array."""
     manifest = json.loads((directory / "manifest.json").read_text())
     for part in manifest["parts"]:
         for dataset in part["datasets"]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`capstan checkpoint list`, `show`, `verify` and `diff`, on intact and damaged checkpoints."""
-# Tests: io/bytes_done.hpp
+# Tests: io/progress_callback.hpp
 # Tests: launch/checkpoint/byte_progress.hpp
 # Tests: launch/checkpoint/command_line.cpp
 # Tests: launch/checkpoint/compare.cpp
@@ -105,6 +105,19 @@ class Show(CheckpointTest):
         for word in ("step        12", "entities/relations/röm", "  accumulator", "(101, 7)", ADAGRAD, '"epoch":3', "dim=7",
                      "splits: ", f"examples: {2**40}", "written by  capstan ", "capstan-checkpoint version 1"):
             self.assertIn(word, text)
+
+    def test_counts_the_keys_of_dynamic_tables(self):
+        arrays = {}
+        for part, keys in enumerate((3, 2)):
+            name = f"users/part_{part}"
+            states = numpy.zeros((8,), "<i4")
+            states[1 : 1 + keys] = numpy.int32(-(2**31)) + 5  # bit 31: the row has a key
+            arrays[name, "value"] = "float32", numpy.ones((8, 4), "<f4")
+            arrays[name, "table_key"] = "int64", numpy.arange(8, dtype="<i8")
+            arrays[name, "table_state"] = "int32", states
+        make(self.run_dir, arrays)
+        self.assertEqual(self.ok_json("show", self.run_dir)["tables"], {"users": {"keys": 5, "parts": 2}})
+        self.assertIn("table       users: 5 keys in 2 parts", self.ok("show", self.run_dir))
 
     def test_norms(self):
         values = numpy.array([[3, -4], [numpy.nan, numpy.inf], [-numpy.inf, 0.5]])

@@ -212,7 +212,7 @@ TEST(CommandLineParser, ParsesDoctorOptions) {
   EXPECT_EQ(line.doctor.checkpoint_dir, "run");
   EXPECT_TRUE(parse({"doctor", "--list"}).doctor.list);
   EXPECT_THAT(refusal({"doctor", "now"}), HasSubstr("\"now\": there is no such argument"));
-  EXPECT_THAT(parse({"doctor", "--help"}).text, Not(HasSubstr("--look")));
+  EXPECT_THAT(parse({"doctor", "--help"}).text, Not(HasSubstr("--probe")));
 }
 
 TEST(CommandLineParser, ErrorsNameVariableAndConfigFile) {

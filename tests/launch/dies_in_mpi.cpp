@@ -3,7 +3,7 @@
 #include <signal.h>
 
 int main(int argc, char** argv) {
-  // Returns once every rank has called it, so their earlier work is done.
+  // Returns once every rank has called it, so all ranks have finished their earlier work.
   MPI_Init(&argc, &argv);
   return raise(SIGKILL);
 }

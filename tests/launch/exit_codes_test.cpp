@@ -44,7 +44,7 @@ TEST(ExitCodes, EachCodeHasTheDocumentedNumber) {
   }
 }
 
-TEST(ExitCodes, OnlyRankLocalFailuresAreReportedByOtherRanks) {
+TEST(ExitCodes, ClassifiesRankLocalCodes) {
   for (const Code code : {Code::invalid_argument, Code::not_found, Code::failed_precondition,
                           Code::unavailable, Code::deadline_exceeded, Code::permission_denied}) {
     EXPECT_FALSE(is_rank_local(code)) << to_string(code);

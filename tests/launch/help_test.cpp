@@ -66,7 +66,7 @@ CommandPage small_page() {
        .value = "slow|fast",
        .choices = {"slow", "fast"},
        .text = "rate of the turn",
-       .initial = "slow",
+       .default_value = "slow",
        .group = "Options"},
       {.names = {"--song"}, .negatable = true, .text = "sing it's shanty", .group = "Options"},
       {.names = {"--ps"}, .value = "N", .text = "number of ps", .group = "Settings", .is_common = true}};
@@ -149,10 +149,10 @@ TEST(Help, OfATrainerStartsWithItsOwnOptions) {
 TEST(Help, OfAFlagShowsItsOppositeAndDefault) {
   const CommandPage& kge = page_of("capstan train kge");
   const auto found = std::find_if(kge.options.begin(), kge.options.end(), [](const OptionHelp& option) {
-    return heading_of(option) == "--[no-]look-ahead";
+    return names_with_value(option) == "--[no-]look-ahead";
   });
   ASSERT_NE(found, kge.options.end());
-  EXPECT_EQ(found->initial, "on");
+  EXPECT_EQ(found->default_value, "on");
 }
 
 TEST(Help, CommandPrintsTheHelpOfAnother) {
@@ -186,7 +186,7 @@ TEST(Help, OperandsMayHaveTheNamesOfCommands) {
   EXPECT_EQ(line.text, "run");
 }
 
-TEST(ManPage, EscapesWhatRoffInterprets) {
+TEST(ManPage, EscapesRoffSyntax) {
   EXPECT_EQ(man_name("capstan train kge"), "capstan-train-kge");
   CommandPage page = small_page();
   page.examples = {".hidden \\n"};
@@ -220,7 +220,7 @@ TEST(Install, WritesThePathsThatManAndShellsSearch) {
   EXPECT_THROW(install(all_pages(), "/dev/null/share"), Error);
 }
 
-TEST(CommandLinePage, IsWhatTheProgramPrints) {
+TEST(CommandLinePage, EqualsTheOutputOfTheProgram) {
   std::ifstream file(std::string(CAPSTAN_SOURCE_DIR) + "/docs/command_line.md");
   EXPECT_EQ(command_line({"help", "--markdown"}).text, std::string(std::istreambuf_iterator<char>(file), {}))
       << "update it: build/release/bin/capstan help --markdown > docs/command_line.md";

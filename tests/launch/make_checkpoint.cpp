@@ -4,10 +4,11 @@
 //
 // {"step": 12, "parts": 2, "user_state": ..., "positions": {...}, "counters": {...}, "settings": {...},
 //  "arrays": [{"variable": "w", "which": "value", "dtype": "float32", "shape": [5, 2], "optimizer": "SGD",
-//              "file": "raw bytes"}],
+//              "file": "PATH"}],
 //  "base": "checkpoint-00000010", "changed": {"w": [3, 4]}}
 //
-// The last two are for an increment. Prints the directory of the checkpoint.
+// PATH is a file with the raw bytes of the array. "base" and "changed" describe an increment. Prints the
+// directory of the checkpoint.
 //
 // Rows are divided evenly; shard i has 1000 + i steps.
 #include <fstream>
@@ -41,10 +42,10 @@ std::vector<PartArray> rows_of_part(const Json& description, const std::vector<S
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const auto [first, length] = cut(arrays[i].shape[0], index, count);
     const std::uint64_t row = row_bytes(arrays[i].shape, arrays[i].dtype);
-    PartArray part{arrays[i].variable, arrays[i].which, arrays[i].dtype, arrays[i].shape, first, length};
+    PartArray part{arrays[i].variable, arrays[i].component, arrays[i].dtype, arrays[i].shape, first, length};
     static const char nothing = 0;
     part.data = arrays[i].bytes.empty() ? &nothing : arrays[i].bytes.data() + first * row;
-    if (part.which == kValue) {
+    if (part.component == kValue) {
       part.optimizer = description.at("arrays")[i].at("optimizer");
       part.steps = 1000 + index;
     }

@@ -12,7 +12,7 @@
 namespace capstan::launch::checkpoint {
 namespace {
 
-TEST(NewCheckpoint, LeavesADirectoryThatReplacedItsOwnUntouched) {
+TEST(NewCheckpoint, DoesNotTouchADirectoryThatReplacedItsOwn) {
   const io::TemporaryDirectory parent;
   const auto run = parent.path() / "run", unfinished = run / "checkpoint-00000001.tmp";
   constexpr std::array<float, 3> kValues{1, 2, 3};

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(PeerProcess, SlowProcessIsNotBlamedOnTheStartTimeout) {
+TEST(PeerProcess, ErrorOfASlowProcessDoesNotNameTheStartTimeout) {
   // Sleeps for longer than the timeout of the probe; the destructor waits for the rest of it.
   PeerProcess peer([] { std::this_thread::sleep_for(1s); });
   try {

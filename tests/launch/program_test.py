@@ -101,16 +101,16 @@ class Program(unittest.TestCase):
 
     def test_each_error_has_its_exit_code(self):
         for number, code in ((3, 2), (4, 4), (5, 2), (7, 3), (8, 3), (9, 2), (13, 3), (14, 4), (15, 5), (10, 1), (-1, 1)):
-            done = run("train", "kge", env={"CAPSTAN_TEST_THROW": str(number)})
+            done = run("train", "kge", env={"CAPSTAN_TESTS_THROW": str(number)})
             self.refused(done, code, "thrown by the test")
-        self.assertIn("--resume", run("train", "kge", env={"CAPSTAN_TEST_THROW": "14"}).stderr)
+        self.assertIn("--resume", run("train", "kge", env={"CAPSTAN_TESTS_THROW": "14"}).stderr)
 
     def test_rank_zero_reports_common_failures(self):
         for variable in ("PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"):
             done = run("train", "kge", "--dims", "3", env={variable: "1"})
             self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", ""))
             self.assertEqual(run("settings", env={variable: "1"}).stdout, "")
-        own = run("train", "kge", env={"PMI_RANK": "1", "CAPSTAN_TEST_THROW": "13"})
+        own = run("train", "kge", env={"PMI_RANK": "1", "CAPSTAN_TESTS_THROW": "13"})
         self.refused(own, 3, "capstan: rank 1: thrown by the test")
 
     def test_prints_one_message_under_mpirun(self):

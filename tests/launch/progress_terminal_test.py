@@ -46,7 +46,7 @@ class ProgressTerminal(JobTest):
         output = self.shown()
         self.assertIn(BAR, output)
         self.assertRegex(output, rb"epoch \d+/200 \[#*\.*\]")
-        self.assertEqual(output.count(b"epoch 200/200: "), 1, "the summary line stays")
+        self.assertEqual(output.count(b"epoch 200/200: "), 1, "the summary line must stay")
 
     def test_off_draws_no_bar(self):
         self.assertNotIn(BAR, self.shown("--progress", "off"))

@@ -57,7 +57,7 @@ TEST(Routes, PrintsVerdictOfRequireTransport) {
               HasSubstr("mapped and rdma refuse it"));
 }
 
-TEST(Routes, RequireRoutesThrowsWhereARunWould) {
+TEST(Routes, RequireRoutesThrowsIfARunWouldFail) {
   const std::vector<Route> routes{route(0, "n1", "n1", Path::mapped, "tcp/lo"),
                                   route(1, "n2", "n1", Path::rma, "dc_mlx5/mlx5_0:1", true)};
   require_routes(routes, "any");
@@ -66,10 +66,10 @@ TEST(Routes, RequireRoutesThrowsWhereARunWould) {
                       {"--require-transport=mapped", "worker 1 on n2", "ps 0 on n1"},
                       [&] { require_routes(routes, "mapped"); });
   Route none = routes[0];
-  none.failure = "ps 0 is gone";
+  none.failure = "ps 0 is dead";
   none.code = static_cast<std::int32_t>(Code::unavailable);
-  expect_error(Code::unavailable, "ps 0 is gone", [&] { require_routes({none}, "any"); });
-  EXPECT_THAT(routes_text({none}, "auto"), AllOf(HasSubstr("unreachable"), HasSubstr("ps 0 is gone")));
+  expect_error(Code::unavailable, "ps 0 is dead", [&] { require_routes({none}, "any"); });
+  EXPECT_THAT(routes_text({none}, "auto"), AllOf(HasSubstr("unreachable"), HasSubstr("ps 0 is dead")));
 }
 
 TEST(Routes, GroupsFailuresByCode) {

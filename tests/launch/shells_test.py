@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""shells_test.py PROGRAM -- help of each command, man pages and completions in the programs that read them."""
+"""shells_test.py PROGRAM -- help of each command; bash, zsh and fish accept the completions, groff the man pages."""
 # Tests: launch/help/completions.cpp
 # Tests: launch/help/man_page.cpp
 import os
@@ -42,7 +42,7 @@ class Shells(unittest.TestCase):
     def completed(self, *words):
         """The words that bash offers for the last of `words`."""
         script = self.share / "bash-completion/completions/capstan"
-        # As Readline does: the words, and the index of the last one.
+        # Like Readline, sets the words and the index of the last one.
         done = run("bash", "--norc", "-c", f'source {script}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _capstan; echo "${{COMPREPLY[@]}}"',
                    "bash", *words)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -58,7 +58,7 @@ class Shells(unittest.TestCase):
             wide = [line for line in done.stdout.splitlines() if len(line) > 80 and not line.startswith("  ")]
             self.assertEqual(wide, [], words)
 
-    def test_an_unknown_option_names_the_help_of_its_command(self):
+    def test_the_error_of_an_unknown_option_names_the_help_of_the_command(self):
         done = run(PROGRAM, "train", "kge", "--no-such")
         self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stderr.count("hint: "), 1, done.stderr)

@@ -49,6 +49,7 @@ json metrics(int workers = 2) {
            {"pull", calls},
            {"push", calls},
            {"hottest", nullptr},
+           {"tables", json::array()},
            {"staleness", json::array()},
            {"checkpoints", {{"saved", 2}, {"last_seconds", 1.5}}},
            {"scalars", {{"loss", 0.25}}},
@@ -81,6 +82,19 @@ TEST(TopTable, ShowsJobPsAndWorkers) {
   EXPECT_THAT(text, ContainsRegex("    2 worker 1    node17 +LOST +1.50 k +3 "));
   EXPECT_THAT(text, ContainsRegex("    3 ps 0        node18 +1.10 M +130 MB +2 +36.0 k +67.1 MB +98.0 MB\n"));
   EXPECT_THAT(text, Not(HasSubstr("hottest")));
+}
+
+TEST(TopTable, ShowsDynamicTables) {
+  json with_table = metrics();
+  with_table["tables"] = json::array({{{"table", "user"},
+                                       {"keys", 1'200'000},
+                                       {"load", 0.6},
+                                       {"row_bytes", 300'000'000},
+                                       {"index_bytes", 5'000'000},
+                                       {"evicted", 12},
+                                       {"refused", 0}}});
+  EXPECT_THAT(top_table(with_table, {}),
+              HasSubstr("table      user, 1.20 M keys, 60 % full, 305 MB, 12 evicted, 0 refused\n"));
 }
 
 TEST(TopTable, FitsTheScreen) {

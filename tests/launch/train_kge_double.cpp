@@ -1,5 +1,5 @@
-// train_kge_double.cpp -- test double of the training and of run_show_transports(): prints its settings or
-// throws as the test requests.
+// train_kge_double.cpp -- test doubles of run_train_kge(), run_train_model() and run_show_transports(), which
+// print their settings. run_train_kge() throws if CAPSTAN_TESTS_THROW is set.
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
@@ -14,8 +14,8 @@
 namespace capstan {
 
 int run_train_kge(const Settings& settings, int argc, char** argv) {
-  // CAPSTAN_TEST_THROW is the number of a Code; -1 throws an exception other than Error.
-  if (const char* code = std::getenv("CAPSTAN_TEST_THROW")) {
+  // CAPSTAN_TESTS_THROW is the number of a Code; -1 throws an exception other than Error.
+  if (const char* code = std::getenv("CAPSTAN_TESTS_THROW")) {
     if (std::atoi(code) < 0) throw std::runtime_error("thrown by the test");
     throw Error(static_cast<Code>(std::atoi(code)), "thrown by the test");
   }

@@ -94,7 +94,7 @@ class Transports(JobTest):
         """One line lists the routes from the coordinator and every worker to every ps."""
         clients = ["coordinator 0", *(f"worker {number}" for number in range(workers))]
         routes = [f"{client} on {HOST} -> ps {number} on {HOST}" for client in clients for number in range(ps)]
-        self.assertEqual(route["ways"], f"{len(routes)}: {', '.join(routes)}")
+        self.assertEqual(route["routes"], f"{len(routes)}: {', '.join(routes)}")
 
     def test_under_mpirun(self):
         text = self.show("--ps", 2, ranks=5)

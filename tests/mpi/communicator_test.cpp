@@ -1,4 +1,4 @@
-// communicator_test.cpp -- receiving, broadcasting and duplicating without blocking.
+// communicator_test.cpp -- non-blocking receives and duplication; broadcasts.
 #include "mpi/communicator.hpp"
 
 #include <gtest/gtest.h>
@@ -12,13 +12,13 @@
 namespace capstan::mpi {
 namespace {
 
-// One rank may already run the next test, so each test has its own tags.
+// A rank may already run the next test, so each test has its own tags.
 constexpr int kTag = 7;
 constexpr int kOtherTag = 8;
 constexpr int kEmpty = 9;
 constexpr int kRequested = 10;
 
-TEST(Communicator, KnowsItsRanks) {
+TEST(Communicator, HasItsRankAndSize) {
   EXPECT_TRUE(was_started());
   const auto world = Communicator::world();
   EXPECT_EQ(world.size(), 3);
@@ -55,7 +55,7 @@ TEST(Communicator, ReceivesEmptyMessages) {
   EXPECT_TRUE(message->bytes.empty());
 }
 
-TEST(Communicator, BroadcastsRankZerosBytes) {
+TEST(Communicator, BroadcastsTheBytesOfRankZero) {
   const auto world = Communicator::world();
   Bytes bytes(1000, static_cast<std::byte>(world.rank() + 1));
   world.broadcast(bytes);

@@ -22,12 +22,12 @@ std::vector<Bytes> gathered(const Communicator& world, bool everywhere) {
   return gather.parts();
 }
 
-TEST(Gather, AtAllRanksIsInRankOrder) {
+TEST(Gather, AllRanksReceivePartsInRankOrder) {
   const auto world = Communicator::world();
   EXPECT_EQ(gathered(world, /*everywhere=*/true), (std::vector{part_of(0), part_of(1), part_of(2)}));
 }
 
-TEST(Gather, AtRankZeroOnly) {
+TEST(Gather, OnlyRankZeroReceivesParts) {
   const auto world = Communicator::world();
   const auto parts = gathered(world, /*everywhere=*/false);
   EXPECT_EQ(parts,

@@ -1,4 +1,4 @@
-// handle_test.cpp -- results of MPI calls as Error.
+// handle_test.cpp -- a failed MPI call throws Error.
 #include "mpi/handle.hpp"
 
 #include <gmock/gmock.h>

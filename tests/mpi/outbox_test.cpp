@@ -1,4 +1,4 @@
-// outbox_test.cpp -- detects whether messages have been received.
+// outbox_test.cpp -- waits until all sent messages have been received.
 #include "mpi/outbox.hpp"
 
 #include <gtest/gtest.h>

@@ -4,9 +4,9 @@
 //   mpirun -np N checkpoint_counts SHARDS restore FROM TO [FROM TO]... --capstan-ps=P
 //
 // `save` trains three steps, saves to DIRECTORY, trains two more steps and prints a hash of every bit of
-// every variable. `restore` does for each pair: restores from FROM, saves to TO, trains two steps and prints
-// the hash. Only the coordinator pushes, and Adam's gradients are dense, since Adam counts the pushes of each
-// shard: the same steps give the same bits with any shards.
+// every variable. For each pair, `restore` restores from FROM, saves to TO, trains two steps and prints the
+// hash. The same steps give the same bits with any number of shards: only the coordinator pushes, and Adam's
+// gradients are dense, since Adam counts the pushes of each shard.
 #include <capstan/capstan.hpp>
 #include <cstdint>
 #include <cstdio>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checkpoints of 1, 2, 3 and 5 ps are restored bit by bit by each of these and by one process, with other numbers of shards.
+"""Checkpoints of 1, 2, 3 and 5 ps are restored bit for bit by each of these and by one process, with other shards.
 
-Also checks the cost of a restore for a ps: memory, and bytes that it reads.
+Also checks the cost of a restore for a ps: its memory, and the bytes that it reads.
 """
 import hashlib
 import json
@@ -20,7 +20,7 @@ VALUES = 64 * MIB  # of the large variable; with Adam's slots, it takes three ti
 
 
 def arrays_of(checkpoint):
-    """{(variable, "value" or slot): (checksum of all its bytes, maximum number of steps)}, from manifest and raw bytes."""
+    """Returns {(variable, "value" or slot): (checksum of its bytes, maximum number of steps)}, from all parts."""
     manifest = json.loads((checkpoint / "manifest.json").read_text())
     pieces = {}
     for part in manifest["parts"]:
@@ -40,11 +40,11 @@ def arrays_of(checkpoint):
 
 
 def status(pid, field):
-    """Bytes, from a line in kB of /proc/PID/status."""
+    """Returns the bytes of a field that /proc/PID/status gives in kB."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024
-    raise AssertionError(f"no {field} of {pid}")
+    raise AssertionError(f"/proc/{pid}/status has no {field}")
 
 
 def bytes_read(pid):
@@ -60,7 +60,7 @@ class CheckpointCounts(JobTest):
         job = self.run_to_end(command, 2 + ps if ps else 0, env={"SHARD_MEMORY": memory})
         return job.stdout.split()
 
-    def test_any_number_of_ps_continues_from_any_other(self):
+    def test_checkpoint_is_restored_by_any_number_of_ps(self):
         saved, later = {}, {}
         for ps in COUNTS:
             directory = self.directory / f"saved-{ps}"
@@ -96,7 +96,7 @@ class CheckpointCounts(JobTest):
         return [BIN / "checkpoint_memory", self.directory, VALUES // MIB, what, *flags]
 
     def cost(self, ps):
-        """(peak memory of each ps in excess of that before its variable was created, bytes that each has read)."""
+        """Returns two lists, by ps: peak memory less that before its variable was created, and bytes that it read."""
         job = self.start(self.large("restore", ps), 2 + ps)
         pids, base, read = [], [], []
         for step in ("create", "restore", "end"):

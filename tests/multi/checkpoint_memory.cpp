@@ -2,8 +2,9 @@
 //
 //   mpirun -np N checkpoint_memory DIRECTORY MIB save|restore --capstan-ps=P
 //
-// The variable has MIB of values, and three times as much with its optimizer's slots. Before it creates the
-// variable, restores and ends, the program waits for a file named "create", "restore" and "end" in DIRECTORY.
+// The values of the variable take MIB MiB, and with the optimizer's slots three times as much. With
+// `restore`, the program waits for the file "create", "restore" or "end" in DIRECTORY before it creates the
+// variable, restores or ends.
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>
@@ -17,9 +18,9 @@ namespace {
 
 namespace cs = capstan;
 
-void wait_for(const std::filesystem::path& sign) {
-  std::fprintf(stderr, "before %s\n", sign.filename().c_str());
-  cs::poll_until([&] { return std::filesystem::exists(sign); }, std::chrono::minutes(1));
+void wait_for(const std::filesystem::path& file) {
+  std::fprintf(stderr, "before %s\n", file.filename().c_str());
+  cs::poll_until([&] { return std::filesystem::exists(file); }, std::chrono::minutes(1));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class Examples(JobTest):
         self.assertLess(above, 0.005)
 
     def test_stale_synchronous(self):
-        job = self.run_to_end([BIN / "example_stale_synchronous"], 5, )
+        job = self.run_to_end([BIN / "example_stale_synchronous"], 5)
         found = re.search(r"^3 workers, at most (\d) steps ahead, largest error (\S+)$", job.stdout, re.M)
         self.assertEqual(found[1], "2")  # the bound, which fast workers reach
         self.assertLess(float(found[2]), 1e-4)
@@ -53,7 +53,7 @@ class Examples(JobTest):
             self.assertLess(losses[1], losses[0])
             self.assertGreater(float(rounds[1][1]), 0.95)
 
-    def refused(self, *texts, command, ranks=(0,)):
+    def assert_rejected(self, *texts, command, ranks=(0,)):
         for count in ranks:
             job = self.start([BIN / command[0], *command[1:]], count)
             self.assertEqual(self.exit_code(job), 2, job.stderr)
@@ -76,12 +76,12 @@ class Examples(JobTest):
         write_libsvm(path, 20)
         regression, mlp = "example_logistic_regression", "example_mlp"
         usage = "expected synchronous|asynchronous TRAIN_FILE TEST_FILE"
-        self.refused(usage, command=[regression, "sync", path, path], ranks=(0, 3))
-        self.refused(usage, command=[regression])
-        self.refused(str(missing), command=[regression, "synchronous", path, missing], ranks=(0, 3))
+        self.assert_rejected(usage, command=[regression, "sync", path, path], ranks=(0, 3))
+        self.assert_rejected(usage, command=[regression])
+        self.assert_rejected(str(missing), command=[regression, "synchronous", path, missing], ranks=(0, 3))
         images = [path] * 4
-        self.refused("expected ROUNDS and four IDX files", command=[mlp, "all", *images])
-        self.refused(str(path), "not an IDX file", command=[mlp, 1, *images])
+        self.assert_rejected("expected ROUNDS and IDX files", command=[mlp, "all", *images])
+        self.assert_rejected(str(path), "not an IDX file", command=[mlp, 1, *images])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
 // lifetimes.cpp -- lifetimes of strategies, and of the objects that workers create, in a job of ranks.
 //
-//   mpirun -np N lifetimes objects     creates 20 objects and 20 datasets, drops them, and waits until all
-//   are destroyed
-//
+//   mpirun -np N lifetimes objects     drops 20 objects and 20 datasets; waits until they are destroyed
 //   mpirun -np N lifetimes strategies  creates a second strategy beside the first and after it; joins again
 //
 // Prints one line for each observation.
@@ -64,7 +62,7 @@ void count_objects(cs::ClusterCoordinator& coordinator) {
   for (const int first : coordinator.run_on_every_worker<&next_of>(shared)) std::printf("first %d\n", first);
 }
 
-void expect_error(const char* what, const std::function<void()>& call) {
+void print_error(const char* what, const std::function<void()>& call) {
   try {
     call();
     std::printf("%s: no error\n", what);
@@ -87,9 +85,9 @@ int main(int argc, char** argv) {
       return 0;
     }
     (void)coordinator.run_on_every_worker<&living_here>();
-    expect_error("beside", [&] { cs::ParameterServerStrategy second(cluster); });
+    print_error("beside", [&] { cs::ParameterServerStrategy second(cluster); });
   }
-  expect_error("after", [&] { cs::ParameterServerStrategy second(cluster); });
-  expect_error("join", [&] { (void)cs::Cluster::join(argc, argv); });
+  print_error("after", [&] { cs::ParameterServerStrategy second(cluster); });
+  print_error("join", [&] { (void)cs::Cluster::join(argc, argv); });
   return 0;
 }

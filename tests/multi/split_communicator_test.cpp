@@ -1,4 +1,4 @@
-// split_communicator_test.cpp -- a program that runs MPI itself: two clusters on the two halves of its ranks.
+// split_communicator_test.cpp -- a program that initializes MPI, with a cluster on each half of its ranks.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -26,7 +26,7 @@ double add_to_all_rows(double step, Variable<double> w) {
   return step;
 }
 
-/// One half's program. Returns the sum of its variable after all closures, on the coordinator.
+/// The program of one half. Returns the sum of its variable after all closures, on the coordinator.
 std::optional<double> run_half(const Cluster& cluster, double step) {
   if (cluster.role() != Role::coordinator) {
     EXPECT_EQ(Server(cluster).join(), 0);
@@ -57,16 +57,16 @@ struct World {
   }
 };
 
-TEST(SplitCommunicator, TwoClustersOnTwoHalvesWorkSideBySide) {
+TEST(SplitCommunicator, ClustersOnTwoHalvesRunConcurrently) {
   const World world;
   ASSERT_EQ(world.size, 6);
   const int half = world.rank % 2;
-  MPI_Comm mine = MPI_COMM_NULL;
-  MPI_Comm_split(MPI_COMM_WORLD, half, world.rank, &mine);
+  MPI_Comm half_ranks = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, half, world.rank, &half_ranks);
   const double step = half + 1;
   double sum = 0;
   {
-    const Cluster cluster = cluster_from(mine);
+    const Cluster cluster = cluster_from(half_ranks);
     EXPECT_EQ(cluster.size(), 3);
     EXPECT_EQ(cluster.rank(), world.rank / 2);
     EXPECT_FALSE(cluster.embedded());
@@ -75,7 +75,7 @@ TEST(SplitCommunicator, TwoClustersOnTwoHalvesWorkSideBySide) {
                                                     : Role::ps);
     sum = run_half(cluster, step).value_or(0);
   }
-  MPI_Comm_free(&mine);
+  MPI_Comm_free(&half_ranks);
 
   // The program still owns MPI. Ranks 0 and 1 of the world were the coordinators.
   std::vector<double> sums(static_cast<std::size_t>(world.size));
@@ -101,7 +101,7 @@ TEST(SplitCommunicator, OneRankIsAnEmbeddedCluster) {
   EXPECT_DOUBLE_EQ(run_half(cluster, 2).value_or(0), kRows * kWidth * (1 + kClosures * 2.0));
 }
 
-TEST(SplitCommunicator, RejectsTwoRanksOnBoth) {
+TEST(SplitCommunicator, RejectsACommunicatorOfTwoRanks) {
   const World world;
   MPI_Comm pair = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, world.rank / 2, world.rank, &pair);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A job of separate processes that have only TF_CONFIG: no launcher, and no MPI between them."""
+"""A job of separate processes that only TF_CONFIG describes, without a launcher or MPI."""
 import json
 import os
 import pathlib
@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from addresses import free_addresses
 from longer_jobs import retry_with_longer_job
-from job import BIN, CAPSTAN, HOST, LEARNED_MRR, TRAINING_OUTPUT, JobTest, child_of, main, train
+from job import BIN, CAPSTAN, HOST, LEARNED_MRR, TRAINING_OUTPUT, JobTest, child_of, main, names_parameters, train
 
 
 def cluster(ps=1, workers=2, chief="chief"):
@@ -76,34 +76,34 @@ class TFConfig(JobTest):
         self.assertGreater(self.mrr(), LEARNED_MRR)
 
     def test_killed_worker_and_ps_are_restarted(self):
-        retry_with_longer_job(1000, self.worker_and_ps_come_back)
+        retry_with_longer_job(1000, self.worker_and_ps_are_restarted)
 
-    def worker_and_ps_come_back(self, epochs):
+    def worker_and_ps_are_restarted(self, epochs):
         jobs = self.start_all(cluster(), self.training("--slice-batches", 1, epochs=epochs))
         chief = jobs["chief", 0]
         self.assertTrue(chief.wait_for_text(TRAINING_OUTPUT), chief.stderr)
         for name in (("worker", 1), ("ps", 0)):
             if child := child_of(jobs[name].command.pid):
                 os.kill(child, signal.SIGKILL)
-        if not chief.wait_for_text(rf"worker 1 \(rank \d+ on {HOST}\) is there in place of"):
+        if not chief.wait_for_text(rf"worker 1 \(rank \d+ on {HOST}\) replaces the previous process"):
             self.assertEqual(self.exit_code(chief), 0, chief.stderr)
             return False  # the job had already ended
         self.assert_all_end(jobs, 0)
-        self.assertIn(f"ps 0 (rank 1 on {HOST}) is back", chief.stderr)
+        self.assertIn(f"ps 0 (rank 1 on {HOST}) has recovered", chief.stderr)
         self.assertGreater(self.mrr(), LEARNED_MRR)
         return True
 
-    def test_worker_that_joins_replaces_a_lost_one(self):
+    def test_worker_that_joins_replaces_a_dead_one(self):
         run_dir = self.directory / "run"
         jobs = self.start_all(cluster(), self.training("--slice-batches", 1, "--run-dir", run_dir, epochs=1_000_000))
-        chief, lost = jobs["chief", 0], jobs.pop(("worker", 1))
+        chief, dead = jobs["chief", 0], jobs.pop(("worker", 1))
         self.assertTrue(chief.wait_for_text(TRAINING_OUTPUT), chief.stderr)
-        os.kill(lost.command.pid, signal.SIGKILL)
-        self.exit_code(lost)
-        self.assertTrue(chief.wait_for_text(rf"worker 1 \(rank \d+ on {HOST}\) is gone"), chief.stderr)
+        os.kill(dead.command.pid, signal.SIGKILL)
+        self.exit_code(dead)
+        self.assertTrue(chief.wait_for_text(rf"worker 1 \(rank \d+ on {HOST}\) is dead"), chief.stderr)
         jobs["worker", 2] = self.start([CAPSTAN, "join", run_dir])
-        self.assertTrue(chief.wait_for_text(rf"worker 2 \(rank \d+ on {HOST}\) has joined; 2 workers"), chief.stderr)
-        # Before it has executed a function, it may still wait for its handshake and not notice the end of the coordinator.
+        self.assertTrue(chief.wait_for_text(rf"worker 2 \(rank \d+ on {HOST}\) has joined; live workers: 2"), chief.stderr)
+        # Until worker 2 has executed a function, it may be in its handshake and not detect the death of the chief.
         worked = rf"worker 2 +{HOST[:9]} +\S+(?: [kM])? +[1-9]"
         while not re.search(worked, self.run_to_end([CAPSTAN, "top", run_dir, "--once"]).stdout):
             self.assertIsNone(chief.command.poll(), chief.stderr)
@@ -126,41 +126,43 @@ class TFConfig(JobTest):
         others = [("ps", 0), ("worker", 0)]
         jobs = {name: self.task(tasks, *name, self.training()) for name in others}
         jobs["chief", 0] = self.task(tasks, "chief", 0, self.training("--start-timeout", "11s"))
-        missing = f"1 of 4: worker 1 at {tasks['worker'][1]} (no contact); the coordinator listen"
-        self.assertTrue(jobs["chief", 0].wait_for_text(re.escape(f"capstan: waiting for {missing}s at")), "after ten seconds")
+        missing = f"worker 1 at {tasks['worker'][1]}"
+        # Unlike the error at the end, the message while the coordinator waits does not name the setting.
+        waiting = rf"(?m)^(?!.*--start-timeout).*\b1 of 4\b.*{re.escape(missing)}\b"
+        self.assertTrue(jobs["chief", 0].wait_for_text(waiting), "no message after ten seconds")
         self.assert_all_end(jobs, 4)
         for job in jobs.values():
-            self.assertIn(f"waited 11000 ms at the start (--start-timeout) for {missing}", job.stderr)
+            self.assert_names(job.stderr, "11000 ms", "--start-timeout", "1 of 4", missing)
 
     def test_names_a_missing_coordinator(self):
         tasks = cluster()
         job = self.task(tasks, "worker", 0, self.training("--start-timeout", "500ms"))
         self.assertEqual(self.exit_code(job), 4, job.stderr)
-        self.assertIn(f"worker 0 at {tasks['worker'][0]} waited 500 ms", job.stderr)
-        self.assertIn(f"for the coordinator at {tasks['chief'][0]}: ", job.stderr)
+        self.assert_names(job.stderr, f"worker 0 at {tasks['worker'][0]}", "500 ms", "--start-timeout", tasks["chief"][0])
 
     def test_rejects_a_task_with_another_cluster(self):
         tasks = cluster()
         other = {**tasks, "ps": ["127.0.0.1:1"]}
         jobs = self.start_all(tasks, self.training(), leave_out=[("worker", 1)])
-        odd = self.task(other, "worker", 1, self.training())
-        self.assertEqual(self.exit_code(odd), 2, odd.stderr)
-        refused = f"worker 1 at {tasks['worker'][1]} was told another cluster than the coordinator"
-        self.assertIn(refused, odd.stderr)
+        rejected = self.task(other, "worker", 1, self.training())
+        self.assertEqual(self.exit_code(rejected), 2, rejected.stderr)
+        parameters = (f"worker 1 at {tasks['worker'][1]}", "4 tasks", "TF_CONFIG")
+        self.assert_names(rejected.stderr, *parameters)
         # The other tasks wait for the correct one.
         jobs["worker", 1] = self.task(tasks, "worker", 1, self.training())
         self.assert_all_end(jobs, 0)
-        self.assertEqual(jobs["chief", 0].stderr.count(refused), 1)
+        lines = [line for line in jobs["chief", 0].stderr.splitlines() if names_parameters(line, *parameters)]
+        self.assertEqual(len(lines), 1, jobs["chief", 0].stderr)
 
     def test_rejects_a_task_that_is_started_twice(self):
         tasks = cluster()
         jobs = self.start_all(tasks, self.training(), leave_out=[("worker", 1)])
-        odd = self.task(tasks, "worker", 0, self.training("--start-timeout", "20s"))
+        second = self.task(tasks, "worker", 0, self.training("--start-timeout", "20s"))
         jobs["worker", 1] = self.task(tasks, "worker", 1, self.training())
-        codes = [self.exit_code(job) for job in (jobs["worker", 0], odd)]
+        codes = [self.exit_code(job) for job in (jobs["worker", 0], second)]
         # The process that connected last becomes the worker; the other one is rejected, or finds no listener.
-        self.assertIn(0, codes, jobs["worker", 0].stderr + odd.stderr)
-        self.assertIn(sorted(codes)[1], (2, 4), jobs["worker", 0].stderr + odd.stderr)
+        self.assertIn(0, codes, jobs["worker", 0].stderr + second.stderr)
+        self.assertIn(sorted(codes)[1], (2, 4), jobs["worker", 0].stderr + second.stderr)
         self.assertEqual(self.exit_code(jobs["chief", 0]), 0, jobs["chief", 0].stderr)
 
     def wait_until_it_listens(self, job, address):
@@ -180,29 +182,29 @@ class TFConfig(JobTest):
         token = {"CAPSTAN_JOB_TOKEN": "5a" * 32}
         jobs = self.start_all(tasks, self.training(), leave_out=[("worker", 1)], **token)
         self.wait_until_it_listens(jobs["chief", 0], tasks["chief"][0])
-        odd = self.task(tasks, "worker", 1, self.training("--start-timeout", "1s"), CAPSTAN_JOB_TOKEN="a5" * 32)
-        self.assertEqual(self.exit_code(odd), 4, odd.stderr)
-        self.assertIn("wrong token", odd.stderr)
+        rejected = self.task(tasks, "worker", 1, self.training("--start-timeout", "1s"), CAPSTAN_JOB_TOKEN="a5" * 32)
+        self.assertEqual(self.exit_code(rejected), 4, rejected.stderr)
+        self.assert_names(rejected.stderr, "token")
         jobs["worker", 1] = self.task(tasks, "worker", 1, self.training(), **token)
         self.assert_all_end(jobs, 0)
 
     def test_names_missing_entries_of_tf_config(self):
         tasks = cluster()
-        for config, text in [
-            ({"cluster": {**tasks, "ps": []}, "task": {"type": "chief", "index": 0}}, "There must be at least one ps"),
-            ({"cluster": tasks}, "does not say which of its tasks this process is"),
-            ({"cluster": {"ps": ["h:1"], "worker": ["h:2"]}, "task": {"type": "ps", "index": 0}}, 'the cluster has no "chief"'),
-            ({"cluster": tasks, "task": {"type": "evaluator", "index": 0}}, 'the cluster has no "evaluator"'),
-            ({"cluster": {**tasks, "chief": ["n1"]}, "task": {"type": "chief", "index": 0}}, 'the chief\'s address is "n1": expected HOST:PORT'),
-            ({"cluster": tasks, "task": {"type": "worker", "index": 7}}, "exceeds the maximum id of worker"),
+        for config, parameters in [
+            ({"cluster": {**tasks, "ps": []}, "task": {"type": "chief", "index": 0}}, ["one ps"]),
+            ({"cluster": tasks}, ['"task"', "TF_CONFIG"]),
+            ({"cluster": {"ps": ["h:1"], "worker": ["h:2"]}, "task": {"type": "ps", "index": 0}}, ['"chief"']),
+            ({"cluster": tasks, "task": {"type": "evaluator", "index": 0}}, ['"evaluator"']),
+            ({"cluster": {**tasks, "chief": ["n1"]}, "task": {"type": "chief", "index": 0}}, ['"n1"', "HOST:PORT"]),
+            ({"cluster": tasks, "task": {"type": "worker", "index": 7}}, ["`task_id`", "7", "worker", "1"]),
         ]:
-            with self.subTest(text):
+            with self.subTest(parameters):
                 job = self.start(self.training(), env={**os.environ, "TF_CONFIG": json.dumps(config)})
                 self.assertEqual(self.exit_code(job), 2, job.stderr)
-                self.assertIn(text, job.stderr)
+                self.assert_names(job.stderr, *parameters)
         bad_token = self.task(tasks, "chief", 0, self.training(), CAPSTAN_JOB_TOKEN="secret")
         self.assertEqual(self.exit_code(bad_token), 2, bad_token.stderr)
-        self.assertIn("CAPSTAN_JOB_TOKEN: expected 64 hexadecimal digits", bad_token.stderr)
+        self.assert_names(bad_token.stderr, "CAPSTAN_JOB_TOKEN", "64", "openssl rand -hex 32")
 
     def test_bootstrap_alone_ignores_tf_config(self):
         tasks = cluster()
@@ -210,13 +212,13 @@ class TFConfig(JobTest):
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         job = self.start(self.training("--bootstrap", "tf-config"))
         self.assertEqual(self.exit_code(job), 2, job.stderr)
-        self.assertIn("--bootstrap tf-config: the variable TF_CONFIG is not set", job.stderr)
+        self.assert_names(job.stderr, "--bootstrap tf-config", "TF_CONFIG")
 
     def test_rejects_tasks_of_srun_without_mpi(self):
         step = {"SLURM_STEP_NUM_TASKS": "8", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}
         job = self.start(self.training(), env={**os.environ, **step})
         self.assertEqual(self.exit_code(job), 2, job.stderr)
-        self.assertIn("srun has started 8 tasks, and given them no way to MPI", job.stderr)
+        self.assert_names(job.stderr, "8 tasks", "--mpi=pmix", "--bootstrap alone")
         job = self.start(self.training("--bootstrap", "alone"), env={**os.environ, **step})
         self.assertEqual(self.exit_code(job), 0, job.stderr)
 

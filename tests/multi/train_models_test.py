@@ -30,8 +30,8 @@ FULL = ["--mode", "synchronous", "--batch", 100_000, "--eval-every", 0]
 def auc(pairs):
     """Area under the ROC curve of (score, label), from all pairs."""
     positive, negative = ([score for score, label in pairs if label == wanted] for wanted in (1, 0))
-    won = sum((p > n) + 0.5 * (p == n) for p in positive for n in negative)
-    return won / len(positive) / len(negative)
+    wins = sum((p > n) + 0.5 * (p == n) for p in positive for n in negative)
+    return wins / len(positive) / len(negative)
 
 
 class TrainModels(JobTest):
@@ -60,12 +60,12 @@ class TrainModels(JobTest):
             self.assertLess(abs(summary["train"]["objective"] - optimum), 1e-7)
 
     def test_bias_is_not_penalized(self):
-        # If no features differ, the bias alone fits the share of positives, with any penalty.
+        # All examples have the same features, so the bias alone fits the share of positives, with any penalty.
         path = self.directory / "train.txt"
         path.write_text("1 1:0\n" * 30 + "0 1:0\n" * 10)
-        share = math.log(4) - 0.75 * math.log(3)
+        optimum = math.log(4) - 0.75 * math.log(3)
         summary, _ = self.trained("lr", 0, "--data", path, "--workers", 2, *FULL, *NESTEROV, l2=10, epochs=200)
-        self.assertAlmostEqual(summary["train"]["objective"], share, delta=1e-6)
+        self.assertAlmostEqual(summary["train"]["objective"], optimum, delta=1e-6)
 
     def test_all_modes_approach_the_optimum(self):
         train, test = self.directory / "train.txt", self.directory / "test.txt"
@@ -93,7 +93,7 @@ class TrainModels(JobTest):
             for name in ("logloss", "auc", "accuracy", "objective"):
                 self.assertAlmostEqual(found[0][name], other[name], delta=1e-5)
 
-    def test_auc_by_hand(self):
+    def test_auc_equals_that_of_all_pairs(self):
         # One feature with a positive weight: scores have the order of the values, and ties where values are equal.
         draw = random.Random(3)
         pairs = [(draw.randint(0, 9) / 4, int(draw.random() < 0.5)) for _ in range(150)]
@@ -105,7 +105,7 @@ class TrainModels(JobTest):
             self.assertAlmostEqual(summary["train"]["auc"], auc(pairs), delta=1e-12)
 
     def pairs_file(self):
-        """Writes examples whose label is whether both features are of the same half, which a linear model cannot learn."""
+        """Writes examples with label 1 if both features belong to the same half, which a linear model cannot learn."""
         lines = [f"{int((a < 6) == (b < 6))} {b}:1 {a}:1\n" for a, b in itertools.product(range(12), repeat=2) if b < a]
         path = self.directory / "pairs.txt"
         path.write_text("".join(lines * 4))
@@ -144,6 +144,50 @@ class TrainModels(JobTest):
                                   "--workers", 2, epochs=10, batch=20)
         self.assertGreater(summary["train"]["auc"], 0.99)
         self.assertEqual(summary["data"]["width"], 13 + 2**16)
+
+    def test_dynamic_tables_reach_the_optimum(self):
+        path = self.directory / "train.txt"
+        optimum = newton(write_libsvm(path, 301), 6, 1e-3)
+        for ranks in (0, 4):
+            summary, _ = self.trained("lr", ranks, "--data", path, "--dynamic", "--no-bias", *FULL, *NESTEROV, l2=1e-3,
+                                      epochs=300)
+            self.assertLess(abs(summary["train"]["objective"] - optimum), 1e-7)
+            self.assertEqual(summary["data"]["width"], 6)
+
+    def test_dynamic_factors_resume_on_another_number_of_ps(self):
+        path = self.pairs_file()
+        files = ["--data", path, "--dynamic", "--factors", 4, "--checkpoint-dir", self.directory / "saved"]
+        sizes = {"epochs": 60, "batch": 16, "learning_rate": 0.1}
+        saved, _ = self.trained("fm", 0, *files, **sizes)
+        self.assertGreater(saved["train"]["accuracy"], 0.99)
+        resumed = self.run_to_end([CAPSTAN, "train", "fm", *files, "--resume", "--ps", 2, "--summary",
+                                   self.directory / "summary.json", "--epochs", 60], 4)
+        self.assertIn("resumed from", resumed.stderr)
+        for name in ("objective", "auc", "accuracy"):
+            self.assertAlmostEqual(self.summary()["train"][name], saved["train"][name], delta=1e-12)
+
+    def test_admission_drops_categories_that_occur_once(self):
+        # One column determines the label most of the time; another one is different in each example.
+        draw = random.Random(5)
+        files = []
+        for name, count in (("day_0", 4000), ("day_1", 1000)):
+            lines = []
+            for i in range(count):
+                kind = draw.choice("0123456789")
+                label = int((kind in "13579") != (draw.random() < 0.1))
+                lines.append("\t".join([str(label), *[""] * 13, "a" + kind, f"{name[-1]}{i:x}", *[""] * 24]) + "\n")
+            files.append(self.directory / name)
+            files[-1].write_text("".join(lines))
+        found = {}
+        for name, more in (("hashed", ["--hash-bits", 20]), ("dynamic", ["--dynamic"]),
+                           ("admitted", ["--dynamic", "--admit-after", 2])):
+            found[name], _ = self.trained("lr", 4, "--format", "criteo", "--data", files[0], "--test", files[1], *more,
+                                          epochs=1, batch=20)
+        self.assertEqual(found["dynamic"]["data"]["width"], 4010)
+        self.assertLess(found["admitted"]["data"]["width"], 10 + 0.05 * 4000, "the filter admits few keys too early")
+        self.assertGreater(found["hashed"]["test"]["auc"], 0.85)
+        self.assertAlmostEqual(found["dynamic"]["test"]["auc"], found["hashed"]["test"]["auc"], delta=0.02)
+        self.assertGreater(found["admitted"]["test"]["auc"], found["dynamic"]["test"]["auc"] - 0.02)
 
     def test_network(self):
         files = write_pictures(self.directory)
@@ -186,14 +230,14 @@ class TrainModels(JobTest):
         path = self.directory / "train.txt"
         write_libsvm(path, 200)
         options = ["--data", path, "--factors", 2, "--l2", 0.001, "--mode", "synchronous", "--batch", 7]
-        whole, _ = self.trained("fm", 0, *options, epochs=6)
+        uninterrupted, _ = self.trained("fm", 0, *options, epochs=6)
         options += ["--checkpoint-dir", self.directory / "checkpoints"]
         self.trained("fm", 0, *options, epochs=3)
         # With one worker, a resumed run divides the data as before.
         resumed, job = self.trained("fm", 3, *options, "--resume", epochs=6)
         self.assertEqual(resumed["training"]["first_epoch"], 4)
         self.assertIn("after epoch 3", job.stderr)
-        self.assertAlmostEqual(resumed["train"]["objective"], whole["train"]["objective"], delta=1e-6)
+        self.assertAlmostEqual(resumed["train"]["objective"], uninterrupted["train"]["objective"], delta=1e-6)
         job = self.start([CAPSTAN, "train", "lr", *options[:2], *options[-2:], "--resume"])
         self.assertEqual(self.exit_code(job), 2, job.stderr)
         self.assertIn("was not saved by `capstan train lr`", job.stderr)

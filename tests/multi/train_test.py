@@ -18,8 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from gpu import gpu_flags
 from job import LEARNED_MRR, JobTest, main, train
 
-# Workers that share cores push gradients of stale rows, and a small graph takes a tenth of a second to train: on two cores,
-# 100 epochs of six ranks reach 0.65 to 0.97, and 300 epochs at least 0.97.
+# The MRR varies, because workers that share cores compute gradients from stale rows. On two cores, 100 epochs of six ranks
+# reach an MRR of 0.65 to 0.97, and 300 epochs at least 0.97.
 EPOCHS = 300
 UMLS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "umls"
 
@@ -49,13 +49,13 @@ class Train(JobTest):
             self.assertIn(f"1 coordinator, {ps} ps, {workers} worker{'s' * (workers > 1)} on 1 host", job.stderr)
             self.assertEqual(job.stderr.count("capstan: to watch the job"), 1)
             self.assertEqual(job.stderr.count("capstan: to stop it") + job.stderr.count("capstan: to save and stop it"), 1)
-        # Random guessing has log(33) = 3.5.
+        # Guessing among one right and 32 wrong answers has a loss of log(33) = 3.5.
         self.assertLess(summary["training"]["epochs"][-1]["loss"], 2)
         return summary
 
     def test_verbose_output_lists_where_each_rank_runs(self):
         job = self.run_to_end(train(self.graph(), "-v", epochs=1), 3)
-        self.assertRegex(job.stderr, r"worker 0 \(rank \d+ on \S+\): .*, UCX by (\S+ )*tcp\b")
+        self.assertRegex(job.stderr, r"worker 0 \(rank \d+ on \S+\) is process \d+: .*, UCX by (\S+ )*tcp\b")
 
     def test_one_process(self):
         self.trained(0, ps=1, workers=1)
@@ -94,7 +94,7 @@ class Train(JobTest):
         self.assertEqual(ahead["training"]["triples"], 40 * len((data / "train.txt").read_text().splitlines()))
         self.assertGreater(ahead["test"]["mrr"], LEARNED_MRR)
 
-    def test_gpu_ranks_like_the_host(self):
+    def test_evaluation_on_the_gpu_has_the_metrics_of_the_host(self):
         data, summary = self.graph(), self.directory / "summary.json"
         gpu = ["--device", "cuda", *gpu_flags()]
         for model, ranks in (("complex", 4), ("distmult", 0), ("transe", 0)):
@@ -128,7 +128,7 @@ class Train(JobTest):
             options = ["--ps", 2, "--workers", 1, "--slice-batches", 1, "--ps-memory", memory, *gpu_flags()]
             self.run_to_end(train(data, *options, "--summary", self.directory / "summary.json", epochs=20), ranks)
             losses[memory, ranks] = [epoch["loss"] for epoch in self.summary()["training"]["epochs"]]
-        # The GPU of a worker reads that of the ps, in another process and in the same process.
+        # The worker's GPU reads the memory of the ps's GPU, in another process and in the same process.
         for ranks in (3, 0):
             options = ["--ps", 1, "--workers", 1, "--slice-batches", 1, "--ps-memory", "device", "--device", "cuda", *gpu_flags()]
             self.run_to_end(train(data, *options, "--summary", self.directory / "summary.json", epochs=20), ranks)

@@ -17,7 +17,7 @@ constexpr int kDraws = 400'000;
 double chi_square(const std::vector<int>& observed_counts, const std::vector<double>& probability,
                   int& cells) {
   double sum = 0;
-  double rest_seen = 0;
+  double rest_observed = 0;
   double rest_expected = 0;
   cells = 0;
   const auto add = [&](double observed, double expected) {
@@ -29,11 +29,11 @@ double chi_square(const std::vector<int>& observed_counts, const std::vector<dou
     if (expected >= 20) {
       add(observed_counts[i], expected);
     } else {
-      rest_seen += observed_counts[i];
+      rest_observed += observed_counts[i];
       rest_expected += expected;
     }
   }
-  if (rest_expected > 0) add(rest_seen, rest_expected);
+  if (rest_expected > 0) add(rest_observed, rest_expected);
   return sum;
 }
 
@@ -57,13 +57,13 @@ TEST(Zipf, DrawsRanksWithTheirProbability) {
       }
       int cells = 0;
       const double distance = chi_square(observed_counts, probability, cells);
-      // The mean is cells - 1, the variance twice that: allows five standard deviations.
+      // The mean is cells - 1, the variance twice that; the limit is the mean plus 5 standard deviations.
       EXPECT_LT(distance, cells - 1 + 5 * std::sqrt(2.0 * cells)) << "n " << n << " exponent " << exponent;
     }
   }
 }
 
-TEST(Scramble, HitsEveryRowOnceAndSeparatesNeighbors) {
+TEST(Scramble, IsAPermutationThatSeparatesNeighbors) {
   for (const std::uint64_t rows : {1u, 2u, 7u, 64u, 1000u, 65536u}) {
     const Scramble scramble(rows);
     std::set<std::uint64_t> hit;

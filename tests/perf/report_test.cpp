@@ -93,5 +93,30 @@ TEST(Report, JsonHasTheNamedFields) {
   EXPECT_EQ(result["verified"], true);
 }
 
+TEST(Report, CsvHasALineForEachResult) {
+  Report report;
+  report.add(rate(true));
+  report.add(rate(false));
+  report.set_better_rival("lookup call=8", 50, "MPI_Get, \"one\" per row");
+  std::ostringstream csv;
+  report.print_csv(csv);
+  EXPECT_EQ(
+      csv.str(),
+      "case,size,size_unit,unit,median,p99,bound,bound_name,rival,rival_name,verified\n"
+      "\"lookup call=8\",8,\"ids a call\",\"rows/s\",200,100,400,\"\",50,\"MPI_Get, \"\"one\"\" per "
+      "row\",true\n"
+      "\"lookup call=8\",8,\"ids a call\",\"rows/s\",,,400,\"\",50,\"MPI_Get, \"\"one\"\" per row\",false\n");
+}
+
+TEST(Report, KeepsOnlyTheChosenCases) {
+  Report report("call=8");
+  Result other = rate(true);
+  other.name = "lookup call=16";
+  report.add(other);
+  report.add(rate(true));
+  ASSERT_EQ(report.results().size(), 1U);
+  EXPECT_EQ(report.results()[0].name, "lookup call=8");
+}
+
 }  // namespace
 }  // namespace capstan::perf

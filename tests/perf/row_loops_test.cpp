@@ -1,4 +1,4 @@
-// row_loops_test.cpp -- compares every loop of a bound with indexing.
+// row_loops_test.cpp -- compares the loops that measure a bound with plain indexing.
 #include "perf/bench/row_loops.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::vector<float> numbers(std::size_t count, int from) {
 
 TEST(RowLoops, GatherAndScatterMatchIndexing) {
   for (const std::uint64_t width : kWidths) {
-    for (const int ahead : kDistances) {
+    for (const int ahead : kPrefetchDistances) {
       std::vector<std::int64_t> ids(41);  // with repetitions
       Ids("zipf", kRows, 1.05, width).draw(ids);
       std::vector<float> table = numbers(kRows * width, 3);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Runs every benchmark with tiny sizes, as one process and as ranks: the result of each case must be verified."""
+import csv
 import json
 import pathlib
 import sys
@@ -14,11 +15,11 @@ ROWS = [*TINY, "--rows", 1000, "--dim", "8,16", "--call-ids", "1,64"]
 PROGRAMS = {
     "perf_counter": (TINY, 2),
     "perf_dense": ([*TINY, "--rows", 64, "--min-bytes", "4KiB", "--max-bytes", "64KiB"], 6),
-    "perf_idle": ([*TINY, "--idle-ms", 5], None),  # one case per rank, and two more
+    "perf_idle": ([*TINY, "--idle-ms", 5], None),  # two cases; under mpirun, also one per ps and worker
     "perf_lookup": (ROWS, 8 + 4),
-    "perf_push": (ROWS, 8 + 12),
+    "perf_push": ([*ROWS[:-1], "64"], 4 + 4 + 12),
     "perf_schedule": ([*TINY, "--closures", 50], 5),
-    "perf_table": (ROWS, 2 * (1 + 4 + 4 + 2 + 8)),
+    "perf_table": (ROWS, 2 * (1 + 4 + 4 + 2 + 2 + 1 + 8)),
 }
 SCALE = [*TINY, "--rings", "1,64", "--connections", "1,3"]
 RIVALS = {"perf_counter", "perf_lookup", "perf_push"}
@@ -42,7 +43,7 @@ class Smoke(JobTest):
 
     @staticmethod
     def counted(results):
-        """Number of results, less those that need a library which may be absent."""
+        """Returns the number of results, without those that need an optional library."""
         return sum("flat map" not in result["case"] for result in results)
 
     def assert_two_columns(self, text, cases):
@@ -66,6 +67,20 @@ class Smoke(JobTest):
                     timed = [result for result in found if result["rival"] is not None]
                     self.assertGreaterEqual(len(timed), 2, found)
 
+    def test_only_the_chosen_cases_run(self):
+        for program, only, cases in (("perf_dense", "dense push", 3), ("perf_schedule", "1 KiB", 1), ("perf_counter", "latency", 1)):
+            with self.subTest(program):
+                csv_file = self.directory / f"{program}.csv"
+                found = self.results(program, [*PROGRAMS[program][0], "--only", only, "--csv", csv_file], 0)
+                self.assertEqual(len(found), cases)
+                self.assertTrue(all(only in result["case"] for result in found))
+                with csv_file.open(newline="") as lines:
+                    rows = list(csv.DictReader(lines))
+                self.assertEqual([(row["case"], float(row["median"])) for row in rows], [(r["case"], r["median"]) for r in found])
+        for arguments, code in ((["--only", "no such case", *TINY], 1), (["--message-size", "4K:nonsense"], 2)):
+            job = self.start([BIN / "perf_counter", *arguments])
+            self.assertEqual(self.exit_code(job), code, job.stderr)
+
     def test_two_workers_and_two_ps(self):
         for program in ("perf_lookup", "perf_push", "perf_dense"):
             with self.subTest(program):
@@ -85,7 +100,7 @@ class Smoke(JobTest):
             found = self.results("perf_scale", TINY, 3 + shards, flags, *ring)
             heaps += [(r["median"], r["bound"]) for r in found if r["case"].startswith("heap of ps")]
             self.assertEqual(len(found), 2 + shards + 6)
-        # A table of 1,024 rows of 64 floats and two rings.
+        # A slab of 1 MiB holds a table of 1,024 rows of 64 floats and two rings.
         self.assertEqual(heaps, [(1, 1), (1, 1), (1, 1)])
 
     def test_bounds_from_a_file(self):

@@ -22,7 +22,7 @@ TEST(Descriptor, RowsAndWidthComeFromTheShape) {
   EXPECT_EQ(d.row_bytes(), 24U);
 }
 
-TEST(Descriptor, RejectsVariablesOf2To63BytesOrMore) {
+TEST(Descriptor, RejectsVariablesWhoseBytesOverflowInt64) {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 61;
   const auto check = [](DType dtype, const std::vector<std::uint64_t>& shape, OptimizerKind optimizer) {
     check_bytes("huge", dtype, shape, optimizer);
@@ -39,17 +39,16 @@ TEST(Descriptor, RejectsVariablesOf2To63BytesOrMore) {
   check(DType::boolean, {kHuge}, OptimizerKind::sgd);
   check(DType::float64, {0, 3}, OptimizerKind::adam);
   check(DType::float64, {}, OptimizerKind::adam);
-  // With both slots of Adam an element has 24 bytes, or 10 bytes if it has 16 bits.
+  // With Adam's two slots, a float64 element takes 24 bytes, and a bfloat16 element 10: its slots are float.
   check(DType::float64, {kHuge / 8}, OptimizerKind::adam);
   error_of(Code::invalid_argument, [&] { check(DType::float64, {kHuge / 4}, OptimizerKind::adam); });
   error_of(Code::invalid_argument, [&] { check(DType::bfloat16, {kHuge / 2}, OptimizerKind::adam); });
 }
 
 TEST(Descriptor, RejectsShardsWithTooManyRows) {
-  check_shard_rows("wide", 0, kMostShardRows, kMostShardRows);
-  const std::string text = error_of(Code::invalid_argument, [] {
-    check_shard_rows("wide", 3, kMostShardRows + 1, 2 * kMostShardRows + 1);
-  });
+  check_shard_rows("wide", 0, kMaxShardRows, kMaxShardRows);
+  const std::string text = error_of(
+      Code::invalid_argument, [] { check_shard_rows("wide", 3, kMaxShardRows + 1, 2 * kMaxShardRows + 1); });
   for (const char* part : {"\"wide\"", "4294967295", "4294967294", "variable_partitioner", "3 shards"})
     EXPECT_NE(text.find(part), text.npos) << text;
 }
@@ -105,7 +104,7 @@ TEST(Descriptor, OnlyAccumulatorsStartAboveZero) {
   }
 }
 
-TEST(Descriptor, NumbersOfKindsNeverChange) {
+TEST(Descriptor, OptimizerKindsKeepTheirValues) {
   EXPECT_EQ(static_cast<int>(OptimizerKind::sgd), 1);
   EXPECT_EQ(static_cast<int>(OptimizerKind::adagrad), 2);
   EXPECT_EQ(static_cast<int>(OptimizerKind::adam), 3);

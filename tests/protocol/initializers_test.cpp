@@ -17,14 +17,14 @@ namespace {
 
 void fill_with_ones(const Partition&, std::span<float> out) { std::fill(out.begin(), out.end(), 1.0F); }
 
-/// Element i is its index along axis 0 of the variable.
+/// Sets each element to its index along axis 0 of the variable.
 void fill_with_rows(const Partition& partition, std::span<std::int64_t> out) {
   std::iota(out.begin(), out.end(), static_cast<std::int64_t>(partition.partition_offset[0]));
 }
 
 void untyped_fill(const Partition&, void*) {}
 
-TEST(RegisteredFills, HaveUniqueNumbersFromOneOn) {
+TEST(RegisteredFills, HaveUniqueNumbersStartingAtOne) {
   const std::uint32_t ones = from_partitions<float, fill_with_ones>().any().fill;
   const std::uint32_t rows = from_partitions<std::int64_t, fill_with_rows>().any().fill;
   EXPECT_GE(ones, 1U);

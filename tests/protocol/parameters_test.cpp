@@ -56,7 +56,7 @@ std::string expect_rejected(DType dtype, const Optimizer& optimizer) {
   return error_of(Code::invalid_argument, [&] { check_optimizer("w", dtype, optimizer); });
 }
 
-TEST(OptimizerParameters, OutOfRangeAreRejectedByName) {
+TEST(OptimizerParameters, RejectsOutOfRangeValuesByName) {
   for (const Rule& rule : rules()) {
     ASSERT_FALSE(rule.parameters.empty());
     for (const Parameter& parameter : rule.parameters) {
@@ -84,7 +84,7 @@ TEST(OptimizerParameters, OutOfRangeAreRejectedByName) {
   }
 }
 
-TEST(OptimizerParameters, OfSchedulesAreRejectedByName) {
+TEST(OptimizerParameters, RejectsInvalidSchedulesByName) {
   const auto rejected = [](const LearningRate& rate, const std::string& parameter) {
     const std::string text = expect_rejected(DType::float32, optimizers::Adam{rate});
     EXPECT_NE(text.find("\"w\": " + parameter), std::string::npos) << text;
@@ -105,7 +105,7 @@ TEST(OptimizerParameters, OfSchedulesAreRejectedByName) {
   EXPECT_NO_THROW(check_optimizer("w", DType::float32, optimizers::Adam{schedules::CosineDecay{}}));
 }
 
-TEST(OptimizerParameters, SchedulesOfFtrlStayAboveZero) {
+TEST(OptimizerParameters, RejectsFtrlSchedulesThatReachZero) {
   for (const LearningRate& rate :
        {LearningRate(schedules::PolynomialDecay{.end_learning_rate = 0}),
         LearningRate(schedules::CosineDecay{}), LearningRate(schedules::PiecewiseConstantDecay{{1}, {1, 0}}),
@@ -117,11 +117,11 @@ TEST(OptimizerParameters, SchedulesOfFtrlStayAboveZero) {
   EXPECT_NO_THROW(check_optimizer("w", DType::float32, optimizers::FTRL{schedules::InverseTimeDecay{}}));
 }
 
-TEST(OptimizerParameters, IntegersRejectSchedules) {
+TEST(OptimizerParameters, RejectsSchedulesForIntegers) {
   expect_rejected(DType::int32, optimizers::SGD{schedules::PiecewiseConstantDecay{{1}, {2, 1}}});
 }
 
-TEST(OptimizerParameters, UnusedByTheOptimizerAreNotChecked) {
+TEST(OptimizerParameters, IgnoresParametersThatTheOptimizerDoesNotUse) {
   Optimizer optimizer = optimizers::SGD{};
   optimizer.beta1 = kNan;
   optimizer.l1 = -1;
@@ -141,13 +141,13 @@ TEST(OptimizerParameters, IntegersNeedSgdWithAnIntegerRate) {
   expect_rejected(DType::int32, optimizers::SGD{.learning_rate = 3e9});
 }
 
-TEST(OptimizerParameters, OfAnUnknownKindAreRejected) {
+TEST(OptimizerParameters, RejectsUnknownKinds) {
   for (const int kind : {0, 8, 255}) {
     expect_rejected(DType::float32, {.kind = static_cast<OptimizerKind>(kind)});
   }
 }
 
-TEST(InitializerParameters, OutOfRangeAreRejected) {
+TEST(InitializerParameters, RejectsOutOfRangeValues) {
   using namespace initializers;
   const auto expect_all_rejected = [](DType dtype, const std::vector<Initializer>& all) {
     for (const Initializer& one : all) {
@@ -157,24 +157,24 @@ TEST(InitializerParameters, OutOfRangeAreRejected) {
       EXPECT_NE(text.find("\"w\""), std::string::npos) << text;
     }
   };
-  const std::vector<Initializer> never{uniform(1, 0),
-                                       uniform(kNan, 1),
-                                       uniform(0, kInfinity),
-                                       normal(kNan, 1),
-                                       normal(0, kNan),
-                                       normal(0, -1),
-                                       normal(kInfinity, 1),
-                                       truncated_normal(0, kInfinity),
-                                       orthogonal(kNan),
-                                       identity(kInfinity),
-                                       {static_cast<InitializerKind>(0), 0, 0, 0},
-                                       {static_cast<InitializerKind>(7), 0, 0, 0}};
+  const std::vector<Initializer> invalid{uniform(1, 0),
+                                         uniform(kNan, 1),
+                                         uniform(0, kInfinity),
+                                         normal(kNan, 1),
+                                         normal(0, kNan),
+                                         normal(0, -1),
+                                         normal(kInfinity, 1),
+                                         truncated_normal(0, kInfinity),
+                                         orthogonal(kNan),
+                                         identity(kInfinity),
+                                         {static_cast<InitializerKind>(0), 0, 0, 0},
+                                         {static_cast<InitializerKind>(7), 0, 0, 0}};
   for (const DType dtype : {DType::float32, DType::float64, DType::float16})
-    expect_all_rejected(dtype, never);
-  const std::vector<Initializer> in_double{uniform(-1e300, 1e300), normal(0, 1e300), normal(1e300, 0),
-                                           orthogonal(1e300), identity(1e300)};
-  expect_all_rejected(DType::float32, in_double);
-  for (const Initializer& one : in_double) {
+    expect_all_rejected(dtype, invalid);
+  const std::vector<Initializer> valid_in_double{uniform(-1e300, 1e300), normal(0, 1e300), normal(1e300, 0),
+                                                 orthogonal(1e300), identity(1e300)};
+  expect_all_rejected(DType::float32, valid_in_double);
+  for (const Initializer& one : valid_in_double) {
     EXPECT_NO_THROW(check_initializer("w", DType::float64, {4, 4}, one));
   }
   expect_all_rejected(DType::float16, {uniform(0, 70'000)});

@@ -10,7 +10,7 @@
 namespace capstan::protocol {
 namespace {
 
-// Different processes use the layout, so it is part of the format.
+// Processes exchange these headers, so their layout is part of the format.
 static_assert(std::is_trivially_copyable_v<PushHeader> && std::is_standard_layout_v<PushHeader>);
 static_assert(offsetof(PushHeader, kind) == 0 && offsetof(PushHeader, variable) == 4);
 static_assert(offsetof(PushHeader, shard) == 8 && offsetof(PushHeader, rows) == 12);
@@ -43,14 +43,14 @@ TEST(PushFormat, EntryBytesCountHeaderNumbersAndValues) {
 TEST(PushFormat, EveryWordOfTheBoardHasItsOwnCacheLine) {
   for (const std::uint64_t ranks : {1, 3, 64, 1000}) {
     const BoardLayout layout(ranks);
-    std::set<std::uint64_t> locations{layout.asleep()};
+    std::set<std::uint64_t> locations{layout.asleep(), layout.liveness_word()};
     for (std::uint64_t rank = 0; rank < ranks; ++rank) {
       locations.insert(layout.tail(rank));
       locations.insert(layout.applied(rank));
     }
     for (std::uint64_t i = 0; i < BoardLayout::kCounters; ++i) locations.insert(layout.counter(i));
     for (std::uint64_t id = 1; id <= BoardLayout::kGroups; ++id) locations.insert(layout.group(id));
-    EXPECT_EQ(locations.size(), 1 + 2 * ranks + BoardLayout::kCounters + BoardLayout::kGroups);
+    EXPECT_EQ(locations.size(), 2 + 2 * ranks + BoardLayout::kCounters + BoardLayout::kGroups);
     for (const std::uint64_t location : locations) EXPECT_EQ(location % kCacheLine, 0U);
     EXPECT_EQ(*locations.rbegin() + kCacheLine, layout.bytes());
     if (ranks > 1) {

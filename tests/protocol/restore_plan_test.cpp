@@ -72,21 +72,21 @@ TEST(RestorePlan, EachNeededDatasetIsVerifiedByOnePs) {
       shard_bytes += rows * 3 * sizeof(double);
     }
     EXPECT_EQ(plan.bytes(), shard_bytes) << "excludes other variables";
-    std::multiset<std::string> compared;
+    std::multiset<std::string> verified;
     std::size_t most = 0;
     const auto checks = plan.checks();
     ASSERT_EQ(checks.size(), static_cast<std::size_t>(readers));
     for (std::size_t ps = 0; ps < checks.size(); ++ps) {
       most = std::max(most, checks[ps].datasets.size());
       for (const DatasetCheck& dataset : checks[ps].datasets) {
-        compared.insert(checks[ps].files.at(dataset.file) + dataset.path);
+        verified.insert(checks[ps].files.at(dataset.file) + dataset.path);
         if (readers == 3) {
           EXPECT_EQ(checks[ps].files.at(dataset.file), io::part_file_name(static_cast<int>(ps), 3));
         }
       }
     }
-    EXPECT_EQ(compared.size(), 9U);
-    EXPECT_EQ(std::set<std::string>(compared.begin(), compared.end()).size(), 9U);
+    EXPECT_EQ(verified.size(), 9U);
+    EXPECT_EQ(std::set<std::string>(verified.begin(), verified.end()).size(), 9U);
     EXPECT_EQ(most, readers == 1 ? 9U : readers == 2 ? 6U : 3U) << readers;
   }
 }

@@ -1,4 +1,5 @@
 // row_copy_test.cpp -- copies of any length and alignment, which write nothing outside of their target.
+// Tests: src/protocol/row_copy_loop.hpp
 #include "protocol/row_copy.hpp"
 
 #include <gtest/gtest.h>

@@ -24,13 +24,13 @@ class AdmissionFilterTest : public testing::Test {
 };
 
 TEST_F(AdmissionFilterTest, CountsTheOccurrencesOfAKey) {
-  for (std::uint32_t times = 1; times <= protocol::kMostAdmitAfter; ++times) EXPECT_EQ(count(7), times);
-  EXPECT_EQ(count(7), protocol::kMostAdmitAfter);
+  for (std::uint32_t times = 1; times <= protocol::kMaxAdmitAfter; ++times) EXPECT_EQ(count(7), times);
+  EXPECT_EQ(count(7), protocol::kMaxAdmitAfter);
   EXPECT_EQ(count(8), 1U);
 }
 
-// Half of the occurrences are of keys that occur once, the others of keys that occur four times in a row of
-// kKeys / 8 occurrences.
+// Half of the occurrences are of keys that occur once. The other half are of keys that occur four times
+// within kKeys / 8 occurrences.
 TEST_F(AdmissionFilterTest, IsRarelyTooLargeAndNeverTooSmallForRecentKeys) {
   std::int64_t once = 0, early = 0, new_keys = 0;
   for (std::int64_t round = 0; round < 40; ++round) {
@@ -39,7 +39,7 @@ TEST_F(AdmissionFilterTest, IsRarelyTooLargeAndNeverTooSmallForRecentKeys) {
         const auto key = -1 - static_cast<std::int64_t>(i) - round * static_cast<std::int64_t>(kKeys);
         const std::uint32_t counted = count(key);
         if (time == 1) early += counted > 1 ? 1 : 0;
-        EXPECT_GE(counted, (time - 1) / 2 + 1) << "its line is halved at most once meanwhile";
+        EXPECT_GE(counted, (time - 1) / 2 + 1) << "the line of a key is halved at most once per round";
         early += count(once++) > 1 ? 1 : 0;
       }
       new_keys += static_cast<std::int64_t>(kKeys) / 64 * (time == 1 ? 2 : 1);

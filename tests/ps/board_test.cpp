@@ -1,4 +1,4 @@
-// board_test.cpp -- words of a board, and additions that recovery can take back.
+// board_test.cpp -- counters and published steps of a board, and additions that recovery can undo.
 #include "ps/server/board.hpp"
 
 #include <gtest/gtest.h>
@@ -36,14 +36,14 @@ TEST_F(BoardTest, RejectsCounterOutOfRange) {
   (void)error_of(Code::out_of_range, [&] { board_.fetch_add(first_bad, 1); });
 }
 
-TEST_F(BoardTest, TakesBackTheLastEntryOnly) {
+TEST_F(BoardTest, UndoesTheLastEntryOnly) {
   board_.add_by_entry(2, 10, /*entry=*/41);
   board_.add_by_entry(2, 5, /*entry=*/42);
   board_.undo_entry(2, 10, 41);  // not the last one
   EXPECT_EQ(counter(2), 15U);
   board_.undo_entry(2, 5, 42);
   EXPECT_EQ(counter(2), 10U);
-  board_.undo_entry(2, 5, 42);  // was taken back
+  board_.undo_entry(2, 5, 42);  // already undone
   EXPECT_EQ(counter(2), 10U);
 }
 

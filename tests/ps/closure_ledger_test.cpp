@@ -75,7 +75,7 @@ TEST_F(ClosureLedgerTest, SkippedPushDoesNotShiftOtherPushes) {
   EXPECT_TRUE(ledger_.enter(entry_of(2, 0, 3, 0, true)));
 }
 
-TEST_F(ClosureLedgerTest, CountsClosuresThatRunOnce) {
+TEST_F(ClosureLedgerTest, AppliesAllEntriesOfClosuresThatRunOnce) {
   EXPECT_EQ(run(1, 7, 2), kAllOfTwo);
   EXPECT_EQ(run(2, 8, 2), kAllOfTwo);
   EXPECT_EQ(run(1, 9, 2), kAllOfTwo);
@@ -156,8 +156,8 @@ TEST_F(OpenClosuresTest, ClosureOfALiveWorkerCanRunElsewhere) {
   EXPECT_EQ(run(1, 8, 3, true), (std::vector<bool>{false, false, true}));
 }
 
-TEST_F(OpenClosuresTest, LatestClosureCanHaveProgressedElsewhere) {
-  run(1, 7, 1);        // its latest closure
+TEST_F(OpenClosuresTest, LatestClosureOfAWorkerCanHaveContinuedOnAnother) {
+  run(1, 7, 1);        // the latest closure of worker 1
   run(2, 7, 3, true);  // after a restart of the coordinator
   EXPECT_EQ(run(1, 7, 4, true), (std::vector<bool>{false, false, false, true})) << "after another restart";
 }
@@ -178,7 +178,7 @@ TEST_F(OpenClosuresTest, LaterClosureReusesTheSlotOfAClosedOne) {
   EXPECT_EQ(counted(1, 5, 6, false), 1U);
   EXPECT_EQ(counted(2, 5 + ClosureLedger::kOpen, 6 + ClosureLedger::kOpen, false), 1U);
   EXPECT_EQ(counted(3, 5 + ClosureLedger::kOpen, 6 + ClosureLedger::kOpen, true), 0U);
-  // A closure older than the slot's is retained only in the row of its worker.
+  // A closure older than the one in the slot is retained only in the row of its worker.
   EXPECT_EQ(counted(4, 5, 6, true), 1U);
   EXPECT_EQ(counted(4, 5, 6, true), 0U);
   EXPECT_EQ(counted(3, 5 + ClosureLedger::kOpen, 6 + ClosureLedger::kOpen, true), 0U);
@@ -188,7 +188,7 @@ TEST_F(OpenClosuresTest, ClosuresForOneWorkerUseNoSlot) {
   run(1, 4, 1);
   run(1, protocol::kForOneWorker + 4, 1);
   EXPECT_EQ(run(2, protocol::kForOneWorker + 4, 1, true), std::vector<bool>{true})
-      << "it never runs elsewhere";
+      << "such a closure never runs on another worker, so worker 2 has its own count";
   EXPECT_EQ(run(2, 4, 1, true), std::vector<bool>{false});
 }
 

@@ -34,7 +34,7 @@ std::vector<std::byte> from_rank(std::vector<std::byte> entry, std::uint32_t ran
   return entry;
 }
 
-/// Returns a push in entries of `part` rows. `rows` empty: dense, with `count` rows.
+/// Returns a push of `count` rows in entries of `part` rows. The push is dense if `rows` is empty.
 std::vector<std::vector<std::byte>> entries_of(std::uint32_t variable, const std::vector<std::uint32_t>& rows,
                                                std::size_t count, std::size_t part, int seed,
                                                std::uint32_t rank = 0) {
@@ -115,7 +115,7 @@ TEST_F(CollectedPushTest, ReadSeesCollectedEntries) {
   expect_near(stores, 2);
 }
 
-TEST_F(CollectedPushTest, AppliesARowOfTwoPushersTwice) {
+TEST_F(CollectedPushTest, AppliesBothPushesToARowOfTwoPushers) {
   TwoStores stores;
   stores.create(one_shard<float>(1, {10, kCollectedPushWidth}, optimizers::Adam{.learning_rate = 0.1}));
   const auto one = entries_of(1, {0, 1, 2, 3}, 4, 2, 1, 1);
@@ -124,7 +124,7 @@ TEST_F(CollectedPushTest, AppliesARowOfTwoPushersTwice) {
     stores.push(one[i]);
     stores.push(other[i]);
   }
-  // The next push of the same pusher, whose last push was never ended.
+  // The pusher begins another push before it has ended the previous one.
   stores.push(one[0]);
   stores.push(one[0]);
   expect_near(stores, 1);
@@ -142,7 +142,7 @@ TEST_F(CollectedPushTest, LaunchesEntriesTogether) {
   if (!gpu::are_stand_ins()) GTEST_SKIP() << "only stand-ins count launches";
   const auto gpu = std::make_shared<ShardGpu>(0, false);
   DeviceTable table(gpu, one_shard<float>(1, {1000, kCollectedPushWidth}, optimizers::SGD{}));
-  const auto given_by = [&](const std::vector<std::vector<std::byte>>& entries) {
+  const auto operations_of = [&](const std::vector<std::vector<std::byte>>& entries) {
     const std::uint64_t before = gpu->stream().stand_in()->enqueued();
     for (const auto& entry : entries) {
       protocol::PushHeader header;
@@ -151,8 +151,8 @@ TEST_F(CollectedPushTest, LaunchesEntriesTogether) {
     }
     return gpu->stream().stand_in()->enqueued() - before;
   };
-  const std::uint64_t whole = given_by(entries_of(1, {}, 1000, 1000, 1));
-  EXPECT_EQ(given_by(entries_of(1, {}, 1000, 10, 1)), whole);
+  const std::uint64_t whole = operations_of(entries_of(1, {}, 1000, 1000, 1));
+  EXPECT_EQ(operations_of(entries_of(1, {}, 1000, 10, 1)), whole);
   gpu->settle();
 }
 
@@ -228,7 +228,7 @@ TEST_F(CollectedPushTest, DropsGradientsOutsideTheBuffersOfTheirPusher) {
   EXPECT_EQ(gpu.store().statistics().rows_pushed, 100U);
   gpu.store().device()->release_staging_buffers(7);
   apply_entry(gpu.store(), pusher.entry(whole, 0));
-  EXPECT_EQ(gpu.store().statistics().rows_pushed, 100U) << "of a rank whose buffers were released";
+  EXPECT_EQ(gpu.store().statistics().rows_pushed, 100U) << "the buffers of this rank were released";
 }
 
 TEST_F(CollectedPushTest, ReusesAReleasedBuffer) {

@@ -36,7 +36,7 @@ std::vector<Optimizer> all_optimizers() {
           optimizers::FTRL{.learning_rate = 0.1, .initial_accumulator = 0.5, .l1 = 0.25}};
 }
 
-/// Returns sparse pushes, some with repeated rows if the rule allows them, and partial dense pushes.
+/// Applies sparse pushes, with a repeated row if `twice`, and partial dense pushes.
 template <class T>
 void push_some(TwoStores& stores, std::uint32_t id, std::uint64_t rows, std::uint64_t width, bool twice) {
   std::mt19937 random(id);
@@ -314,7 +314,7 @@ TEST_F(DeviceShardTest, DropsAPushThatDoesNotFit) {
 
 std::vector<float> frozen(FrozenRows& rows, std::size_t array, std::uint64_t width) {
   std::vector<float> out(rows.rows() * width);
-  std::mutex mutex;  // of the store
+  std::mutex mutex;  // stands in for the mutex of the store
   // In pieces, as the writer of a checkpoint reads them.
   for (std::uint64_t first = 0; first < rows.rows(); first += 1000) {
     const std::uint64_t count = std::min<std::uint64_t>(1000, rows.rows() - first);
@@ -323,7 +323,7 @@ std::vector<float> frozen(FrozenRows& rows, std::size_t array, std::uint64_t wid
   return out;
 }
 
-/// Takes a snapshot in GPU memory, or in host memory if there is too little GPU memory.
+/// Expects that a snapshot excludes later pushes, and that it is in GPU memory only if `on_gpu`.
 void expect_frozen(std::uint64_t gpu_bytes, bool on_gpu) {
   gpu::use_stand_ins(1, gpu_bytes);
   constexpr std::uint64_t kRows = 1 << 17;

@@ -1,5 +1,5 @@
-// fast_parts_test.cpp -- files of a ps in the fast level, with and without disk space, and seen by the
-// coordinator or not.
+// fast_parts_test.cpp -- files that a ps writes to the fast level, with and without disk space, visible to
+// the coordinator or not.
 #include "ps/durability/fast_parts.hpp"
 
 #include <gtest/gtest.h>
@@ -36,10 +36,10 @@ class FastPartsTest : public testing::Test {
     return {array};
   }
 
-  io::TemporaryDirectory folder_;
-  fs::path run_ = folder_.path() / "run";
+  io::TemporaryDirectory directory_;
+  fs::path run_ = directory_.path() / "run";
   fs::path unfinished_ = run_ / "checkpoint-00000001.tmp";
-  io::FastLevel level_{folder_.path() / "fast", run_};
+  io::FastLevel level_{directory_.path() / "fast", run_};
   int reads_ = 0;
   bool warned_ = false;
 };
@@ -50,7 +50,7 @@ TEST_F(FastPartsTest, DrainsToTheCheckpointDirectory) {
     FastParts fast(location, warned_);
     const auto report = fast.write("part-00000-of-00001.h5", arrays());
     ASSERT_TRUE(report);
-    EXPECT_TRUE(fast.seen_by_coordinator());
+    EXPECT_TRUE(fast.visible_to_coordinator());
     EXPECT_FALSE(fs::exists(unfinished_ / report->file));
     fs::rename(location.directory,
                location.directory.parent_path() / "checkpoint-00000001");  // published in the meantime
@@ -71,7 +71,7 @@ TEST_F(FastPartsTest, RemovesFilesThatTheCoordinatorDoesNotSee) {
       FastParts fast(location, warned_);
       EXPECT_FALSE(fs::exists(earlier));
       ASSERT_TRUE(fast.write("part-00000-of-00001.h5", arrays()));
-      EXPECT_FALSE(fast.seen_by_coordinator());
+      EXPECT_FALSE(fast.visible_to_coordinator());
       fast.drain(unfinished_, {});
     }
     EXPECT_TRUE(fs::exists(unfinished_ / "part-00000-of-00001.h5"));
@@ -80,9 +80,9 @@ TEST_F(FastPartsTest, RemovesFilesThatTheCoordinatorDoesNotSee) {
 }
 
 TEST_F(FastPartsTest, RejectsALinkOfAnotherUser) {
-  const fs::path victim = folder_.path() / "victim";
+  const fs::path victim = directory_.path() / "victim";
   fs::create_directories(victim / "checkpoint-00000009");
-  fs::create_directories(folder_.path() / "fast");
+  fs::create_directories(directory_.path() / "fast");
   fs::create_directory_symlink(victim, level_.path());
   const io::FastLocation location{level_.path() / "checkpoint-00000001.tmp", {}};
   {
@@ -114,21 +114,21 @@ TEST_F(FastPartsTest, ReadsNoRowIfTheDiskIsFull) {
   EXPECT_FALSE(fast.write("part-00001-of-00002.h5", arrays(std::uint64_t{1} << 50)));
   EXPECT_EQ(reads_, 0);
   EXPECT_TRUE(warned_);
-  EXPECT_FALSE(fast.seen_by_coordinator());
+  EXPECT_FALSE(fast.visible_to_coordinator());
   fast.drain(unfinished_, {});  // the files that were written
   EXPECT_TRUE(fs::exists(unfinished_ / "part-00000-of-00002.h5"));
 }
 
 TEST_F(FastPartsTest, WritesNothingWithoutADirectory) {
   io::FastLocation location = level_.begin(1);
-  const fs::path file = folder_.write("file", "");
+  const fs::path file = directory_.write("file", "");
   location.directory = file / "checkpoints-0/checkpoint-00000001.tmp";
   FastParts fast(location, warned_);
   EXPECT_TRUE(warned_);
   EXPECT_FALSE(fast.write("part-00000-of-00001.h5", arrays()));
   FastParts none({}, warned_);
   EXPECT_FALSE(none.write("part-00000-of-00001.h5", arrays()));
-  EXPECT_FALSE(none.seen_by_coordinator());
+  EXPECT_FALSE(none.visible_to_coordinator());
   EXPECT_EQ(reads_, 0);
 }
 

@@ -24,7 +24,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// A shard whose rows are two doubles, and its memory. `first_row`: of the shard in a variable of 100 rows.
+/// Creates a shard and its memory. A row has two doubles. The shard begins at row `first_row` of a variable
+/// of 100 rows.
 class HostShardTest : public testing::Test {
  protected:
   static constexpr std::uint64_t kWidth = 2;
@@ -84,16 +85,16 @@ class HostShardTest : public testing::Test {
   void restore(const std::vector<double>& numbers, std::vector<protocol::RestorePiece> pieces,
                std::int64_t steps = 0) {
     const std::vector<std::string> names{"part"};
-    std::ofstream(folder_.path() / names[0], std::ios::binary)
+    std::ofstream(directory_.path() / names[0], std::ios::binary)
         .write(reinterpret_cast<const char*>(numbers.data()),
                static_cast<std::streamsize>(numbers.size() * sizeof(double)));
-    RestoreFiles files(folder_.path().string(), names);
+    RestoreFiles files(directory_.path().string(), names);
     shard_->restore({1, 0, steps, {}, std::move(pieces), {}}, files);
   }
   std::uint64_t version() const { return line_[0]; }
 
-  io::TemporaryDirectory folder_;
-  std::mutex mutex_;  // of the store
+  io::TemporaryDirectory directory_;
+  std::mutex mutex_;  // stands in for the mutex of the store
   alignas(64) std::uint64_t line_[8] = {};
   std::vector<double> values_;
   std::vector<std::vector<double>> slots_;
@@ -112,7 +113,7 @@ TEST_F(HostShardTest, AppliesSparseAndDensePushesInPlace) {
   EXPECT_EQ(shard_->rows_moved(), 5U);
 }
 
-TEST_F(HostShardTest, InitializesValuesBySharedIndexAndSlotsByOptimizer) {
+TEST_F(HostShardTest, InitializesValuesByRowOfTheVariableAndSlotsByOptimizer) {
   const Initializer normal = initializers::normal(0, 1, 5);
   make(10, {}, normal);
   const std::vector<double> whole = values_;

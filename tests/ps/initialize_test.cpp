@@ -36,7 +36,7 @@ TEST(Initialize, ElementDependsOnlyOnItsIndex) {
   }
 }
 
-TEST(Initialize, NormalHasItsMoments) {
+TEST(Initialize, NormalHasItsMeanAndVarianceAndNoCorrelation) {
   const auto x = values(initializers::normal(3, 0.5, 42), 0, 1'000'000);
   double sum = 0, square = 0, cross = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -58,7 +58,7 @@ TEST(Initialize, SeedsAreDifferentStreams) {
   EXPECT_NEAR(cross / 1e5, 0, 0.015);
 }
 
-TEST(Initialize, ConstantsReachEveryType) {
+TEST(Initialize, ConstantFillsIntegersAndFloats) {
   std::vector<std::int64_t> whole(3);
   initialize(initializers::constant(-4), DType::int64, 0, 3, whole.data());
   EXPECT_EQ(whole, (std::vector<std::int64_t>{-4, -4, -4}));
@@ -102,7 +102,7 @@ TEST(Initialize, OrthogonalRowsOrColumnsAreOrthonormal) {
   }
 }
 
-TEST(Initialize, EveryKindReachesEveryType) {
+TEST(Initialize, IdentityFillsEveryType) {
   for (const DType dtype : kDTypes) {
     std::vector<std::byte> out(6 * size_of(dtype));
     initialize(initializers::identity(2), dtype, {2, 3}, 0, 2, out.data());

@@ -1,4 +1,4 @@
-// journal_memory.hpp -- persistent memory of a journal.
+// journal_memory.hpp -- stands in for the persistent memory of a journal, and detects writes past its end.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class JournalMemory {
     std::fill(end(), end() + sizeof(Line), kGuard);
   }
 
-  /// Returns the journal as each process finds it.
+  /// Opens the journal in this memory, as a restarted process would.
   Journal open() { return {at(), bytes_}; }
   bool is_guard_intact() {
     return std::all_of(end(), end() + sizeof(Line), [](std::byte byte) { return byte == kGuard; });

@@ -210,7 +210,7 @@ TEST_F(JournalTest, RejectsAnEntryLargerThanItsMemory) {
       change(rows, static_cast<std::byte>(group));
   });
   EXPECT_TRUE(memory_.is_guard_intact());
-  // The rejected group has not changed, and the groups before it can be undone.
+  // The rows of the rejected group have not changed, and the groups before it can be undone.
   undo_in_next_process();
   EXPECT_EQ(arrays(), before);
   begin();
@@ -218,7 +218,7 @@ TEST_F(JournalTest, RejectsAnEntryLargerThanItsMemory) {
 }
 
 TEST_F(JournalTest, WritesNothingBeyondItsMemory) {
-  // Depending on the length of the first group, the last one ends at any line around the end.
+  // The length of the first group varies, so that the last group ends at every line near the memory's end.
   for (std::uint64_t first = 1; first < kRows * kValueBytes; first += protocol::kCacheLine) {
     JournalMemory memory(4096);
     Journal journal = memory.open();

@@ -19,8 +19,8 @@
 namespace capstan::ps {
 namespace {
 
-/// Five pushes, the third one dense. The arrays end with the last row, so a kernel that writes past a row
-/// corrupts the next row or the heap.
+/// Compares five pushes, of which the third is dense, with plain_update. The arrays end with the last row, so
+/// a kernel that writes past a row corrupts the next row or the heap.
 template <class T>
 void check(const Optimizer& o, std::uint64_t width, double tolerance) {
   constexpr std::uint64_t kRows = 20;
@@ -92,7 +92,7 @@ TEST(Kernels, MatchTheScalarRules) {
   }
 }
 
-/// Computed in float and rounded once per push; slots are float.
+/// Expects that 16-bit values are computed in float and rounded once per push, and that slots are float.
 template <class T>
 void check_halves(const Optimizer& o, std::uint64_t width) {
   const std::size_t slots = protocol::slots_of(o.kind).size();

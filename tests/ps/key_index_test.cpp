@@ -1,4 +1,5 @@
 // key_index_test.cpp -- the index of a dynamic table against std::unordered_map, and its concurrent readers.
+// Tests: src/base/key_hash.hpp
 // Tests: src/protocol/table_layout.cpp
 // Tests: src/protocol/table_layout.hpp
 // Tests: src/transport/memory/reserved_memory.cpp
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/fence.hpp"
+#include "protocol/table_reader.hpp"
 #include "transport/memory/reserved_memory.hpp"
 
 namespace capstan::ps {
@@ -98,7 +100,7 @@ TEST_F(KeyIndexTest, NeedsFewLinesPerKey) {
   EXPECT_LE(lines * sizeof(protocol::IndexLine), 500'000U * 24 * 2);  // half full after a growth
 }
 
-TEST_F(KeyIndexTest, IsEmptyOnceItWasCleared) {
+TEST_F(KeyIndexTest, IsEmptyAfterClear) {
   for (std::int64_t key = 0; key < 50'000; ++key) ASSERT_TRUE(insert(key, 3));
   index_.clear();
   for (std::int64_t key = 0; key < 50'000; ++key) ASSERT_EQ(find(key), kDefaultRow);
@@ -106,7 +108,7 @@ TEST_F(KeyIndexTest, IsEmptyOnceItWasCleared) {
   EXPECT_EQ(find(49'999), 4U);
 }
 
-TEST(SmallKeyIndex, RefusesKeysOnceItIsFull) {
+TEST(SmallKeyIndex, RejectsKeysWhenFull) {
   const TableLayout layout(1000, 4, {});
   const auto memory = transport::reserve_memory(layout.bytes());
   KeyIndex index(memory.get(), layout, [](std::byte*, std::uint64_t) {});
@@ -117,7 +119,7 @@ TEST(SmallKeyIndex, RefusesKeysOnceItIsFull) {
   EXPECT_EQ(index.find(0, hash_of(0)), 1U);
 }
 
-/// Rows carry their key. The writer inserts, grows, erases and reuses rows.
+/// The value of each row is its key. The writer inserts and erases keys, reuses rows, and grows the index.
 TEST_F(KeyIndexTest, ReadersNeverSeeTheRowOfAnotherKey) {
   constexpr std::uint32_t kUsed = 4000;
   auto* const values = reinterpret_cast<std::int64_t*>(memory_.get() + layout_.values());
@@ -132,11 +134,9 @@ TEST_F(KeyIndexTest, ReadersNeverSeeTheRowOfAnotherKey) {
       std::int64_t keys[32];
       std::int64_t copies[32];
       std::uint32_t rows[32];
-      for (int i = 0; i < 32; ++i) {
-        keys[i] = static_cast<std::int64_t>(random() % 100'000);
-        rows[i] = reader().find(epochs, keys[i], hash_of(keys[i]));
-        copies[i] = __atomic_load_n(&value(rows[i]), __ATOMIC_RELAXED);
-      }
+      for (std::int64_t& key : keys) key = static_cast<std::int64_t>(random() % 100'000);
+      protocol::find_keys(epochs.index(), keys, rows);
+      for (int i = 0; i < 32; ++i) copies[i] = __atomic_load_n(&value(rows[i]), __ATOMIC_RELAXED);
       thread_fence(std::memory_order_acquire);
       (void)epochs.check(reader());
       for (int i = 0; i < 32; ++i) {

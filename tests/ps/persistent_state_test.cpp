@@ -91,7 +91,7 @@ std::vector<std::byte> make_entry(std::uint64_t k) {
   return bytes;
 }
 
-/// Memory created once, before the first process.
+/// Returns make_entry(k). All entries are made once, before the first process is forked.
 const std::vector<std::byte>& entry(std::uint64_t k) {
   static const std::vector<std::vector<std::byte>> all = [] {
     std::vector<std::vector<std::byte>> made;
@@ -101,7 +101,7 @@ const std::vector<std::byte>& entry(std::uint64_t k) {
   return all[k];
 }
 
-/// One process of the ps, and the pusher, which continues behind its published entries.
+/// One process of the ps, and the pusher, which continues after the entries that it has published.
 class PsProcess {
  public:
   explicit PsProcess(const std::shared_ptr<transport::PersistentMemory>& memory)
@@ -156,7 +156,7 @@ class PsProcess {
     }
   }
 
-  /// Returns the position of an entry of a pusher at position `at`, so that the entry does not wrap.
+  /// Returns the first position from `at` on at which an entry of `bytes` does not wrap around.
   static std::uint64_t begin_of(std::uint64_t at, std::uint64_t bytes) {
     const std::uint64_t to_end = kPersistentStateRing - at % kPersistentStateRing;
     return to_end < bytes ? at + to_end : at;
@@ -188,9 +188,9 @@ class PsProcess {
   bool uncommitted_ = false;
 };
 
-/// Pushes all entries, unless it is killed. Writes to `out`: 'c' if it found an uncommitted entry, 'b' once
-/// it has begun, then its contents.
-[[noreturn]] void live(const std::shared_ptr<transport::PersistentMemory>& memory, int out) {
+/// Runs a ps process, which pushes all entries unless it is killed. Writes to `out`: 'c' if it found an
+/// uncommitted entry, 'b' before the first push, and all values after the last push.
+[[noreturn]] void run_ps(const std::shared_ptr<transport::PersistentMemory>& memory, int out) {
   try {
     PsProcess incarnation(memory);
     if (incarnation.found_uncommitted_entry()) (void)!::write(out, "c", 1);
@@ -209,33 +209,33 @@ class PsProcess {
   _exit(0);
 }
 
-struct End {
+struct Outcome {
   int kills = 0;
   int uncommitted = 0;
   std::string contents;
 };
 
-End lives(unsigned seed, int most_kills) {
+Outcome run_with_kills(unsigned seed, int max_kills) {
   (void)entry(0);
   const auto memory = transport::PersistentMemory::create();
   std::mt19937 random(seed);
-  End end;
+  Outcome end;
   while (true) {
     int ends[2];
     EXPECT_EQ(pipe(ends), 0);
     const pid_t child = fork();
     if (child == 0) {
       close(ends[0]);
-      live(memory, ends[1]);
+      run_ps(memory, ends[1]);
     }
     close(ends[1]);
-    std::string said;
+    std::string output;
     char buffer[65536];
-    const bool dies = end.kills < most_kills;
+    const bool dies = end.kills < max_kills;
     for (ssize_t got = 0; (got = ::read(ends[0], buffer, sizeof buffer)) > 0;) {
-      const bool began = said.find('b') == said.npos;
-      said.append(buffer, static_cast<std::size_t>(got));
-      if (dies && began && said.find('b') != said.npos) {
+      const bool began = output.find('b') == output.npos;
+      output.append(buffer, static_cast<std::size_t>(got));
+      if (dies && began && output.find('b') != output.npos) {
         // Kill at a random time during its work.
         std::this_thread::sleep_for(std::chrono::microseconds(random() % 5000));
         kill(child, SIGKILL);
@@ -244,26 +244,26 @@ End lives(unsigned seed, int most_kills) {
     close(ends[0]);
     int status = 0;
     waitpid(child, &status, 0);
-    end.uncommitted += said.starts_with('c') ? 1 : 0;
+    end.uncommitted += output.starts_with('c') ? 1 : 0;
     if (WIFSIGNALED(status)) {
       EXPECT_EQ(WTERMSIG(status), SIGKILL);
       ++end.kills;
       continue;
     }
     EXPECT_EQ(status, 0);
-    end.contents = said.substr(said.find('b') + 1);
+    end.contents = output.substr(output.find('b') + 1);
     return end;
   }
 }
 
 TEST(PersistentStateTest, KilledProcessesReachTheSameState) {
-  const End whole = lives(0, 0);
+  const Outcome whole = run_with_kills(0, 0);
   ASSERT_FALSE(whole.contents.empty());
   int kills = 0;
   int uncommitted = 0;
   // Most kills fall between two entries.
   for (unsigned seed = 1; seed <= 20 && uncommitted < 5; ++seed) {
-    const End killed = lives(seed, 60);
+    const Outcome killed = run_with_kills(seed, 60);
     EXPECT_TRUE(killed.contents == whole.contents) << "the values differ after " << killed.kills << " kills";
     kills += killed.kills;
     uncommitted += killed.uncommitted;

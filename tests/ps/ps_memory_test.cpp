@@ -26,10 +26,10 @@ constexpr std::uint64_t kPsMemorySlab = 1024 * kKiB;  // as RankThreads sets it
 struct Orders {
   std::atomic<bool> made{false};
   protocol::VariableDescriptor variable;
-  std::atomic<std::uint64_t> may_push{0};  // workers with a lower index
-  std::atomic<std::uint64_t> rounds{1};    // pushes of each
-  std::atomic<std::uint64_t> must_die{0};  // workers with a lower index
-  std::atomic<bool> over{false};           // ends the job instead
+  std::atomic<std::uint64_t> may_push{0};  // workers with a lower index may push
+  std::atomic<std::uint64_t> rounds{1};    // pushes per worker
+  std::atomic<std::uint64_t> must_die{0};  // workers with a lower index exit
+  std::atomic<bool> over{false};           // workers that exit serve until the job ends
   std::atomic<std::uint64_t> pushes{0};    // applied so far
 };
 
@@ -96,7 +96,7 @@ class PsMemoryTest : public ClientFixture {
   }
   float first_row() { return lookup<float>(orders_.variable, {0}).at(0); }
 
-  /// The rings share the rest of the first slab, and further slabs.
+  /// Returns the bytes of the heap. Rings use the first slab beyond `before` bytes, then further slabs.
   static std::uint64_t formula(std::uint64_t before, std::uint64_t rings) {
     const std::uint64_t in_first = (kPsMemorySlab - before) / kPsMemoryRing;
     const std::uint64_t in_others = rings > in_first ? rings - in_first : 0;

@@ -91,12 +91,12 @@ class PersistentPs {
     rings_.release(kCoordinator);
     rings_.reset(kCoordinator);
   }
-  void restore(const std::filesystem::path& folder, double value) {
+  void restore(const std::filesystem::path& directory, double value) {
     const Values all(4, value);
-    std::ofstream(folder / "part", std::ios::binary)
+    std::ofstream(directory / "part", std::ios::binary)
         .write(reinterpret_cast<const char*>(all.data()), sizeof(double) * 4);
     protocol::RestoreShard shard{1, 0, 5, {}, {{0, 0, 0, sizeof(double) * 4, 0}}, {}};
-    store_.restore(protocol::RestorePart{folder.string(), {"part"}, {shard}});
+    store_.restore(protocol::RestorePart{directory.string(), {"part"}, {shard}});
   }
 
   Values values() {
@@ -165,7 +165,7 @@ TEST(PsRecovery, RetainsAPushByMessageIfItsRankOpensARing) {
 }
 
 TEST(PsRecovery, UndoesAnUncommittedPushOnceAndNeverARestore) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   const auto memory = transport::PersistentMemory::create();
   std::optional<PersistentPs> ps(std::in_place, memory);
   ps->assign_by_message(kWorker, 7);
@@ -173,7 +173,7 @@ TEST(PsRecovery, UndoesAnUncommittedPushOnceAndNeverARestore) {
   EXPECT_TRUE(ps->finds_uncommitted_entry());
   ps.emplace(memory);
   EXPECT_EQ(ps->values(), Values(4, 7));
-  ps->restore(folder.path(), 9);
+  ps->restore(directory.path(), 9);
   ps.emplace(memory);
   EXPECT_EQ(ps->values(), Values(4, 9));
 }
@@ -211,10 +211,10 @@ TEST(PsRecovery, FencesADeadRankWithWaitingMessages) {
 }
 
 TEST(PsRecovery, RestoreChangesTheVersion) {
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   PersistentPs ps(transport::PersistentMemory::create());
   const std::uint64_t before = ps.version();
-  ps.restore(folder.path(), 9);
+  ps.restore(directory.path(), 9);
   EXPECT_EQ(ps.version() % 2, 0U);
   EXPECT_NE(ps.version(), before);
 }

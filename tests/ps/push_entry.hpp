@@ -10,7 +10,7 @@
 
 namespace capstan::ps {
 
-/// Returns the bytes of one entry. `rows` empty: dense from `first_row` on.
+/// Returns the bytes of one entry. The entry is dense from `first_row` on if `rows` is empty.
 template <class T>
 std::vector<std::byte> push_entry(std::uint32_t variable, std::uint32_t shard,
                                   std::vector<std::uint32_t> rows, std::uint64_t first_row,

@@ -24,7 +24,7 @@ class Recorder : public protocol::PushSink {
   bool unsettled() const noexcept override { return settled < applied.size(); }
   void settle() override { settled = applied.size(); }
 
-  std::size_t settled = 0;  // of `applied`
+  std::size_t settled = 0;  // number of `applied` entries that are settled
   bool held = false;
   std::vector<std::uint32_t> applied;
   std::vector<std::size_t> row_counts;
@@ -131,9 +131,9 @@ TEST_F(PushInboxTest, DropsAnEntryThatContradictsItsHeader) {
   const auto malformed = transport::malformed_messages();
   inbox_.receive({0, 1, transport::Bytes(entry).first(7), {}});
   EXPECT_TRUE(sink_.applied.empty());
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string logged = testing::internal::GetCapturedStderr();
   for (const char* const parameter : {"rank 1 ", "variable 1 shard 0", "128", "192"})
-    EXPECT_NE(said.find(parameter), std::string::npos) << said;
+    EXPECT_NE(logged.find(parameter), std::string::npos) << logged;
   EXPECT_EQ(transport::malformed_messages(), malformed + 1);
 }
 

@@ -156,8 +156,8 @@ TEST_F(ReplicaTest, ReplicatesALearningRate) {
   EXPECT_EQ(values_of(store_, 1), values_of(copy_, 1));
 }
 
-// The order between ranks may differ on the replica, so the variable shared by all ranks gets integral
-// gradients.
+// The replica may apply entries of different ranks in another order. Variable 1, which several ranks push to,
+// therefore uses SGD with integral gradients, whose sums are exact.
 TEST_F(ReplicaTest, StoresAreBitwiseEqual) {
   create(1, optimizers::SGD{.learning_rate = 1});
   create(2, optimizers::Adam{.learning_rate = 0.01});
@@ -217,13 +217,13 @@ TEST_F(ReplicaTest, AbandonsAPartiallySentPushWhenItsPusherOrThePsDies) {
   EXPECT_FALSE(copy_.is_consistent(1, 0)) << "the push of rank 2 is still open";
   follower_.end();
   EXPECT_TRUE(copy_.is_consistent(1, 0));
-  EXPECT_EQ(values_of(copy_, 1)[0], -1) << "received records count";
+  EXPECT_EQ(values_of(copy_, 1)[0], -1) << "records received before the end stay applied";
 }
 
 TEST_F(ReplicaTest, NeverAcknowledgesARecordAfterADroppedOne) {
   create(1, optimizers::SGD{.learning_rate = 1});
   ASSERT_FALSE(stream_.has_pending());
-  stream_.call(60'000, 1, {});  // of no known type, so the replica drops it
+  stream_.call(60'000, 1, {});  // of an unknown type, so the replica drops it
   send(1, entry(1, {0}, 1));
   inbox_.apply_some();
   replica_fabric_->progress();
@@ -235,7 +235,7 @@ TEST_F(ReplicaTest, NeverAcknowledgesARecordAfterADroppedOne) {
   EXPECT_EQ(values_of(copy_, 1)[0], 0);
 }
 
-TEST_F(ReplicaTest, NeverAcknowledgesAPushThatIsCutOff) {
+TEST_F(ReplicaTest, NeverAcknowledgesATruncatedPush) {
   create(1, optimizers::SGD{.learning_rate = 1});
   const auto whole = entry(1, {0, 1}, 1);
   protocol::PushHeader header;

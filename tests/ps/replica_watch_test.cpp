@@ -110,7 +110,7 @@ TEST_F(ReplicaWatchTest, RepeatsTheRequestAndStopsWithoutConsent) {
   EXPECT_TRUE(watch_.consent_overdue());
 }
 
-TEST_F(ReplicaWatchTest, RestartsTheTimeoutOfTheConsentForANewCoordinator) {
+TEST_F(ReplicaWatchTest, RestartsTheConsentTimeoutForANewCoordinator) {
   watch_.abandon("test", now_);
   poll_for(2 * kWait, /*coordinator_connected=*/false);
   EXPECT_EQ(requests_, 1);

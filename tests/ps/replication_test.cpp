@@ -1,5 +1,5 @@
-// replication_test.cpp -- tests that a request changes the ps after its replica, and what follows from
-// different outcomes, from a failover and from a missing replica.
+// replication_test.cpp -- tests that the replica executes a request before the ps, and the handling of
+// different outcomes, of a failover and of a missing replica.
 // Tests: src/ps/durability/replication.cpp
 // Tests: src/ps/durability/replica_follower.cpp
 #include "ps/durability/replication.hpp"
@@ -31,7 +31,7 @@ Settings settings_of_replicas(int replicas_of_ps) {
   return settings;
 }
 
-/// A coordinator, a ps, a worker and the replica, in one thread. `events_` has the order of what happens.
+/// A coordinator, a ps, a worker and the replica, in one thread. `events_` records events in order.
 class ReplicationTest : public testing::Test {
  protected:
   cluster::Runtime& runtime(Role role) {
@@ -103,7 +103,7 @@ TEST_F(ReplicationTest, ReplicaThatRefusesAValidRequestIsDroppedBeforeTheReply) 
   EXPECT_THAT(events_, ElementsAre("ps executes for 2"));
 }
 
-TEST_F(ReplicationTest, DroppedReplicaIsToldToEnd) {
+TEST_F(ReplicationTest, DroppedReplicaIsFenced) {
   runtime(Role::spare).control().on_message(transport::kFenced, [this](const transport::Message&) {
     events_.emplace_back("replica is fenced");
   });
@@ -121,10 +121,10 @@ TEST_F(ReplicationTest, ReplicaThatAcceptsAnInvalidRequestIsDropped) {
 TEST_F(ReplicationTest, RequestIsAbortedIfTheReplicaDoesNotApplyIt) {
   follower_.fail_over();  // ignores all further records
   EXPECT_EQ(error_of(Code::deadline_exceeded, [&] { execute(); }), "the replica has not applied the request");
-  EXPECT_TRUE(events_.empty()) << "a request that is not in both must not be in one";
+  EXPECT_TRUE(events_.empty()) << "the ps must not execute a request that the replica has not applied";
 }
 
-TEST_F(ReplicationTest, FunctionsWaitForTheRecordsBeforeThem) {
+TEST_F(ReplicationTest, WhenSafeWaitsForEarlierRecords) {
   replication_.send(transport::kWorkerDead, 2, {});
   bool safe = false;
   replication_.when_safe([&] { safe = true; });
@@ -133,7 +133,7 @@ TEST_F(ReplicationTest, FunctionsWaitForTheRecordsBeforeThem) {
   receive_until([&] { return safe; });
 }
 
-TEST_F(ReplicationTest, FollowerReceivesTheOrderUntilItStopsWaiting) {
+TEST_F(ReplicationTest, FollowerIgnoresFailoverRequestsOnceItsHeartbeatsStop) {
   cluster::Runtime& coordinator = runtime(Role::coordinator);
   transport::Peer& replica = coordinator.control_peer(coordinator.member(Role::spare, 0));
   const auto order = [&](std::uint32_t incarnation) {

@@ -46,7 +46,7 @@ class RingRecorder : public protocol::PushSink {
   }
   std::vector<Push> pushes;
   std::function<void()> on_settle;  // empty: entries are applied synchronously
-  std::size_t settled = 0;          // of `pushes`
+  std::size_t settled = 0;          // number of `pushes` that are settled
   bool held = false;
   std::vector<std::uint32_t> abandoned;  // variables
   std::vector<std::string> calls;        // of apply and abandon
@@ -155,7 +155,7 @@ TEST_F(RingReaderTest, PublishesThePositionOncePerTurnAfterSettling) {
   EXPECT_EQ(pusher.applied(), 16 * bytes);
   EXPECT_TRUE(reader_.apply_some());
   EXPECT_EQ(pusher.applied(), 20 * bytes);
-  EXPECT_EQ(applied, (std::vector<std::uint64_t>{0, 16 * bytes})) << "before each wait";
+  EXPECT_EQ(applied, (std::vector<std::uint64_t>{0, 16 * bytes})) << "the position before each wait";
   EXPECT_EQ(sink_.settled, 20U);
 }
 
@@ -205,7 +205,7 @@ TEST_F(RingReaderTest, AbandonsAnIncompletePush) {
   two.publish();
   EXPECT_TRUE(reader_.apply_some());
   EXPECT_EQ(sink_.abandoned, (std::vector<std::uint32_t>{7, 8}));
-  // Otherwise a consistent read between the two would see a part of 8.
+  // 8 is abandoned after 9 is applied: a consistent read between the two would see a part of 8.
   EXPECT_EQ(sink_.calls, (std::vector<std::string>{"apply", "abandon", "apply", "apply", "abandon"}));
   reader_.close(2);
   EXPECT_EQ(sink_.abandoned.size(), 2U);

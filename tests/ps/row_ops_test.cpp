@@ -51,7 +51,7 @@ class PsRowOps : public testing::Test {
 using RowOpTypes = testing::Types<float, double, float16, bfloat16, std::int64_t, std::int32_t, std::uint8_t>;
 TYPED_TEST_SUITE(PsRowOps, RowOpTypes);
 
-TYPED_TEST(PsRowOps, CombineAnElementWithTheOneOfTheUpdate) {
+TYPED_TEST(PsRowOps, CombineAnElementWithItsOperand) {
   this->expect_result(RowOp::set, 12, 4, 4);
   this->expect_result(RowOp::add, 12, 4, 16);
   this->expect_result(RowOp::sub, 12, 4, 8);
@@ -74,7 +74,7 @@ TYPED_TEST(PsRowOps, ChangeTheNamedRowsInOrder) {
   EXPECT_EQ(apply_row_op(before, RowOp::mul, {}, {}, 2), before) << "no rows";
 }
 
-TYPED_TEST(PsRowOps, ChangeARowAsOftenAsItIsNamed) {
+TYPED_TEST(PsRowOps, ChangeARowOncePerOccurrence) {
   const auto before = this->numbers({9, 9});
   const auto x = this->numbers({2, 3, 4});
   EXPECT_EQ(apply_row_op(before, RowOp::set, x, {1, 1, 1}), this->numbers({9, 4}));

@@ -26,7 +26,7 @@ using testing::SizeIs;
 
 constexpr std::uint64_t kReadId = 77;
 
-/// Connection to a client that keeps pieces in flight until `deliver` copies them.
+/// Connection to a client. Pieces stay in flight until `deliver` copies them.
 class ReadingPeer final : public transport::Peer {
  public:
   struct ReceivedPiece {
@@ -153,7 +153,7 @@ class RowSenderTest : public gpu::OnGpu, public testing::WithParamInterface<Shar
     return rows;
   }
 
-  /// `rows`: row numbers of all sparse segments, concatenated.
+  /// Sends a read request. `rows`: row numbers of all sparse segments, concatenated.
   void request(int client, const std::vector<protocol::ReadSegment>& segments,
                const std::vector<std::uint32_t>& rows = {}, bool consistent = false) {
     const protocol::ReadRequest request{kReadId, static_cast<std::uint32_t>(segments.size()),
@@ -189,7 +189,7 @@ class RowSenderTest : public gpu::OnGpu, public testing::WithParamInterface<Shar
     EXPECT_EQ(to_string(client_.refusals[0].code), to_string(code));
     EXPECT_FALSE(sender_->busy());
   }
-  /// Begins or ends a push to variable 1, of rows of one element.
+  /// Applies a part of a push to row 0 of variable 1, whose rows have one element.
   void push_part(bool first, bool last, float gradient) {
     apply_entry(store_->store(), push_entry<float>(1, 0, {0}, 0, 1, {gradient}, first, last));
   }
@@ -272,8 +272,8 @@ TEST_P(RowSenderTest, BoundsThePiecesInFlight) {
   request(kClient, {dense_segment(0, 1, 0, 200000)});
   while (sender_->advance()) {
   }
-  constexpr std::size_t kMostInFlight = 64;
-  EXPECT_EQ(client_.in_flight(), kMostInFlight);
+  constexpr std::size_t kMaxInFlight = 64;
+  EXPECT_EQ(client_.in_flight(), kMaxInFlight);
   EXPECT_TRUE(sender_->busy());
   client_.deliver();
   EXPECT_TRUE(sender_->advance());
@@ -372,7 +372,7 @@ TEST_P(RowSenderTest, DropsReadsOfADeadRank) {
   request(kOtherClient, {dense_segment(0, 1, 0, 5)});
   (void)sender_->advance();
   EXPECT_FALSE(may_begin_push());
-  sender_->close(kClient);
+  sender_->drop_reads_of(kClient);
   EXPECT_TRUE(may_begin_push()) << "reads of a dead rank must not block pushes";
   send_all();
   EXPECT_THAT(client_.pieces, IsEmpty());
@@ -405,13 +405,13 @@ TEST_P(RowSenderTest, RefusesAConsistentReadWhoseVariableIsDropped) {
   EXPECT_THAT(other_client_.pieces, SizeIs(1));
 }
 
-TEST_P(RowSenderTest, DropsReadsOfADroppedVariableWithTheirRank) {
+TEST_P(RowSenderTest, DropsReadsOfADroppedVariableWhenTheirRankDies) {
   create(1, 5, 1);
   push_part(true, false, 10);
   request(kClient, {dense_segment(0, 1, 0, 5)}, {}, true);
   (void)sender_->advance();
   store_->store().drop(1);
-  sender_->close(kClient);
+  sender_->drop_reads_of(kClient);
   EXPECT_FALSE(sender_->busy());
 }
 

@@ -27,7 +27,7 @@ std::vector<std::byte> random_bytes(std::size_t count, std::mt19937& random) {
 }
 
 /// Copies the rows of both arrays in pieces; random rows change between two pieces.
-void expect_rows_as_they_were(std::uint64_t rows, std::uint64_t piece, unsigned seed, bool memory_goes) {
+void expect_original_rows(std::uint64_t rows, std::uint64_t piece, unsigned seed, bool memory_freed) {
   SCOPED_TRACE(std::to_string(rows) + " rows, pieces of " + std::to_string(piece) + ", seed " +
                std::to_string(seed));
   std::mt19937 random(seed);
@@ -62,7 +62,7 @@ void expect_rows_as_they_were(std::uint64_t rows, std::uint64_t piece, unsigned 
       snapshot.copy(array, first, count, copy.data() + first * row_bytes[array], mutex);
     }
     EXPECT_EQ(copy, before[array]) << "array " << array;
-    if (memory_goes && array == 0) {
+    if (memory_freed && array == 0) {
       snapshot.preserve_all();
       for (auto& bytes : live) bytes.assign(bytes.size(), std::byte{3});
     }
@@ -71,10 +71,10 @@ void expect_rows_as_they_were(std::uint64_t rows, std::uint64_t piece, unsigned 
 
 TEST(ShardSnapshot, PreservesRowsThatChangeBetweenCopies) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
-    expect_rows_as_they_were(1, 1, seed, false);
-    expect_rows_as_they_were(1024, 1024, seed, false);
-    expect_rows_as_they_were(5000, 700, seed, false);
-    expect_rows_as_they_were(5000, 4096, seed, seed % 2 == 0);
+    expect_original_rows(1, 1, seed, false);
+    expect_original_rows(1024, 1024, seed, false);
+    expect_original_rows(5000, 700, seed, false);
+    expect_original_rows(5000, 4096, seed, seed % 2 == 0);
   }
 }
 
@@ -115,9 +115,9 @@ TEST(ShardSnapshot, PreservesListedRows) {
 }
 
 /// Changes random rows in another thread during the copy; optionally frees their memory at the end.
-void expect_rows_as_they_were_beside_a_writer(unsigned seed, bool listed, bool memory_goes) {
+void expect_original_rows_beside_a_writer(unsigned seed, bool listed, bool memory_freed) {
   SCOPED_TRACE("seed " + std::to_string(seed) + (listed ? ", listed" : "") +
-               (memory_goes ? ", memory goes" : ""));
+               (memory_freed ? ", memory freed" : ""));
   constexpr std::uint64_t kRows = 60'000, kBytes = 24, kPiece = 5000;
   std::mt19937 random(seed);
   auto live = std::make_unique<std::vector<std::byte>>(random_bytes(kRows * kBytes, random));
@@ -137,7 +137,7 @@ void expect_rows_as_they_were_beside_a_writer(unsigned seed, bool listed, bool m
       snapshot.preserve(some);
       for (const std::uint32_t row : some) std::memset(live->data() + row * kBytes, 7, kBytes);
       changed += some.size();
-      if (!memory_goes || changed < kRows / 4) continue;
+      if (!memory_freed || changed < kRows / 4) continue;
       snapshot.preserve_all();
       live.reset();
       return;
@@ -148,7 +148,7 @@ void expect_rows_as_they_were_beside_a_writer(unsigned seed, bool listed, bool m
   for (std::uint64_t first = 0; first < snapshot.rows(); first += kPiece) {
     const std::uint64_t seen = changed;
     snapshot.copy(0, first, std::min(kPiece, snapshot.rows() - first), copy.data() + first * kBytes, mutex);
-    while (changed < seen + 64 && !(memory_goes && changed >= kRows / 4)) std::this_thread::yield();
+    while (changed < seen + 64 && !(memory_freed && changed >= kRows / 4)) std::this_thread::yield();
   }
   writer = {};
   for (std::uint64_t i = 0; i < snapshot.rows(); ++i)
@@ -158,8 +158,8 @@ void expect_rows_as_they_were_beside_a_writer(unsigned seed, bool listed, bool m
 TEST(ShardSnapshot, PreservesRowsThatAnotherThreadChanges) {
   for (unsigned seed = 1; seed <= 10; ++seed) {
     for (const bool listed : {false, true}) {
-      for (const bool memory_goes : {false, true})
-        expect_rows_as_they_were_beside_a_writer(seed, listed, memory_goes);
+      for (const bool memory_freed : {false, true})
+        expect_original_rows_beside_a_writer(seed, listed, memory_freed);
     }
   }
 }
@@ -171,20 +171,20 @@ class Snapshots : public testing::Test {
     const std::vector<float> gradient(kRows * 2, value);
     apply_entry(store_, push_entry<float>(1, 0, {}, 0, 2, gradient, first_part, last_part));
   }
-  std::vector<float> now(const char* which = io::kValue) {
+  std::vector<float> now(const char* component = io::kValue) {
     StoreSnapshot snapshot(store_);
     EXPECT_TRUE(snapshot.advance());
-    return read(snapshot, which);
+    return read(snapshot, component);
   }
-  static std::vector<float> read(StoreSnapshot& snapshot, const char* which = io::kValue) {
+  static std::vector<float> read(StoreSnapshot& snapshot, const char* component = io::kValue) {
     const auto parts = snapshot.parts(1);
     for (const io::PartArray& array : parts.at(0)) {
-      if (array.which != which) continue;
+      if (array.component != component) continue;
       std::vector<float> values(kRows * 2);
       array.read(0, kRows, reinterpret_cast<std::byte*>(values.data()));
       return values;
     }
-    ADD_FAILURE() << "no " << which;
+    ADD_FAILURE() << "no " << component;
     return {};
   }
 

@@ -65,7 +65,7 @@ TEST_F(StagingBuffersTest, RejectsSlotsOutsideTheBuffer) {
   EXPECT_EQ(at(number, 0, kBufferBytes + 1), nullptr);
   EXPECT_EQ(at(number, kBufferBytes, 1), nullptr);
   EXPECT_EQ(at(number, kBufferBytes + 1, 0), nullptr);
-  EXPECT_EQ(at(number, kMost, 2), nullptr) << "the sum wraps around";
+  EXPECT_EQ(at(number, kMost, 2), nullptr) << "offset + bytes would wrap around";
   EXPECT_EQ(at(number, 2, kMost), nullptr);
   EXPECT_EQ(at(number + 1, 0, 1), nullptr) << "no such buffer";
 }
@@ -75,7 +75,7 @@ TEST_F(StagingBuffersTest, RejectsSlotsOfAnotherPusher) {
   EXPECT_EQ(at(number, 0, 1, kOtherRank), nullptr);
   buffers_.release(kPusherRank);
   EXPECT_EQ(at(number, 0, 1), nullptr) << "the buffer was released";
-  EXPECT_EQ(at(number, 0, 1, std::numeric_limits<std::uint32_t>::max()), nullptr) << "no rank of a job";
+  EXPECT_EQ(at(number, 0, 1, std::numeric_limits<std::uint32_t>::max()), nullptr) << "not a valid rank";
 }
 
 TEST_F(StagingBuffersTest, ReusesReleasedBuffersOfTheSameSize) {

@@ -1,4 +1,5 @@
-// store_recovery_test.cpp -- values, slots and steps that a restarted ps recovers, and state that is lost.
+// store_recovery_test.cpp -- values, slots and steps that a restarted ps recovers, and state that it cannot
+// recover.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -114,7 +115,7 @@ TEST_F(StoreRecoveryTest, FindsEveryShardAtItsLocation) {
   }
 }
 
-TEST_F(StoreRecoveryTest, AllocatesNoMemoryOfRecoveredShards) {
+TEST_F(StoreRecoveryTest, DoesNotAllocateTheMemoryOfRecoveredShardsAgain) {
   create(1);
   restart();
   create(2);
@@ -184,7 +185,7 @@ TEST_F(StoreRecoveryTest, IgnoresAnUncommittedEntryOfADroppedVariable) {
   EXPECT_FALSE(process_->persistent().uncommitted_entry().has_value());
 }
 
-TEST_F(StoreRecoveryTest, AcceptsAnUndoneEntryFromASecondRun) {
+TEST_F(StoreRecoveryTest, AcceptsAnUndoneEntryThatItsPusherSendsAgain) {
   constexpr std::uint64_t kClosure = 7;
   create(1);
   process_->push(dense_push(1, 1), true, 1, kClosure, 0);
@@ -225,6 +226,32 @@ TEST_F(StoreRecoveryTest, RejectsRecoveryOfAnUpdateGroup) {
   process_->store().create_group(group);
   process_.emplace(memory_);
   (void)error_of(Code::unavailable, [&] { process_->store().recover(); });
+}
+
+TEST_F(StoreRecoveryTest, AppliesAStepOfAGroupThatIsLargerThanTheJournal) {
+  constexpr std::uint64_t kRows = 400'000;
+  constexpr std::uint64_t kRowsOfEntry = 4000;
+  protocol::CreateGroup group;
+  group.id = 1;
+  group.mode = protocol::GroupMode::synchronous;
+  group.workers = {1};
+  process_->store().create_group(group);
+  protocol::CreateShard shard = one_shard<double>(1, {kRows}, optimizers::SGD{1}, initializers::constant(10));
+  shard.group = 1;
+  process_->store().create(shard);
+  for (std::uint64_t first = 0; first < kRows; first += kRowsOfEntry) {
+    process_->push(push_entry<double>(1, 0, {}, first, 1, std::vector<double>(kRowsOfEntry, 2), first == 0,
+                                      first + kRowsOfEntry == kRows));
+  }
+  EXPECT_THAT(process_->values(1), Each(10));
+  protocol::PushHeader end;
+  end.kind = protocol::PushKind::step;
+  end.variable = 1;
+  end.rank = 1;
+  end.first_row = 1;
+  end.bytes = sizeof end;
+  process_->store().apply(end, {}, nullptr);
+  EXPECT_THAT(process_->values(1), Each(8));
 }
 
 class StoreRecoveryOnGpuTest : public gpu::OnGpu {};

@@ -224,7 +224,7 @@ TEST_F(StoreTest, NewShardResetsWordsOfADroppedShard) {
   store_.drop(2);
   create<float>(3, {1}, optimizers::SGD{schedules::PiecewiseConstantDecay{{0}, {-1, -10}}});
   apply_entry(store_, push_entry<float>(3, 0, {}, 0, 1, {1}));
-  EXPECT_EQ(all<float>(3, 1), std::vector<float>{1}) << "neither its rate nor its steps";
+  EXPECT_EQ(all<float>(3, 1), std::vector<float>{1}) << "the rate and steps of shard 2 must not remain";
 }
 
 TEST_F(StoreTest, DropsAndLogsAnInvalidLearningRate) {
@@ -258,7 +258,7 @@ TEST_F(StoreTest, NewLearningRateAppliesToASynchronousStepInProgress) {
   EXPECT_EQ(all<float>(1, 1), std::vector<float>{10});
 }
 
-TEST_F(StoreTest, SecondRunDoesNotSetItsLearningRateAgain) {
+TEST_F(StoreTest, SecondRunOfAClosureDoesNotSetTheLearningRateAgain) {
   create<float>(1, {1}, optimizers::SGD{.learning_rate = -1});
   auto entry = rate_entry(1, 0, -10);
   protocol::PushHeader header;

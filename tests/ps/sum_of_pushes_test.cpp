@@ -16,9 +16,9 @@ using testing::IsEmpty;
 
 class SumOfPushesTest : public testing::Test {
  protected:
-  static constexpr std::uint64_t kRows = 4;  // of the shard
+  static constexpr std::uint64_t kRows = 4;  // rows in the shard
 
-  /// Returns a push of rows of `width` elements. `rows` empty: dense from `first_row` on.
+  /// Returns a push of rows of `width` elements. The push is dense from `first_row` on if `rows` is empty.
   template <class T>
   static HeldPush held(const std::vector<std::uint32_t>& rows, const std::vector<T>& values,
                        std::uint64_t width = 1, std::uint64_t first_row = 0) {
@@ -101,7 +101,7 @@ TEST_F(SumOfPushesTest, AddsInTheOrderGiven) {
   EXPECT_EQ(sum_of_rows<float>({1, 1e8F, -1e8F}), 0);
 }
 
-TEST_F(SumOfPushesTest, IsOnePushToTheShardOfTheFirst) {
+TEST_F(SumOfPushesTest, HasTheShardAndRankOfTheFirstPush) {
   std::vector<HeldPush> pushes{held<float>({2}, {1}), held<float>({2}, {2})};
   for (std::uint32_t i = 0; i < 2; ++i) {
     protocol::PushHeader& header = pushes[i].header;
@@ -137,7 +137,7 @@ TEST_F(SumOfPushesTest, DividesIntegersTowardZero) {
   EXPECT_EQ(sum_of_rows<std::int64_t>({-3, -4}, 2), -3);
 }
 
-TEST_F(SumOfPushesTest, DividesByMoreThanTheTypeHolds) {
+TEST_F(SumOfPushesTest, AcceptsADivisorThatTheTypeCannotHold) {
   const HeldPush push = held<std::uint8_t>({1}, {200});
   const HeldPush* const pushes[] = {&push};
   const HeldPush out = sum_of(pushes, DType::boolean, 1, kRows, 256);

@@ -1,10 +1,14 @@
-// table_shard_test.cpp -- pushes to keys of a dynamic table, and what a restarted ps finds.
+// table_shard_test.cpp -- pushes to keys of a dynamic table, and its recovery by a restarted ps.
 #include "ps/shard/table_shard.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -65,11 +69,36 @@ std::vector<double> rows_of(const Keys& keys, double value) {
   return std::vector<double>(keys.size() * kWidth, value);
 }
 
+template <class... More>
+std::vector<double> joined(std::vector<double> first, const More&... more) {
+  (first.insert(first.end(), more.begin(), more.end()), ...);
+  return first;
+}
+
 class TableShardTest : public testing::Test {
  protected:
   void push(const Keys& keys, double gradient, RowOp op = RowOp::gradient) {
     apply_entry(store_,
                 keyed_entry(1, keys, has_values(op) ? rows_of(keys, gradient) : std::vector<double>{}, op));
+  }
+  /// Pushes as a worker of update group 1.
+  void push_held(std::uint32_t rank, const Keys& keys, double gradient) {
+    std::vector<std::byte> entry = keyed_entry(1, keys, rows_of(keys, gradient));
+    protocol::PushHeader header;
+    std::memcpy(&header, entry.data(), sizeof header);
+    header.rank = rank;
+    std::memcpy(entry.data(), &header, sizeof header);
+    apply_entry(store_, entry);
+  }
+  /// Ends a step of a worker of update group 1.
+  void end_step(std::uint32_t rank, std::uint64_t step = 1) {
+    protocol::PushHeader header;
+    header.kind = protocol::PushKind::step;
+    header.variable = 1;
+    header.rank = rank;
+    header.first_row = step;
+    header.bytes = sizeof header;
+    store_.apply(header, {}, nullptr);
   }
   protocol::TableStatistics statistics() { return store_.table_statistics({1, 0}); }
 
@@ -151,11 +180,15 @@ TEST_F(TableShardTest, RejectsEntriesThatDoNotFit) {
   apply_entry(store_, keyed_entry(2, {1}, rows_of({1}, 1)));                  // no table
   apply_entry(store_, keyed_entry(1, {1}, std::vector<double>(kWidth + 8)));  // other row size
   EXPECT_EQ(statistics().keys, 0U);
+  push({7}, 5, RowOp::set);
+  apply_entry(store_,
+              push_entry<double>(1, 0, {1}, 0, kWidth, std::vector<double>(kWidth, 1)));  // by row number
+  EXPECT_EQ(read(store_, {7}), rows_of({7}, 5));
   expect_error_naming(Code::invalid_argument, {"2"}, [&] { (void)store_.table_statistics({2, 0}); });
   expect_error_naming(Code::not_found, {"3"}, [&] { (void)store_.table_statistics({3, 0}); });
 }
 
-TEST_F(TableShardTest, RepeatedEntryDoesNotBringErasedKeysBack) {
+TEST_F(TableShardTest, RepeatedEntryDoesNotRestoreErasedKeys) {
   store_.create(table(1));
   std::vector<std::byte> entry = keyed_entry(1, {1, 2}, rows_of({1, 2}, 1));
   protocol::PushHeader header;
@@ -174,9 +207,9 @@ TEST_F(TableShardTest, RepeatedEntryDoesNotBringErasedKeysBack) {
   EXPECT_EQ(read(store_, {2}), rows_of({2}, -1));
 }
 
-TEST_F(TableShardTest, RejectsWhatItDoesNotSupport) {
+TEST_F(TableShardTest, RejectsGpuMemoryAndTheIdentityInitializer) {
   for (const auto change : std::initializer_list<void (*)(protocol::CreateShard&)>{
-           [](protocol::CreateShard& t) { t.group = 1; },
+
            [](protocol::CreateShard& t) { t.memory = ShardMemory::device; },
            [](protocol::CreateShard& t) { t.initializer.kind = InitializerKind::identity; }}) {
     protocol::CreateShard request = table(1);
@@ -185,7 +218,61 @@ TEST_F(TableShardTest, RejectsWhatItDoesNotSupport) {
   }
 }
 
-TEST_F(TableShardTest, SnapshotsHaveTheKeysAndRowsOfTheirTime) {
+TEST_F(TableShardTest, AppliesTheStepOfAGroupToTheKeysThatExistAtItsEnd) {
+  store_.create_group(
+      {.id = 1, .mode = protocol::GroupMode::synchronous, .average = false, .workers = {1, 2}});
+  protocol::CreateShard request = table(1);
+  request.group = 1;
+  store_.create(request);
+  push({10, 20}, -1, RowOp::add);
+  push_held(1, {10, 20, 30}, 4);
+  push_held(2, {30, 40}, 4);
+  EXPECT_EQ(read(store_, {10, 20, 30, 40}), joined(rows_of({10, 20}, -1), rows_of({30, 40}, 0)));
+  push({10}, 0, RowOp::erase);
+  push({50}, 7, RowOp::set);  // takes the row of key 10
+  end_step(1);
+  end_step(2);
+  EXPECT_EQ(
+      read(store_, {10, 20, 30, 40, 50}),
+      joined(rows_of({10}, -4), rows_of({20}, -5), rows_of({30}, -8), rows_of({40}, -4), rows_of({50}, 7)));
+  EXPECT_EQ(statistics().keys, 5U);
+}
+
+TEST_F(TableShardTest, AddsAnyNumberOfKeysInAStepOfAGroup) {
+  constexpr std::int64_t kCapacity = 1000;
+  constexpr std::int64_t kKeys = 60'000;
+  store_.create_group({.id = 1, .mode = protocol::GroupMode::synchronous, .average = false, .workers = {1}});
+  protocol::CreateShard request = evicting_table(kCapacity, WhenFull::evict_least_recent);
+  request.group = 1;
+  store_.create(request);
+  for (std::int64_t first = 0; first < kKeys; first += 1000) push_held(1, range(first, first + 1000), 1);
+  end_step(1);
+  EXPECT_EQ(statistics().refused, 0U);
+  EXPECT_EQ(statistics().inserted, kKeys);
+  EXPECT_EQ(statistics().keys, kKeys - statistics().evicted);
+  EXPECT_LT(statistics().keys, 3 * 4096U);
+  const std::vector<double> values = read(store_, range(0, kKeys));
+  EXPECT_EQ(std::count(values.begin(), values.end(), -1.0),
+            static_cast<std::ptrdiff_t>(statistics().keys * kWidth));
+  EXPECT_EQ(read(store_, {kKeys - 1}), rows_of({0}, -1));
+}
+
+TEST_F(TableShardTest, DropsTheGradientsOfAStepWhoseKeysAreNotAdmitted) {
+  store_.create_group(
+      {.id = 1, .mode = protocol::GroupMode::synchronous, .average = false, .workers = {1, 2}});
+  protocol::CreateShard request = table(1);
+  request.group = 1;
+  request.policy.admit_after = 2;
+  store_.create(request);
+  push_held(1, {10, 20}, 1);
+  push_held(2, {20}, 1);
+  end_step(1);
+  end_step(2);
+  EXPECT_EQ(read(store_, {10, 20}), joined(rows_of({10}, 0), rows_of({20}, -2)));
+  EXPECT_EQ(statistics().not_admitted, 2U);
+}
+
+TEST_F(TableShardTest, SnapshotExcludesLaterChanges) {
   store_.create(table(1));
   Keys keys(3000);
   std::iota(keys.begin(), keys.end(), 1);
@@ -257,7 +344,7 @@ TEST_F(TableShardTest, EvictsKeysWithoutRecentPushes) {
   EXPECT_EQ(now.evicted, now.inserted - now.keys);
   EXPECT_EQ(now.refused, 0U);
   EXPECT_EQ(read(store_, hot), rows_of(hot, 401));
-  EXPECT_LT(store_.list_keys({1, 0, 0, 100'000}).rows_end, 1200U) << "rows are used again";
+  EXPECT_LT(store_.list_keys({1, 0, 0, 100'000}).rows_end, 1200U) << "rows of evicted keys must be reused";
   // The values of a key are its own: it was pushed to once, or is missing.
   const Keys cold = range(0, 20'000);
   const std::vector<double> values = read(store_, cold);
@@ -276,7 +363,7 @@ TEST_F(TableShardTest, KeepsRecentKeysOfASmallTableAfterALargePush) {
   EXPECT_LE(statistics().keys, 170U);
   const std::uint64_t recent = statistics().inserted;
   for (int time = 0; time < 10; ++time) push(hot, -1);
-  EXPECT_EQ(statistics().inserted, recent) << "a key that was pushed to last was evicted";
+  EXPECT_EQ(statistics().inserted, recent) << "a recently pushed key was evicted";
 }
 
 TEST_F(TableShardTest, EvictsKeysWithFewPushes) {
@@ -286,6 +373,68 @@ TEST_F(TableShardTest, EvictsKeysWithFewPushes) {
   for (std::int64_t first = 0; first < 3000; first += 50) push(range(first, first + 50), -1);
   EXPECT_EQ(read(store_, frequent), rows_of(frequent, 20));
   EXPECT_GT(statistics().evicted, 2000U);
+}
+
+TEST_F(TableShardTest, EvictsKeysByAge) {
+  constexpr std::int64_t kAge = 100;
+  protocol::CreateShard request = table(1);
+  request.policy.evict_after = kAge;
+  store_.create(request);
+  const Keys hot = range(-100, 0);
+  for (std::int64_t first = 0; first < 20'000; first += 50) {
+    push(hot, -1);
+    push(range(first, first + 50), -1);
+  }
+  const protocol::TableStatistics now = statistics();
+  // 50 of 2 pushes are new; they live for at least kAge pushes, and are found within a sweep.
+  EXPECT_GE(now.keys, 100U + 50 * kAge / 2);
+  EXPECT_LE(now.keys, 100U + 50 * kAge / 2 * 13 / 10);
+  EXPECT_EQ(now.evicted, now.inserted - now.keys);
+  EXPECT_EQ(now.refused, 0U);
+  EXPECT_EQ(read(store_, hot), rows_of(hot, 400)) << "a key with recent pushes was evicted";
+  const std::vector<std::uint8_t> recent = store_.find_keys({1, 0, range(20'000 - 50 * kAge / 2, 20'000)});
+  EXPECT_EQ(std::count(recent.begin(), recent.end(), 1), 50 * kAge / 2);
+  EXPECT_LT(store_.list_keys({1, 0, 0, 100'000}).rows_end, 4000U) << "rows of evicted keys must be reused";
+}
+
+TEST_F(TableShardTest, CountsAStepOfAGroupOnceForTheAgeOfKeys) {
+  store_.create_group(
+      {.id = 1, .mode = protocol::GroupMode::synchronous, .average = false, .workers = {1, 2}});
+  protocol::CreateShard request = table(1);
+  request.group = 1;
+  request.policy.evict_after = 3;
+  store_.create(request);
+  std::uint64_t step = 0;
+  const auto take_step = [&](std::int64_t key) {
+    ++step;
+    for (const std::uint32_t rank : {1, 2}) push_held(rank, {key}, 1);
+    for (const std::uint32_t rank : {1, 2}) end_step(rank, step);
+  };
+  take_step(7);
+  for (int other = 0; other < 3; ++other) take_step(8);
+  EXPECT_EQ(statistics().keys, 2U);
+  for (int other = 0; other < 3; ++other) take_step(8);
+  EXPECT_EQ(store_.find_keys({1, 0, {7, 8}}), (std::vector<std::uint8_t>{0, 1}));
+}
+
+TEST_F(TableShardTest, CountsTheKeysThatLookupsFind) {
+  store_.create(table(1));
+  push({5, 6}, 1);
+  (void)read(store_, {5, 6, 7});
+  (void)read(store_, {8}, MissingKeys::initial);
+  EXPECT_EQ(store_.statistics().keys.found, 2U);
+  EXPECT_EQ(store_.statistics().keys.missing, 2U);
+}
+
+TEST_F(TableShardTest, ReportsHowManyLinesOfTheIndexASearchReads) {
+  store_.create(table(1));
+  EXPECT_EQ(statistics().probes(), 0);
+  push({5}, 1);
+  EXPECT_EQ(statistics().probes(), 1);
+  push(range(0, 50'000), 1);
+  EXPECT_GE(statistics().sampled_keys, 1000U);
+  EXPECT_GT(statistics().probes(), 1);
+  EXPECT_LT(statistics().probes(), 1.5);
 }
 
 TEST_F(TableShardTest, AddsKeysWhenTheyAreAdmitted) {
@@ -325,8 +474,11 @@ class TableProcess {
         board_(persistent_.board(protocol::BoardLayout(kRanks).bytes())),
         store_(
             fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},
-            &persistent_) {}
+            &persistent_),
+        undone_(persistent_.uncommitted_entry().has_value()) {}
   Store& store() { return store_; }
+  /// Returns true if the previous process was killed in the middle of an entry.
+  bool undone() const { return undone_; }
   void push(const Keys& keys, double gradient, RowOp op, bool commit) {
     std::vector<std::byte> entry =
         keyed_entry(1, keys, has_values(op) ? rows_of(keys, gradient) : std::vector<double>{}, op);
@@ -343,6 +495,7 @@ class TableProcess {
   PersistentState persistent_;
   std::unique_ptr<transport::Region> board_;
   Store store_;
+  bool undone_;
 };
 
 class TableRecoveryTest : public testing::Test {
@@ -403,6 +556,104 @@ TEST_F(TableRecoveryTest, RestartedPsUndoesTheEvictionsOfAnEntry) {
   EXPECT_EQ(now.refused, 0U);
   EXPECT_LE(now.keys, 300U);
   EXPECT_LE(process_->store().list_keys({1, 0, 0, 100'000}).rows_end, 602U);
+}
+
+/// Entry `i` of a sequence that adds, updates, evicts and erases keys, and makes the index grow.
+struct SequenceEntry {
+  Keys keys;
+  double gradient = 0;
+  RowOp op = RowOp::gradient;
+};
+SequenceEntry sequence_entry(std::int64_t i) {
+  if (i % 5 == 4) return {range(40 * i, 40 * i + 100), 0, RowOp::erase};
+  return {range(100 * i, 100 * i + 400), static_cast<double>(i + 1), RowOp::gradient};
+}
+constexpr std::int64_t kSequenceKeys = 20'000;  // the first entries use keys below it
+constexpr std::int64_t kSequenceLength = (kSequenceKeys - 400) / 100;
+
+/// Returns the contents of the table: the rows of all keys, -1e300 for keys that do not exist.
+std::vector<double> contents(Store& store) {
+  const Keys keys = range(0, kSequenceKeys);
+  std::vector<double> rows = read(store, keys);
+  const std::vector<std::uint8_t> found = store.find_keys({1, 0, keys});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (found[i / kWidth] == 0) rows[i] = -1e300;  // no row of the sequence has this value
+  }
+  return rows;
+}
+
+/// Applies the sequence in a child process, which is killed once it has applied `entries`; returns the number
+/// of entries that it committed.
+std::int64_t killed_after(const std::shared_ptr<transport::PersistentMemory>& memory, WhenFull when_full,
+                          std::int64_t entries) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      TableProcess process(memory);
+      process.store().create(evicting_table(2000, when_full, optimizers::Adam{}));
+      for (std::int64_t i = 0; i < kSequenceLength; ++i) {
+        const SequenceEntry entry = sequence_entry(i);
+        process.push(entry.keys, entry.gradient, entry.op, true);
+        if (::write(ends[1], "e", 1) != 1) _exit(2);
+      }
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+    _exit(1);
+  }
+  close(ends[1]);
+  std::int64_t applied = 0;
+  for (char byte = 0; applied < entries && ::read(ends[0], &byte, 1) == 1;) ++applied;
+  kill(child, SIGKILL);
+  for (char byte = 0; ::read(ends[0], &byte, 1) == 1;) ++applied;
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status)) << "entries applied: " << applied;
+  return applied;
+}
+
+TEST(TableKillTest, RestartedPsHasTheCommittedEntriesOnly) {
+  int undone = 0;
+  for (const WhenFull when_full : {WhenFull::evict_least_recent, WhenFull::evict_least_frequent}) {
+    for (std::int64_t kill = 0; kill < 25; ++kill) {
+      const auto memory = transport::PersistentMemory::create();
+      const std::int64_t applied = killed_after(memory, when_full, 1 + 5 * kill);
+      TableProcess process(memory);
+      process.store().recover();
+      const std::vector<double> found = contents(process.store());
+      const auto committed = process.store().table_statistics({1, 0});
+
+      transport::LoopHub hub;
+      const std::unique_ptr<transport::Fabric> fabric = hub.open();
+      Store model(*fabric, 1 << 20, 0);
+      model.create(evicting_table(2000, when_full, optimizers::Adam{}));
+      std::int64_t equal_to = -1;
+      // The ps may have committed one more entry than it reported.
+      for (std::int64_t i = 0; i <= applied && equal_to < 0; ++i) {
+        const SequenceEntry entry = sequence_entry(i);
+        apply_entry(model, keyed_entry(1, entry.keys,
+                                       has_values(entry.op) ? rows_of(entry.keys, entry.gradient)
+                                                            : std::vector<double>{},
+                                       entry.op));
+        if (i + 1 >= applied && contents(model) == found) equal_to = i + 1;
+      }
+      EXPECT_GE(equal_to, applied) << "killed after " << applied << " entries";
+      EXPECT_EQ(committed.keys, model.table_statistics({1, 0}).keys);
+      undone += process.undone() ? 1 : 0;
+      // The restarted ps continues: its rows suffice, and every key has its own row.
+      for (std::int64_t i = equal_to; i < kSequenceLength; ++i) {
+        const SequenceEntry entry = sequence_entry(i);
+        process.push(entry.keys, entry.gradient, entry.op, true);
+      }
+      const auto now = process.store().table_statistics({1, 0});
+      EXPECT_EQ(now.refused, 0U);
+      EXPECT_EQ(process.store().list_keys({1, 0, 0, 1'000'000}).keys.size(), now.keys);
+    }
+  }
+  EXPECT_GT(undone, 0) << "no kill was in the middle of an entry";
 }
 
 }  // namespace

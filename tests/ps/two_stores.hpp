@@ -47,7 +47,7 @@ struct TwoStores {
   }
   void push(const std::vector<std::byte>& entry) {
     apply_entry(host.store(), entry);
-    // A ring overwrites an entry once it has been applied.
+    // Overwrites the entry once it has been applied, as a ring does.
     std::vector<std::byte> passing = entry;
     apply_entry(gpu.store(), passing);
     std::fill(passing.begin(), passing.end(), std::byte{0xFF});

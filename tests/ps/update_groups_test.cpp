@@ -61,7 +61,7 @@ TEST_F(UpdateGroupsTest, DropsTheUnfinishedStepOfADeadWorker) {
   EXPECT_EQ(log(), "shard 0 from 4 5 of 2; step 1; ");
   push(4, 0);
   end(4, 2);
-  groups_.remove(4);  // it has ended its step, which counts
+  groups_.remove(4);  // had ended step 2, so its push counts
   groups_.remove(4);
   EXPECT_EQ(log(), "");
   push(5, 0);

@@ -53,7 +53,7 @@ std::vector<UpdateShape> update_shapes() {
       {"rows of a third of a group", 7, 700, {6, 0, 3, 1}},
       {"rows as long as a group", 3, 2048, {2, 0}},
       {"rows one longer than a group", 3, 2049, {2, 0}},
-      {"rows of several groups", 3, 20000, {1}},
+      {"rows that span several groups", 3, 20000, {1}},
       {"no rows", 3, 4, {}},
       {"one dense row", 4, 3, {}, 2, 1},
       {"some dense rows", 10, 33, {}, 4, 5},
@@ -125,7 +125,7 @@ using GroupedTypes =
     testing::Types<float, double, float16, bfloat16, std::int64_t, std::int32_t, std::uint8_t>;
 TYPED_TEST_SUITE(UpdateInGroups, GroupedTypes);
 
-TYPED_TEST(UpdateInGroups, ChangesWhatTheUndividedUpdateChanges) {
+TYPED_TEST(UpdateInGroups, MatchesTheUndividedUpdate) {
   for (const UpdateShape& shape : update_shapes()) {
     for (const std::size_t slots : {0, 1, 2}) {
       SCOPED_TRACE(shape.name + ", slots: " + std::to_string(slots));
@@ -144,7 +144,7 @@ TYPED_TEST(UpdateInGroups, ChangesWhatTheUndividedUpdateChanges) {
 }
 
 /// Also tests that a journal of the entry's size holds all of its groups.
-TYPED_TEST(UpdateInGroups, IsUndoneAfterAKillBehindOrWithinAnyGroup) {
+TYPED_TEST(UpdateInGroups, IsUndoneAfterAKillInAnyGroup) {
   for (const UpdateShape& shape : update_shapes()) {
     for (const std::size_t slots : {0, 1, 2}) {
       SCOPED_TRACE(shape.name + ", slots: " + std::to_string(slots));
@@ -190,7 +190,7 @@ TYPED_TEST(UpdateInGroups, GroupsFitTheJournalsLimits) {
   }
 }
 
-TYPED_TEST(UpdateInGroups, UndoRestoresValuesAloneWhereSlotsDoNotChange) {
+TYPED_TEST(UpdateInGroups, UndoRestoresOnlyValuesIfSlotsDoNotChange) {
   const std::vector<std::uint32_t> rows{4, 1};
   this->make({"", 5, 3, rows}, 2);
   this->update_.rows = rows.data();

@@ -1,4 +1,4 @@
-"""Fixtures: one cluster for each process, whose roles are threads, and a strategy for each test."""
+"""Fixtures: one cluster for all tests of a process, whose roles are threads, and a strategy for each test."""
 import pytest
 
 import capstan as cs
@@ -25,7 +25,7 @@ def coordinator(strategy):
 
 @pytest.fixture
 def variable(strategy):
-    """Makes a variable in the scope of the strategy."""
+    """Returns a function that creates a variable in the scope of the strategy."""
 
     def make(*args, **options):
         with strategy.scope():

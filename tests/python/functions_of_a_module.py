@@ -36,7 +36,7 @@ def use(resource):
     return resource.uses
 
 
-# Events by which a test holds functions; all roles are threads of one process.
+# Events for which scheduled functions wait. A test can set them, since all roles are threads of its process.
 may_fail, may_end = threading.Event(), threading.Event()
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Jobs of Python programs: several ranks, and ranks that are killed. What each function adds counts exactly once.
+"""Jobs of Python programs: several ranks, and ranks that are killed. The updates of each function count exactly once.
 
-CAPSTAN_TEST_PYTHON is the interpreter of the package, whose directory is CAPSTAN_TEST_PACKAGE.
+CAPSTAN_TESTS_PYTHON is the interpreter for the package, and CAPSTAN_TESTS_PACKAGE the directory of the package.
 """
 import json
 import os
@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from addresses import free_addresses
 from job import CAPSTAN, JobTest, Roles, main
 
-PYTHON = os.environ.get("CAPSTAN_TEST_PYTHON", sys.executable)
+PYTHON = os.environ.get("CAPSTAN_TESTS_PYTHON", sys.executable)
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples/python"
 RANKS, PS, ROUNDS = 5, 2, 12
@@ -22,7 +22,7 @@ ROLES = Roles(RANKS, PS)
 
 
 class PythonJobs(JobTest):
-    environment = {"PYTHONPATH": os.environ.get("CAPSTAN_TEST_PACKAGE", ""), "OPENBLAS_NUM_THREADS": "2"}
+    environment = {"PYTHONPATH": os.environ.get("CAPSTAN_TESTS_PACKAGE", ""), "OPENBLAS_NUM_THREADS": "2"}
 
     def start_sums(self, *options):
         return self.start([PYTHON, PROGRAMS / "sums.py", ROUNDS, f"--capstan-ps={PS}", *options], RANKS)
@@ -30,39 +30,39 @@ class PythonJobs(JobTest):
     def wait_for_round(self, job, number):
         self.assertTrue(job.wait_for(lambda: f"round {number}\n" in job.stdout), f"no round {number}: {job.stdout}{job.stderr}")
 
-    def assert_right(self, job):
+    def assert_sums_are_right(self, job):
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertTrue(job.stdout.endswith("sums are right\n"), job.stdout + job.stderr)
 
     def test_healthy_ranks(self):
         job = self.start_sums()
-        self.assert_right(job)
+        self.assert_sums_are_right(job)
         self.assertEqual(job.stdout.count("round"), ROUNDS)
         self.assertEqual(job.warnings(), [])
 
     def test_killed_workers(self):
-        moment = random.Random(1)
+        generator = random.Random(1)
         job = self.start_sums()
         for number in (1, 4, 7):
             self.wait_for_round(job, number)
-            os.kill(job.ranks()[moment.choice(ROLES.workers)][1], signal.SIGKILL)
-        self.assert_right(job)
+            os.kill(job.ranks()[generator.choice(ROLES.workers)][1], signal.SIGKILL)
+        self.assert_sums_are_right(job)
 
     def test_killed_ps(self):
         job = self.start_sums()
         for number, rank in ((1, ROLES.ps[0]), (5, ROLES.ps[1])):
             self.wait_for_round(job, number)
             os.kill(job.ranks()[rank][1], signal.SIGKILL)
-        self.assert_right(job)
+        self.assert_sums_are_right(job)
 
     def test_killed_coordinator(self):
         job = self.start_sums("--capstan-coordinator-wait=30s")
         self.wait_for_round(job, 3)
         os.kill(job.ranks()[0][1], signal.SIGKILL)
-        self.assert_right(job)
+        self.assert_sums_are_right(job)
 
     def test_without_agents(self):
-        self.assert_right(self.start_sums("--capstan-supervise=off"))
+        self.assert_sums_are_right(self.start_sums("--capstan-supervise=off"))
 
     def test_capstan_run(self):
         command = [CAPSTAN, "run", "--ps", PS, "--workers", 2, "--", PYTHON, PROGRAMS / "sums.py", 3]
@@ -96,7 +96,7 @@ class PythonJobs(JobTest):
         job.press_control_c()
         self.assertNotEqual(self.exit_code(job), 0)
 
-    def test_sources_that_differ(self):
+    def test_rejects_functions_that_differ_between_ranks(self):
         job = self.run_to_end([PYTHON, PROGRAMS / "other_sources.py"], 3)
         different, missing = job.stdout.splitlines()
         self.assertIn("__main__.step differs between the coordinator and this worker", different)

@@ -10,7 +10,7 @@ import capstan as cs
 
 
 class Tensor:
-    """What a library offers that knows DLPack only, as CuPy does; `device` is a number of DLPack."""
+    """A tensor whose only interface is DLPack; `device` is a device type of DLPack."""
 
     def __init__(self, array, device=1):
         self.array, self.device = array, device

@@ -12,7 +12,7 @@ def make(cluster, shards, shape=(10, 2)):
     return strategy, v
 
 
-def test_restored_by_another_number_of_shards(cluster, tmp_path):
+def test_restores_into_another_number_of_shards(cluster, tmp_path):
     strategy, v = make(cluster, 2)
     manager = cs.CheckpointManager(strategy, tmp_path, max_to_keep=2)
     assert manager.restore_latest() is None and manager.latest() is None
@@ -35,7 +35,7 @@ def test_restored_by_another_number_of_shards(cluster, tmp_path):
     strategy.close()
 
 
-def test_one_checkpoint(cluster, tmp_path):
+def test_writes_and_reads_one_checkpoint(cluster, tmp_path):
     strategy, v = make(cluster, 2)
     v.assign(np.arange(20).reshape(10, 2))
     checkpoint = cs.Checkpoint(strategy)
@@ -49,7 +49,19 @@ def test_one_checkpoint(cluster, tmp_path):
     strategy.close()
 
 
-def test_what_does_not_match_is_named(cluster, tmp_path):
+def test_user_state_may_contain_numbers_of_numpy(cluster, tmp_path):
+    strategy, _ = make(cluster, 1)
+    manager = cs.CheckpointManager(strategy, tmp_path)
+    manager.save(1, {"loss": np.float32(0.5), "history": np.arange(3)})
+    assert manager.restore_latest() == 1 and manager.user_state == {"loss": 0.5, "history": [0, 1, 2]}
+    with pytest.raises(cs.errors.InvalidArgumentError, match="object"):
+        manager.save(2, object())
+    with pytest.raises(cs.errors.InvalidArgumentError, match="CheckpointManager: found a Checkpoint"):
+        cs.CheckpointManager(cs.Checkpoint(strategy), tmp_path)
+    strategy.close()
+
+
+def test_errors_name_variables_that_do_not_match(cluster, tmp_path):
     strategy, _ = make(cluster, 2)
     cs.Checkpoint(strategy).write(tmp_path / "one")
     strategy.close()

@@ -1,4 +1,4 @@
-"""Functions on workers: how they travel, their results, their errors, objects per worker, and waits."""
+"""Functions on workers: serialization, results, errors, per-worker objects, and waits."""
 import functools
 import gc
 import os
@@ -12,7 +12,8 @@ import pytest
 import capstan as cs
 import functions_of_a_module as functions
 
-def test_results(coordinator):
+
+def test_results_are_fetched(coordinator):
     assert coordinator.schedule(functions.add, (1,)).fetch() == 2
     assert coordinator.schedule(functions.add, (1,), {"b": 5}).get() == 6
     assert coordinator.schedule(len, ("abc",)).fetch() == 3
@@ -42,7 +43,7 @@ def test_results_are_arguments_of_later_functions(coordinator):
         __import__("pickle").dumps(one)
 
 
-def test_lambdas_and_closures_travel_by_value(coordinator):
+def test_lambdas_and_closures_are_sent_by_value(coordinator):
     offset = 7
 
     def shifted(x):
@@ -62,13 +63,13 @@ class Unhashable:
         return 4
 
 
-def test_any_callable_travels(coordinator):
+def test_any_callable_can_be_scheduled(coordinator):
     assert coordinator.schedule(Unhashable()).fetch() == 3
     assert coordinator.schedule(Unhashable().method).fetch() == 4
     assert coordinator.schedule(functools.partial(functions.add, 1, b=2)).fetch() == 3
 
 
-def test_functions_that_a_loop_makes_are_freed(coordinator):
+def test_functions_created_in_a_loop_are_freed(coordinator):
     values = [coordinator.schedule(lambda i=i: i) for i in range(50)]
     assert coordinator.fetch(values) == list(range(50))
     coordinator.join()
@@ -81,7 +82,12 @@ def test_a_closure_may_capture_a_variable(coordinator, variable):
     assert coordinator.schedule(lambda: float(v.pull().sum())).fetch() == 6
 
 
-def test_what_cannot_travel_is_named_before_anything_runs(coordinator):
+def test_a_closure_may_capture_an_object_per_worker(coordinator):
+    iterator = iter(coordinator.create_per_worker_dataset(lambda: iter(range(5, 1000))))
+    assert coordinator.schedule(lambda: int(next(iterator))).fetch() == 5
+
+
+def test_errors_name_objects_that_cannot_be_serialized(coordinator):
     lock = threading.Lock()
     with pytest.raises(cs.errors.InvalidArgumentError, match="lock"):
         coordinator.schedule(lambda: lock)
@@ -166,7 +172,7 @@ def test_join_with_a_timeout(coordinator):
     value.fetch()
 
 
-def test_waits_release_the_lock_of_the_interpreter(coordinator):
+def test_waits_release_the_gil(coordinator):
     ticks = []
     stop = threading.Event()
 
@@ -185,7 +191,7 @@ def test_waits_release_the_lock_of_the_interpreter(coordinator):
 
 @pytest.fixture
 def interrupts():
-    """Handles SIGINT as a program in the foreground does; a shell starts background jobs with it ignored."""
+    """Handles SIGINT as a program in the foreground does; a shell starts background jobs with SIGINT ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

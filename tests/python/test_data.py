@@ -143,6 +143,22 @@ def test_text_and_csv(tmp_path):
         next(iter(cs.data.TextLineDataset(tmp_path / "missing")))
 
 
+def test_hashed_columns(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("red,1,2.5\n,0,7\n")
+    (one, two) = cs.data.hashed_columns(path, label=1, numbers=[2], categories=[0])
+    key = cs.hash_keys
+    assert one[0] == 1
+    np.testing.assert_array_equal(one[1], [key("", salt=2), key("red", salt=0)])
+    np.testing.assert_array_equal(one[2], [2.5, 1])
+    np.testing.assert_array_equal(two[1], [key("", salt=2)])
+    with pytest.raises(cs.errors.InvalidArgumentError, match="column 0"):
+        next(iter(cs.data.hashed_columns(path)))
+    texts = tmp_path / "texts"
+    texts.write_text("1 user=7:2\n")
+    np.testing.assert_array_equal(next(iter(cs.data.libsvm(texts, salt=3)))[1], [key("user=7", salt=3)])
+
+
 def test_libsvm(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("+1 1:0.5 3:2\n-1 2:1\n+1\n")

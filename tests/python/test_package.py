@@ -1,4 +1,4 @@
-"""The package: public names, errors, the command line program, and processes that end without closing anything."""
+"""The package: public names, errors, the command-line program, and processes that exit without closing objects."""
 import inspect
 import os
 import pathlib
@@ -65,7 +65,7 @@ def test_a_script_ends_cleanly_with_everything_alive(end):
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
 
 
-def test_an_exception_of_the_script_is_its_result():
+def test_an_exception_ends_the_script():
     done = run("-c", PROGRAM + "raise ValueError('mine')")
     assert done.returncode == 1 and done.stderr.rstrip().endswith("ValueError: mine")
 
@@ -75,18 +75,18 @@ def test_arguments_with_settings_are_removed():
     assert done.stdout == "['-c', '--mine']\n", done.stderr
 
 
-def test_numpy_threads_and_fork_before_joining():
+def test_join_works_after_numpy_has_started_threads():
     text = "import numpy as np; a = np.ones((300, 300)); a @ a\n" + PROGRAM
     assert run("-c", text).stdout == "1\n"
 
 
-def test_module_is_the_program():
-    capstan = os.environ.get("CAPSTAN_TEST_BIN")
+def test_module_runs_the_command_line_program():
+    capstan = os.environ.get("CAPSTAN_TESTS_BIN")
     done = run("-m", "capstan", "--version", env={**os.environ, "PATH": f"{capstan}:{os.environ['PATH']}"})
     assert done.returncode == 0 and cs.__version__ in done.stdout
 
 
-def test_import_is_fast_enough_to_be_restarted():
+def test_import_does_not_load_cloudpickle():
     done = run("-X", "importtime", "-c", "import capstan")
     assert done.returncode == 0
     assert "cloudpickle" not in done.stderr, "imported only for functions that are sent by value"

@@ -126,7 +126,7 @@ def test_errors_of_replicas(coordinator, strategy):
             coordinator.join()
 
 
-def test_a_combination_that_fails_fails_every_replica(coordinator, strategy):
+def test_a_failed_merge_call_fails_every_replica(coordinator, strategy):
     def step(strategy):
         def each():
             replica = cs.get_replica_context()

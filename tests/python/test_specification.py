@@ -1,4 +1,5 @@
-"""TensorFlow's test cases of variables, containers, placement and resolvers. Numbers: tests/conformance/rows.txt."""
+"""TensorFlow's test cases of variables, containers, placement and resolvers. The numbers above each test are those in
+tests/conformance/rows.txt."""
 import json
 
 import numpy as np
@@ -11,7 +12,7 @@ partitioners = cs.partitioners
 
 @pytest.fixture
 def make(cluster):
-    """Makes strategies with a partitioner, one at a time."""
+    """Returns a function that creates a strategy with a partitioner, and closes the previous strategy."""
     made = []
 
     def strategy(partitioner=None):

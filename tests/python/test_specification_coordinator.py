@@ -1,4 +1,5 @@
-"""TensorFlow's test cases of ClusterCoordinator. Numbers: tests/conformance/rows.txt."""
+"""TensorFlow's test cases of ClusterCoordinator. The numbers above each test are those in
+tests/conformance/rows.txt."""
 import threading
 import time
 
@@ -107,7 +108,7 @@ def test_each_worker_counts_for_itself(coordinator):
 
 # B23: better: the result of an earlier function may be an argument; the function waits for it.
 def test_a_pending_result_as_an_argument(coordinator):
-    slow = coordinator.schedule(lambda: time.sleep(0.05) or 4)  # ends after the next call
+    slow = coordinator.schedule(lambda: time.sleep(0.05) or 4)  # still runs at the next call
     assert coordinator.schedule(lambda x: x + 1, (slow,)).fetch() == 5
 
 
@@ -200,7 +201,7 @@ def test_an_error_cancels_waiting_functions(coordinator, v):
     waiting = [coordinator.schedule(push_two, (v,)) for _ in range(1000)]
     functions.may_fail.set()
     with pytest.raises(cs.errors.UnknownError, match="told to"):
-        threading.Timer(0.2, functions.may_end.set).start()  # join waits for the function that runs
+        threading.Timer(0.2, functions.may_end.set).start()  # join waits for the running function
         coordinator.join()
     outcomes = [outcome(value) for value in waiting]
     assert "cancelled" in outcomes and v.pull() == 2 * outcomes.count(None)

@@ -9,7 +9,7 @@ COUNTING = cs.optimizers.SGD(-1.0)
 
 @pytest.fixture
 def table(strategy):
-    """Makes a table in the scope of the strategy."""
+    """Returns a function that creates a table in the scope of the strategy."""
 
     def make(*args, **options):
         options.setdefault("optimizer", COUNTING)
@@ -43,7 +43,7 @@ def test_missing_keys(table, missing, row):
     assert len(t) == 0
 
 
-def test_a_missing_key_is_an_error_if_asked(table):
+def test_a_missing_key_is_an_error_if_requested(table):
     t = table("t", 1, missing="error")
     with pytest.raises(cs.errors.NotFoundError, match="17"):
         t.lookup([17])
@@ -61,7 +61,17 @@ def test_a_full_table_evicts_keys(table):
     assert len(t) == counts["keys"] <= counts["max_keys"] + 50
 
 
-def test_keys_are_added_after_some_occurrences(table):
+def test_keys_are_evicted_by_age(table):
+    t = table("t", 1, evict_after=10)
+    t.insert(np.arange(8))
+    for _ in range(20):
+        t.push(np.arange(-8, 0), np.ones((8, 1)))
+    t.flush()
+    assert len(t) == t.statistics()["evicted"] == 8
+    assert t.statistics()["probes"] >= 1
+
+
+def test_keys_are_admitted_after_some_occurrences(table):
     t = table("t", 1, admit_after=2, missing="default_row")
     t.push([1], [[1]])
     t.flush()
@@ -86,7 +96,7 @@ def test_rejects_invalid_options(table):
         table("t", 1, admit_after=99)
 
 
-def test_keys_may_be_texts(table):
+def test_keys_may_be_strings(table):
     t = table("t", 1)
     t.push(["red", "green", "red"], [[1], [2], [3]])
     t.flush()

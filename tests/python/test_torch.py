@@ -1,4 +1,4 @@
-"""capstan.torch: the same losses as torch alone, tables and models that travel to workers, and conversions."""
+"""capstan.torch: the same losses as with torch alone, tables and models on workers, and conversions."""
 import numpy as np
 import pytest
 
@@ -136,7 +136,7 @@ def test_embedding_without_bags(strategy, coordinator):
     np.testing.assert_array_equal(table.to_embedding().weight.detach(), table.variable.pull())
     table.prefetch(ids)
     table.variable.assign(0)
-    np.testing.assert_array_equal(table(ids)[0, 0].detach(), 1 - np.arange(4))  # as when it was prefetched
+    np.testing.assert_array_equal(table(ids)[0, 0].detach(), 1 - np.arange(4))  # the prefetched rows
     assert table(ids).abs().sum() == 0
     assert "10, 4" in repr(table)
     assert coordinator.schedule(lambda: table(ids).sum().item()).fetch() == 0
@@ -176,7 +176,7 @@ def test_state_dicts(strategy):
     assert sorted(model.state_dict()) == ["bottom.bias", "bottom.weight", "top.bias", "top.weight"]
 
 
-def test_errors(strategy):
+def test_invalid_embeddings_are_rejected(strategy):
     with pytest.raises(cs.errors.InvalidArgumentError, match="mode"), strategy.scope():
         cst.RemoteEmbedding(10, 4, mode="max")
     with pytest.raises(cs.errors.FailedPreconditionError, match="scope"):

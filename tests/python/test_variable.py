@@ -67,6 +67,8 @@ def test_initializers_do_not_depend_on_shards(variable):
     v = variable(uniform, name="v", shape=(100, 4)).pull()
     assert v.dtype == np.float32 and -1 <= v.min() < -0.9 and 0.9 < v.max() < 1
     np.testing.assert_array_equal(v, variable(uniform, name="w", shape=(100, 4)).pull())
+    unseeded = cs.initializers.uniform(-1, 1)
+    assert np.any(variable(unseeded, name="x", shape=(9,)).pull() != variable(unseeded, name="y", shape=(9,)).pull())
     assert variable(cs.initializers.ones(), shape=(3,), dtype="int64").pull().tolist() == [1, 1, 1]
     assert variable(lambda: np.full((2, 2), 7.0), name="called").pull().tolist() == [[7, 7], [7, 7]]
     with pytest.raises(cs.errors.InvalidArgumentError, match="shape="):
@@ -175,7 +177,7 @@ def test_out_receives_the_rows(variable):
         v.lookup([1, 2], out=np.empty((5, 3), np.float32))
 
 
-def test_errors_name_what_is_wrong(variable):
+def test_errors_name_the_invalid_argument(variable):
     v = variable(values(), name="v")
     with pytest.raises(cs.errors.OutOfRangeError, match="10"):
         v.lookup([10])
@@ -191,6 +193,8 @@ def test_errors_name_what_is_wrong(variable):
         variable(np.zeros(2), shape=(3,))
     with pytest.raises(cs.errors.InvalidArgumentError, match="learning_rate"):
         variable(np.zeros(2), optimizer=cs.optimizers.SGD(float("nan")))
+    with pytest.raises(cs.errors.InvalidArgumentError, match="found optimizer 'sgd'"):
+        variable(np.zeros(2), optimizer="sgd")
 
 
 def test_a_variable_needs_a_scope(cluster):
@@ -198,7 +202,7 @@ def test_a_variable_needs_a_scope(cluster):
         cs.Variable(0.0)
 
 
-def test_a_closed_strategy_takes_its_variables_with_it(cluster):
+def test_variables_of_a_closed_strategy_are_closed(cluster):
     strategy = cs.ParameterServerStrategy(cluster)
     with strategy.scope():
         v = cs.Variable(np.zeros(2))

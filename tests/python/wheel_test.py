@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""wheel_test.py BUILD [--bundled] [--python PYTHON] -- builds a wheel, and uses it in a fresh environment outside the tree.
+"""wheel_test.py BUILD [--bundled] [--python PYTHON] -- builds a wheel and tests it in a fresh environment.
 
-The wheel uses the Capstan of BUILD, which is installed first, or with --bundled contains a Capstan built for it. It is for
-the interpreter of this script, which has nanobind and scikit-build-core, or for PYTHON, whose packages come from PyPI; then
-the tests of one process also run with it.
+The wheel uses the Capstan of BUILD, which the script installs first. With --bundled, the wheel contains its own
+Capstan. Without --python, the wheel is for the interpreter of this script, which must have nanobind and
+scikit-build-core. With --python, the packages for PYTHON come from PyPI, and the tests of one process also run.
 """
 import argparse
 import os
@@ -15,7 +15,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = ["arrays", "checkpoint", "coordinator", "data", "metrics", "package", "replicas", "specification",
-         "specification_coordinator", "variable"]
+         "specification_coordinator", "table", "variable"]
 
 parser = argparse.ArgumentParser()
 parser.add_argument("build", type=pathlib.Path)
@@ -64,4 +64,4 @@ with tempfile.TemporaryDirectory() as scratch:
         binaries = str(options.build.resolve() / "bin")
         for name in FILES:
             print(name, run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{name}.py", cwd=ROOT / "tests/python",
-                            PYTHONDONTWRITEBYTECODE="1", CAPSTAN_TEST_BIN=binaries).splitlines()[-1])
+                            PYTHONDONTWRITEBYTECODE="1", CAPSTAN_TESTS_BIN=binaries).splitlines()[-1])

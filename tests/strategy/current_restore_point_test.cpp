@@ -1,5 +1,5 @@
-// current_restore_point_test.cpp -- what later variables, counters and states take from a restored
-// checkpoint. Tests: src/strategy/restore_point.hpp
+// current_restore_point_test.cpp -- values that later variables, counters and states take from a checkpoint.
+// Tests: src/strategy/restore_point.hpp
 #include "strategy/current_restore_point.hpp"
 
 #include <gmock/gmock.h>
@@ -42,12 +42,12 @@ class FakeRestorePoint final : public RestorePoint {
     const auto found = content_.counters.find(name);
     return found == content_.counters.end() ? std::nullopt : std::optional(found->second);
   }
-  void took_counter(const std::string& name) override { content_.counters.erase(name); }
+  void note_counter_restored(const std::string& name) override { content_.counters.erase(name); }
   std::optional<std::string> position(const std::string& name) const override {
     const auto found = content_.positions.find(name);
     return found == content_.positions.end() ? std::nullopt : std::optional(found->second);
   }
-  void took_position(const std::string& name) override { content_.positions.erase(name); }
+  void note_position_restored(const std::string& name) override { content_.positions.erase(name); }
   bool complete() const noexcept override { return content_.lacking.empty(); }
   std::vector<std::string> unmatched() const override { return {}; }
   std::vector<std::string> lacking() const override { return {}; }
@@ -132,7 +132,7 @@ TEST_F(CurrentRestorePointTest, RejectsAVariableThatDiffers) {
 TEST_F(CurrentRestorePointTest, GivesACounterItsValueOnce) {
   restore();
   EXPECT_EQ(point_.counter("steps"), 5);
-  point_.took_counter("steps", {0, 1, 5});
+  point_.note_counter_restored("steps", {0, 1, 5});
   EXPECT_EQ(point_.counter("steps"), std::nullopt);
   EXPECT_EQ(contents_.checkpoint().value().counters.size(), 1U);
 }
@@ -148,7 +148,7 @@ TEST_F(CurrentRestorePointTest, ANewStateTakesItsPosition) {
   EXPECT_EQ(states_.all().size(), 1U) << "a rejected state is not in checkpoints";
 }
 
-TEST(StateRegistry, HasTheStatesThatLiveByName) {
+TEST(StateRegistry, FindsExistingStatesByName) {
   cluster::CoordinatorMemory memory;
   PsContents contents(memory, false);
   CurrentRestorePoint point(contents);

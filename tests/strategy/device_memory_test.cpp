@@ -143,9 +143,9 @@ TEST_F(DeviceMemory, ConsistentReadsSeeCompletePushes) {
 void expect_restored(ShardMemory from, int ps_from, ShardMemory to, int ps_to) {
   SCOPED_TRACE(std::string(to_string(from)) + " " + std::to_string(ps_from) + " to " +
                std::string(to_string(to)) + " " + std::to_string(ps_to));
-  const io::TemporaryDirectory folder;
+  const io::TemporaryDirectory directory;
   DeviceProgram program(ps_from, from);
-  CheckpointManager manager(program.strategy, {.directory = folder.path()});
+  CheckpointManager manager(program.strategy, {.directory = directory.path()});
   program.push({1, 2, 3});
   (void)manager.save(1, "null", {.incremental = true});
   program.push({7, 199, 7});
@@ -155,7 +155,7 @@ void expect_restored(ShardMemory from, int ps_from, ShardMemory to, int ps_to) {
   const auto saved = program.state();
   program.push({8});
   DeviceProgram other(ps_to, to);
-  CheckpointManager reader(other.strategy, {.directory = folder.path()});
+  CheckpointManager reader(other.strategy, {.directory = directory.path()});
   EXPECT_EQ(reader.restore_latest(), 2);
   EXPECT_EQ(other.state(), saved);
   other.push({8});  // changes slots and step counts

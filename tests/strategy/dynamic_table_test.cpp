@@ -56,6 +56,16 @@ TEST_F(DynamicTableTest, AddsLooksUpAndErasesKeys) {
   EXPECT_EQ(t.statistics().erased, 1U);
 }
 
+TEST_F(DynamicTableTest, CountsTheKeysThatMappedLookupsFind) {
+  const DynamicTable<float> t("user", 1, {}, kCounting);
+  t.insert(Keys{1, 2, 3});
+  const cluster::KeyCounts before = ranks_.runtime().traffic().metrics().keys;
+  (void)t.lookup(Keys{1, 2, 3, 1, 8, 9});
+  const cluster::KeyCounts now = ranks_.runtime().traffic().metrics().keys;
+  EXPECT_EQ(now.found - before.found, 4U);
+  EXPECT_EQ(now.missing - before.missing, 2U);
+}
+
 TEST_F(DynamicTableTest, ExportsAllRows) {
   const DynamicTable<float> t("user", 1, {}, kCounting);
   Keys keys(500);
@@ -73,7 +83,7 @@ TEST_F(DynamicTableTest, ExportsAllRows) {
   for (std::size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(exported.at(keys[i]), values[i]);
 }
 
-TEST_F(DynamicTableTest, JoinsLookupsAndPushesOfVariables) {
+TEST_F(DynamicTableTest, CombinesLookupsAndPushesWithVariables) {
   const DynamicTable<float> t("user", 1, {}, kCounting);
   const Variable<double> v("v", Shape{3}, {}, {optimizers::SGD{.learning_rate = -1}});
   const Keys keys{1'000'000'007};
@@ -127,13 +137,25 @@ TEST_F(DynamicTableTest, HoldsAtMostItsCapacity) {
   t.push(Keys{-1, -2, -3, -4}, Floats(4, 1));
   t.flush();
   const TableStatistics counts = t.statistics();
-  EXPECT_LE(counts.keys, counts.max_keys + 500) << "one push more";
+  EXPECT_LE(counts.keys, counts.max_keys + 500) << "plus the keys of one push";
   EXPECT_EQ(counts.evicted, counts.inserted - counts.keys);
   EXPECT_EQ(counts.refused, 0U);
   EXPECT_EQ(t.lookup(Keys{-1, -4}).values, (Floats{1, 1}));
 }
 
-TEST_F(DynamicTableTest, AddsKeysAfterSomeOccurrences) {
+TEST_F(DynamicTableTest, EvictsKeysWithoutRecentPushes) {
+  TableOptions options = kCounting;
+  options.evict_after = 10;
+  const DynamicTable<float> t("user", 1, {}, options);
+  t.insert(Keys{1, 2, 3, 4, 5, 6, 7, 8});
+  for (int push = 0; push < 20; ++push) t.push(Keys{-1, -2, -3, -4}, Floats(4, 1));
+  t.flush();
+  EXPECT_EQ(t.lookup(Keys{-1, -4}).values, (Floats{20, 20}));
+  EXPECT_EQ(t.statistics().evicted, 8U);
+  EXPECT_GE(t.statistics().probes, 1);
+}
+
+TEST_F(DynamicTableTest, AddsKeysAtTheirSecondOccurrence) {
   TableOptions options = kCounting;
   options.admit_after = 2;
   const DynamicTable<float> t("user", 1, {}, options);

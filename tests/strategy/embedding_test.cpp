@@ -51,9 +51,10 @@ TEST(RaggedIds, RejectsInconsistentInput) {
   expect_check("there are no row splits; expected one more than there are rows", {.row_splits = {}});
   expect_check("row splits go from 0 to 2; expected 0 to 3, the count of ids", {{0, 2}, {1, 2, 3}});
   expect_check("row splits go from 1 to 3; expected 0 to 3, the count of ids", {{1, 3}, {1, 2, 3}});
-  expect_check("row split 2 is 1, after 2; expected no less", {{0, 2, 1, 3}, {1, 2, 3}});
+  expect_check("row split 2 is 1, less than the previous one, 2", {{0, 2, 1, 3}, {1, 2, 3}});
   expect_check("2 weights are given for 3 ids", {{0, 3}, {1, 2, 3}, {1, 1}});
-  expect_check("a batch of (2, 2) is given for 1 rows", {.row_splits = {0, 1}, .ids = {1}, .batch = {2, 2}});
+  expect_check("a batch of shape (2, 2) is given for 1 rows",
+               {.row_splits = {0, 1}, .ids = {1}, .batch = {2, 2}});
   expect(Code::invalid_argument, "1 rows of ids and 2 of weights", [] { (void)batch_of({{1}}, {{1}, {1}}); });
   expect(Code::invalid_argument, "row 0 has 2 ids and 1 weights", [] { (void)batch_of({{1, 2}}, {{1}}); });
   expect(Code::invalid_argument, "1 row indices, 2 ids and 0 weights", [] {
@@ -241,7 +242,7 @@ std::vector<double> dense(const IndexedSlices<double>& slices, const Table& tabl
     seen.insert(slices.ids[i / table.width()]);
     out[row * table.width() + i % table.width()] += slices.values[i];
   }
-  EXPECT_EQ(seen.size(), slices.ids.size()) << "each id once";
+  EXPECT_EQ(seen.size(), slices.ids.size()) << "an id occurs twice";
   return out;
 }
 
@@ -333,7 +334,7 @@ TEST(TableMap, DivConcatenatesTables) {
 }
 
 TEST(TableMap, RejectsIncompatibleTables) {
-  expect_error(Code::invalid_argument, "a list of tables has one table or more",
+  expect_error(Code::invalid_argument, "the list of tables is empty; expected 1 or more",
                [] { TableMap({}, {}, PartitionStrategy::mod); });
   expect_error(
       Code::invalid_argument,

@@ -22,7 +22,7 @@ TEST(HotRowIndex, ReadsMissingAndExpiredRows) {
   EXPECT_EQ(index.plan(Ids{5, 6, 5}).to_read, (Ids{5, 6}));
   EXPECT_EQ(index.plan(Ids{5}).to_read, Ids{});
   EXPECT_EQ(index.plan(Ids{6}).to_read, Ids{}) << "two lookups old";
-  EXPECT_EQ(index.plan(Ids{6, 7}).to_read, (Ids{6, 7})) << "three";
+  EXPECT_EQ(index.plan(Ids{6, 7}).to_read, (Ids{6, 7})) << "three lookups old";
   index.evict(Ids{7, 99});
   EXPECT_EQ(index.plan(Ids{7, 6}).to_read, Ids{7});
   EXPECT_EQ(index.statistics().hits, 3U);
@@ -41,7 +41,7 @@ TEST(HotRowIndex, KeepsRepeatedRows) {
   }
 }
 
-TEST(HotRowIndex, PlacesRowsWithoutASlotBehindTheCache) {
+TEST(HotRowIndex, AssignsExtraSlotsToRowsThatDoNotFit) {
   strategy::HotRowIndex index({.rows = 2, .staleness = 10});
   for (int i = 0; i < 3; ++i) {
     const auto& plan = index.plan(Ids{1, 2, 3, 4, 3});
@@ -49,29 +49,28 @@ TEST(HotRowIndex, PlacesRowsWithoutASlotBehindTheCache) {
     std::map<std::uint32_t, std::int64_t> id_at;
     for (std::size_t j = 0; j < 5; ++j) {
       const std::int64_t id = Ids{1, 2, 3, 4, 3}[j];
-      EXPECT_EQ(id_at.emplace(plan.locations[j], id).first->second, id) << "two rows at one location";
+      EXPECT_EQ(id_at.emplace(plan.slots[j], id).first->second, id) << "two rows in one slot";
     }
   }
   EXPECT_EQ(index.plan(Ids{1}).rows, 2U);
   EXPECT_THROW(strategy::HotRowIndex({.rows = 0}), Error);
 }
 
-/// Compares with a plain table whose rows change: a returned row is at most max_age lookups old.
+/// Compares with a plain table whose rows change: a returned row is at most `staleness` lookups old.
 TEST(HotRowIndex, RespectsTheMaximumAge) {
   for (const std::uint64_t staleness : {0, 1, 7}) {
     strategy::HotRowIndex index({.rows = 16, .staleness = staleness});
-    std::map<std::uint32_t, std::pair<std::int64_t, std::uint64_t>>
-        cache;  // by location: id, time of the read
+    std::map<std::uint32_t, std::pair<std::int64_t, std::uint64_t>> cache;  // by slot: id, time of the read
     std::mt19937 random(1);
     for (std::uint64_t now = 1; now < 3000; ++now) {
       Ids ids(1 + random() % 24);
       for (auto& id : ids) id = static_cast<std::int64_t>(random() % (random() % 2 == 0 ? 6 : 200));
       const auto& plan = index.plan(ids);
       for (std::size_t i = 0; i < plan.to_read.size(); ++i)
-        cache[plan.to_locations[i]] = {plan.to_read[i], now};
+        cache[plan.read_slots[i]] = {plan.to_read[i], now};
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        ASSERT_LT(plan.locations[i], plan.rows);
-        const auto& [id, read_at] = cache.at(plan.locations[i]);
+        ASSERT_LT(plan.slots[i], plan.rows);
+        const auto& [id, read_at] = cache.at(plan.slots[i]);
         ASSERT_EQ(id, ids[i]);
         ASSERT_LE(now - read_at, staleness);
       }

@@ -69,7 +69,7 @@ class MergeChangesTest : public testing::TestWithParam<int> {
   void run(const std::function<void(int)>& body) {
     strategy_.run([&](ReplicaContext& replica) { body(replica.replica_id_in_sync_group()); });
   }
-  /// Returns the error of a change that all replicas make. REQUIRES: the change is not applied.
+  /// Returns the error of a change that all replicas make. Expects that the change is not applied.
   std::string error_of_change(Code code, const protocol::VariableDescriptor& variable,
                               const RowChange& change) {
     std::atomic<int> applied = 0;
@@ -117,7 +117,7 @@ TEST_P(MergeChangesTest, AppliesOnlyTheChangeOfReplicaZero) {
   for (const DType dtype : {DType::float32, DType::int32, DType::boolean}) {
     Applied<std::uint8_t> applied;
     run([&](int id) {
-      // Scattered rows also come from replica 0.
+      // The changes may differ, since only that of replica 0 counts.
       const std::vector<std::uint8_t> values(static_cast<std::size_t>(id) + 2,
                                              static_cast<std::uint8_t>(id + 1));
       merge_changes(variable_of(VariableAggregation::only_first_replica, dtype),

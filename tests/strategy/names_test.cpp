@@ -46,7 +46,7 @@ class Names : public testing::Test {
  protected:
   RankThreads ranks_{{.ranks = 3, .flags = {{"ps", "1"}}}};
   ParameterServerStrategy strategy_{ranks_.cluster()};
-  io::TemporaryDirectory folder_;
+  io::TemporaryDirectory directory_;
 };
 
 TEST_F(Names, RejectNamesThatHdf5CannotStore) {
@@ -69,7 +69,7 @@ TEST_F(Names, RejectNamesThatHdf5CannotStore) {
 
   const Variable<float> v("v", Shape{2});
   const Counter counter("steps");
-  CheckpointManager manager(strategy_, {.directory = folder_.path()});
+  CheckpointManager manager(strategy_, {.directory = directory_.path()});
   EXPECT_NO_THROW(manager.save(1));
 }
 
@@ -91,7 +91,7 @@ TEST_F(Names, RejectVariablesInsideTheDataOfAnother) {
     for (const char* beside : {"a/b", "a/values", "a/value.b", "b", "value", "slots/m"}) create(beside)();
     expect_rejected("a", "a/value", "a/value");  // with "a/value.b" next to it
   }
-  CheckpointManager manager(strategy_, {.directory = folder_.path()});
+  CheckpointManager manager(strategy_, {.directory = directory_.path()});
   const auto saved = manager.save(1, "null", {.incremental = true});
   EXPECT_EQ(io::CheckpointReader(saved).variables().size(), 8U);
   EXPECT_NO_THROW(manager.save(2, "null", {.incremental = true}));

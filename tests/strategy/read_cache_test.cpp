@@ -51,7 +51,7 @@ TEST(ReadCache, DistinguishesVariables) {
   EXPECT_EQ(ps.reads, 2);
 }
 
-TEST(ReadCache, CopiesTheValuesOfTheCaller) {
+TEST(ReadCache, IsUnaffectedByChangesToAReturnedCopy) {
   ReadCache cache;
   CachedReads ps;
   const auto variable = std::make_shared<const BoundVariable>();
@@ -106,7 +106,7 @@ TEST(ReadCache, RejectsNestedScopes) {
     const CachingScope scope;
     ReadCache* const cache = ReadCache::current();
     (void)error_of(Code::invalid_argument, [] { const CachingScope inner; });
-    EXPECT_EQ(ReadCache::current(), cache) << "the outer scope goes on";
+    EXPECT_EQ(ReadCache::current(), cache) << "the outer scope must stay open";
   }
   const CachingScope next;
   EXPECT_NE(ReadCache::current(), nullptr);

@@ -16,6 +16,7 @@
 #include "capstan/capstan.hpp"
 #include "gpu/stand_in.hpp"
 #include "support/expect_error.hpp"
+#include "support/names_all.hpp"
 #include "support/rank_threads.hpp"
 #include "transport/loop/loop.hpp"
 
@@ -59,7 +60,7 @@ class GpuJob {
 class ReplicaGpusTest : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    ASSERT_FALSE(gpu::count() == 0 && std::getenv("CAPSTAN_TEST_GPU") != nullptr) << gpu::why_none();
+    ASSERT_FALSE(gpu::count() == 0 && std::getenv("CAPSTAN_TESTS_GPU") != nullptr) << gpu::why_none();
   }
   void TearDown() override { gpu::use_stand_ins(0); }
 
@@ -144,7 +145,7 @@ TEST_P(ReplicaGpusTest, ReadAndPushOncePerWorker) {
                            }
                          });
                        }),
-              HasSubstr("replica 1 calls pull_once of variable \"other\" where replica 0 calls"));
+              NamesAll({"replica 1", "pull_once", "variable \"other\"", "replica 0", "variable \"w\""}));
 }
 
 TEST_P(ReplicaGpusTest, MismatchedCallsFailOnAllReplicasAndTheNextRunWorks) {
@@ -165,24 +166,25 @@ TEST_P(ReplicaGpusTest, MismatchedCallsFailOnAllReplicasAndTheNextRunWorks) {
               HasSubstr("all_reduce: the size of replica 1 is 1"));
   EXPECT_THAT(run(Code::failed_precondition,
                   [](auto& replica, Span span) { replica.all_reduce(ReduceOp::MEAN, span); }),
-              HasSubstr("replica 1 calls all_reduce MEAN on GPUs where replica 0 calls all_reduce SUM on"));
+              NamesAll({"replica 1", "all_reduce MEAN", "replica 0", "all_reduce SUM"}));
   EXPECT_THAT(run(Code::failed_precondition,
                   [](auto& replica, Span) {
                     const DeviceArray<double> array(replica.device(), 2);
                     replica.all_reduce(ReduceOp::SUM, array.span());
                   }),
-              HasSubstr("with a value of another type"));
-  EXPECT_THAT(run(Code::failed_precondition, [](auto&, Span) {}), HasSubstr("has returned without it"));
+              NamesAll({"replica 1", "all_reduce SUM", "replica 0", "type"}));
+  EXPECT_THAT(run(Code::failed_precondition, [](auto&, Span) {}),
+              NamesAll({"replica 1", "all_reduce SUM", "returned"}));
   EXPECT_EQ(run(Code::data_loss, [](auto&, Span) { throw Error(Code::data_loss, "a bad record"); }),
             "a bad record");
-  // Longer than the time-out of 300 ms.
+  // Longer than the timeout of 300 ms.
   EXPECT_THAT(run(Code::deadline_exceeded, [](auto&, Span) { std::this_thread::sleep_for(1s); }),
-              testing::EndsWith("has waited 300 ms in all_reduce SUM on GPUs for replica 1"));
+              NamesAll({"300 ms", "all_reduce SUM", "replica 1"}));
   job.strategy.run([&](ReplicaContext& replica) {
     const DeviceArray<float> array = to_device(replica.stream(), std::vector<float>{1, 2});
     const DeviceArray<float> small(replica.device(), 3);
     EXPECT_THAT(error_of(Code::invalid_argument, [&] { replica.all_gather(array.span(), small.span()); }),
-                HasSubstr("replica 0 has room for 3 elements; expected " + std::to_string(2 * n_)));
+                NamesAll({"all_gather", "replica 0", "3", std::to_string(2 * n_)}));
     EXPECT_THROW(replica.broadcast(array.span(), n_), Error);
     replica.all_reduce(ReduceOp::SUM, array.span());
     EXPECT_EQ(to_host(replica.stream(), array.span())[1], static_cast<float>(2 * n_));
@@ -208,7 +210,7 @@ TEST_P(ReplicaGpusTest, GpuErrorEndsTheRunAndTheNextRunWorks) {
     EXPECT_THAT(error_of(Code::internal, run([] { throw std::runtime_error("lost"); }, waits)),
                 HasSubstr("lost"));
   }
-  // 5 s, far longer than the time-out of 2 s: a replica that polls may starve the others of their first poll.
+  // 5 s, far longer than the timeout of 2 s: a replica that polls may starve the others of their first poll.
   const auto first = std::make_shared<std::optional<Clock::time_point>>();
   const auto delay = [first] {
     if (!*first) *first = Clock::now();
@@ -216,7 +218,7 @@ TEST_P(ReplicaGpusTest, GpuErrorEndsTheRunAndTheNextRunWorks) {
     if (Clock::now() < **first + 5s) std::this_thread::sleep_for(60ms);
   };
   EXPECT_THAT(error_of(Code::deadline_exceeded, run(delay, true)),
-              AllOf(HasSubstr("GPU 1 "), HasSubstr("all_reduce of 2 float32"), HasSubstr("2000 ms")));
+              NamesAll({"GPU 1", "all_reduce", "2 float32", "2000 ms"}));
   run([] {}, true)();
 }
 
@@ -229,8 +231,7 @@ TEST(ReplicaGpus, RequireAGpuPerReplica) {
   EXPECT_EQ(strategy::ReplicaGpus(*ranks.back(), 1).device(0), 0);
   const std::string error =
       error_of(Code::failed_precondition, [&] { strategy::ReplicaGpus(*ranks.back(), 2); });
-  EXPECT_THAT(error, HasSubstr("--replica-device=gpu with --replicas=2: each replica has a GPU of its own"));
-  EXPECT_THAT(error, HasSubstr("2 GPUs are wanted and 1 can be seen"));
+  EXPECT_THAT(error, NamesAll({"--replica-device=gpu", "--replicas=2", "2 GPUs", "1"}));
   gpu::use_stand_ins(0);
 }
 

@@ -1,4 +1,4 @@
-// replica_rendezvous_test.cpp -- meetings of replicas, and replicas that cannot meet any more.
+// replica_rendezvous_test.cpp -- collectives of replicas, also if a replica fails or does not arrive.
 #include "strategy/replica_rendezvous.hpp"
 
 #include <gmock/gmock.h>
@@ -24,13 +24,13 @@ constexpr std::chrono::milliseconds kShort{50};
 detail::Collective sum_of(const int& value, const std::string& name = "sum") {
   return {name, typeid(int), &value, [](std::span<const void* const> values) -> std::shared_ptr<const void> {
             int sum = 0;
-            for (const void* value : values) sum += *static_cast<const int*>(value);
+            for (const void* one : values) sum += *static_cast<const int*>(one);
             return std::make_shared<const int>(sum);
           }};
 }
 
-int meet(ReplicaRendezvous& rendezvous, int replica, int value, const std::string& name = "sum") {
-  return *std::static_pointer_cast<const int>(rendezvous.meet(replica, sum_of(value, name)));
+int run_collective(ReplicaRendezvous& rendezvous, int replica, int value, const std::string& name = "sum") {
+  return *std::static_pointer_cast<const int>(rendezvous.run_collective(replica, sum_of(value, name)));
 }
 
 /// Runs `body` once on each replica, as ReplicaGroup does; returns the message of each replica's Error.
@@ -59,23 +59,23 @@ TEST(ReplicaRendezvous, GivesEveryReplicaTheCombination) {
   std::vector<int> sums(3);
   const auto errors = run(rendezvous, [&](int replica) {
     for (int step = 0; step < 100; ++step)
-      sums[static_cast<std::size_t>(replica)] += meet(rendezvous, replica, replica);
+      sums[static_cast<std::size_t>(replica)] += run_collective(rendezvous, replica, replica);
   });
   EXPECT_THAT(errors, testing::Each(""));
   EXPECT_EQ(sums, (std::vector<int>{300, 300, 300}));
   EXPECT_EQ(combinations, 100);
 }
 
-TEST(ReplicaRendezvous, OneReplicaMeetsItself) {
+TEST(ReplicaRendezvous, SingleReplicaDoesNotWait) {
   ReplicaRendezvous rendezvous(1, kShort, [](bool) {});
   rendezvous.begin();
-  EXPECT_EQ(meet(rendezvous, 0, 7), 7);
+  EXPECT_EQ(run_collective(rendezvous, 0, 7), 7);
 }
 
 TEST(ReplicaRendezvous, NamesAReplicaThatReturned) {
   ReplicaRendezvous rendezvous(2, kLong, [](bool) {});
   const auto errors = run(rendezvous, [&](int replica) {
-    if (replica == 0) (void)meet(rendezvous, replica, 1);
+    if (replica == 0) (void)run_collective(rendezvous, replica, 1);
   });
   EXPECT_THAT(errors[0], HasSubstr("replica 1"));
   EXPECT_FALSE(rendezvous.was_aborted(0));
@@ -85,7 +85,7 @@ TEST(ReplicaRendezvous, AbortsReplicasThatWaitForOneThatFailed) {
   ReplicaRendezvous rendezvous(2, kLong, [](bool) {});
   const auto errors = run(rendezvous, [&](int replica) {
     if (replica == 1) throw Error(Code::data_loss, "its own reason");
-    (void)meet(rendezvous, replica, 1);
+    (void)run_collective(rendezvous, replica, 1);
   });
   EXPECT_THAT(errors[0], HasSubstr("replica 1"));
   EXPECT_TRUE(rendezvous.was_aborted(0));
@@ -95,18 +95,19 @@ TEST(ReplicaRendezvous, AbortsReplicasThatWaitForOneThatFailed) {
 TEST(ReplicaRendezvous, NamesAReplicaThatIsMissingAtTheDeadline) {
   ReplicaRendezvous rendezvous(2, kShort, [](bool) {});
   rendezvous.begin();
-  EXPECT_THAT(error_of(Code::deadline_exceeded, [&] { (void)meet(rendezvous, 0, 1); }),
+  EXPECT_THAT(error_of(Code::deadline_exceeded, [&] { (void)run_collective(rendezvous, 0, 1); }),
               HasSubstr("replica 1"));
   EXPECT_THAT(rendezvous.running(), testing::ElementsAre(0, 1));
-  (void)error_of(Code::aborted, [&] { (void)meet(rendezvous, 1, 1); });
+  (void)error_of(Code::aborted, [&] { (void)run_collective(rendezvous, 1, 1); });
 }
 
 TEST(ReplicaRendezvous, RejectsDifferentCallsAndWorksInTheNextRun) {
   ReplicaRendezvous rendezvous(2, kLong, [](bool) {});
-  auto errors =
-      run(rendezvous, [&](int replica) { (void)meet(rendezvous, replica, 1, replica == 0 ? "a" : "b"); });
+  auto errors = run(rendezvous, [&](int replica) {
+    (void)run_collective(rendezvous, replica, 1, replica == 0 ? "a" : "b");
+  });
   EXPECT_THAT(errors, testing::Each(HasSubstr("replica 1 calls b")));
-  errors = run(rendezvous, [&](int replica) { EXPECT_EQ(meet(rendezvous, replica, 2), 4); });
+  errors = run(rendezvous, [&](int replica) { EXPECT_EQ(run_collective(rendezvous, replica, 2), 4); });
   EXPECT_THAT(errors, testing::Each(""));
 }
 

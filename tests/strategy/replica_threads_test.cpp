@@ -1,4 +1,4 @@
-// replica_threads_test.cpp -- rounds of threads that are kept.
+// replica_threads_test.cpp -- threads of replicas, which are reused in every round.
 #include "strategy/replica_threads.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace capstan::strategy {
 namespace {
 
-TEST(ReplicaThreads, CallsEachReplicaButTheFirstOncePerRound) {
+TEST(ReplicaThreads, CallsEachReplicaExceptTheFirstOncePerRound) {
   std::vector<int> calls(4);
   std::vector<std::set<std::thread::id>> ids(4);
   ReplicaThreads threads(4, [&](int replica) {
@@ -24,7 +24,7 @@ TEST(ReplicaThreads, CallsEachReplicaButTheFirstOncePerRound) {
     ASSERT_TRUE(threads.wait(std::chrono::seconds(60)));
   }
   EXPECT_EQ(calls, (std::vector<int>{0, 50, 50, 50}));
-  EXPECT_EQ(ids[1].size(), 1U) << "the thread is kept";
+  EXPECT_EQ(ids[1].size(), 1U) << "the thread must be reused";
 }
 
 TEST(ReplicaThreads, WaitReturnsFalseWhileAReplicaRuns) {

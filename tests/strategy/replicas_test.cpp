@@ -19,6 +19,7 @@
 
 #include "capstan/capstan.hpp"
 #include "support/expect_error.hpp"
+#include "support/names_all.hpp"
 #include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 
@@ -134,10 +135,10 @@ TEST_P(ReplicasTest, RejectMismatchedCalls) {
     });
   };
   EXPECT_THAT(run([](ReplicaContext& replica) { static_cast<void>(replica.all_reduce("mean", 1)); }),
-              HasSubstr("replica 1 calls all_reduce MEAN where replica 0 calls all_reduce SUM"));
+              NamesAll({"replica 1", "all_reduce MEAN", "replica 0", "all_reduce SUM"}));
   EXPECT_THAT(run([](ReplicaContext& replica) { static_cast<void>(replica.all_reduce(ReduceOp::SUM, 1.0)); }),
-              HasSubstr("with a value of another type"));
-  EXPECT_THAT(run([](ReplicaContext&) {}), HasSubstr("which has returned without it"));
+              NamesAll({"replica 1", "all_reduce SUM", "replica 0", "type"}));
+  EXPECT_THAT(run([](ReplicaContext&) {}), NamesAll({"replica 1", "all_reduce SUM", "returned"}));
 }
 
 TEST_P(ReplicasTest, CollectiveErrorReachesEveryReplica) {
@@ -156,14 +157,14 @@ TEST_P(ReplicasTest, CollectiveErrorReachesEveryReplica) {
 
 TEST_P(ReplicasTest, RejectNestedRuns) {
   EXPECT_THAT(error_of(Code::failed_precondition, [&] { strategy_.run([&] { strategy_.run([] {}); }); }),
-              HasSubstr("run is called inside of run"));
+              NamesAll({"inside of run"}));
   EXPECT_THAT(error_of(Code::failed_precondition,
                        [&] {
                          strategy_.run([](ReplicaContext& replica) {
                            replica.merge_call([](Replicas& replicas) { replicas.run([] {}); });
                          });
                        }),
-              HasSubstr("run is called inside of run"));
+              NamesAll({"run"}));
 }
 
 TEST_P(ReplicasTest, MergeCallRunsOnce) {
@@ -222,7 +223,8 @@ TEST_P(ReplicasTest, FirstReplicaActsForAll) {
 
 TEST_P(ReplicasTest, ContextIsAvailableInTheRun) {
   EXPECT_FALSE(in_replica_context());
-  EXPECT_THAT(error_of(Code::failed_precondition, [] { get_replica_context(); }), HasSubstr("is no replica"));
+  EXPECT_THAT(error_of(Code::failed_precondition, [] { get_replica_context(); }),
+              NamesAll({"get_replica_context"}));
   strategy_.run([](ReplicaContext& replica) { EXPECT_EQ(&get_replica_context(), &replica); });
   EXPECT_FALSE(in_replica_context());
 }
@@ -277,21 +279,21 @@ TEST_P(ReplicasTest, ShareVariables) {
   EXPECT_EQ(counter.value(), n_ * kRounds);
 }
 
-/// Log sink that detects a text. Any thread.
+/// Log sink that detects a text. Thread-safe.
 class LogWatcher final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit LogWatcher(std::string text) : text_(std::move(text)) {}
-  bool yet() const { return yet_; }
+  bool found() const { return found_; }
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
     if (std::string_view(message.payload.data(), message.payload.size()).find(text_) != std::string::npos)
-      yet_ = true;
+      found_ = true;
   }
   void flush_() override {}
 
   std::string text_;
-  std::atomic<bool> yet_{false};
+  std::atomic<bool> found_{false};
 };
 
 TEST(ReplicaWaits, WarningNamesTheMissingReplica) {
@@ -304,7 +306,7 @@ TEST(ReplicaWaits, WarningNamesTheMissingReplica) {
                          [&] {
                            strategy.run([&](ReplicaContext& replica) {
                              if (replica.replica_id_in_sync_group() == 2)
-                               poll_until([&] { return watcher->yet(); });
+                               poll_until([&] { return watcher->found(); });
                              static_cast<void>(replica.all_gather(std::vector<int>{1}, 0));
                            });
                          }),
@@ -315,7 +317,7 @@ TEST(ReplicaWaits, WarningNamesTheMissingReplica) {
   spdlog::default_logger()->sinks().pop_back();
 }
 
-TEST(ReplicaLimits, DoNotApplyOutsideAStrategy) {
+TEST(ReplicaLimits, RequireAStrategyAndAPositiveNumberOfReplicas) {
   EXPECT_EQ(error_of(Code::failed_precondition, [] { get_replicas(); }).empty(), false);
   Settings settings;
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { settings.set_from_flag("replicas", "0"); }),

@@ -19,12 +19,13 @@ using Longs = std::vector<std::int64_t>;
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
-static_assert(!std::is_constructible_v<Index, Array<std::int64_t>>, "places are for sparse_read");
+static_assert(!std::is_constructible_v<Index, Array<std::int64_t>>,
+              "arrays of positions are for sparse_read");
 static_assert(!std::is_constructible_v<Index, bool>);
 static_assert(!std::is_constructible_v<Index, double>);
 
 /// Returns the positions of an axis that a slice selects, by testing each of them.
-Longs places_of(const Slice& slice, std::int64_t size) {
+Longs positions_of(const Slice& slice, std::int64_t size) {
   Longs out;
   const auto from_end = [size](std::int64_t at) { return at < 0 ? at + size : at; };
   if (slice.step > 0) {
@@ -44,7 +45,7 @@ Longs places_of(const Slice& slice, std::int64_t size) {
   return out;
 }
 
-Longs places_of(const AxisRange& range) {
+Longs positions_of(const AxisRange& range) {
   Longs out;
   for (std::int64_t i = 0; i < range.count; ++i) out.push_back(range[i]);
   return out;
@@ -59,7 +60,7 @@ TEST(AxisRange, MatchesPythonForAllSlicesOfSmallAxes) {
       for (const auto& stop : bounds) {
         for (const std::int64_t step : {1, 2, 3, 5, 7, 8, -1, -2, -3, -6, -7, -9}) {
           const Slice slice{start, stop, step};
-          ASSERT_EQ(places_of(AxisRange::resolve(slice, size)), places_of(slice, size))
+          ASSERT_EQ(positions_of(AxisRange::resolve(slice, size)), positions_of(slice, size))
               << size << ": " << start.value_or(99) << ":" << stop.value_or(99) << ":" << step;
           ++slices;
         }
@@ -120,7 +121,7 @@ Array<std::int64_t> expected(const Integers& table, const std::vector<Index>& in
   };
   const auto along = [&](const Slice& slice) {
     std::vector<Longs> by;
-    for (const std::int64_t location : places_of(slice, of[axis])) by.push_back({location});
+    for (const std::int64_t location : positions_of(slice, of[axis])) by.push_back({location});
     extend(by);
     shape.push_back(static_cast<std::int64_t>(by.size()));
     ++axis;
@@ -187,8 +188,7 @@ class RandomIndex {
           if (!std::exchange(ellipsis_left, false)) continue;
           out.emplace_back(ellipsis);
           axis += static_cast<std::size_t>(below(static_cast<std::int64_t>(of.size() - axis) + 1));
-          // The indices after an ellipsis apply to the last axes, whose sizes may differ: only full slices
-          // fit.
+          // The indices after an ellipsis apply to the last axes, whose sizes may differ: only slices fit.
           for (; axis < of.size(); ++axis) out.emplace_back(slice(3));
           break;
         case 7: {
@@ -285,9 +285,9 @@ TEST(ReadSlice, RejectsInvalidIndicesBeforeReading) {
   expect(Code::invalid_argument, "the slice of axis 1 has step 0", {0, Slice{.step = 0}});
   expect(Code::invalid_argument, "3 indices are given for the 2 axes of shape (8, 2)", {0, 0, 0});
   expect(Code::invalid_argument, "an index has one ellipsis at most", {ellipsis, ellipsis});
-  expect(Code::invalid_argument, "a mask of shape (7) stands where the variable has (8)",
+  expect(Code::invalid_argument, "a mask of shape (7) is given for axes of shape (8)",
          {Array<bool>(Shape{7})});
-  expect(Code::invalid_argument, "a mask of shape (8, 3) stands where the variable has (8, 2)",
+  expect(Code::invalid_argument, "a mask of shape (8, 3) is given for axes of shape (8, 2)",
          {Array<bool>(Shape{8, 3})});
   expect(Code::invalid_argument, "a mask cannot be a scalar", {Array<bool>()});
   expect(Code::invalid_argument, "an index has one mask at most",
@@ -330,7 +330,7 @@ TEST(GatherNd, TakesRowsBlocksAndElements) {
   expect(Code::out_of_range, "position 1 is 2 on axis 1, which has size 2", Ids({2, 2}, {0, 0, 0, 2}));
   expect(Code::out_of_range, "position 0 is -1 on axis 0, which has size 4", Ids({1, 1}, {-1}));
   expect(Code::invalid_argument, "positions have 4 numbers each, the variable has 3 axes", Ids(Shape{1, 4}));
-  expect(Code::invalid_argument, "positions are a scalar; expected an axis or more", Ids());
+  expect(Code::invalid_argument, "positions are a scalar; expected one axis or more", Ids());
   EXPECT_EQ(cube.lookups(), 0);
 }
 

@@ -20,6 +20,7 @@
 #include "capstan/variable.hpp"
 #include "strategy/disk_timeout.hpp"
 #include "support/expect_error.hpp"
+#include "support/names_all.hpp"
 #include "support/poll.hpp"
 #include "support/rank_threads.hpp"
 #include "transport/fabric.hpp"
@@ -206,7 +207,7 @@ TEST_F(StrategyTest, RejectsInvalidVariablesAndContinues) {
   EXPECT_THAT(
       error_of(Code::invalid_argument,
                [] { Variable<std::int64_t>("n", Shape{4}, {}, {optimizers::SGD{.learning_rate = 0.5}}); }),
-      HasSubstr("variable \"n\" is int64 and cannot use sgd(learning_rate=0.5)"));
+      NamesAll({"variable \"n\"", "int64", "sgd(learning_rate=0.5)"}));
   const Variable<std::int64_t> n("n", Shape{4}, {}, {optimizers::SGD{.learning_rate = -1}});
   const Variable<std::int64_t> by_one("integers count by 1", Shape{4});
   by_one.push_dense(std::vector<std::int64_t>{1, 2, 3, 4});
@@ -233,7 +234,7 @@ TEST_F(StrategyTest, RejectsVariablesWithOverflowingSizes) {
   const Shape rows{(std::int64_t{1} << 32) + 16};
   const std::string text = error_of(Code::invalid_argument, [&] { Variable<bool>("large", rows); });
   for (const std::string& part : {std::string("\"large\""), std::to_string(rows[0]),
-                                  std::to_string(protocol::kMostShardRows), std::string("2 shards")})
+                                  std::to_string(protocol::kMaxShardRows), std::string("2 shards")})
     EXPECT_THAT(text, HasSubstr(part));
   const Variable<bool> free("large", Shape{3});
   EXPECT_EQ(free.pull(), std::vector<std::uint8_t>(3));

@@ -38,7 +38,7 @@ class VariableOnGpu : public testing::Test {
   void TearDown() override { forget_stand_ins(); }
 };
 
-/// Values that identify their rows; more than one pinned staging buffer.
+/// Returns values that identify their rows. Large arrays need more than one pinned staging buffer.
 std::vector<float> values_of(std::int64_t rows, std::int64_t width) {
   std::vector<float> values(static_cast<std::size_t>(rows * width));
   std::iota(values.begin(), values.end(), 0.0F);
@@ -96,7 +96,7 @@ TEST_F(VariableOnGpu, ReadsAndPushesByRma) {
   reads_and_pushes(Network::ucx, {{"window", "rma"}, {"gpu-transfer", "staged"}});
 }
 
-/// Compares with a variable in host memory after the same pushes. Counts the rows that the ps sends.
+/// Expects the values of a variable in host memory after the same pushes, and that the ps sends no rows.
 void stays_on_the_gpu(ParameterServerStrategy& strategy) {
   const auto scope = strategy.scope();
   constexpr std::int64_t kRows = 500, kWidth = 7;

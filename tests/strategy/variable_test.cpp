@@ -49,6 +49,14 @@ TEST_F(VariableTest, StartsWithItsInitializer) {
   EXPECT_NEAR(std::accumulate(uniform.begin(), uniform.end(), 0.0) / 1000, 0.5, 0.2);
 }
 
+TEST_F(VariableTest, TakesItsDefaultSeedFromItsName) {
+  const auto values = [](const std::string& name, const Initializer& initial) {
+    return Variable<float>(name, Shape{10, 4}, initial).pull();
+  };
+  EXPECT_NE(values("a", initializers::normal(0, 1)), values("b", initializers::normal(0, 1)));
+  EXPECT_EQ(values("c", initializers::normal(0, 1, 3)), values("d", initializers::normal(0, 1, 3)));
+}
+
 TEST_F(VariableTest, ReturnsRowsInTheRequestedOrder) {
   const Variable<float> v("v", Shape{5, 2});
   std::vector<float> values(10);
@@ -219,7 +227,7 @@ TEST_F(VariableTest, RejectsMismatchedSizes) {
   EXPECT_EQ(v.pull(), std::vector<float>(12, 0));
 }
 
-TEST_F(VariableTest, CountersRequireAStrategy) {
+TEST_F(VariableTest, CounterRejectsAThreadWithoutAStrategy) {
   const Counter counter("c");
   std::jthread([&counter] {
     try {

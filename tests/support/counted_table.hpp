@@ -21,7 +21,7 @@ class LocalTable {
  public:
   using value_type = T;
 
-  /// Its elements are 1, 2, 3, ...
+  /// Sets its elements to 1, 2, 3, ...
   explicit LocalTable(const Shape& shape) : all_(shape) {
     for (std::size_t i = 0; i < all_.size(); ++i) all_.values[i] = static_cast<Element<T>>(i + 1);
   }

@@ -10,9 +10,9 @@
 
 namespace capstan {
 
-/// With CAPSTAN_TEST_GPU set, stand-ins are never used, so a test fails on a machine without a GPU.
+/// With CAPSTAN_TESTS_GPU set, stand-ins are never used, so a test fails on a machine without a GPU.
 inline std::vector<std::pair<std::string, std::string>> gpu_flags(int gpus = 1) {
-  const bool real = std::getenv("CAPSTAN_TEST_GPU") != nullptr;
+  const bool real = std::getenv("CAPSTAN_TESTS_GPU") != nullptr;
   if (real || (!gpu::are_stand_ins() && gpu::count() >= gpus)) return {};
   return {{"gpu-stand-ins", std::to_string(gpus)}};
 }

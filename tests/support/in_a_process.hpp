@@ -1,4 +1,4 @@
-// in_a_process.hpp -- checks a condition in a child process, for code that changes its process for good.
+// in_a_process.hpp -- checks a condition in a child process, for code that changes its process permanently.
 #pragma once
 
 #include <sys/wait.h>

@@ -79,7 +79,7 @@ class RankedJob(Job):
         return self.err_path.read_text(errors="replace")
 
     def warnings(self):
-        """Lines with warnings, except those about a machine or a CPU mask with few cores."""
+        """Returns the lines with warnings, except those about a machine or a CPU mask with few cores."""
         few_cores = re.compile("take turns|bound to (one|the same) core")
         return [line for line in self.stderr.splitlines() if "[warning]" in line and not few_cores.search(line)]
 
@@ -98,7 +98,7 @@ class RankedJob(Job):
         return ended[0] if ended else None
 
     def ranks(self):
-        """{rank: (pid of its agent, pid of its child)}; without an agent, both are the pid of the rank."""
+        """Returns {rank: (pid of its agent, pid of its child)}; without an agent, both are the pid of the rank."""
         parents, rank_of = {}, {}
         for pid in self.processes():
             try:
@@ -129,7 +129,7 @@ class RankedJob(Job):
 
 
 def train(data, *options, dim=32, negatives=32, batch=64, epochs=60):
-    """The command of a short training; later `options` override earlier ones."""
+    """Returns the command of a short training; later `options` override earlier ones."""
     sizes = ["--dim", dim, "--negatives", negatives, "--batch", batch, "--epochs", epochs]
     return [CAPSTAN, "train", "kge", "--data", data, *sizes, *options]
 
@@ -147,15 +147,21 @@ class Roles:
 START_CHILD = "capstan-start"
 
 
+def names_parameters(message, *parameters):
+    """Returns whether the message contains each parameter, other than as a part of a longer word or number."""
+    outside_a_word = r"(?!(?<=\w)\w)"
+    return all(re.search(outside_a_word + re.escape(str(p)) + outside_a_word, message) for p in parameters)
+
+
 def status_of(pid):
-    """(name, state, pid of the parent). Raises OSError if the process has ended."""
+    """Returns (name, state, pid of the parent). Raises OSError if the process has ended."""
     name, _, rest = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
     state, parent = rest.split()[:2]
     return name.partition("(")[2], state, int(parent)
 
 
 def child_of(pid):
-    """The pid of a live child of the process; None if it has none."""
+    """Returns the pid of a live child of the process; None if it has none."""
     for directory in sorted(pathlib.Path("/proc").glob("[0-9]*"), key=lambda directory: int(directory.name)):
         try:
             name, state, parent = status_of(directory.name)
@@ -185,7 +191,7 @@ def in_shell(command):
 
 
 def agent_of(job, rank):
-    """The pid of a rank's agent, whether or not it runs under a shell."""
+    """Returns the pid of a rank's agent, whether or not it runs under a shell."""
     pid = job.ranks()[rank][0]
     child = child_of(pid)
     return child if child and child_of(child) else pid
@@ -204,7 +210,7 @@ class JobTest(unittest.TestCase):
         return small_graph.write(self.directory / "graph", **options)
 
     def small_disk(self, size):
-        """A file system of this size ("40m"), unmounted at the end of the test."""
+        """Returns the directory of a file system of this size ("40m"), which is unmounted at the end of the test."""
         if os.geteuid() != 0:
             self.skipTest("mounting a small file system needs root")
         disk = self.directory / "disk"
@@ -224,6 +230,11 @@ class JobTest(unittest.TestCase):
     def wait_for_stderr(self, job, pattern):
         """Waits until standard error matches `pattern`; fails if the job ends first."""
         self.assertTrue(job.wait_for_text(pattern), f"{pattern} is not in:\n{job.stderr}")
+
+    def assert_names(self, message, *parameters):
+        """Checks that the message contains each parameter (names_parameters), whatever its wording."""
+        for parameter in parameters:
+            self.assertTrue(names_parameters(message, parameter), f"{parameter!r} is not in:\n{message}")
 
     def exit_code(self, job, seconds=SECONDS_TO_FINISH):
         """Returns the job's exit code once all its processes have ended."""

@@ -27,7 +27,7 @@ class LogText {
   std::shared_ptr<spdlog::sinks::sink> sink_;
 };
 
-/// Number of occurrences of `word` in `text`.
+/// Returns the number of occurrences of `word` in `text`.
 inline int count_of(const std::string& word, const std::string& text) {
   int count = 0;
   for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;

@@ -15,7 +15,7 @@ def retry_with_longer_job(amount, run):
 
 
 def kill_child(job, rank):
-    """Kills a rank's child process if it still runs. Spares its agent, whose exit code would end the job."""
+    """Kills a rank's child process if it still runs, but not its agent, whose exit code would end the job."""
     agent, child = job.ranks().get(rank, (None, None))
     if child == agent:
         return

@@ -12,27 +12,27 @@
 
 namespace {
 
-std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view file_name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 /// Returns a --gtest_filter that selects all tests of the files; "" if one of the files has no test.
 std::string tests_of(const std::set<std::string_view>& files) {
   std::string filter;
-  std::set<std::string_view> empty = files;
+  std::set<std::string_view> without_tests = files;  // so far
   const auto& tests = *testing::UnitTest::GetInstance();
   for (int i = 0; i < tests.total_test_suite_count(); ++i) {
     const testing::TestSuite& suite = *tests.GetTestSuite(i);
     for (int k = 0; k < suite.total_test_count(); ++k) {
       const testing::TestInfo& test = *suite.GetTestInfo(k);
-      const auto file = name_of(test.file());
+      const auto file = file_name_of(test.file());
       if (!files.contains(file)) continue;
-      empty.erase(file);
+      without_tests.erase(file);
       filter.append(suite.name()).append(".").append(test.name()).append(":");
     }
   }
-  for (const auto file : empty) {
+  for (const auto file : without_tests) {
     std::fprintf(stderr, "--file %.*s: no test in this file\n", static_cast<int>(file.size()), file.data());
   }
-  return empty.empty() ? filter : std::string();
+  return without_tests.empty() ? filter : std::string();
 }
 
 }  // namespace
@@ -54,7 +54,8 @@ int main(int argc, char** argv) {
   }
   const int status = RUN_ALL_TESTS();
   if (!files.empty() && testing::UnitTest::GetInstance()->test_to_run_count() == 0) {
-    std::fprintf(stderr, "--file: the test filter (GTEST_FILTER?) selects none of its tests\n");
+    std::fprintf(stderr,
+                 "no test was selected; if --gtest_filter or GTEST_FILTER is set, --file is ignored\n");
     return EXIT_FAILURE;
   }
   return status;

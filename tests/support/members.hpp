@@ -7,7 +7,7 @@
 
 namespace capstan {
 
-/// Rank 0 is the coordinator; the ps follow, then the workers, then the spares.
+/// Returns a table in which rank 0 is the coordinator; the ps follow, then the workers, then the spares.
 inline cluster::Table table_of(int ps, int workers, int spares = 0) {
   cluster::Table table;
   const auto add = [&](Role role, int count) {
@@ -23,7 +23,8 @@ inline cluster::Table table_of(int ps, int workers, int spares = 0) {
   return table;
 }
 
-/// A worker that was restarted for the `time`-th time; with index -1, the `time`-th worker that joined late.
+/// Returns a worker that was restarted for the `time`-th time; with index -1, the `time`-th worker that
+/// joined late.
 inline cluster::Member joining_worker(const cluster::Table& table, int index, int time = 1) {
   const int rank = index < 0 ? table.rank_of_late(time) : table.rank_of_restart(index, time);
   return {rank, Role::worker, table.index_of(rank), "node" + std::to_string(rank), 200 + rank, {}, {}};

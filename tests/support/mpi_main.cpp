@@ -25,7 +25,8 @@ class FailuresOnly : public testing::EmptyTestEventListener {
   int rank_;
 };
 
-/// Returns the worst result of all ranks. After MPI_Finalize, mpiexec combines the exit codes instead.
+/// Returns the worst result of all ranks, and finalizes MPI. If a test has finalized MPI, returns this rank's
+/// result: mpiexec combines the exit codes.
 int worst_of_all_ranks(int failed) {
   int finalized = 0;
   MPI_Finalized(&finalized);
@@ -48,7 +49,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
 
   // The launcher of another MPI would start N worlds of one rank, in each of which the tests pass.
-  const char* expected = std::getenv("CAPSTAN_TEST_RANKS");
+  const char* expected = std::getenv("CAPSTAN_TESTS_RANKS");
   if (expected != nullptr && std::atoi(expected) != size) {
     std::fprintf(stderr, "MPI has %d ranks, expected %s; is mpiexec from this MPI?\n", size, expected);
     MPI_Finalize();

@@ -21,7 +21,7 @@ import uuid
 
 from poll import poll_until
 
-MARK = "CAPSTAN_TEST_JOB"
+MARK = "CAPSTAN_TESTS_JOB"
 
 
 class Job:
@@ -40,7 +40,7 @@ class Job:
         self.kill_all()
 
     def processes(self):
-        """{pid: command line} of every live process of the job."""
+        """Returns {pid: command line} of every live process of the job."""
         found = {}
         for directory in pathlib.Path("/proc").glob("[0-9]*"):
             try:
@@ -56,7 +56,7 @@ class Job:
         return found
 
     def live_processes(self):
-        """processes(), repeated if there seem to be none: a process that forks and exits meanwhile hides its child."""
+        """Returns processes(), read again if there are none: a process that forks and exits meanwhile hides its child."""
         found = self.processes()
         if not found:
             time.sleep(0.02)  # for the fork to end
@@ -95,7 +95,7 @@ class Job:
 
 
 def wait_channels(pid):
-    """The state of each thread of a process, and the kernel function in which it waits."""
+    """Returns the state of each thread of a process, and the kernel function in which it waits."""
     lines = []
     for thread in sorted(pathlib.Path(f"/proc/{pid}/task").glob("[0-9]*")):
         try:

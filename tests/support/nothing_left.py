@@ -13,7 +13,7 @@ PERSISTENT_FILES = ["log", "metrics.jsonl", "events", "now.prom", "summary.txt",
 
 
 def in_use():
-    """Files of shared memory that a live process has mapped or open."""
+    """Returns the files of shared memory that a live process has mapped or open."""
     names = set()
     for directory in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -26,20 +26,20 @@ def in_use():
 
 
 def shared_memory(since):
-    """POSIX and System V shared memory that was created after `since` (time.time()) and that no process uses.
+    """Returns POSIX and System V shared memory that was created after `since` (time.time()) and that no process uses.
 
     Empty files do not count: Capstan leaves them, since another process may be about to open one (orphaned_memory.cpp).
     """
-    young = []
+    recent = []
     for path in SHARED_MEMORY.iterdir():
         try:
             found = path.stat()
             if found.st_ctime >= since and found.st_size > 0:
-                young.append(str(path))
+                recent.append(str(path))
         except OSError:
             continue
-    used = in_use() if young else set()
-    left = [path for path in young if path not in used]
+    used = in_use() if recent else set()
+    left = [path for path in recent if path not in used]
     for line in pathlib.Path("/proc/sysvipc/shm").read_text().splitlines()[1:]:
         _, shmid, _, _, creator, _, attached, *_, changed = line.split()[:14]
         if int(changed) >= since and int(attached) == 0 and not pathlib.Path(f"/proc/{creator}").exists():
@@ -60,7 +60,7 @@ def lasting_shared_memory(since, seconds):
 
 
 def run_directory(command):
-    """Files of the job's run directory that must not outlive the job; logs and metrics do."""
+    """Returns the files of the job's run directory that must not outlive the job; logs and metrics do."""
     words = [str(word) for word in command]
     directories = [word.partition("=")[2] for word in words if word.startswith(("--capstan-run-dir=", "--run-dir="))]
     directories += [after for word, after in zip(words, words[1:]) if word == "--run-dir"]

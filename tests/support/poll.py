@@ -10,6 +10,6 @@ def poll_until(look, seconds, period=0.01):
     return found
 
 
-def wait_random(moment, least, most):
-    """Sleeps for a time between `least` and `most` seconds that follows from the seed of `moment`."""
-    time.sleep(moment.uniform(least, most))  # faults must fall at any moment, not only right after output
+def wait_random(random, least, most):
+    """Sleeps for a time between `least` and `most` seconds, drawn from the generator `random`."""
+    time.sleep(random.uniform(least, most))  # faults must fall at any moment, not only right after output

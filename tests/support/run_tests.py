@@ -75,12 +75,12 @@ def clock(seconds):
 
 
 def repeat_command(preset, name):
-    """The command that runs one test and builds nothing."""
+    """Returns the command that runs one test and builds nothing."""
     return f"ctest --preset {preset} -R '^{re.escape(name)}$'"
 
 
 def planned(command):
-    """{test: expected seconds}, or None if ctest cannot list its tests."""
+    """Returns {test: expected seconds}, or None if ctest cannot list its tests."""
     listed = subprocess.run([*command, "--show-only=json-v1"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
         return None
@@ -89,7 +89,7 @@ def planned(command):
 
 
 def measured(build):
-    """{test: seconds} of earlier runs in this build directory."""
+    """Returns {test: seconds} of earlier runs in this build directory."""
     costs = {}
     file = build / "Testing/Temporary/CTestCostData.txt"
     for line in file.read_text().splitlines() if file.exists() else ():

@@ -21,7 +21,7 @@ struct TrainingOptions {
 
 class AfterRecovery : public testing::Test {
  protected:
-  void recover() { ranks_.runtime().remember(transport::PersistentMemory::create(), 1); }
+  void recover() { ranks_.runtime().load_record(transport::PersistentMemory::create(), 1); }
   TrainingOptions options_after(const TrainingOptions& options) {
     return after_recovery(ranks_.cluster(), options);
   }

@@ -1,4 +1,4 @@
-// blas_test.cpp -- products of parts of matrices, compared with three loops.
+// blas_test.cpp -- products of submatrices, compared with a triple loop.
 #include "train/blas.hpp"
 
 #include <gtest/gtest.h>

@@ -73,7 +73,7 @@ TEST_F(KgeDeviceAndHost, StepsAgree) {
   }
 }
 
-/// Reciprocal ranks of each triple, each ranked as its own slice.
+/// Sum of the two reciprocal ranks of each triple; each triple is a separate slice.
 std::vector<double> mrr_sums_of_host(const PlainTables& tables, const std::vector<Triple>& test,
                                      const TrueAnswers& answers) {
   Ranker ranker({tables.model, static_cast<int>(tables.dim), tables.count, tables.relation_count}, answers);
@@ -114,7 +114,7 @@ TEST_F(KgeDeviceAndHost, RanksAgree) {
       DeviceRanker ranker({model, 32, 3000, 4}, answers, *stream_);
       gpu::copy(*stream_, ranker.make_table(), tables.entities.data(),
                 tables.entities.size() * sizeof(float));
-      ranker.measure_table();
+      ranker.compute_norms();
       ranker.plan(test);
       ASSERT_EQ(ranker.relation_ids().size(), 8U);
       const auto relations = to_gpu(tables.relations);

@@ -29,7 +29,7 @@ class KgeDeviceRanking : public gpu::OnGpu {
   void fill_table(DeviceRanker& ranker, const PlainTables& tables) const {
     float* const table = ranker.make_table();
     gpu::copy(*stream_, table, tables.entities.data(), tables.entities.size() * sizeof(float));
-    ranker.measure_table();
+    ranker.compute_norms();
     stream_->wait();
   }
 
@@ -72,7 +72,7 @@ TEST_F(KgeDeviceRanking, AgreesWithTheDefinitionInBlocksOfAnySize) {
       tables.fill_normal(5);
       const std::vector<double> expected = plain_ranks(tables, test, all);
       EXPECT_EQ(ranks(tables, test, all), expected);
-      EXPECT_EQ(ranks(tables, test, all, 7 * 33), expected) << "blocks of queries and of entities";
+      EXPECT_EQ(ranks(tables, test, all, 7 * 33), expected) << "several blocks of entities";
       const std::vector<Triple> few(all.begin(), all.begin() + 1);  // each score is a separate matrix product
       EXPECT_EQ(ranks(tables, few, all, 1), plain_ranks(tables, few, all)) << "one score at a time";
     }
@@ -108,9 +108,9 @@ TEST_F(KgeDeviceRanking, DistinguishesRowsThatDifferInLastBits) {
   }
 }
 
-/// One-dimensional DistMult: the score of candidate c for (0, 0, ?) is its value, since entity 0 is 1. Heads
-/// for tail t are ranked by their values times that of t.
-PlainTables line(std::vector<float> values) {
+/// One-dimensional DistMult: entity i is the number values[i], and each relation is 1. The score of a triple
+/// is the product of its two entities.
+PlainTables scalar_tables(std::vector<float> values) {
   PlainTables tables(ModelKind::distmult, 1, static_cast<std::int64_t>(values.size()), 1);
   tables.entities = std::move(values);
   tables.relations = {1, 1};
@@ -119,7 +119,7 @@ PlainTables line(std::vector<float> values) {
 
 TEST_F(KgeDeviceRanking, TiesShareMeanRankAndKnownAnswersAreExcluded) {
   using Ranks = std::vector<double>;
-  const PlainTables tables = line({1, 5, 3, 3, 3, 2});
+  const PlainTables tables = scalar_tables({1, 5, 3, 3, 3, 2});
   const auto tail = [&](Triple test, std::vector<Triple> known) {
     known.push_back(test);
     return ranks(tables, {test}, known).front();
@@ -130,20 +130,22 @@ TEST_F(KgeDeviceRanking, TiesShareMeanRankAndKnownAnswersAreExcluded) {
   EXPECT_EQ(tail({0, 0, 2}, {{0, 0, 1}, {0, 0, 4}}), 1.5);
   EXPECT_EQ(tail({0, 0, 5}, {{0, 0, 1}, {0, 0, 2}, {0, 0, 3}, {0, 0, 4}}), 1);
   EXPECT_EQ(tail({0, 0, 5}, {{2, 0, 1}, {3, 0, 2}}), 5) << "answers of other queries";
-  // Heads of 2 are 0, 1 and 3. For head 0 (3 x 1), 2, 4 and 5 are better; for head 3 (3 x 3), 2 and 4 are
-  // equal.
+  // Known heads of tail 2 are 0, 1 and 3. Entities 2, 4 and 5 score higher than head 0 (1 x 3). Entities 2
+  // and 4 tie with head 3 (3 x 3).
   EXPECT_EQ(ranks(tables, {{0, 0, 2}, {3, 0, 2}}, {{0, 0, 2}, {3, 0, 2}, {1, 0, 2}}), (Ranks{3, 3, 4, 2}));
-  EXPECT_EQ(ranks(tables, {{0, 0, 2}}, {}).front(), 3) << "the answer itself is not known";
+  EXPECT_EQ(ranks(tables, {{0, 0, 2}}, {}).front(), 3) << "the answer need not be a known triple";
 }
 
 TEST_F(KgeDeviceRanking, NanScoresCountAsBetter) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(ranks(line({kNan, kNan, kNan, kNan}), {{0, 0, 1}}, {{0, 0, 1}}), (std::vector<double>{4, 4}));
-  EXPECT_EQ(ranks(line({1, 5, kNan, 3}), {{0, 0, 1}}, {{0, 0, 1}}).front(), 2) << "one broken row";
-  EXPECT_EQ(ranks(line({1, 5, kInfinity, 3}), {{0, 0, 3}}, {{0, 0, 3}}).front(), 3) << "and an infinite one";
+  EXPECT_EQ(ranks(scalar_tables({kNan, kNan, kNan, kNan}), {{0, 0, 1}}, {{0, 0, 1}}),
+            (std::vector<double>{4, 4}));
+  EXPECT_EQ(ranks(scalar_tables({1, 5, kNan, 3}), {{0, 0, 1}}, {{0, 0, 1}}).front(), 2) << "one NaN row";
+  EXPECT_EQ(ranks(scalar_tables({1, 5, kInfinity, 3}), {{0, 0, 3}}, {{0, 0, 3}}).front(), 3)
+      << "one infinite row";
   // A known answer is excluded whatever its score.
-  EXPECT_EQ(ranks(line({1, 5, kNan, 3}), {{0, 0, 1}}, {{0, 0, 1}, {0, 0, 2}}).front(), 1);
+  EXPECT_EQ(ranks(scalar_tables({1, 5, kNan, 3}), {{0, 0, 1}}, {{0, 0, 1}, {0, 0, 2}}).front(), 1);
 }
 
 TEST_F(KgeDeviceRanking, EqualRowsRankInTheMiddle) {
@@ -177,12 +179,13 @@ TEST_F(KgeDeviceRanking, ReportsTableThatDoesNotFit) {
   const std::uint64_t free = gpu::info(0).free_bytes;
   const TrueAnswers answers;
   {
-    // As large as the free memory: the table would fit, but not the reserve beside it.
+    // Slightly smaller than the free memory: the table fits, but not with the memory that make_table() leaves
+    // to other processes.
     const auto entities = static_cast<std::int64_t>(free / 4 / 257);
     DeviceRanker ranker({ModelKind::distmult, 256, entities, 1}, answers, *stream_);
     try {
       (void)ranker.make_table();
-      FAIL() << "the table does not fit";
+      FAIL() << "make_table() accepted a table that is too large";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::resource_exhausted);
       const std::string what = error.what();

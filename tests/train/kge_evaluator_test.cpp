@@ -1,5 +1,5 @@
-// kge_evaluator_test.cpp -- compares ranks of variables on ps on a GPU with those on the CPU, also if the
-// GPU's memory does not suffice.
+// kge_evaluator_test.cpp -- compares the ranking of variables on ps by a GPU with that by the CPU, also if
+// the memory of the GPU does not suffice.
 // Tests: src/train/kge/device_evaluator.cpp
 #include "train/kge/evaluator.hpp"
 
@@ -52,7 +52,7 @@ class KgeEvaluator : public testing::Test {
   const std::vector<Triple> triples_ = random_triples(12, kKgeEvaluatorEntities, kRelations, 3);
 };
 
-/// Removes the stand-ins after all objects on them.
+/// Removes the stand-ins after all objects on them are destroyed.
 class KgeEvaluatorOnGpu : public KgeEvaluator {
  public:
   static void TearDownTestSuite() { forget_stand_ins(); }
@@ -64,7 +64,7 @@ void expect_same(const Metrics& a, const Metrics& b) {
   EXPECT_EQ(a.hits10_sum, b.hits10_sum);
 }
 
-TEST_F(KgeEvaluatorOnGpu, RanksAsTheHost) {
+TEST_F(KgeEvaluatorOnGpu, RanksLikeTheHost) {
   for (const ModelKind model : {ModelKind::transe, ModelKind::distmult, ModelKind::complex}) {
     SCOPED_TRACE(to_string(model));
     Evaluator host(answers(), options_of(model), std::nullopt);
@@ -89,7 +89,7 @@ TEST_F(KgeEvaluatorOnGpu, PullsTheTableOncePerEvaluation) {
   EXPECT_NE(after.mrr_sum, before.mrr_sum);
   expect_same(rank(gpu, 2), after);
   (void)gpu.end();
-  expect_same(rank(gpu, 2), after);  // a slice that is repeated
+  expect_same(rank(gpu, 2), after);  // the table is pulled again
 }
 
 TEST_F(KgeEvaluatorOnGpu, FallsBackToCpuWhenGpuMemoryIsExhausted) {
@@ -101,17 +101,17 @@ TEST_F(KgeEvaluatorOnGpu, FallsBackToCpuWhenGpuMemoryIsExhausted) {
   // memory to one allocation.
   std::optional<gpu::Memory> taken(std::in_place, 0, free - (std::uint64_t{128} << 20));
   testing::internal::CaptureStderr();
-  EXPECT_EQ(rank(gpu, 1).mrr_sum, expected.mrr_sum) << "to the bit";
+  EXPECT_EQ(rank(gpu, 1).mrr_sum, expected.mrr_sum) << "bitwise equal";
   EXPECT_EQ(rank(gpu, 1).mrr_sum, expected.mrr_sum);
   EXPECT_EQ(rank(gpu, 2).mrr_sum, expected.mrr_sum);
   const std::string log = testing::internal::GetCapturedStderr();
   const std::string words = "20000 entities of 48 floats on GPU 0";
   const auto first = log.find(words);
   EXPECT_NE(first, std::string::npos) << log;
-  EXPECT_EQ(log.find(words, first + 1), std::string::npos) << "once";
+  EXPECT_EQ(log.find(words, first + 1), std::string::npos) << "warned more than once";
   taken.reset();
   expect_same(rank(gpu, 3), expected);
-  EXPECT_LT(gpu::info(0).free_bytes, free - kKgeEvaluatorEntities * kDim * 4) << "by the GPU again";
+  EXPECT_LT(gpu::info(0).free_bytes, free - kKgeEvaluatorEntities * kDim * 4) << "the GPU ranks again";
 }
 
 }  // namespace

@@ -51,8 +51,8 @@ TEST(KgeRowIndex, AgreesWithAMap) {
           uses, [&] { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit)); });
       std::map<std::int64_t, std::int32_t> expected;
       for (const std::int64_t id : uses) expected[id] = 0;
-      std::int32_t place = 0;
-      for (auto& [id, position] : expected) position = place++;
+      std::int32_t next = 0;
+      for (auto& [id, position] : expected) position = next++;
 
       index.build(uses);
       ASSERT_EQ(index.ids().size(), expected.size());

@@ -21,75 +21,75 @@
 namespace capstan::kge {
 namespace {
 
-struct World {
-  ModelKind model;
+struct TestModel {
+  ModelKind kind;
   int dim;
   std::int64_t entities, relations;
   std::vector<float> entity_rows, relation_rows;
 };
 
-World random_world(ModelKind model, int dim, std::int64_t entities, std::int64_t relations) {
-  World world{model, dim, entities, relations, {}, {}};
+TestModel random_model(ModelKind kind, int dim, std::int64_t entities, std::int64_t relations) {
+  TestModel model{kind, dim, entities, relations, {}, {}};
   std::mt19937 random(7);
   std::normal_distribution<float> normal(0, 1);
-  world.entity_rows.resize(static_cast<std::size_t>(entities * dim));
-  world.relation_rows.resize(static_cast<std::size_t>(2 * relations * dim));
-  std::ranges::generate(world.entity_rows, [&] { return normal(random); });
-  std::ranges::generate(world.relation_rows, [&] { return normal(random); });
-  return world;
+  model.entity_rows.resize(static_cast<std::size_t>(entities * dim));
+  model.relation_rows.resize(static_cast<std::size_t>(2 * relations * dim));
+  std::ranges::generate(model.entity_rows, [&] { return normal(random); });
+  std::ranges::generate(model.relation_rows, [&] { return normal(random); });
+  return model;
 }
 
-Metrics rank(const World& world, std::span<const Triple> test, std::span<const Triple> all,
+Metrics rank(const TestModel& model, std::span<const Triple> test, std::span<const Triple> all,
              std::int64_t block, std::size_t slice) {
-  const TrueAnswers true_answers(all, world.relations);
-  Ranker ranker({world.model, world.dim, world.entities, world.relations}, true_answers);
+  const TrueAnswers true_answers(all, model.relations);
+  Ranker ranker({model.kind, model.dim, model.entities, model.relations}, true_answers);
   const auto gather = [&](const std::vector<float>& table, std::span<const std::int64_t> ids) {
     std::vector<float> rows;
     for (const std::int64_t id : ids) {
-      rows.insert(rows.end(), table.begin() + id * world.dim, table.begin() + (id + 1) * world.dim);
+      rows.insert(rows.end(), table.begin() + id * model.dim, table.begin() + (id + 1) * model.dim);
     }
     return rows;
   };
   Metrics total;
   for (std::size_t first = 0; first < test.size(); first += slice) {
     ranker.plan(test.subspan(first, std::min(slice, test.size() - first)));
-    ranker.begin(gather(world.entity_rows, ranker.entity_ids()),
-                 gather(world.relation_rows, ranker.relation_ids()));
-    for (std::int64_t row = 0; row < world.entities; row += block) {
-      const std::int64_t count = std::min(block, world.entities - row);
-      ranker.add_block(row, std::span(world.entity_rows)
-                                .subspan(static_cast<std::size_t>(row * world.dim),
-                                         static_cast<std::size_t>(count * world.dim)));
+    ranker.begin(gather(model.entity_rows, ranker.entity_ids()),
+                 gather(model.relation_rows, ranker.relation_ids()));
+    for (std::int64_t row = 0; row < model.entities; row += block) {
+      const std::int64_t count = std::min(block, model.entities - row);
+      ranker.add_block(row, std::span(model.entity_rows)
+                                .subspan(static_cast<std::size_t>(row * model.dim),
+                                         static_cast<std::size_t>(count * model.dim)));
     }
     total.merge(ranker.finish());
   }
   return total;
 }
 
-double score(const World& world, std::int64_t entity, std::int64_t relation, std::int64_t candidate) {
-  const auto dim = static_cast<std::size_t>(world.dim);
+double score(const TestModel& model, std::int64_t entity, std::int64_t relation, std::int64_t candidate) {
+  const auto dim = static_cast<std::size_t>(model.dim);
   std::vector<float> query(dim);
-  make_query(world.model, &world.entity_rows[entity * dim], &world.relation_rows[relation * dim],
-             query.data(), dim);
+  make_query(model.kind, &model.entity_rows[entity * dim], &model.relation_rows[relation * dim], query.data(),
+             dim);
   double sum = 0;
   for (std::size_t i = 0; i < dim; ++i) {
-    const double c = world.entity_rows[candidate * dim + i];
-    sum += world.model == ModelKind::transe ? -(query[i] - c) * (query[i] - c) : query[i] * c;
+    const double c = model.entity_rows[candidate * dim + i];
+    sum += model.kind == ModelKind::transe ? -(query[i] - c) * (query[i] - c) : query[i] * c;
   }
   return sum;
 }
 
-/// Ranks by definition. Heads are queried by the reciprocal relation.
-Metrics brute_force(const World& world, std::span<const Triple> test, std::span<const Triple> all) {
+/// Computes each rank from its definition. A head is the answer to a query with the reciprocal relation.
+Metrics brute_force(const TestModel& model, std::span<const Triple> test, std::span<const Triple> all) {
   std::set<std::tuple<int, int, int>> facts;
-  for (const auto& [h, r, t] : all) facts.insert({{h, r, t}, {t, r + int(world.relations), h}});
+  for (const auto& [h, r, t] : all) facts.insert({{h, r, t}, {t, r + int(model.relations), h}});
   Metrics metrics;
   for (const auto& [h, r, t] : test) {
-    for (const auto& [e, q, a] : {std::tuple(h, r, t), std::tuple(t, r + int(world.relations), h)}) {
+    for (const auto& [e, q, a] : {std::tuple(h, r, t), std::tuple(t, r + int(model.relations), h)}) {
       double rank = 1;
-      for (int c = 0; c < world.entities; ++c) {
+      for (int c = 0; c < model.entities; ++c) {
         if (c == a || facts.count({e, q, c}) > 0) continue;
-        const double other = score(world, e, q, c), correct = score(world, e, q, a);
+        const double other = score(model, e, q, c), correct = score(model, e, q, a);
         rank += other > correct ? 1 : other == correct ? 0.5 : 0;
       }
       metrics.add_rank(rank);
@@ -136,16 +136,16 @@ TEST_P(KgeRankingOfUmls, AgreesWithBruteForce) {
   if (!std::filesystem::exists(directory)) GTEST_SKIP() << "no data set at " << directory;
   const Umls umls = read_umls(directory);
   ASSERT_GT(umls.test.size(), 600U);
-  World world = random_world(GetParam(), 22, umls.entities, umls.relations);
+  TestModel model = random_model(GetParam(), 22, umls.entities, umls.relations);
   // Every fifth entity is a copy of the previous one: many exact ties.
-  for (std::int64_t copy = 5; copy < world.entities; copy += 5) {
-    std::copy_n(world.entity_rows.begin() + (copy - 1) * world.dim, world.dim,
-                world.entity_rows.begin() + copy * world.dim);
+  for (std::int64_t copy = 5; copy < model.entities; copy += 5) {
+    std::copy_n(model.entity_rows.begin() + (copy - 1) * model.dim, model.dim,
+                model.entity_rows.begin() + copy * model.dim);
   }
-  const Metrics expected = brute_force(world, umls.test, umls.all);
+  const Metrics expected = brute_force(model, umls.test, umls.all);
   EXPECT_EQ(expected.count, 2 * static_cast<std::int64_t>(umls.test.size()));
-  expect_same(rank(world, umls.test, umls.all, 1000, 1000), expected);
-  expect_same(rank(world, umls.test, umls.all, 37, 100), expected);  // odd blocks, many slices
+  expect_same(rank(model, umls.test, umls.all, 1000, 1000), expected);
+  expect_same(rank(model, umls.test, umls.all, 37, 100), expected);  // odd blocks, many slices
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, KgeRankingOfUmls,
@@ -153,33 +153,33 @@ INSTANTIATE_TEST_SUITE_P(Models, KgeRankingOfUmls,
                          [](const auto& test) { return std::string(to_string(test.param)); });
 
 TEST(KgeRanking, DistinguishesScoresWithinRoundingError) {
-  World world = random_world(ModelKind::distmult, 64, 300, 1);
-  // Rows are almost equal: each differs from the first in the last bits of one element.
-  for (std::int64_t id = 1; id < world.entities; ++id) {
-    std::copy_n(world.entity_rows.begin(), 64, world.entity_rows.begin() + id * 64);
-    float& value = world.entity_rows[static_cast<std::size_t>(id * 64 + id % 64)];
+  TestModel model = random_model(ModelKind::distmult, 64, 300, 1);
+  // Each row is equal to the first or differs from it in the last bits of one element.
+  for (std::int64_t id = 1; id < model.entities; ++id) {
+    std::copy_n(model.entity_rows.begin(), 64, model.entity_rows.begin() + id * 64);
+    float& value = model.entity_rows[static_cast<std::size_t>(id * 64 + id % 64)];
     for (std::int64_t bits = 0; bits < id % 3; ++bits) value = std::nextafter(value, 9.0F);
   }
   const std::vector<Triple> test{{3, 0, 8}, {100, 0, 250}, {7, 0, 64}};
-  expect_same(rank(world, test, test, 300, 3), brute_force(world, test, test));
+  expect_same(rank(model, test, test, 300, 3), brute_force(model, test, test));
 }
 
-/// One-dimensional DistMult: relation 1 and entity 0 are 1, so the score of candidate c for (0, r) is its
-/// value.
-World line(std::vector<float> values) {
+/// DistMult of dimension 1: the row of entity c is values[c], and both relation rows are 1. If values[0] is
+/// 1, the score of candidate c for (0, r) is values[c].
+TestModel line(std::vector<float> values) {
   const auto entities = static_cast<std::int64_t>(values.size());
   return {ModelKind::distmult, 1, entities, 1, std::move(values), {1.0F, 1.0F}};
 }
 
-double rank_of_tail(const World& world, Triple test, std::vector<Triple> known) {
+double rank_of_tail(const TestModel& model, Triple test, std::vector<Triple> known) {
   // Ranker also ranks the head, so its reciprocal rank is computed here and subtracted.
   known.push_back(test);
-  const double both = rank(world, std::vector{test}, known, world.entities, 1).mrr_sum;
+  const double both = rank(model, std::vector{test}, known, model.entities, 1).mrr_sum;
   const double head = 1 / [&] {
     double rank = 1;
-    for (std::int64_t c = 0; c < world.entities; ++c) {
+    for (std::int64_t c = 0; c < model.entities; ++c) {
       if (c == test.head) continue;
-      const double other = score(world, test.tail, 1, c), correct = score(world, test.tail, 1, test.head);
+      const double other = score(model, test.tail, 1, c), correct = score(model, test.tail, 1, test.head);
       rank += std::isnan(correct) || !(other <= correct) ? 1 : other == correct ? 0.5 : 0;
     }
     return rank;
@@ -188,26 +188,26 @@ double rank_of_tail(const World& world, Triple test, std::vector<Triple> known) 
 }
 
 TEST(KgeRanking, TiesShareMeanRank) {
-  const World world = line({1, 5, 3, 3, 3, 2});
-  EXPECT_NEAR(rank_of_tail(world, {0, 0, 1}, {}), 1, 1e-9);
-  EXPECT_NEAR(rank_of_tail(world, {0, 0, 2}, {}), 3, 1e-9);  // tied with 3 and 4
-  EXPECT_NEAR(rank_of_tail(world, {0, 0, 5}, {}), 5, 1e-9);
+  const TestModel model = line({1, 5, 3, 3, 3, 2});
+  EXPECT_NEAR(rank_of_tail(model, {0, 0, 1}, {}), 1, 1e-9);
+  EXPECT_NEAR(rank_of_tail(model, {0, 0, 2}, {}), 3, 1e-9);  // tied with 3 and 4
+  EXPECT_NEAR(rank_of_tail(model, {0, 0, 5}, {}), 5, 1e-9);
 }
 
 TEST(KgeRanking, ExcludesOtherKnownAnswers) {
-  const World world = line({1, 5, 3, 3, 3, 2});
-  EXPECT_NEAR(rank_of_tail(world, {0, 0, 2}, {{0, 0, 1}, {0, 0, 4}}), 1.5, 1e-9);
-  EXPECT_NEAR(rank_of_tail(world, {0, 0, 5}, {{0, 0, 1}, {0, 0, 2}, {0, 0, 3}, {0, 0, 4}}), 1, 1e-9);
-  EXPECT_NEAR(rank_of_tail(world, {0, 0, 5}, {{2, 0, 1}, {3, 0, 2}}), 5, 1e-9) << "answers of other queries";
+  const TestModel model = line({1, 5, 3, 3, 3, 2});
+  EXPECT_NEAR(rank_of_tail(model, {0, 0, 2}, {{0, 0, 1}, {0, 0, 4}}), 1.5, 1e-9);
+  EXPECT_NEAR(rank_of_tail(model, {0, 0, 5}, {{0, 0, 1}, {0, 0, 2}, {0, 0, 3}, {0, 0, 4}}), 1, 1e-9);
+  EXPECT_NEAR(rank_of_tail(model, {0, 0, 5}, {{2, 0, 1}, {3, 0, 2}}), 5, 1e-9) << "answers of other queries";
 }
 
 TEST(KgeRanking, EqualRowsRankInTheMiddle) {
-  World world = random_world(ModelKind::complex, 16, 1500, 1);
-  for (std::int64_t id = 1; id < world.entities; ++id) {
-    std::copy_n(world.entity_rows.begin(), 16, world.entity_rows.begin() + id * 16);
+  TestModel model = random_model(ModelKind::complex, 16, 1500, 1);
+  for (std::int64_t id = 1; id < model.entities; ++id) {
+    std::copy_n(model.entity_rows.begin(), 16, model.entity_rows.begin() + id * 16);
   }
   const std::vector<Triple> test{{3, 0, 8}};
-  const Metrics metrics = rank(world, test, test, 700, 1);
+  const Metrics metrics = rank(model, test, test, 700, 1);
   EXPECT_NEAR(metrics.mrr(), 1 / 750.5, 1e-12);
 }
 
@@ -247,7 +247,7 @@ TEST(KgeMetrics, TailsAreAlsoCountedSeparately) {
   EXPECT_EQ(Metrics{}.tails_mrr(), 0);
 }
 
-TEST(KgeMetrics, RandomGuessingHasMeanReciprocalRank) {
+TEST(KgeMetrics, MrrOfRandomGuessingIsThatOfUniformRanks) {
   EXPECT_EQ(mrr_of_random_guessing(0), 0);
   EXPECT_EQ(mrr_of_random_guessing(1), 1);
   EXPECT_DOUBLE_EQ(mrr_of_random_guessing(4), (1 + 1.0 / 2 + 1.0 / 3 + 1.0 / 4) / 4);

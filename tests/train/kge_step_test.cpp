@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(Models, KgeGradients,
                            return std::string(to_string(test.param.model)) + std::to_string(test.param.dim);
                          });
 
-TEST(KgeStep, NeedsOnlyUniqueRows) {
+TEST(KgeStep, ListsEachNeededRowOnce) {
   Step step(small(ModelKind::distmult, 4, 0));
   step.plan(kBatch, 5, 3);
   std::set<std::int64_t> entities, relations;

@@ -63,7 +63,7 @@ TEST(Auc, IsNanWithoutBothLabels) {
   EXPECT_TRUE(std::isnan(auc({1, std::numeric_limits<double>::quiet_NaN()}, {1})));
 }
 
-TEST(Scores, OfTwoClasses) {
+TEST(Scores, AddUpForTwoClasses) {
   Scores scores;
   scores.add(2, true);
   scores.add(-1, false);
@@ -78,7 +78,7 @@ TEST(Scores, OfTwoClasses) {
   EXPECT_TRUE(std::isnan(Scores().log_loss()));
 }
 
-TEST(Scores, OfSeveralClasses) {
+TEST(Scores, AddUpForSeveralClasses) {
   Scores scores;
   const std::vector<float> logits{1, 3, 2}, huge{1000, 0, 0}, level{1, 1};
   scores.add(logits, 1);

@@ -123,8 +123,8 @@ TEST_F(DeviceNetworkTest, MatchesHostScores) {
     EXPECT_GT(found.correct, 0);
     EXPECT_NEAR(found.correct, expected.correct, 1) << "except for near ties";
     EXPECT_NEAR(found.log_loss_sum, expected.log_loss_sum, 1e-5 * expected.log_loss_sum);
-    EXPECT_EQ(network.take_scores().examples, 0) << "taken";
-    EXPECT_EQ(network.take_loss(), 0) << "only of training";
+    EXPECT_EQ(network.take_scores().examples, 0) << "take_scores() resets the scores";
+    EXPECT_EQ(network.take_loss(), 0) << "score() adds nothing to the training loss";
   }
 }
 

@@ -1,5 +1,5 @@
-// sparse_test.cpp -- shares of files, batches, and gradients of the factorization machine compared with its
-// definition.
+// sparse_test.cpp -- reading of shares of the input files, cutting of batches, and the factorization machine.
+// Its gradients are compared with difference quotients of the objective.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ SparseExamples sample() {
           .slots = {0, 1, 2, 1, 3, 0, 2, 3},
           .values = {1, -0.5F, 2, 1.5F, 1, 0.25F, 1, -1},
           .ids = {2, 5, 6, 9},
-          .rarity = {2, 2, 2, 2}};  // 4 examples, each feature in two
+          .rarity = {2, 2, 2, 2}};  // 4 examples / 2 occurrences of each feature
 }
 
 FmRows random_rows(const FactorizationMachine& machine, const SparseExamples& batch, unsigned seed) {
@@ -96,23 +96,24 @@ TEST(FactorizationMachine, GradientsMatchDefinition) {
   }
 }
 
-TEST(FactorizationMachine, ZeroFactorsEqualLogisticRegression) {
+TEST(FactorizationMachine, AllZeroFactorsMatchLogisticRegression) {
   const SparseExamples batch = sample();
   FactorizationMachine linear({.factors = 0, .bias = true, .l2 = 0.1}),
       machine({.factors = 2, .bias = true, .l2 = 0.1});
-  FmRows rows = random_rows(linear, batch, 5), more = rows, gradients, others;
-  more.factors.assign(batch.ids.size() * 2, 0);
-  std::vector<double> logits, same;
-  linear.logits(batch, rows, logits);
-  machine.logits(batch, more, same);
-  EXPECT_EQ(logits, same);
-  linear.gradients(batch, rows, 1, gradients);
-  machine.gradients(batch, more, 1, others);
-  EXPECT_EQ(gradients.weights, others.weights);
-  for (const float g : others.factors) EXPECT_EQ(g, 0);
+  const FmRows linear_rows = random_rows(linear, batch, 5);
+  FmRows machine_rows = linear_rows, linear_gradients, machine_gradients;
+  machine_rows.factors.assign(batch.ids.size() * 2, 0);
+  std::vector<double> linear_logits, machine_logits;
+  linear.logits(batch, linear_rows, linear_logits);
+  machine.logits(batch, machine_rows, machine_logits);
+  EXPECT_EQ(linear_logits, machine_logits);
+  linear.gradients(batch, linear_rows, 1, linear_gradients);
+  machine.gradients(batch, machine_rows, 1, machine_gradients);
+  EXPECT_EQ(linear_gradients.weights, machine_gradients.weights);
+  for (const float g : machine_gradients.factors) EXPECT_EQ(g, 0);
 }
 
-/// The label is 1 if both features of the example belong to the same half.
+/// Returns one example for each pair of features. Its label is 1 if both ids are in the same half.
 SparseExamples pairs_of(std::uint32_t features) {
   SparseExamples examples;
   for (std::uint32_t id = 0; id < features; ++id) examples.ids.push_back(id);
@@ -145,7 +146,7 @@ TEST(FactorizationMachine, FitsPairsThatLogisticRegressionCannot) {
   const SparseExamples examples = pairs_of(12);  // 30 of 66 are positive
   const double share = 30.0 / 66;
   const double constant = -share * std::log(share) - (1 - share) * std::log(1 - share);
-  EXPECT_NEAR(fit(examples, 0), constant, 1e-3);  // by symmetry weights cannot help
+  EXPECT_NEAR(fit(examples, 0), constant, 1e-3);  // by symmetry, weights alone cannot help
   EXPECT_LT(fit(examples, 2), 0.02);
 }
 
@@ -153,9 +154,9 @@ TEST(BatchCutter, KeepsOnlyRowsOfTheBatch) {
   const SparseExamples all = sample();
   BatchCutter cutter(all);
   SparseExamples batch;
-  const std::vector<std::uint32_t> which{3, 1}, other{2};
+  const std::vector<std::uint32_t> chosen{3, 1}, other{2};
   for (int again = 0; again < 2; ++again) {
-    cutter.cut(which, batch);
+    cutter.cut(chosen, batch);
     EXPECT_THAT(batch.labels, ElementsAre(1, 0));
     EXPECT_THAT(batch.offsets, ElementsAre(0, 3, 3));
     EXPECT_THAT(batch.ids, ElementsAre(2, 6, 9));
@@ -174,7 +175,7 @@ class ReadShare : public testing::Test {
   io::TemporaryDirectory directory_;
 };
 
-TEST_F(ReadShare, OfLibsvmFiles) {
+TEST_F(ReadShare, ReadsLibsvmFiles) {
   const auto a = directory_.write("a", "+1 3:1 7:2\n-1 1:1\n"),
              b = directory_.write("b", "1 7:0.5\n0\n-1 9:4 1:3\n");
   const SparseFile odd = read_share({a, b}, kLibsvm, 1, 2);
@@ -198,7 +199,7 @@ std::string criteo_line(int label, const std::string& first, const std::string& 
   return line + "\n";
 }
 
-TEST_F(ReadShare, OfCriteoFiles) {
+TEST_F(ReadShare, ReadsCriteoFiles) {
   const auto day = directory_.write("day", criteo_line(1, "-3", "0a") + criteo_line(0, "", "0a"));
   const SparseFormat format{"criteo", 0, 10};
   const SparseFile file = read_share({day}, format, 0, 1);
@@ -210,7 +211,7 @@ TEST_F(ReadShare, OfCriteoFiles) {
   EXPECT_EQ(examples.ids[0], 0);
   EXPECT_FLOAT_EQ(examples.values[0], -std::log(4.0F));
   ASSERT_EQ(examples.ids.size(), 3u)
-      << "equal digits are one feature per column, and the same one in each line";
+      << "a category is a separate feature in each column, and the same feature in each line";
   EXPECT_GE(examples.ids[1], 13);
   EXPECT_LT(examples.ids[2], 13 + 1024);
   EXPECT_EQ(examples.slots[1], examples.slots[3]);

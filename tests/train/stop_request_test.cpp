@@ -1,4 +1,4 @@
-// stop_request_test.cpp -- early stops of a training, with a simulated clock and Slurm.
+// stop_request_test.cpp -- early stop of training, with a simulated clock and Slurm.
 #include "train/stop_request.hpp"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST_F(StopAtTimeLimit, LeavesTimeUntilTheNextCheck) {
   EXPECT_NE(stop.reason(seconds(300), at(200)), "");
 }
 
-TEST_F(StopAtTimeLimit, NoticesAnExtendedLimit) {
+TEST_F(StopAtTimeLimit, DetectsAnExtendedLimit) {
   StopRequest stop = request(seconds(120));
   EXPECT_EQ(stop.reason(milliseconds(0), at(0)), "");
   answer_.left = seconds(3600);
@@ -65,7 +65,7 @@ TEST_F(StopAtTimeLimit, NoticesAnExtendedLimit) {
   EXPECT_EQ(queries_, 2);
 }
 
-TEST_F(StopAtTimeLimit, RetriesWithoutAnAnswer) {
+TEST_F(StopAtTimeLimit, QueriesAgainIfTheTimeLeftIsUnknown) {
   answer_ = {};
   StopRequest stop = request(seconds(120));
   EXPECT_EQ(stop.reason(milliseconds(0), at(0)), "");
@@ -97,7 +97,7 @@ TEST(StopAtSignal, StopsOnlyIfItCanSave) {
   StopRequest other({}, true);
   EXPECT_EQ(stop.reason(milliseconds(0)), "");
   std::raise(SIGUSR1);
-  EXPECT_EQ(stop.reason(milliseconds(0)), "a signal asked for it");
+  EXPECT_EQ(stop.reason(milliseconds(0)), "a signal requested it");
   EXPECT_EQ(without_directory.reason(milliseconds(0)), "");
   EXPECT_EQ(other.reason(milliseconds(0)), "");
 }

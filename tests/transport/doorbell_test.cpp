@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Timeout of a wait that an event ends. A wait that no event ends uses the timeout of its test.
+/// Timeout of a wait that only an event may end.
 constexpr std::chrono::hours kForever{1};
 
 milliseconds time_of_wait(Fabric& fabric, milliseconds timeout) {
@@ -38,23 +38,24 @@ void settle(Fabric& fabric) {
 
 TEST(DoorbellTest, EndsTheWaitOfAnotherFabric) {
   UcxFabric sleeper;
-  UcxFabric visitor;
+  UcxFabric signaler;
   settle(sleeper);
-  std::atomic<bool> rung{false};
-  const std::jthread ringing([&, waiting = gettid()] {
+  std::atomic<bool> signaled{false};
+  const std::jthread thread([&, waiting = gettid()] {
     EXPECT_TRUE(wait_until_asleep(waiting));
-    rung = true;
-    EXPECT_TRUE(visitor.signal(sleeper.doorbell()));
+    signaled = true;
+    EXPECT_TRUE(signaler.signal(sleeper.doorbell()));
   });
   sleeper.wait(kForever);
-  EXPECT_TRUE(rung);
+  EXPECT_TRUE(signaled);
 }
 
 TEST(DoorbellTest, SignalBeforeAWaitEndsOnlyTheNextOne) {
   UcxFabric sleeper;
-  UcxFabric visitor;
+  UcxFabric signaler;
   settle(sleeper);
-  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(visitor.signal(sleeper.doorbell())) << "already signaled: " << i;
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_TRUE(signaler.signal(sleeper.doorbell())) << "already signaled: " << i;
   sleeper.wait(kForever);
   progress_for(sleeper, milliseconds(20));
   EXPECT_GE(time_of_wait(sleeper, milliseconds(60)), milliseconds(55));

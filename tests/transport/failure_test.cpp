@@ -20,12 +20,13 @@ class FailureTest : public NetworkTest {
     to_victim_ = &connect(*survivor_, *victim_, "ps 0 (rank 1 on node7)");
     to_healthy_ = &connect(*survivor_, *healthy_, "ps 1 (rank 2 on node8)");
     survivor_->on_failure([this](Peer& peer) { reported_.push_back(peer.name()); });
-    for (Fabric* f : {victim_.get(), healthy_.get()}) f->on_message(1, [this](const Message&) { ++heard_; });
+    for (Fabric* f : {victim_.get(), healthy_.get()})
+      f->on_message(1, [this](const Message&) { ++received_; });
     to_victim_->send(1, {});
     to_healthy_->send(1, {});
     const Progressing victim(*victim_);
     const Progressing healthy(*healthy_);
-    ASSERT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return heard_ == 2; }));
+    ASSERT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return received_ == 2; }));
   }
   void TearDown() override {
     for (auto* fabric : {&survivor_, &victim_, &healthy_}) fabric->reset();
@@ -41,7 +42,7 @@ class FailureTest : public NetworkTest {
   Peer* to_victim_ = nullptr;
   Peer* to_healthy_ = nullptr;
   std::vector<std::string> reported_;
-  std::atomic<int> heard_{0};
+  std::atomic<int> received_{0};
 };
 
 void expect_unavailable(const std::function<void()>& call, const std::string& name) {
@@ -77,18 +78,18 @@ TEST_P(FailureTest, ReportsADeadRankOnceAndByName) {
   expect_unavailable([&] { to_victim_->require_alive(); }, "ps 0 (rank 1 on node7)");
 }
 
-TEST_P(FailureTest, DropsMessagesToADeadRankOnly) {
+TEST_P(FailureTest, DropsOnlyMessagesToADeadRank) {
   end(victim_);
   ASSERT_TRUE(wait_for_report());
   to_victim_->send(1, {}, pattern(100000, 1));
   EXPECT_FALSE(to_healthy_->failed());
   to_healthy_->send(1, {});
   const Progressing healthy(*healthy_);
-  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return heard_ == 3; }));
+  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return received_ == 3; }));
   EXPECT_EQ(reported_.size(), 1U);
 }
 
-TEST_P(FailureTest, SendDetectsADeath) {
+TEST_P(FailureTest, SendDetectsTheDeathOfItsTarget) {
   end(victim_);
   const auto deadline = deadline_in(kTimeout);
   while (!to_victim_->failed() && std::chrono::steady_clock::now() < deadline) {
@@ -120,27 +121,28 @@ TEST_P(FailureTest, HandlerMaySendToARankThatDiedSinceTheLastPoll) {
 
 TEST_P(FailureTest, DeliversEarlierMessagesBeforeTheFailure) {
   for (int round = 0; round < (is_ucx() ? 5 : 500); ++round) {
-    auto speaker = open_alone(9);
+    auto sender = open_alone(9);
     const auto listener = open(8);
-    Peer& to_speaker = connect(*listener, *speaker, "speaker");
-    Peer& to_listener = connect(*speaker, *listener, "listener");
-    int words = 0;
-    int words_at_the_end = -1;
-    listener->on_message(1, [&](const Message&) { ++words; });
-    listener->on_failure([&](Peer&) { words_at_the_end = words; });
-    std::atomic<bool> met{false};
-    // Each rank has received a message of the other before one ends.
-    listener->on_message(3, [&](const Message&) { to_speaker.send(2, {}); });
-    speaker->on_message(2, [&](const Message&) { met = true; });
+    Peer& to_sender = connect(*listener, *sender, "sender");
+    Peer& to_listener = connect(*sender, *listener, "listener");
+    int received = 0;
+    int received_before_failure = -1;
+    listener->on_message(1, [&](const Message&) { ++received; });
+    listener->on_failure([&](Peer&) { received_before_failure = received; });
+    std::atomic<bool> connected{false};
+    // Each rank receives a message of the other before one ends.
+    listener->on_message(3, [&](const Message&) { to_sender.send(2, {}); });
+    sender->on_message(2, [&](const Message&) { connected = true; });
     to_listener.send(3, {});
     std::jthread owner([&] {
-      progress_until(*speaker, deadline_in(kTimeout), [&] { return met.load(); });
+      progress_until(*sender, deadline_in(kTimeout), [&] { return connected.load(); });
       to_listener.send(1, {});
       to_listener.send(1, {});
-      speaker.reset();
+      sender.reset();
     });
-    ASSERT_TRUE(progress_until(*listener, deadline_in(kTimeout), [&] { return words_at_the_end >= 0; }));
-    ASSERT_EQ(words_at_the_end, 2) << "round " << round;
+    ASSERT_TRUE(
+        progress_until(*listener, deadline_in(kTimeout), [&] { return received_before_failure >= 0; }));
+    ASSERT_EQ(received_before_failure, 2) << "round " << round;
   }
 }
 
@@ -179,7 +181,7 @@ TEST_P(FailureTest, RejectsAccessToMemoryOfADeadRank) {
   expect_unavailable([&] { (void)to_victim_->open_window(key, WindowPath::rma); }, "ps 0");
 }
 
-TEST_P(FailureTest, GetFromAHangingRankFailsAtItsDeadline) {
+TEST_P(FailureTest, GetFromAHungRankFailsAtItsDeadline) {
   if (!is_ucx()) GTEST_SKIP() << "a loop window does not depend on its owner";
   const auto region = victim_->allocate(4096);
   const auto window = to_victim_->open_window(region->key(), WindowPath::rma);
@@ -201,7 +203,7 @@ TEST_P(FailureTest, GetFromAHangingRankFailsAtItsDeadline) {
   EXPECT_EQ(to_victim_->transports(), "unknown");
   to_healthy_->send(1, {});
   const Progressing healthy(*healthy_);
-  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return heard_ == 3; }));
+  EXPECT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return received_ == 3; }));
 }
 
 TEST_P(FailureTest, ReportsNothingToAnEndedSubscription) {
@@ -214,7 +216,7 @@ TEST_P(FailureTest, ReportsNothingToAnEndedSubscription) {
   EXPECT_TRUE(reported_.empty());
 }
 
-TEST_P(FailureTest, ReportsNothingAfterSilence) {
+TEST_P(FailureTest, ReportsNothingAfterHandlersAreRemoved) {
   survivor_->remove_handlers();
   end(victim_);
   EXPECT_TRUE(progress_until(*survivor_, deadline_in(kTimeout), [&] { return to_victim_->failed(); }));

@@ -1,4 +1,4 @@
-// handles_test.cpp -- results of UCX calls as Error, and owners of UCX objects.
+// handles_test.cpp -- errors of UCX calls, and owners of UCX handles.
 // Tests: src/transport/ucx/handles.hpp
 #include "transport/ucx/handles.hpp"
 

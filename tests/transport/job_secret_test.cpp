@@ -12,13 +12,13 @@
 namespace capstan::transport {
 namespace {
 
-constexpr std::uint16_t kShutdownLike = 5;
+constexpr std::uint16_t kMessageType = 5;
 
 class JobSecretTest : public NetworkTest {
  protected:
   void SetUp() override {
     listener_->set_secret(secret_);
-    listener_->on_message(kShutdownLike, [this](const Message& message) { heard_.push_back(message.from); });
+    listener_->on_message(kMessageType, [this](const Message& message) { senders_.push_back(message.from); });
   }
   UcxFabric& ucx(const std::shared_ptr<Fabric>& fabric) { return static_cast<UcxFabric&>(*fabric); }
   bool progress_both_until(Fabric& other, const std::function<bool()>& done) {
@@ -30,10 +30,10 @@ class JobSecretTest : public NetworkTest {
 
   const JobSecret secret_ = JobSecret::random();
   std::shared_ptr<Fabric> listener_ = open(0);
-  std::vector<int> heard_;  // senders
+  std::vector<int> senders_;  // of the messages that the handler has received
 };
 
-TEST_P(JobSecretTest, DropsMessagesWithoutTheSecretOnly) {
+TEST_P(JobSecretTest, DropsOnlyMessagesWithoutTheSecret) {
   const LogText log;
   const auto without = open(1), guesses = open(2), insider = open(3);
   guesses->set_secret({secret_.high, secret_.low ^ 1});
@@ -43,12 +43,12 @@ TEST_P(JobSecretTest, DropsMessagesWithoutTheSecretOnly) {
   for (const auto& outsider : {without, guesses}) {
     Peer& peer = connect(*outsider, *listener_, "listener");
     for (int i = 0; i < 3; ++i, ++sent)
-      peer.send(kShutdownLike, bytes_of("header"), i == 2 ? Bytes(large) : Bytes());
+      peer.send(kMessageType, bytes_of("header"), i == 2 ? Bytes(large) : Bytes());
     EXPECT_TRUE(progress_both_until(*outsider, [&] { return ucx(listener_).rejected() == sent; }));
   }
-  connect(*insider, *listener_, "listener").send(kShutdownLike, bytes_of("header"), large);
-  EXPECT_TRUE(progress_both_until(*insider, [&] { return !heard_.empty(); }));
-  EXPECT_EQ(heard_, std::vector<int>{3});
+  connect(*insider, *listener_, "listener").send(kMessageType, bytes_of("header"), large);
+  EXPECT_TRUE(progress_both_until(*insider, [&] { return !senders_.empty(); }));
+  EXPECT_EQ(senders_, std::vector<int>{3});
   EXPECT_EQ(ucx(listener_).rejected(), sent);
   EXPECT_EQ(count_of("without this job's secret", log.text()), 1) << log.text();
   for (const std::uint64_t half : {secret_.high, secret_.low}) {
@@ -74,18 +74,19 @@ TEST_P(JobSecretTest, DropsRawMessagesOfAnyLength) {
                                                        header_bytes, payload.data(), payload.size(), &param);
       ASSERT_FALSE(UCS_PTR_IS_ERR(request));
       ++sent;
-      // The send of a rendezvous completes, too, although no handler receives its data.
-      const auto over = [&] {
+      // A rendezvous send completes, too, although no handler receives its data.
+      const auto completed = [&] {
         return request == nullptr || ucp_request_check_status(request) != UCS_INPROGRESS;
       };
-      EXPECT_TRUE(progress_both_until(*outsider, [&] { return over() && ucx(listener_).rejected() == sent; }))
+      EXPECT_TRUE(
+          progress_both_until(*outsider, [&] { return completed() && ucx(listener_).rejected() == sent; }))
           << header_bytes << " bytes, flags " << flags;
       if (request != nullptr) ucp_request_free(request);
     }
   }
-  connect(*insider, *listener_, "listener").send(kShutdownLike, {});
-  EXPECT_TRUE(progress_both_until(*insider, [&] { return !heard_.empty(); }));
-  EXPECT_EQ(heard_, std::vector<int>{2});
+  connect(*insider, *listener_, "listener").send(kMessageType, {});
+  EXPECT_TRUE(progress_both_until(*insider, [&] { return !senders_.empty(); }));
+  EXPECT_EQ(senders_, std::vector<int>{2});
 }
 
 TEST(JobSecret, IsRandom) {

@@ -1,5 +1,4 @@
-// liveness_word_test.cpp -- the word is true exactly as long as the thread that owns it runs, however it
-// ends.
+// liveness_word_test.cpp -- the word is alive exactly while its thread runs, however the thread ends.
 #include "transport/memory/liveness_word.hpp"
 
 #include <gtest/gtest.h>

@@ -36,7 +36,7 @@ TEST_P(MessageTest, ArriveCompleteAndInOrder) {
     const auto header = pattern(i % 4 * 24, i);
     auto payload = pattern(sizes[i], i);
     to_b.send(static_cast<std::uint16_t>(i % 3), header, payload);
-    std::fill(payload.begin(), payload.end(), std::byte{0xee});  // may be reused at once
+    std::fill(payload.begin(), payload.end(), std::byte{0xee});  // send() no longer needs it
   }
   const Progressing sender(*a);
   ASSERT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return seen.size() == sizes.size(); }));
@@ -68,7 +68,7 @@ TEST_P(MessageTest, KeepsUnexpectedMessagesInOrderUntilTheyHaveAHandler) {
     seen.push_back(value_of<std::uint64_t>(message.header));
   };
   b->on_message(7, see);
-  EXPECT_TRUE(seen.empty());  // not in on_message, whose caller may not be ready
+  EXPECT_TRUE(seen.empty());  // not delivered in on_message(), whose caller may not be ready
   b->progress();
   EXPECT_EQ(seen, (std::vector<std::uint64_t>{2, 3, 1}));
   b->on_message(8, see);
@@ -144,7 +144,7 @@ TEST_P(MessageTest, RankMaySendToItself) {
   EXPECT_TRUE(progress_until(*a, deadline_in(kTimeout), [&] { return from == 3; }));
 }
 
-TEST_P(MessageTest, DropsAMessageWithoutAHandlerOnly) {
+TEST_P(MessageTest, DropsOnlyMessagesWithoutAHandler) {
   const auto a = open(0);
   const auto b = open(1);
   Peer& to_b = connect(*a, *b, "b");
@@ -171,7 +171,7 @@ TEST_P(MessageTest, ContinuesAfterAHandlerThrows) {
   EXPECT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return heard == 2; }));
 }
 
-TEST_P(MessageTest, DeliversNothingAfterSilence) {
+TEST_P(MessageTest, DeliversNothingAfterHandlersAreRemoved) {
   const auto a = open(0);
   const auto b = open(1);
   Peer& to_b = connect(*a, *b, "b");

@@ -16,7 +16,7 @@
 
 namespace capstan::transport {
 
-/// Longer than any healthy operation takes, even under a sanitizer on a busy machine.
+/// Timeout that no healthy operation exceeds, even under a sanitizer on a busy machine.
 inline constexpr std::chrono::seconds kTimeout{20};
 
 enum class Kind { loop, ucx };
@@ -30,7 +30,7 @@ class NetworkTest : public testing::TestWithParam<Kind> {
   }
   /// Creates a fabric that is closed together with all others at the end of the test.
   std::shared_ptr<Fabric> open(int rank) { return open_.emplace_back(open_alone(rank)); }
-  /// Closes the fabric now, as the death of a rank does.
+  /// Closes the fabric now, like the death of its rank.
   void end(std::shared_ptr<Fabric>& fabric) {
     std::erase(open_, fabric);
     fabric.reset();

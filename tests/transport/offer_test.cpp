@@ -1,4 +1,4 @@
-// offer_test.cpp -- parses UCX's names of transports.
+// offer_test.cpp -- parsing of UCX's transport names.
 #include "transport/ucx/offer.hpp"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 
-TEST(Offer, NamesKindsThatReachOtherHostsOnce) {
+TEST(Offer, ListsEachKindThatReachesOtherHostsOnce) {
   EXPECT_THAT(network_kinds({"posix/memory", "tcp/lo", "rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_1:1", "self/memory",
                              "tcp/eth0", "cuda_copy/cuda", "cma/memory", "ud_mlx5/mlx5_0:1"}),
               ElementsAre("tcp", "rc_mlx5", "ud_mlx5"));

@@ -16,12 +16,12 @@
 namespace capstan::transport {
 namespace {
 
-constexpr std::uint64_t kFirst = PersistentMemory::kFirst;
+constexpr std::uint64_t kFirst = PersistentMemory::kFirstOffset;
 constexpr std::uint64_t kPage = 4096;
 
 TEST(PersistentMemory, KeepsTheContentOfAKilledProcess) {
   const auto memory = PersistentMemory::create();
-  EXPECT_FALSE(memory->used());
+  EXPECT_FALSE(memory->was_mapped());
   const pid_t writer = fork();
   ASSERT_GE(writer, 0);
   if (writer == 0) {
@@ -33,7 +33,7 @@ TEST(PersistentMemory, KeepsTheContentOfAKilledProcess) {
   int status = 0;
   ASSERT_EQ(waitpid(writer, &status, 0), writer);
   ASSERT_TRUE(WIFSIGNALED(status));
-  EXPECT_TRUE(memory->used());
+  EXPECT_TRUE(memory->was_mapped());
   const auto found = memory->map(kFirst, 2 * kPage);
   EXPECT_EQ(found[0], std::byte{7});
   EXPECT_EQ(found[1], std::byte{0});
@@ -82,7 +82,7 @@ TEST(PersistentMemory, IsAdoptedByAProgramThatInheritsTheFile) {
   const auto memory = PersistentMemory::create();
   memory->map(kFirst, kPage)[3] = std::byte{8};
   const auto adopted = PersistentMemory::adopt(FileDescriptor(dup(memory->descriptor())), getpid());
-  EXPECT_TRUE(adopted->used());
+  EXPECT_TRUE(adopted->was_mapped());
   EXPECT_EQ(adopted->map(kFirst, kPage)[3], std::byte{8});
   EXPECT_EQ(adopted->location(kFirst).id, memory->location(kFirst).id);
   const std::byte* theirs = map_persistent(adopted->location(kFirst), kPage);

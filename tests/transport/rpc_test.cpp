@@ -25,8 +25,8 @@ constexpr std::uint16_t kThrow = 102;
 constexpr std::uint16_t kSlow = 103;
 constexpr std::uint16_t kWhoAsks = 104;
 
-/// A rank that replies in its own thread until it dies. It does not reply to a slow call that it executes
-/// then.
+/// A rank that replies in its own thread until it dies. If it dies during a slow call, it does not reply to
+/// that call.
 class Answering {
  public:
   Answering(LoopHub& hub, int rank, const Fabric& caller) : fabric_(hub.open()) {
@@ -158,13 +158,13 @@ TEST_F(RpcTest, DeathEndsTheWaitAndNamesTheRank) {
     expect_error(Code::unavailable, "ps 1 (rank 2 on n4) is dead; it was asked to take its time",
                  [&] { (void)client_->wait(call, kTimeout, "take its time"); });
   }
-  expect_error(Code::unavailable, "ps 1 (rank 2 on n4) is gone", [&] {
+  expect_error(Code::unavailable, "ps 1 (rank 2 on n4) is dead", [&] {
     progress_until(*fabric_, deadline_in(kTimeout), [&] { return ps_->failed(); });
     (void)client_->start(*ps_, kDouble, to_bytes(1));
   });
 }
 
-TEST_F(RpcTest, CallWithoutDeadlineEndsWithTheDeathOfItsRank) {
+TEST_F(RpcTest, DeathEndsASleepingWait) {
   auto mute = hub_.open();
   mute->set_rank(5);
   Peer& peer = fabric_->connect(5, "ps 3 (rank 5 on n9)", mute->address());

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Timeout of a wait that an event ends. A wait that no event ends uses the timeout of its test.
+/// Timeout of a wait that only an event may end.
 constexpr std::chrono::hours kVeryLong{1};
 
 using WaitTest = NetworkTest;
@@ -46,7 +46,7 @@ TEST_P(WaitTest, EndsAtTheTimeout) {
   EXPECT_GE(watch.read(), milliseconds(55));
 }
 
-TEST_P(WaitTest, EndsWhenAnotherThreadWakes) {
+TEST_P(WaitTest, EndsWhenAnotherThreadWakesTheFabric) {
   const auto a = open(0);
   settle_down(*a);
   std::atomic<bool> woken{false};
@@ -77,7 +77,7 @@ TEST_P(WaitTest, EndsWhenAMessageArrives) {
   std::atomic<int> heard{0};
   b->on_message(1, [&](const Message&) { ++heard; });
   Peer& to_b = connect(*a, *b, "b");
-  to_b.send(1, {});  // the connection takes several rounds
+  to_b.send(1, {});  // connects, which takes several rounds
   {
     const Progressing sender(*a);
     ASSERT_TRUE(progress_until(*b, deadline_in(kTimeout), [&] { return heard == 1; }));

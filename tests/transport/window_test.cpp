@@ -13,8 +13,8 @@ namespace {
 
 constexpr WindowPath kPaths[] = {WindowPath::automatic, WindowPath::mapped, WindowPath::rma};
 
-/// A region of one fabric, and a peer of another that accesses it. The owner has a thread, since its progress
-/// emulates RMA over TCP.
+/// A region of one fabric, and a peer of another that accesses it. Tests progress the owner in a thread,
+/// because UCX emulates RMA over TCP in the owner's progress.
 class WindowTest : public NetworkTest {
  protected:
   void SetUp() override {
@@ -66,7 +66,7 @@ TEST_P(WindowTest, OwnerSeesAMappedStore) {
   EXPECT_EQ(w->mapped()[54321], std::byte{9});
 }
 
-TEST_P(WindowTest, GetReadsWhatPutWrote) {
+TEST_P(WindowTest, GetReturnsTheBytesOfAPut) {
   for (const WindowPath path : kPaths) {
     const auto w = window(path);
     std::uint64_t offset = 0;
@@ -79,14 +79,14 @@ TEST_P(WindowTest, GetReadsWhatPutWrote) {
       {
         const Progressing owner(*owner_);
         w->put(offset, data);
-        std::fill(data.begin(), data.end(), std::byte{0});  // may be reused at once
+        std::fill(data.begin(), data.end(), std::byte{0});  // put() no longer needs it
         w->flush(soon());
         w->get(offset, back, soon());
       }
       EXPECT_EQ(back, copy);
       const auto there = region_->memory().subspan(offset, size);
       EXPECT_TRUE(std::equal(there.begin(), there.end(), copy.begin())) << size << " bytes at " << offset;
-      offset += size;  // an odd offset from the second on
+      offset += size;  // all offsets after the first are odd
     }
   }
 }
@@ -128,7 +128,7 @@ TEST_P(WindowTest, FenceOrdersPuts) {
         w->put(4096, pattern(kBlock, static_cast<unsigned>(round)));
         w->fence();
         w->put(0, value_bytes(round));
-        // The reader has seen the word before the block is written again.
+        // Writes the block again only once the reader has seen the word.
         spin_until(*user_, [&] { return word(64) == round; });
       }
     });
@@ -177,7 +177,7 @@ TEST_P(WindowTest, CountsFetchAddsOfSeveralRanks) {
   }
 }
 
-TEST_P(WindowTest, FetchAddTakesNegativeNumbersAsUnsignedOnes) {
+TEST_P(WindowTest, FetchAddSubtractsIfTheDeltaIsNegative) {
   for (const WindowPath path : {WindowPath::mapped, WindowPath::rma}) {
     std::memset(region_->memory().data(), 0, 4096);
     const auto w = window(path);

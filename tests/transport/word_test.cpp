@@ -26,8 +26,8 @@ TEST(WordTest, ReadsAndWritesOnlyTheBytesAtItsAddress) {
   EXPECT_EQ(word_at(memory + 8).load(), 9U);
 }
 
-TEST(WordTest, NeedsNoLock) {
-  // A lock would exist in one process only.
+TEST(WordTest, IsLockFree) {
+  // A lock would protect the word within one process only.
   EXPECT_TRUE(decltype(word_at(nullptr))::is_always_lock_free);
 }
 
@@ -38,7 +38,7 @@ TEST(WordTest, CountsFromSeveralMappingsAtOnce) {
   std::byte* last = nullptr;
   std::vector<std::jthread> threads;
   for (int i = 0; i < kMappings; ++i) {
-    last = memory->map(PersistentMemory::kFirst, 4096).data() + 64;
+    last = memory->map(PersistentMemory::kFirstOffset, 4096).data() + 64;
     threads.emplace_back([word = last] {
       for (std::uint64_t n = 0; n < kAdditions; ++n) word_at(word).fetch_add(1);
     });

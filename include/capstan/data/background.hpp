@@ -17,13 +17,13 @@ namespace capstan::data {
 
 struct Ahead {
   int threads = 1;
-  std::size_t elements = 1;  // in progress or ready, at most
+  std::size_t elements = 1;  // maximum number in progress or ready
 };
 
 /// Threads take elements from the input, one at a time, and apply `function` to them concurrently; results
-/// and errors keep the input's order. Threads start at the first call of next() and end with the cursor,
-/// after the current call of the input or of `function` of each. next() throws Error(cancelled) if the
-/// function that calls it is cancelled while it waits for an element.
+/// and errors keep the input's order. Threads start at the first call of next(). The destructor waits until
+/// each thread has completed its current call of the input or of `function`. next() throws Error(cancelled)
+/// if the function that calls it is cancelled while it waits for an element.
 ///
 /// A position holds the input's position before one of the last kPositionInterval elements returned and the
 /// number of elements to skip from there: elements that are ready but not returned are produced again.
@@ -71,7 +71,7 @@ class BackgroundCursor final : public OneInputCursor<In, Out> {
   struct Result {
     std::optional<Out> value;
     std::exception_ptr error;
-    std::vector<std::byte> before;  // position of the input before it; for every kPositionInterval-th
+    std::vector<std::byte> before;  // the input's position before it; only every kPositionInterval-th
     bool done = false;
   };
   static constexpr std::uint64_t kPositionInterval = 32;  // saving a position costs about 100 ns

@@ -27,7 +27,7 @@ class CacheNode : public PassThrough<CacheNode<T>, T> {
   struct Elements {
     std::vector<std::byte> start;  // position of the input before the first element
     std::vector<T> values;
-    std::uint64_t calls = 0;  // of the input; more than values if some threw
+    std::uint64_t calls = 0;  // of the input's next(); more than values if some calls threw
   };
   struct Shared {
     std::mutex mutex;
@@ -75,7 +75,7 @@ class CacheNode : public PassThrough<CacheNode<T>, T> {
       try {
         if (auto value = this->input_->next()) filling_->values.push_back(std::move(*value));
       } catch (const std::exception&) {
-        // Already thrown once, before the position was saved.
+        // The error was already thrown before the position was saved.
       }
     }
     void write_state(Writer& out) const override {

@@ -9,7 +9,7 @@
 
 namespace capstan::data {
 
-/// `count` iterations of the input; -1: endless. Ends at an iteration without elements.
+/// Repeats the input `count` times; -1: endlessly. Ends early if an iteration has no elements.
 template <class T>
 class RepeatNode : public PassThrough<RepeatNode<T>, T> {
  public:
@@ -137,9 +137,9 @@ class ZipNode : public Node<Out> {
               [](const auto&... node) { return std::tuple<std::unique_ptr<Cursor<In>>...>{node->open()...}; },
               nodes)) {}
     std::optional<Out> next() override {
-      if (ended_) return std::nullopt;  // longer inputs may still throw
+      if (ended_) return std::nullopt;  // without a call of the longer inputs, which may throw
       std::tuple<std::optional<In>...> values;
-      std::exception_ptr error;  // the other inputs advance nevertheless, to stay in step
+      std::exception_ptr error;  // the other inputs advance nevertheless, so that later elements match
       const auto pull = [&error](auto& input, auto& value) {
         try {
           value = input->next();

@@ -10,7 +10,7 @@
 
 namespace capstan {
 
-/// Both arguments of Dataset::shard for AutoShardPolicy::hint, which replaces them.
+/// Placeholder for both arguments of Dataset::shard, which AutoShardPolicy::hint replaces by actual numbers.
 inline constexpr std::int64_t kShardHint = -1;
 
 }  // namespace capstan

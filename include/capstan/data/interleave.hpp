@@ -9,8 +9,8 @@
 
 namespace capstan::data {
 
-/// Makes a pipeline from each of `cycle` elements and takes `block` elements from each in turn. A pipeline
-/// that ends is replaced by that of the next element at its next turn, as in TensorFlow.
+/// Makes a pipeline from each of `cycle` elements and takes `block` elements from each in turn. If a pipeline
+/// has ended, its next turn goes to the pipeline of the next element, as in TensorFlow.
 template <class In, class Out>
 class InterleaveNode : public OneInput<InterleaveNode<In, Out>, In, Out> {
  public:

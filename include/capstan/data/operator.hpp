@@ -63,7 +63,7 @@ CAPSTAN_API std::string_view to_string(Kind kind) noexcept;
 
 /// Properties of a pipeline's elements that are known without reading one.
 struct BatchInfo {
-  std::int64_t size = -1;  // of every batch but possibly the last; -1 if unknown, or elements are not batches
+  std::int64_t size = -1;    // of every batch except a partial last one; -1: unknown, or not batches
   bool always_full = false;  // no partial batch at the end
 };
 
@@ -71,8 +71,9 @@ class Operator;
 using OperatorPointer = std::shared_ptr<const Operator>;
 using Paths = std::vector<std::filesystem::path>;
 
-/// How another rank makes an operator: by a function that every rank of the binary registers
-/// (RegisteredMaker). Its parameters are one dataset per input, then the output of `write_arguments`.
+/// How another rank makes an operator: by a function that every rank with the same binary registers
+/// (RegisteredMaker). The function's parameters are one dataset per input, then the values that
+/// `write_arguments` writes.
 struct Recipe {
   const std::uint32_t* function = nullptr;  // valid once static initialization is complete
   std::function<void(Writer&)> write_arguments = {};
@@ -84,14 +85,15 @@ class CAPSTAN_API Operator : public std::enable_shared_from_this<Operator> {
 
   /// Must be called before the operator is shared.
   void set_recipe(Recipe recipe) { recipe_ = std::move(recipe); }
-  /// Appends a description from which read<Dataset<T>> recreates this pipeline on any rank of the binary.
+  /// Appends a description from which read<Dataset<T>> recreates this pipeline on any rank with this binary.
   /// Throws Error(invalid_argument) naming the first operator that has no recipe.
   void describe(Writer& out) const;
 
   virtual Kind kind() const noexcept = 0;
   virtual std::vector<OperatorPointer> inputs() const { return {}; }
   virtual BatchInfo batches() const { return {}; }
-  /// Whether it is known to repeat its input endlessly. An endless generator is not known to be endless.
+  /// Returns true if an operator of the pipeline repeats its input endlessly, and no later one ends it.
+  /// Returns false for an endless generator.
   virtual bool endless() const;
   /// The files of a reader or of file_names; empty for all others.
   virtual Paths files() const { return {}; }
@@ -102,12 +104,14 @@ class CAPSTAN_API Operator : public std::enable_shared_from_this<Operator> {
   }
   /// The same reader for other files; null for operators that are not readers.
   virtual OperatorPointer with_files(Paths) const { return nullptr; }
-  /// Elements index, index + count, ... of this operator. With `each_has_one`, a shard that has an element
-  /// throws Error(invalid_argument) if there are fewer elements than `count`.
+  /// Returns an operator with elements index, index + count, ... of this one. With `each_has_one`, a shard
+  /// that has an element throws Error(invalid_argument) if there are fewer elements than `count`.
   virtual OperatorPointer sharded(std::int64_t count, std::int64_t index, bool each_has_one) const = 0;
-  /// A shard with placeholder arguments (kShardHint), with its arguments set; null for all others.
+  /// For a shard operator with placeholders (kShardHint): the same operator with this count and index. Null
+  /// for all other operators.
   virtual OperatorPointer with_shard(std::int64_t, std::int64_t) const { return nullptr; }
-  /// A rebatch replaced by one that cuts each batch into `pieces`; null for all others.
+  /// For a rebatch: an operator that cuts each batch into this number of pieces instead. Null for all other
+  /// operators.
   virtual OperatorPointer with_pieces(std::int64_t) const { return nullptr; }
 
  protected:
@@ -128,7 +132,8 @@ class Cursor {
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 
-  /// Returns nullopt at the end and thereafter. An error replaces one element unless documented otherwise.
+  /// Returns nullopt at the end and thereafter. If it throws, the error takes the place of one element,
+  /// unless documented otherwise.
   virtual std::optional<T> next() = 0;
   /// Starts the next iteration; the order of a shuffle may change.
   virtual void rewind() = 0;
@@ -164,7 +169,7 @@ class Cursor {
       try {
         (void)next();
       } catch (const std::exception&) {
-        // Already thrown once, before the position was saved.
+        // The error was already thrown before the position was saved.
       }
     }
   }
@@ -224,7 +229,8 @@ class ManyInputs : public Node<Out> {
   std::vector<NodePointer<In>> inputs_;
 };
 
-/// Properties of elements each of which combines one element of every input, or is an element of one input.
+/// Returns the properties of an operator whose elements are elements of one of the inputs, or combine one
+/// element of every input.
 CAPSTAN_API BatchInfo batches_of(const std::vector<OperatorPointer>& inputs);
 
 /// Base of operators that do not change batches.

@@ -15,8 +15,8 @@ template <Batch T>
 class CuttingCursor : public OneInputCursor<T, T> {
  protected:
   using OneInputCursor<T, T>::OneInputCursor;
-  /// Replaces the current batch by the next one. Keeps it at the end; discards it on an error, since a
-  /// position before it would repeat the error.
+  /// Replaces the current batch by the next one. At the end, keeps the current batch. On an error, discards
+  /// it: a position saved before that batch would repeat the error when it is restored.
   bool pull() {
     auto before = this->input_->saved();
     std::optional<T> batch;
@@ -56,8 +56,8 @@ class CuttingCursor : public OneInputCursor<T, T> {
   std::vector<std::byte> before_;
 };
 
-/// Batches of the given sizes, repeated cyclically, whatever the sizes of the input's. A size of 0 yields an
-/// empty batch. The last batch may be smaller.
+/// Batches of the given sizes, used cyclically, whatever the sizes of the input's batches. A size of 0 yields
+/// an empty batch. The last batch may be smaller.
 template <Batch T>
 class RebatchNode : public OneInput<RebatchNode<T>, T, T> {
  public:
@@ -146,14 +146,15 @@ class RebatchNode : public OneInput<RebatchNode<T>, T, T> {
     std::vector<std::int64_t> sizes_;
     bool drop_remainder_;
     std::uint64_t turn_ = 0;
-    std::int64_t size_ = 0, at_ = 0;  // size of batch_, and examples of it returned
+    std::int64_t size_ = 0, at_ = 0;  // size of batch_, number of its examples returned so far
   };
 
   std::vector<std::int64_t> sizes_;
   bool drop_remainder_;
 };
 
-/// Cuts each batch into `pieces` of equal size, rounded up: the last ones may be smaller or empty.
+/// Cuts each batch into `pieces` parts of equal size. The size is rounded up, so the last parts may be
+/// smaller or empty.
 template <Batch T>
 class LegacyRebatchNode : public OneInput<LegacyRebatchNode<T>, T, T> {
  public:
@@ -202,7 +203,7 @@ class LegacyRebatchNode : public OneInput<LegacyRebatchNode<T>, T, T> {
       if (given_ < 0 || given_ > pieces_) throw this->ended_early();
       CuttingCursor<T>::read_state(in);
     }
-    std::int64_t pieces_, given_ = 0;  // pieces of batch_ returned
+    std::int64_t pieces_, given_ = 0;  // parts per batch, parts of batch_ returned so far
   };
 
   std::int64_t pieces_;

@@ -12,8 +12,8 @@
 
 namespace capstan::data {
 
-/// Completes a step in which some replicas have no element with empty batches. Returns nullopt if no replica
-/// has an example, or if elements are not batches.
+/// Gives an empty batch to each replica that has no element in a step. Returns nullopt if no replica has an
+/// example, or if elements are not batches.
 template <class T>
 std::optional<PerReplica<T>> filled(std::vector<std::optional<T>> parts) {
   if constexpr (Batch<T>) {
@@ -33,9 +33,9 @@ std::optional<PerReplica<T>> filled(std::vector<std::optional<T>> parts) {
   }
 }
 
-/// Groups `size` elements, one per replica. At the end, replicas without an element get an empty batch;
-/// leftover elements that are not batches, or are batches that are always full, are dropped. A last step of
-/// empty batches only is omitted.
+/// Groups `size` elements, one per replica. At the end, replicas without an element get an empty batch. If
+/// elements are not batches, or batches are always full, an incomplete last group is dropped instead. A last
+/// step that has only empty batches is omitted.
 template <class T>
 class GroupNode : public OneInput<GroupNode<T>, T, PerReplica<T>> {
  public:
@@ -81,7 +81,7 @@ class GroupNode : public OneInput<GroupNode<T>, T, PerReplica<T>> {
 };
 
 /// One element of each input, with one pipeline per replica. Ends when all inputs have ended, or, if batches
-/// are always full, when one has.
+/// are always full, when any input has ended.
 template <class T>
 class SideBySideNode : public ManyInputs<SideBySideNode<T>, T, PerReplica<T>> {
  public:
@@ -103,7 +103,7 @@ class SideBySideNode : public ManyInputs<SideBySideNode<T>, T, PerReplica<T>> {
     std::optional<PerReplica<T>> next() override {
       if (ended_) return std::nullopt;
       std::vector<std::optional<T>> parts;
-      std::exception_ptr error;  // the other inputs advance nevertheless, to stay in step
+      std::exception_ptr error;  // the other inputs advance nevertheless, so that later elements match
       for (auto& input : inputs_) {
         parts.emplace_back();
         try {

@@ -42,7 +42,8 @@ struct Histogram {
   }
 };
 
-/// Counts of closures and times since the coordinator's start. Covers closures for any worker and for one.
+/// Counts of closures and times since the coordinator's start: closures for any worker (schedule) and
+/// closures for one worker (schedule_on).
 struct CoordinatorStatistics {
   std::uint64_t scheduled = 0;
   std::uint64_t finished = 0;            ///< ended without an error
@@ -55,7 +56,7 @@ struct CoordinatorStatistics {
   std::uint64_t running = 0;             ///< current number handed to workers
 
   Histogram execution;  ///< run time of each closure that ended on a worker, measured there
-  /// Time from schedule to dispatch, sampled: one closure in 32, and those scheduled to an empty queue.
+  /// Time from schedule to dispatch, sampled: one closure in 32, and each one scheduled to an empty queue.
   /// Reading the clock for every closure would double the cost of scheduling.
   Histogram queueing;
   Histogram fetch;  ///< time that each fetch blocked

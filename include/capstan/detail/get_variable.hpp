@@ -18,7 +18,7 @@ enum class Reuse : std::uint8_t {
 
 /// Creates or reuses the variable `name` of the scope. When it is reused, only dtype and shape are compared,
 /// as in TensorFlow; `initial` and `options` are ignored. Throws Error: invalid_argument for another dtype or
-/// shape, already_exists and not_found as Reuse says, and the errors of creating a variable.
+/// shape, already_exists and not_found as described at Reuse, and the errors of creating a variable.
 template <class T, std::same_as<Shape> S>
 Variable<T> get_variable(const std::string& name, const S& shape, const InitialValue<T>& initial = {},
                          const VariableOptions& options = {}, Reuse reuse = Reuse::never) {

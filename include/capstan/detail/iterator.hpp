@@ -28,8 +28,9 @@ class Iterator {
  public:
   using Element = T;
 
-  /// `next` returns elements, then nullopt. A position is then the number of elements returned; only an
-  /// iterator that has not passed it can restore it, by calling the function as often as needed.
+  /// `next` returns elements, then nullopt. The position of such an iterator is the number of elements
+  /// returned. Only an iterator that has not passed a position can restore it, by calling `next` until it
+  /// reaches the position.
   explicit Iterator(std::function<std::optional<T>()> next)
       : cursor_(std::make_unique<FunctionCursor>(std::move(next))) {}
   explicit Iterator(std::unique_ptr<data::Cursor<T>> cursor) : cursor_(std::move(cursor)) {}

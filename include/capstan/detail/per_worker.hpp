@@ -22,8 +22,9 @@ struct ResourceRecipe {
   std::vector<std::byte> arguments;
 };
 
-/// Refers to an object of which each worker creates its own. On the coordinator, the object lives as long as
-/// a copy of the handle, or an unfinished closure that received one; then every worker frees its own.
+/// Refers to a per-worker object, of which each worker creates its own instance. Every worker frees its
+/// instance once the last copy of the handle on the coordinator is destroyed, and every closure that received
+/// one has ended.
 class ResourceHandle {
  public:
   ResourceHandle() = default;

@@ -69,8 +69,8 @@ class CAPSTAN_API Axes {
 
   /// Returns true if no axis is given: values are then reduced across replicas only.
   bool empty() const noexcept { return axes_.empty(); }
-  /// For each axis of an array of this rank, whether it is reduced. Throws Error(invalid_argument) for an
-  /// axis that is out of range or given twice.
+  /// Returns, for each axis of an array of rank `rank`, whether it is reduced. Throws Error(invalid_argument)
+  /// for an axis that is out of range or given twice.
   std::vector<bool> named(std::size_t rank) const;
   /// " along axis 0, -1"; "" for none.
   std::string along() const;
@@ -153,7 +153,7 @@ inline Error differ(const std::string& call, const std::string& property, std::s
                                            " is " + found + ", expected " + first + " as on replica 0");
 }
 
-/// Reduces one T per replica to one, across replicas only or, with kAlong, along axes too.
+/// Reduces one T per replica to a single value: across replicas only, or also along axes if kAlong is true.
 template <class Op, bool kAlong, class T>
 struct Reduction;
 
@@ -250,7 +250,7 @@ template <class Op, bool kAlong, Number T>
 struct Reduction<Op, kAlong, std::vector<T>> {
   static auto of(Op op, Parts<std::vector<T>> parts, const Axes& axes) {
     if constexpr (kAlong) {
-      if (axes.empty()) throw Error(Code::invalid_argument, "reduce: no axis of a vector, expected 0 or -1");
+      if (axes.empty()) throw Error(Code::invalid_argument, "reduce: found no axis, expected 0 or -1");
     }
     std::vector<Array<T>> arrays;
     for (const std::vector<T>* part : parts) arrays.push_back(Array<T>::vector(*part));
@@ -265,7 +265,7 @@ struct Reduction<Op, kAlong, std::vector<T>> {
   }
 };
 
-/// Reduces the same element of every part. `get` returns a reference into a part.
+/// Reduces one element of each part, which `get` selects: it returns a reference into a part.
 template <class Op, bool kAlong, class T, class Get>
 auto reduce_element(Op op, Parts<T> parts, const Axes& axes, const Get& get) {
   using Member = std::remove_cvref_t<decltype(get(*parts[0]))>;
@@ -361,8 +361,8 @@ struct Reduction<Op, kAlong, std::unordered_map<K, V>> {
   }
 };
 
-/// Gradients of rows: their sum is the concatenation. A row that several replicas name is summed when it is
-/// applied.
+/// Gradients of rows: their sum is their concatenation. If several replicas name a row, its gradients are
+/// added when they are applied.
 template <class Op, bool kAlong, Number T>
 struct Reduction<Op, kAlong, IndexedSlices<T>> {
   static auto of(Op op, Parts<IndexedSlices<T>> parts, const Axes&) {

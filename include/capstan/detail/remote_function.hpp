@@ -18,9 +18,11 @@ namespace capstan::detail {
 
 struct RemoteFunction {
   const char* name;  // for error messages
-  /// Deserializes the arguments, calls, serializes the result. Null for a function that makes an object.
+  /// Deserializes the arguments, calls the function and serializes its result. Null for a function that is
+  /// registered to make an object.
   std::vector<std::byte> (*run)(Reader&);
-  /// Deserializes the arguments, calls, returns the result as an object. Null for a function that is run.
+  /// Deserializes the arguments, calls the function and returns its result as an object. Null for a function
+  /// that is registered to be run for its result.
   std::shared_ptr<void> (*make)(Reader&);
 };
 
@@ -50,8 +52,8 @@ using ResultOf = typename Signature<std::remove_cvref_t<decltype(fn)>>::Result;
 template <auto fn>
 using ArgumentsOf = typename Signature<std::remove_cvref_t<decltype(fn)>>::Arguments;
 
-// A type that a remote function cannot use produces a one-line compile error that names the type: these
-// variables are unavailable.
+// The variables below are marked `unavailable`, so that using one is a one-line compile error. It names the
+// type that a remote function cannot use.
 #if defined(__has_attribute) && __has_attribute(unavailable)
 #define CAPSTAN_UNAVAILABLE(text) __attribute__((unavailable(text)))
 inline constexpr bool kUnavailable = false;
@@ -148,10 +150,10 @@ const char* name_of() {
 /// Null for a function that cannot be run remotely: the compile error is reported where it is used.
 template <auto fn>
 constexpr auto run_or_null() {
-  constexpr bool kTravels = Serializable<ArgumentsOf<fn>> && kTakesValues<fn>;
-  constexpr bool kAnswers = std::is_void_v<ResultOf<fn>> || Serializable<ResultOf<fn>>;
+  constexpr bool kCanSendArguments = Serializable<ArgumentsOf<fn>> && kTakesValues<fn>;
+  constexpr bool kCanSendResult = std::is_void_v<ResultOf<fn>> || Serializable<ResultOf<fn>>;
   using Run = decltype(RemoteFunction::run);
-  if constexpr (kTravels && kAnswers) {
+  if constexpr (kCanSendArguments && kCanSendResult) {
     return Run(&run_function<fn>);
   } else {
     return Run(nullptr);

@@ -39,17 +39,17 @@ struct Collective {
   std::function<std::shared_ptr<const void>(std::span<const void* const>)> combine;
 };
 
-CAPSTAN_API std::shared_ptr<const void> meet(strategy::ReplicaGroup& group, int replica,
-                                             const Collective& call);
+CAPSTAN_API std::shared_ptr<const void> run_collective(strategy::ReplicaGroup& group, int replica,
+                                                       const Collective& call);
 
-/// Op as a compile-time operation where it is one, else ReduceOp.
+/// Op if it is a compile-time operation (ReduceOp::Sum or ReduceOp::Mean), else ReduceOp.
 template <class Op>
 using OpOf =
     std::conditional_t<std::is_same_v<Op, ReduceOp::Sum>, ReduceOp::Sum,
                        std::conditional_t<std::is_same_v<Op, ReduceOp::Mean>, ReduceOp::Mean, ReduceOp>>;
 
-/// While it lives, the calling thread is outside of any replica: a merge_call's function runs for all of
-/// them.
+/// While it lives, the calling thread counts as outside of any replica, because the function of a merge_call
+/// runs for all replicas.
 class CAPSTAN_API CrossReplicaScope {
  public:
   CrossReplicaScope() noexcept;
@@ -63,7 +63,7 @@ class CAPSTAN_API CrossReplicaScope {
 
 CAPSTAN_API Replicas replicas_of(strategy::ReplicaGroup& group);
 
-/// Element types of collectives on GPUs; those of reductions are Addable.
+/// Element types of collectives on GPUs. Reductions require Addable.
 template <class T>
 concept Shareable = std::is_same_v<T, std::uint8_t> || requires {
   DTypeOf<T>::value;
@@ -118,19 +118,19 @@ class ReplicaContext {
   ReplicaContext(strategy::ReplicaGroup& group, int replica, int replicas) noexcept
       : group_(&group), replica_(replica), replicas_(replicas) {}
 
-  /// From 0, within this worker: workers do not wait for each other.
+  /// Number of this replica among the replicas of its worker, from 0: workers do not wait for each other.
   int replica_id_in_sync_group() const noexcept { return replica_; }
   int num_replicas_in_sync() const noexcept { return replicas_; }
   /// Internal: for the layers above and below, not for programs.
   strategy::ReplicaGroup& group() const noexcept { return *group_; }
 
-  /// Returns the sum or mean of every replica's value to every replica. reduce.hpp lists the types; types of
-  /// the result and errors are those of Replicas::reduce.
+  /// Returns the sum or mean of the values of all replicas to every replica. reduce.hpp lists the types.
+  /// Result types and errors are the same as those of Replicas::reduce.
   template <class Op, class T>
   auto all_reduce(const Op& op, const T& value) const {
     return all_reduce_along<false>(detail::OpOf<Op>(op), value, {});
   }
-  /// As above, reduced along axes of the value too.
+  /// As above, and also reduces along axes of the value.
   template <class Op, class T>
   auto all_reduce(const Op& op, const T& value, const Axes& axis) const {
     return all_reduce_along<true>(detail::OpOf<Op>(op), value, axis);
@@ -144,8 +144,8 @@ class ReplicaContext {
   /// Throws as Replicas::gather does.
   template <class T>
   T all_gather(const T& value, std::int64_t axis) const {
-    return meet("all_gather along axis " + std::to_string(axis), value,
-                [axis](detail::Parts<T> parts) { return detail::gather_parts(parts, axis); });
+    return run_collective("all_gather along axis " + std::to_string(axis), value,
+                          [axis](detail::Parts<T> parts) { return detail::gather_parts(parts, axis); });
   }
 
   // Collectives on GPUs (--replica-device=gpu). Each replica has one GPU and one stream. Work runs in the
@@ -169,31 +169,33 @@ class ReplicaContext {
   template <class Op, detail::Addable T>
   void all_reduce(const Op& op, DeviceSpan<T> values) const {
     const ReduceOp how(op);
-    meet("all_reduce " + std::string(how.name()) + " on GPUs", values,
-         [&](detail::Parts<DeviceSpan<T>> parts) {
-           detail::all_reduce_on_gpus(*group_, how.mean(), detail::shared_dtype<T>(),
-                                      detail::in_place(parts));
-         });
+    run_collective("all_reduce " + std::string(how.name()) + " on GPUs", values,
+                   [&](detail::Parts<DeviceSpan<T>> parts) {
+                     detail::all_reduce_on_gpus(*group_, how.mean(), detail::shared_dtype<T>(),
+                                                detail::in_place(parts));
+                   });
   }
   /// Concatenates the elements of all replicas, in replica order, into every replica's `out`.
   template <class S, detail::Shareable T>
   requires(std::is_same_v<std::remove_const_t<S>, T>) void all_gather(DeviceSpan<S> part,
                                                                       DeviceSpan<T> out) const {
     const std::pair<DeviceSpan<S>, DeviceSpan<T>> mine(part, out);
-    meet("all_gather on GPUs", mine, [&](detail::Parts<std::pair<DeviceSpan<S>, DeviceSpan<T>>> parts) {
-      std::vector<detail::OnGpu> arrays;
-      for (const auto* of : parts) {
-        arrays.push_back({of->first.data(), of->first.size(), of->second.data(), of->second.size()});
-      }
-      detail::all_gather_on_gpus(*group_, detail::shared_dtype<T>(), arrays);
-    });
+    run_collective(
+        "all_gather on GPUs", mine, [&](detail::Parts<std::pair<DeviceSpan<S>, DeviceSpan<T>>> parts) {
+          std::vector<detail::OnGpu> arrays;
+          for (const auto* one : parts) {
+            arrays.push_back({one->first.data(), one->first.size(), one->second.data(), one->second.size()});
+          }
+          detail::all_gather_on_gpus(*group_, detail::shared_dtype<T>(), arrays);
+        });
   }
   /// Replaces every replica's elements by those of replica `root`.
   template <detail::Shareable T>
   void broadcast(DeviceSpan<T> values, int root) const {
-    meet("broadcast from replica " + std::to_string(root), values, [&](detail::Parts<DeviceSpan<T>> parts) {
-      detail::broadcast_on_gpus(*group_, root, detail::shared_dtype<T>(), detail::in_place(parts));
-    });
+    run_collective(
+        "broadcast from replica " + std::to_string(root), values, [&](detail::Parts<DeviceSpan<T>> parts) {
+          detail::broadcast_on_gpus(*group_, root, detail::shared_dtype<T>(), detail::in_place(parts));
+        });
   }
 
   /// Reads all rows of a variable into every replica's `out`, as Variable::pull with a stream does: one read
@@ -201,7 +203,7 @@ class ReplicaContext {
   template <class V>
   void pull_once(const V& variable, DeviceSpan<typename V::element_type> out) const {
     using Span = DeviceSpan<typename V::element_type>;
-    meet("pull_once of variable \"" + variable.name() + '"', out, [&](detail::Parts<Span> parts) {
+    run_collective("pull_once of variable \"" + variable.name() + '"', out, [&](detail::Parts<Span> parts) {
       variable.pull(detail::stream_of(*group_, 0), 0, *parts[0]);
       detail::broadcast_on_gpus(*group_, 0, detail::shared_dtype<typename V::element_type>(),
                                 detail::in_place(parts));
@@ -214,18 +216,19 @@ class ReplicaContext {
   void push_dense_once(const Op& op, const V& variable, DeviceSpan<typename V::element_type> gradient) const {
     using Span = DeviceSpan<typename V::element_type>;
     const ReduceOp how(op);
-    meet("push_dense_once of variable \"" + variable.name() + '"', gradient, [&](detail::Parts<Span> parts) {
-      detail::all_reduce_on_gpus(*group_, how.mean(), detail::shared_dtype<typename V::element_type>(),
-                                 detail::in_place(parts));
-      detail::wait_for_gpu(*group_, 0);
-      variable.push_dense(detail::stream_of(*group_, 0), *parts[0]);
-    });
+    run_collective(
+        "push_dense_once of variable \"" + variable.name() + '"', gradient, [&](detail::Parts<Span> parts) {
+          detail::all_reduce_on_gpus(*group_, how.mean(), detail::shared_dtype<typename V::element_type>(),
+                                     detail::in_place(parts));
+          detail::wait_for_gpu(*group_, 0);
+          variable.push_dense(detail::stream_of(*group_, 0), *parts[0]);
+        });
   }
 
-  /// Calls fn(replicas, args...) once, outside of any replica, when all replicas have made the call. Each
-  /// argument is a PerReplica of the replicas' arguments, except variables and counters, which are passed as
-  /// they are. fn may omit `replicas`. Returns the result to every replica, or the replica's value of a
-  /// PerReplica result. The function object is replica 0's.
+  /// Calls fn(replicas, args...) once, outside of any replica, when all replicas have made the call. The
+  /// function object is that of replica 0; fn may omit `replicas`. Each argument is a PerReplica of the
+  /// replicas' arguments, except variables and counters, which are passed as they are. Returns the result to
+  /// every replica; of a PerReplica result, each replica gets its own value.
   template <class F, class... Args>
   auto merge_call(F&& fn, const Args&... args) const;
 
@@ -236,25 +239,26 @@ class ReplicaContext {
     using Result = std::decay_t<std::invoke_result_t<F&>>;
     if constexpr (std::is_void_v<Result>) {
       if (replica_ == 0) fn();
-      meet("on_first_replica", 0, [](detail::Parts<int>) {});
+      run_collective("on_first_replica", 0, [](detail::Parts<int>) {});
     } else {
       std::optional<Result> mine;
       if (replica_ == 0) mine.emplace(fn());
-      return meet("on_first_replica", mine,
-                  [](detail::Parts<std::optional<Result>> parts) { return Result(**parts[0]); });
+      return run_collective("on_first_replica", mine,
+                            [](detail::Parts<std::optional<Result>> parts) { return Result(**parts[0]); });
     }
   }
 
  private:
   template <bool kAlong, class Op, class T>
   auto all_reduce_along(Op op, const T& value, const Axes& axes) const {
-    return meet("all_reduce " + std::string(ReduceOp(op).name()) + axes.along(), value,
-                [&](detail::Parts<T> parts) { return detail::reduce_parts<Op, kAlong, T>(op, parts, axes); });
+    return run_collective(
+        "all_reduce " + std::string(ReduceOp(op).name()) + axes.along(), value,
+        [&](detail::Parts<T> parts) { return detail::reduce_parts<Op, kAlong, T>(op, parts, axes); });
   }
 
   /// Calls combine(pointers to all values, by replica) once; returns a copy of its result to every replica.
   template <class T, class Combine>
-  auto meet(std::string name, const T& value, const Combine& combine) const {
+  auto run_collective(std::string name, const T& value, const Combine& combine) const {
     using Result = std::invoke_result_t<const Combine&, detail::Parts<T>>;
     const detail::Collective call{
         std::move(name), typeid(T), &value,
@@ -268,7 +272,7 @@ class ReplicaContext {
             return std::make_shared<const Result>(combine(detail::Parts<T>(parts)));
           }
         }};
-    const std::shared_ptr<const void> result = detail::meet(*group_, replica_, call);
+    const std::shared_ptr<const void> result = detail::run_collective(*group_, replica_, call);
     if constexpr (!std::is_void_v<Result>) return *static_cast<const Result*>(result.get());
   }
 

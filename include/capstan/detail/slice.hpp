@@ -52,9 +52,9 @@ struct CAPSTAN_API AxisRange {
 template <class I>
 concept AxisPosition = std::integral<I> && !std::same_as<I, bool>;
 
-/// An index for one axis or more: an integer removes its axis, a Slice keeps it, a mask (an array of bool)
-/// replaces as many axes as it has by one axis of the positions where it is true. Other types, such as arrays
-/// of integers, do not compile: use `sparse_read` or `gather_nd`.
+/// An index for one axis or more. An integer removes its axis and a Slice keeps it. A mask (an array of bool)
+/// of rank n replaces n axes by one, which has the positions where the mask is true. Other types, such as
+/// arrays of integers, do not compile: use `sparse_read` or `gather_nd`.
 class Index {
  public:
   using Any = std::variant<std::int64_t, Slice, Ellipsis, NewAxis, Array<bool>>;
@@ -73,18 +73,18 @@ class Index {
   Any value_;
 };
 
-/// The rows that an indexing operation needs, and the elements to take from them. Pieces are runs of elements
-/// of equal length.
+/// The rows that an indexing operation needs, and the elements to take from them. The elements are taken in
+/// pieces, which are runs of consecutive elements; all pieces have the same length.
 struct CAPSTAN_API Selection {
   Shape shape;  ///< shape of the result
   /// Rows to read: `rows`, without duplicates, or, if it is empty, [first_row, first_row + row_count).
   std::int64_t first_row = 0;
   std::int64_t row_count = 0;
   std::vector<std::int64_t> rows;
-  /// The result is the rows as read; the fields below are then unset.
+  /// True if the result is the rows as read. The fields below are then unset.
   bool verbatim = false;
-  std::vector<std::int64_t> starts;   ///< in elements of the rows read
-  std::vector<std::int64_t> offsets;  ///< from each start to its pieces, in elements
+  std::vector<std::int64_t> starts;   ///< positions in the rows read, in elements
+  std::vector<std::int64_t> offsets;  ///< distances from each start to its pieces, in elements
   std::int64_t piece = 0;             ///< length of a piece in elements
 
   /// Throws Error naming the variable: out_of_range for an integer outside of its axis; invalid_argument for

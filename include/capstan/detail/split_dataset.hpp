@@ -47,7 +47,7 @@ struct SplitOptions {
   /// Bytes in a split, for text files: text_lines(split) reads the lines that begin in it. 0: each file is
   /// one split.
   std::int64_t bytes_per_split = 0;
-  /// Times that each example counts; -1: endless.
+  /// Number of epochs, in each of which every example counts once; -1: endless.
   std::int64_t epochs = 1;
   /// Determines, with the epoch number, the order of splits, identically on every machine. None: the order of
   /// the data in every epoch.
@@ -61,17 +61,17 @@ struct SplitOptions {
 /// by ClusterCoordinator::create_split_dataset; used by the thread that made the strategy. A cheap value:
 /// copies share one position.
 ///
-/// A split is done when its function has returned and all of the function's pushes have been applied. Each of
-/// them counts once, however many workers died (see ClusterCoordinator). A split whose function threw or was
+/// A split is done when its function has returned and all of the function's pushes have been applied. Each
+/// push counts once, however many workers died (see ClusterCoordinator). A split whose function threw or was
 /// cancelled is handed out again; pushes made before the error remain applied.
 ///
 /// CheckpointManager saves the position in each checkpoint of the strategy; restore_latest() restores it, so
 /// create the dataset first.
 class CAPSTAN_API SplitDataset {
  public:
-  /// Schedules fn(split, args...) for each split of the current epoch that is neither done nor in progress;
-  /// for those of the next epoch if there is none. Returns no values once all epochs are handed out. Blocks
-  /// and throws as ClusterCoordinator::schedule does.
+  /// Schedules fn(split, args...) for each split of the current epoch that is neither done nor in progress.
+  /// If there is none, schedules the splits of the next epoch. Returns no values once the splits of all
+  /// epochs are handed out. Blocks and throws as ClusterCoordinator::schedule does.
   template <auto fn, class... Args>
   std::vector<RemoteValue<detail::ResultOf<fn>>> schedule_each(const Args&... args) {
     return schedule_some<fn>(splits_per_epoch(), args...);
@@ -93,7 +93,7 @@ class CAPSTAN_API SplitDataset {
   std::int64_t epoch() const;
   std::int64_t splits_per_epoch() const;
   std::int64_t splits_done(std::int64_t epoch) const;
-  /// All splits of an epoch, in the order in which it hands them out.
+  /// All splits of an epoch, in the order in which they are handed out.
   std::vector<DataSplit> splits(std::int64_t epoch) const;
 
   /// The splits that are done now, as a JSON object.
@@ -121,8 +121,8 @@ template <class T>
 Dataset<T> examples_of(const Dataset<T>& dataset, const DataSplit& split) {
   return dataset.skip(split.begin).take(split.size());
 }
-/// The lines that begin in a split of a file. The iterator throws as that of text_lines(files), and
-/// Error(invalid_argument) for a part of a gzip file.
+/// The lines that begin in a split of a file. The iterator throws the errors of text_lines(files), and
+/// Error(invalid_argument) if the split is only a part of a gzip file.
 CAPSTAN_API Dataset<std::string> text_lines(const DataSplit& split);
 
 }  // namespace capstan

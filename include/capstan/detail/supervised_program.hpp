@@ -37,8 +37,9 @@ CAPSTAN_API bool needs_agent(const ClusterOptions& options, const std::vector<st
 /// with 126 if it cannot be executed.
 ///
 /// Throws Error: failed_precondition if needs_agent returns false, or if this process has initialized MPI,
-/// which the agent does itself; not_found or permission_denied if capstan-agent cannot be executed. It is the
-/// file that CAPSTAN_AGENT names, or else capstan-agent beside Capstan's library, or where it was installed.
+/// which the agent does itself; not_found or permission_denied if capstan-agent cannot be executed. The file
+/// that CAPSTAN_AGENT names is executed, or else capstan-agent beside Capstan's library, or else the
+/// installed one.
 [[noreturn]] CAPSTAN_API void exec_under_agent(const ClusterOptions& options,
                                                const std::vector<std::string>& command);
 

@@ -78,7 +78,7 @@ struct StateType<std::map<K, V>> {
 template <class K, class V>
 struct StateType<std::unordered_map<K, V>> : StateType<std::map<K, V>> {};
 
-/// {"capstan-value": "<the bytes in hexadecimal digits>", "type": type}.
+/// Returns the JSON object {"capstan-value": "<the bytes in hexadecimal digits>", "type": type}.
 CAPSTAN_API std::string to_user_state(const std::string& type, const std::vector<std::byte>& bytes);
 /// Throws Error(failed_precondition) if the user state is the program's own JSON, or a value of another type.
 CAPSTAN_API std::vector<std::byte> from_user_state(const std::string& user_state, const std::string& type);

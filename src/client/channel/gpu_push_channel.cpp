@@ -40,7 +40,7 @@ bool StagedGpuPushChannel::reserve(const PushRows& push, int gpu) {
   return push.row_bytes <= StagingBuffer::kPutBytes && staging_buffer(gpu).is_usable();
 }
 
-/// The memory is released when the ps dies, even if its ring survives.
+/// Throws if the buffer was released, which happens when the ps dies, even if its ring survives.
 void StagedGpuPushChannel::require_memory(const StagingBuffer& buffer) const {
   if (!buffer.is_usable()) throw session_.lost_pushes();
 }
@@ -64,7 +64,7 @@ void StagedGpuPushChannel::push(const PushRows& push, PushNumbering& numbering, 
         slot.at += rows * push.row_bytes;
       }
     } catch (...) {
-      buffer.used_until(ring.tail());  // by the entries that were written
+      buffer.used_until(ring.tail());  // the entries written so far still use the slot
       throw;
     }
     buffer.used_until(ring.tail());

@@ -11,25 +11,25 @@
 
 namespace capstan::client {
 
-/// Shares the order of entries and the lifetime with a PushChannel to the same ps. Used by the thread that
-/// owns the data fabric. Throws the same errors as PushChannel.
+/// Exists beside a PushChannel to the same ps, with the same lifetime; the ps applies the entries of both in
+/// push order. Used by the thread that owns the data fabric. Throws the same errors as PushChannel.
 class GpuPushChannel {
  public:
   virtual ~GpuPushChannel() = default;
 
-  /// Returns true if such a push can take its gradient from the memory of `gpu`, and reserves the memory
-  /// for it. Throws Error(resource_exhausted).
+  /// Allocates the memory that a push of a gradient in the memory of `gpu` needs. Returns false if this
+  /// channel cannot push that gradient. Throws Error(resource_exhausted).
   virtual bool reserve(const PushRows& push, int gpu) = 0;
-  /// Sends a push, whose `gradient` and `order` select a part of `gradient`. The caller may reuse the
-  /// gradient on return. REQUIRES: reserve() since the last push to that shard; a shard without an update
-  /// group.
+  /// Sends a push. PushRows::gradient and PushRows::order locate its rows in the memory of `gradient`, which
+  /// the caller may reuse on return. REQUIRES: reserve() returned true since the last push to that shard, and
+  /// the shard has no update group.
   virtual void push(const PushRows& push, PushNumbering& numbering, GpuGradient& gradient) = 0;
 };
 
 /// Pushes to a ps that is a thread of this process.
 class InProcessGpuPushChannel final : public GpuPushChannel {
  public:
-  /// As InProcessPushChannel.
+  /// Same arguments as InProcessPushChannel.
   InProcessGpuPushChannel(protocol::PushSink& sink, int rank, int ps) : sink_(sink), rank_(rank), ps_(ps) {}
 
   bool reserve(const PushRows& push, int gpu) override {
@@ -45,8 +45,8 @@ class InProcessGpuPushChannel final : public GpuPushChannel {
   std::vector<std::uint32_t> row_numbers_;
 };
 
-/// Pushes to another process of this host: kernels copy the gradient into a staging buffer in the ps's GPU,
-/// and entries in the mapped ring refer to its slots.
+/// Pushes to another process of this host: kernels copy the gradient into a staging buffer on the ps's GPU.
+/// Each entry in the mapped ring contains the BufferSlot of its rows.
 class StagedGpuPushChannel final : public GpuPushChannel {
  public:
   /// REQUIRES: the ring is mapped; both arguments outlive the channel.

@@ -1,4 +1,4 @@
-// path.hpp -- paths from a client to a ps: the choice, and the ones that --require-transport accepts.
+// path.hpp -- chooses the path from a client to a ps, and checks it against --require-transport.
 #pragma once
 
 #include <cstdint>

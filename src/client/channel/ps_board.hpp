@@ -42,7 +42,7 @@ class PsBoard {
   /// Returns true if the ps sleeps, and clears its flag; the caller then must signal the doorbell. Call it
   /// after publish(): either the ps sees the tail before it sleeps, or this call sees the flag. REQUIRES:
   /// mapped().
-  bool take_asleep() noexcept {
+  bool exchange_asleep() noexcept {
     thread_fence(std::memory_order_seq_cst);
     const auto asleep = transport::word_at(window_->mapped() + layout_.asleep());
     return asleep.load(std::memory_order_relaxed) != 0 && asleep.exchange(0) != 0;

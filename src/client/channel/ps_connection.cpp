@@ -43,12 +43,12 @@ PsConnection::Channels PsConnection::choose_channels() {
 }
 
 void PsConnection::replace_channels() {
-  if (lost_pushes()) losses_[channels_.relocations] = channels_.pushes->known_applied();
+  if (has_lost_pushes()) losses_[channels_.relocations] = channels_.pushes->known_applied();
   channels_ = choose_channels();
 }
 
 void PsConnection::connect_now() {
-  const bool lost = lost_pushes();
+  const bool lost = has_lost_pushes();
   session_.connect();
   if (!lost) return;
   replace_channels();
@@ -58,14 +58,14 @@ void PsConnection::connect_now() {
 bool PsConnection::lost(const PushPosition& position) {
   (void)channels();  // records the losses of the last relocation
   const auto loss = losses_.find(position.relocations);
-  return loss != losses_.end() && position.of_channel > loss->second;
+  return loss != losses_.end() && position.in_channel > loss->second;
 }
 
 bool PsConnection::applied(const PushPosition& position) {
   session_.fabric().progress();
   if (!session_.alive() || position.relocations != session_.relocations()) return true;
   try {
-    return pushes().applied(position.of_channel);
+    return pushes().applied(position.in_channel);
   } catch (const Error&) {
     return true;  // `wait` throws the same error
   }
@@ -73,7 +73,7 @@ bool PsConnection::applied(const PushPosition& position) {
 
 void PsConnection::wait(const PushPosition& position) {
   if (lost(position)) throw session_.lost_pushes();
-  if (position.relocations == session_.relocations()) pushes().wait(position.of_channel);
+  if (position.relocations == session_.relocations()) pushes().wait(position.in_channel);
 }
 
 void PsConnection::count(std::uint32_t counter, std::uint64_t delta, PushNumbering& numbering) {

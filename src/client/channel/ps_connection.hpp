@@ -1,4 +1,4 @@
-// ps_connection.hpp -- one client's connection to one ps: a session, and the channels to its current
+// ps_connection.hpp -- one client's connection to one ps: a session, and channels to the ps's current
 // process.
 #pragma once
 
@@ -14,20 +14,23 @@
 
 namespace capstan::client {
 
-/// Chooses channels when it connects, and again after the ps's memory was lost. Used by the thread that
-/// owns the data fabric.
+/// Chooses its channels on first use, and again after a relocation: a loss of the ps's memory, after which
+/// its shards have new locations. Used by the thread that owns the data fabric.
 class PsConnection {
  public:
   /// Same arguments as PsSession.
   PsConnection(cluster::Runtime& runtime, transport::RpcClient& rpc, int ps) : session_(runtime, rpc, ps) {}
 
-  // Documented in PsSession:
+  /// Like PsSession::connect(). Also throws Error(unavailable) if pushes were lost and no call reported it.
   void connect() {
     if (!session_.connected()) connect_now();
   }
+  /// Path to the ps's current process.
+  Path path() const noexcept { return session_.process().path; }
+
+  // Documented in PsSession:
   bool connected() const noexcept { return session_.connected(); }
   transport::Peer& peer() noexcept { return session_.peer(); }
-  Path path() const noexcept { return session_.process().path; }
   bool alive() const noexcept { return session_.alive(); }
   [[nodiscard]] bool reconnect_if_dead() { return session_.reconnect_if_dead(); }
   void require_alive() { session_.require_alive(); }
@@ -45,9 +48,9 @@ class PsConnection {
     return session_.current_location(variable, shard, original);
   }
 
-  /// Returns true if the ps's memory was lost while entries of this client were in flight, until the next
-  /// call that uses a channel.
-  bool lost_pushes() const noexcept {
+  /// Returns true if entries of this client were in flight when the ps's memory was lost. False again after
+  /// the next call that uses a channel.
+  bool has_lost_pushes() const noexcept {
     return channels_.pushes != nullptr && channels_.relocations != session_.relocations() &&
            !channels_.pushes->idle();
   }
@@ -59,11 +62,12 @@ class PsConnection {
   void publish() { pushes().publish(); }
   bool idle() { return pushes().idle(); }
 
-  /// Position after all pushes of this client to the ps so far.
+  /// A position in this client's pushes to the ps.
   struct PushPosition {
     std::uint64_t relocations = 0;  // of the session
-    std::uint64_t of_channel = 0;
+    std::uint64_t in_channel = 0;   // PushChannel::pushed() of the channel at that time
   };
+  /// Returns the position after all pushes so far.
   PushPosition pushed() { return {session_.relocations(), pushes().pushed()}; }
   /// Returns true once `wait` would return or throw, or the ps is dead. Does not wait for pushes; with RMA
   /// it reads a word of the ps's memory.
@@ -71,7 +75,7 @@ class PsConnection {
   /// Blocks until the ps has applied everything before `position`. Throws Error(unavailable) if some of it
   /// was lost with the ps's memory.
   void wait(const PushPosition& position);
-  /// Blocks until the ps has applied everything.
+  /// Connects, then blocks until the ps has applied everything that this client has pushed so far.
   void flush() {
     connect();
     wait(pushed());
@@ -92,9 +96,9 @@ class PsConnection {
   protocol::GroupClocks clocks(std::uint32_t group) { return group_clocks(session_, group); }
   /// Returns nullptr if gradients cannot be pushed from GPU memory.
   GpuPushChannel* gpu_pushes() { return channels().gpu_pushes.get(); }
-  /// Returns the address of row 0 of a shard in the ps's GPU, for kernels of `reader`'s GPU; nullptr if
-  /// they cannot access it. Valid until the ps dies. REQUIRES: a ps of this host; all reads of the address
-  /// use `reader`.
+  /// Returns the address of row 0 of a shard in the memory of the ps's GPU, for kernels of `reader`'s GPU;
+  /// nullptr if they cannot access it. Valid until the ps dies. REQUIRES: the ps is on this host; all reads
+  /// through the address use `reader`.
   const std::byte* gpu_values(const GpuRows& reader, std::uint32_t variable, std::uint32_t shard);
 
  private:
@@ -103,7 +107,7 @@ class PsConnection {
     std::unique_ptr<PushChannel> pushes;
     std::unique_ptr<GpuPushChannel> gpu_pushes;  // may refer to `pushes`
     std::unique_ptr<ReadChannel> reads;
-    std::uint64_t relocations = ~std::uint64_t{0};  // of the session, when they were chosen
+    std::uint64_t relocations = ~std::uint64_t{0};  // of the session, when the channels were chosen
   };
 
   Channels& channels() {
@@ -114,15 +118,16 @@ class PsConnection {
   bool lost(const PushPosition& position);
   PushChannel& pushes() { return *channels().pushes; }
   Channels choose_channels();
-  /// Throws Error(unavailable) if pushes were lost and the loss was not reported because a reconnect
-  /// failed.
+  /// Connects. Throws Error(unavailable) if an earlier reconnect failed before it could report that pushes
+  /// were lost.
   void connect_now();
 
   PsSession session_;
-  /// Replaced by the first call after a relocation. The call that detected the relocation may still use the
-  /// old channels.
+  /// Replaced on first use after a relocation, not at once: the call that detects the relocation may still
+  /// use the old channels.
   Channels channels_;
-  /// Relocations that lost pushes, and the position of the first lost byte.
+  /// One entry for each relocation that lost pushes. Key: number of earlier relocations. Value: position in
+  /// the channel up to which pushes are known to be applied.
   std::map<std::uint64_t, std::uint64_t> losses_;
 };
 

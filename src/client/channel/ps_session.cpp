@@ -46,7 +46,7 @@ void PsSession::connect_now() {
 bool PsSession::take_restarted() {
   if (!restarted_) return false;
   const cluster::Member process = *std::exchange(restarted_, std::nullopt);
-  runtime_.ps_returned_to_data(process);
+  runtime_.reconnect_ps_on_data(process);
   return true;
 }
 
@@ -73,11 +73,12 @@ void PsSession::begin(const protocol::ConnectReply& reply) {
   } else {
     process_.path = path_without_mapping(wanted, peer_->has_hardware_rma());
   }
-  // Ranks on the ps's host would use CPU atomics, and other ranks those of an adapter; these are not
-  // coherent. So the ps adds for all ranks. It also does so with a replica, which must see every change.
+  // Ranks on the ps's host would use CPU atomics, and other ranks adapter atomics, which are not coherent
+  // with each other. So the ps adds for all ranks. It also does so if it has a replica, which must see every
+  // change.
   process_.counts_by_call =
       reply.counts_by_call != 0 || !runtime_.membership().single_host() || process_.path == Path::messages;
-  // Last: a process that dies before this line was never used, so its successor counts as a restarted one.
+  // Set last: if begin() fails, the next reply still counts as the reply of a new incarnation.
   process_.incarnation = reply.incarnation;
 }
 
@@ -123,10 +124,10 @@ void PsSession::await_restart() {
   if (may_return) transport::progress_until(fabric(), transport::deadline_in(timeout), decided);
   if (!may_return || !restarted_) {
     if (may_return) throw_if_cancelled();
-    std::string message = peer_->name() + " is gone";
+    std::string message = peer_->name() + " is dead";
     if (may_return && runtime_.ps_given_up()) message += ", and no process has replaced it";
     if (may_return && !runtime_.ps_given_up())
-      message += ", and has not come back within " + std::to_string(timeout.count()) + " ms (--ps-wait)";
+      message += ", and has not recovered within " + std::to_string(timeout.count()) + " ms (--ps-wait)";
     throw Error(Code::unavailable, message);
   }
   ++restarts_;

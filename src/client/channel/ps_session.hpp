@@ -38,8 +38,9 @@ struct PsProcess {
 };
 
 /// A session with one ps; outlives the channels that use it. A dead ps may be restarted by its agent or
-/// replaced by a spare. A call that detects a dead ps waits for that and reconnects. If the ps's memory
-/// survived, the call continues and everything in flight is intact. Otherwise everything in flight is lost:
+/// replaced by a spare. A call that detects a dead ps waits for the new process and reconnects. If the ps's
+/// memory survived, the call continues and everything in flight is intact. Otherwise everything in flight is
+/// lost:
 /// the call throws Error(unavailable), and channels to that process must be replaced. Used by the thread
 /// that owns the data fabric.
 class PsSession {
@@ -110,8 +111,8 @@ class PsSession {
   std::uint64_t restarts() const noexcept { return restarts_; }
   /// Number of losses of the ps's memory, which invalidate windows and shard locations.
   std::uint64_t relocations() const noexcept { return relocations_; }
-  /// Bytes of entries known to be applied when the memory was lost that was in use after `relocations`
-  /// earlier losses. REQUIRES: relocations < relocations().
+  /// Returns the bytes of entries known to be applied at the loss of the ps's memory that followed
+  /// `relocations` earlier losses. REQUIRES: relocations < relocations().
   std::uint64_t applied_at_loss(std::uint64_t relocations) const noexcept {
     return applied_at_loss_[static_cast<std::size_t>(relocations)];
   }

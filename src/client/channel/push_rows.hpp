@@ -15,7 +15,7 @@ using Arrival = std::function<void(std::uint64_t bytes)>;
 
 /// One push to one shard: gradient row i is at `gradient + order[i] * row_bytes`, or rows are consecutive if
 /// `order` is empty. Row numbers within the shard are `rows`, or `ids` minus `first_row`. A push with `keys`
-/// is for rows of a dynamic table; one with none of the three is dense, from `first_row` on.
+/// is for rows of a dynamic table. A push without `rows`, `ids` and `keys` is dense, starting at `first_row`.
 struct PushRows {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
@@ -29,7 +29,7 @@ struct PushRows {
   const std::byte* gradient = nullptr;
   protocol::RowOp op = protocol::RowOp::gradient;
   const Arrival* arrival = nullptr;  // of the gradient; nullptr if it has arrived completely
-  bool on_gpu = false;               // REQUIRES: a dense push by RMA
+  bool on_gpu = false;               // `gradient` is in GPU memory. REQUIRES: a dense push by RMA
 
   protocol::PushKind kind() const noexcept {
     if (!keys.empty()) return protocol::PushKind::keyed;

@@ -15,33 +15,34 @@ namespace capstan::client {
 /// same errors as PsSession::call.
 protocol::GroupClocks group_clocks(PsSession& session, std::uint32_t group);
 
-/// Direct access to the memory of one ps; RemoteReads reads all other rows. A channel does not check whether
-/// the ps is alive: call PsConnection::alive after a read. Used by the thread that owns the data fabric.
+/// Direct access to the memory of one ps, if there is any. RemoteReads reads, by messages, the rows that a
+/// channel cannot access. A channel does not check whether the ps is alive: call PsConnection::alive after a
+/// read. Used by the thread that owns the data fabric. Derived classes REQUIRE that `session` is connected
+/// and outlives the channel.
 class ReadChannel {
  public:
   virtual ~ReadChannel() = default;
 
-  /// Returns the address of memory of the ps; nullptr if it is not mapped. Valid until the ps's memory is
-  /// lost (PsSession::relocations).
+  /// Returns the address of byte `offset` of a region of the ps (PsSession::window); nullptr if this channel
+  /// maps no memory. Valid until the ps's memory is lost (PsSession::relocations).
   virtual const std::byte* mapped(std::uint64_t /*region*/, std::uint64_t /*offset*/) { return nullptr; }
   /// Like mapped(), but the memory stays mapped for the lifetime of the returned pointer.
   virtual std::shared_ptr<const std::byte> shared(std::uint64_t /*region*/, std::uint64_t /*offset*/) {
     return nullptr;
   }
-  /// Copies memory of the ps into `out` by RMA. Returns false without copying if this channel does not use
-  /// RMA. Throws Error: unavailable, deadline_exceeded.
+  /// Copies bytes of a region, from `offset` on, into `out` by RMA. Returns false without copying if this
+  /// channel does not use RMA. Throws Error: unavailable, deadline_exceeded.
   virtual bool read(std::uint64_t /*region*/, std::uint64_t /*offset*/, std::span<std::byte> /*out*/) {
     return false;
   }
-  /// Number of steps that all members of update group `group` have completed. Throws the same errors as
-  /// read().
+  /// Returns the number of steps that every member of update group `group` has completed: the minimum over
+  /// the members. Throws the same errors as read().
   virtual std::uint64_t steps(std::uint32_t group) = 0;
 };
 
 /// Reads by loads from mapped memory.
 class MappedReadChannel final : public ReadChannel {
  public:
-  /// REQUIRES, for all channels: `session` is connected and outlives the channel.
   explicit MappedReadChannel(PsSession& session) : session_(session) {}
 
   const std::byte* mapped(std::uint64_t region, std::uint64_t offset) override {
@@ -57,7 +58,7 @@ class MappedReadChannel final : public ReadChannel {
   PsSession& session_;
 };
 
-/// Reads with RMA, which the adapter performs or UCX emulates.
+/// Reads by RMA, which the network adapter performs or UCX emulates.
 class RmaReadChannel final : public ReadChannel {
  public:
   explicit RmaReadChannel(PsSession& session) : session_(session) {}

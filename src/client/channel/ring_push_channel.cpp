@@ -83,7 +83,7 @@ void RingPushChannel::publish() {
   ring_.note_published();
   if (!board.mapped()) {
     session_.peer().send(transport::kDoorbell, {});  // reading the flag would cost a round trip
-  } else if (board.take_asleep()) {
+  } else if (board.exchange_asleep()) {
     signal_doorbell();
   }
 }

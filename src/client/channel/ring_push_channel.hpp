@@ -31,7 +31,7 @@ class RingPushChannel final : public PushChannel {
   // For StagedGpuPushChannel, which shares the ring:
 
   PushRing& ring() noexcept { return ring_; }
-  /// Requires a live ps, and opens the ring.
+  /// Ensures that the ps is alive, and opens the ring unless it is open.
   void prepare();
   /// Blocks until an entry of `bytes` bytes can be written at the tail.
   void reserve(std::uint64_t bytes);

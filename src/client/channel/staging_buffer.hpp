@@ -34,8 +34,8 @@ class StagingBuffer {
   }
   bool released() const noexcept { return released_; }
 
-  /// Returns a contiguous slot of `bytes` bytes, or nullopt while unapplied entries use it. `applied` is
-  /// the position in the ring up to which the ps has applied entries. REQUIRES: bytes <= kBytes.
+  /// Returns a contiguous slot of `bytes` bytes, or nullopt while unapplied entries occupy the buffer.
+  /// `applied` is the position in the ring up to which the ps has applied entries. REQUIRES: bytes <= kBytes.
   std::optional<protocol::BufferSlot> take(std::uint64_t bytes, std::uint64_t applied);
   /// Records that all slots taken so far belong to entries that end at `tail` in the ring.
   void used_until(std::uint64_t tail) { uses_.push_back({tail, head_}); }

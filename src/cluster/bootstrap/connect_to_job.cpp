@@ -22,11 +22,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Limit of an answer in bytes; a table of 100,000 ranks is smaller.
-constexpr std::size_t kMostAnswerBytes = 256 << 20;
+constexpr std::size_t kMaxAnswerBytes = 256 << 20;
 constexpr std::chrono::milliseconds kBetweenAttempts{50};
-/// Time without data after which the listener counts as dead. It may be busy with other connections, and
+/// The listener counts as dead if no data arrives for this long. It may be busy with other connections, and
 /// sends a long answer in pieces.
-constexpr std::chrono::seconds kMostSilence{5};
+constexpr std::chrono::seconds kMaxSilence{5};
 
 class Visit {
  public:
@@ -73,7 +73,7 @@ class Visit {
   }
 
  private:
-  /// A listener that has read the token but not the rest closes the connection in one of several ways.
+  /// A listener that rejects the token closes the connection, which this side sees as EPIPE or ECONNRESET.
   static std::string reason(int error) {
     const bool closed = error == EPIPE || error == ECONNRESET;
     return closed ? "it closed the connection (wrong token?)" : std::strerror(error);
@@ -81,7 +81,7 @@ class Visit {
   void wait_for(short events) {
     pollfd one{socket_.get(), events, 0};
     const auto left = std::min(std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()),
-                               std::chrono::milliseconds(kMostSilence));
+                               std::chrono::milliseconds(kMaxSilence));
     const int ready = left.count() > 0 ? poll(&one, 1, static_cast<int>(left.count())) : 0;
     if (ready == 0) {
       throw Error(Code::deadline_exceeded,
@@ -111,8 +111,8 @@ JoinAnswer ask_join_listener(const std::string& address, const Token& token, Joi
   std::array<std::byte, kLengthBytes> length{};
   visit.read(length);
   const std::size_t size = length_in(length);
-  if (size > kMostAnswerBytes) {
-    throw Error(Code::data_loss, "what listens at " + address + " is no join listener");
+  if (size > kMaxAnswerBytes) {
+    throw Error(Code::data_loss, "the process that listens at " + address + " is not a join listener");
   }
   std::vector<std::byte> answer(size);
   visit.read(answer);
@@ -122,7 +122,7 @@ JoinAnswer ask_join_listener(const std::string& address, const Token& token, Joi
 Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::chrono::milliseconds timeout) {
   const auto body = to_bytes(hello);
   const auto deadline = Clock::now() + timeout;
-  const bool runs = std::getenv(kJobRuns) != nullptr;
+  const bool job_was_found = std::getenv(kJobRunsVariable) != nullptr;
   while (true) {
     try {
       const RunFile file = read_run_file(run_dir);
@@ -131,11 +131,11 @@ Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::c
       if (answer.code != Code::ok) throw Error(answer.code, answer.message);
       return from_bytes<Table>(answer.bytes);
     } catch (const Error& error) {
-      const bool passes = error.code() == Code::not_found || error.code() == Code::unavailable ||
-                          error.code() == Code::deadline_exceeded;
-      if (!passes) throw;
-      // The file exists while a coordinator restarts, and is removed with the job.
-      if (runs && error.code() == Code::not_found) {
+      const bool may_retry = error.code() == Code::not_found || error.code() == Code::unavailable ||
+                             error.code() == Code::deadline_exceeded;
+      if (!may_retry) throw;
+      // The run file stays while a coordinator restarts, and is removed when the job ends.
+      if (job_was_found && error.code() == Code::not_found) {
         throw Error(Code::not_found,
                     "cannot join the job of " + run_dir.string() + ": it has ended (" + error.what() + ")");
       }

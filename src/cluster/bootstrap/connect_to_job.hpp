@@ -17,12 +17,12 @@ namespace capstan::cluster {
 JoinAnswer ask_join_listener(const std::string& address, const Token& token, JoinRequest request,
                              std::span<const std::byte> body, std::chrono::steady_clock::time_point deadline);
 
-/// Environment variable that `capstan join` sets: it has found the job in its run directory.
-inline constexpr const char* kJobRuns = "CAPSTAN_JOB_RUNS";
+/// Environment variable that `capstan join` sets once it has found the job in its run directory.
+inline constexpr const char* kJobRunsVariable = "CAPSTAN_JOB_RUNS";
 
 /// Asks the coordinator of a run directory to admit this process as a worker. Repeats until `timeout`, since
-/// the job may be about to start. Throws Error: the coordinator's own; not_found if the job has ended since
-/// `capstan join` found it; deadline_exceeded with the last error.
+/// the job may be about to start. Throws Error: the one that the coordinator returned; not_found if the job
+/// has ended since `capstan join` found it; deadline_exceeded with the text of the last error.
 Table join_late(const std::filesystem::path& run_dir, const Hello& hello, std::chrono::milliseconds timeout);
 
 }  // namespace capstan::cluster

@@ -1,4 +1,4 @@
-// join.cpp -- the ways into a cluster: by MPI, by TCP, over a program's own MPI, alone, and late.
+// join.cpp -- joins a cluster: over MPI, TCP or the program's own MPI, as a single process, or late.
 #include "cluster/bootstrap/join.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void leave_requests_to_the_coordinator() {
   }
 }
 
-/// A worker connects to the coordinator and to every ps; those two connect to all ranks.
+/// A worker connects to the coordinator and to every ps; the coordinator and a ps connect to all ranks.
 std::size_t most_connections(const cluster::Table& table) {
   const auto ps = static_cast<std::size_t>(
       std::count_if(table.members.begin(), table.members.end(),
@@ -59,11 +59,11 @@ std::size_t most_connections(const cluster::Table& table) {
   return ps + (worker ? 1 : table.members.size());
 }
 
-/// Lines of the binding table that are printed at most.
-constexpr std::size_t kMostBindingLines = 32;
+/// Maximum number of printed lines of the binding table.
+constexpr std::size_t kMaxBindingLines = 32;
 
-/// A restarted worker has the binding of its first process; one that joins late has none.
-void run_where_planned(const Settings& settings, const cluster::Table& table) {
+/// A restarted worker gets the binding of its first process; a worker that joins late gets none.
+void apply_binding(const Settings& settings, const cluster::Table& table) {
   const auto& members = table.members;
   auto self = static_cast<std::size_t>(table.rank);
   if (self >= members.size() && !table.is_late(table.rank)) {
@@ -80,17 +80,17 @@ void run_where_planned(const Settings& settings, const cluster::Table& table) {
 }
 
 /// Called by a coordinator that starts a job.
-void say_who_runs_where(const Runtime& runtime) {
+void log_placement(const Runtime& runtime) {
   log::set_rank_tag(runtime.log_tag());
   const auto bindings = cluster::plan_binding(runtime.members());
   log::info("{}", cluster::job_summary(runtime.members()));
-  for (const auto& line : cluster::binding_table(runtime.members(), bindings, kMostBindingLines)) {
+  for (const auto& line : cluster::binding_table(runtime.members(), bindings, kMaxBindingLines)) {
     log::debug("{}", line);
   }
   for (const auto& line : cluster::binding_warnings(runtime.members(), bindings)) log::warn("{}", line);
 }
 
-/// Opens both fabrics, runs `exchange`, and stores what the role needs.
+/// Opens both fabrics, runs `exchange`, and keeps the fabrics that the role needs.
 template <class Exchange>
 Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
   auto control = std::make_unique<transport::UcxFabric>();
@@ -112,13 +112,13 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
     if (cluster::one_fabric(member.role)) member.data_address = member.control_address;
   }
   if (static_cast<std::size_t>(table.rank) < table.members.size()) {
-    // The table describes a restarted ps, except for its addresses.
+    // If this is a restarted ps, the table still has the pid and the addresses of its previous process.
     cluster::Member& self = table.members[static_cast<std::size_t>(table.rank)];
     self.pid = hello.pid;
     self.control_address = hello.control_address;
     self.data_address = cluster::one_fabric(self.role) ? hello.control_address : hello.data_address;
   }
-  run_where_planned(settings, table);
+  apply_binding(settings, table);
   if (cluster::one_fabric(role_of(table))) data.reset();
   cluster::raise_file_limit_for(most_connections(table));
   std::optional<cluster::Member> again;
@@ -130,10 +130,10 @@ Cluster join_with(const Settings& settings, int restarts, Exchange&& exchange) {
       settings, std::move(table), std::move(control), std::move(data), std::move(again))));
 }
 
-/// For a restarted worker: the coordinator may have been restarted since the table was created.
+/// Applies the last message of a restarted coordinator, which a restarted worker's table does not contain.
 void find_coordinator(Runtime& runtime, const cluster::AgentLink::Memory& memory) {
   if (!memory) return;
-  runtime.keep_in(memory);
+  runtime.set_persistent_memory(memory);
   const auto last = cluster::PersistentRecord(memory).read();
   if (!last.empty()) runtime.coordinator_returned(from_bytes<cluster::CoordinatorReturned>(last).coordinator);
 }
@@ -162,14 +162,15 @@ Cluster join_with_agent(const Settings& settings, const cluster::Start& start) {
       [&](const cluster::Hello& hello) { return agent.exchange(hello, settings.duration("start-timeout")); });
   Runtime& runtime = *cluster.runtime();
   if (cluster::one_fabric(cluster.role()) && runtime.ps_may_return())
-    runtime.keep_in(agent.persistent_memory());
+    runtime.set_persistent_memory(agent.persistent_memory());
   if (!runtime.coordinator_may_return()) return cluster;
-  if (cluster.role() == Role::coordinator) runtime.remember(agent.persistent_memory(), agent.started_again());
+  if (cluster.role() == Role::coordinator)
+    runtime.load_record(agent.persistent_memory(), agent.restart_number());
   if (cluster.role() == Role::worker) find_coordinator(runtime, agent.persistent_memory());
   return cluster;
 }
 
-/// A process is one rank of one job: the launcher, its agent and MPI know no other.
+/// A process can be only one rank of one job, since the launcher, the agent and MPI support no second one.
 std::atomic<bool> in_a_job{false};
 
 Cluster join_job(const Settings& settings, const cluster::Start& start) {
@@ -193,7 +194,7 @@ Cluster join_job(const Settings& settings, const cluster::Start& start) {
   if (joined.role() != Role::coordinator) {
     leave_requests_to_the_coordinator();
   } else if (!joined.recovered()) {
-    say_who_runs_where(*joined.runtime());
+    log_placement(*joined.runtime());
   }
   return joined;
 }
@@ -218,7 +219,7 @@ std::string_view to_string(Role role) noexcept {
 
 namespace {
 
-/// Also collects settings from the arguments, and removes those from `argv`.
+/// Also collects settings from the arguments, and removes these arguments from `argv`.
 Settings collected_settings(const ClusterOptions& options, int& argc, char** argv) {
   Settings settings = capstan::collected_settings(options);
   int kept = 1;
@@ -259,7 +260,7 @@ Cluster cluster::join(const Settings& settings) {
       return cluster::join_late(run_dir, hello, settings.duration("start-timeout"));
     });
   }
-  if (const auto start = cluster::start_of(settings)) return join_job(settings, *start);
+  if (const auto start = cluster::choose_start(settings)) return join_job(settings, *start);
   apply_log_level(settings, true);
   return Cluster(Runtime::embedded_cluster(settings));
 }

@@ -80,7 +80,7 @@ JoinHandshake::State JoinHandshake::read_greeting() noexcept {
     case JoinRequest::start:
       return state_ = State::talking;
   }
-  return refuse("there is no such request");
+  return refuse("unknown request");
 }
 
 JoinHandshake::State JoinHandshake::take(std::span<const std::byte> bytes) {
@@ -99,7 +99,7 @@ JoinHandshake::State JoinHandshake::take(std::span<const std::byte> bytes) {
     take_head(kLengthBytes);
     if (in_head_ < kLengthBytes) return state_;
     const std::size_t length = length_in(std::span(head_).first<kLengthBytes>());
-    if (length > kMostBodyBytes) return refuse("its request is too long");
+    if (length > kMaxBodyBytes) return refuse("its request is too long");
     has_length_ = true;
     body_.resize(length);
   }
@@ -110,7 +110,7 @@ JoinHandshake::State JoinHandshake::take(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(count);
     if (in_body_ == body_.size()) state_ = State::asked;
   }
-  if (state_ == State::asked && !bytes.empty()) return refuse("its request does not end where it should");
+  if (state_ == State::asked && !bytes.empty()) return refuse("it sent bytes after the end of its request");
   return state_;
 }
 

@@ -1,7 +1,7 @@
 // join_handshake.hpp -- the protocol of the join listener, without a socket.
 //
 //   client:    a greeting  length (41), "capstan1", request, token of 32 bytes
-//              a body      length, bytes: of `join` the Hello of the worker; of `start` a StartCall
+//              a body      length, bytes: for `join` the Hello of the worker; for `start` a StartCall
 //   listener:  an answer   length, bytes: a JoinAnswer
 //
 // A length is the number of bytes that follow it, in four bytes, little-endian.
@@ -40,18 +40,18 @@ inline constexpr std::size_t kLengthBytes = 4;
 inline constexpr std::string_view kJoinMagic = "capstan1";
 inline constexpr std::size_t kGreetingBytes = kLengthBytes + kJoinMagic.size() + 1 + kTokenBytes;
 /// Limit of the body of a request in bytes. A Hello has some hundred bytes per network device.
-inline constexpr std::size_t kMostBodyBytes = 64 * 1024;
+inline constexpr std::size_t kMaxBodyBytes = 64 * 1024;
 
 std::vector<std::byte> greeting_bytes(JoinRequest request, const Token& token);
 /// Returns `body` preceded by its length.
 std::vector<std::byte> framed(std::span<const std::byte> body);
 std::size_t length_in(std::span<const std::byte, kLengthBytes> bytes) noexcept;
 
-/// Takes constant time, wherever they differ.
+/// Takes the same time wherever the tokens differ.
 bool same(const Token& a, const Token& b) noexcept;
 
-/// The listener's end of one connection. Until the token was received it stores only the greeting and
-/// allocates nothing; afterwards kMostBodyBytes at most.
+/// The listener's end of one connection. Until the token was received, it stores only the greeting and
+/// allocates nothing; afterwards, it allocates at most kMaxBodyBytes.
 class JoinHandshake {
  public:
   enum class State : std::uint8_t {

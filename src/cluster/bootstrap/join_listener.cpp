@@ -23,8 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using State = JoinHandshake::State;
 
-/// Connections that are accepted in one round, and the pause after that many: a client that opens connections
-/// without end gets a few percent of a core.
+/// Maximum number of connections accepted in one round, and the pause after so many: a client that opens
+/// connections endlessly costs only a few percent of a core.
 constexpr int kAcceptsATurn = 16;
 constexpr std::chrono::milliseconds kAfterMany{5};
 constexpr std::chrono::milliseconds kAfterNoDescriptor{100};
@@ -42,24 +42,24 @@ struct Connection {
   bool stranger() const noexcept { return visit.state() == State::greeting; }
 };
 
-/// One line for many refusals.
+/// Logs refused connections, in at most one line per kBetweenLines.
 class Refusals {
  public:
   ~Refusals() {
-    if (untold_ > 0) log::warn("join listener: {} more connections were refused", untold_);
+    if (unlogged_ > 0) log::warn("join listener: {} more connections were refused", unlogged_);
   }
   void add(const Connection& visitor, std::string_view reason) {
-    ++untold_;
+    ++unlogged_;
     const auto now = Clock::now();
     if (now < next_line_) return;
     next_line_ = now + kBetweenLines;
     log::warn("join listener: the connection from {} is refused: {}{}", to_string(visitor.from), reason,
-              untold_ > 1 ? fmt::format(" ({} others since the last such line)", untold_ - 1) : "");
-    untold_ = 0;
+              unlogged_ > 1 ? fmt::format(" ({} others since the last such line)", unlogged_ - 1) : "");
+    unlogged_ = 0;
   }
 
  private:
-  std::size_t untold_ = 0;
+  std::size_t unlogged_ = 0;
   Clock::time_point next_line_{};
 };
 
@@ -74,20 +74,20 @@ class ConnectionLoop {
 
   void run() {
     while (true) {
-      look();
+      poll_sockets();
       if (polled_[0].revents != 0) return;
       // New connections are appended behind those that poll() has checked.
       for (std::size_t i = 0; i + 2 < polled_.size(); ++i) {
         if (polled_[i + 2].revents != 0 && !serve(visitors_[i])) visitors_[i].socket.reset();
       }
-      send_the_late_away();
+      close_expired();
       std::erase_if(visitors_, [](const Connection& visitor) { return !visitor.socket; });
-      if (polled_[1].revents != 0) let_in();
+      if (polled_[1].revents != 0) accept_connections();
     }
   }
 
  private:
-  void look() {
+  void poll_sockets() {
     const auto now = Clock::now();
     const bool listens = now >= listens_from_;
     auto next = listens ? Clock::time_point::max() : listens_from_;
@@ -106,7 +106,7 @@ class ConnectionLoop {
     }
   }
 
-  void let_in() {
+  void accept_connections() {
     for (int i = 0; i < kAcceptsATurn; ++i) {
       sockaddr_in from{};
       socklen_t length = sizeof from;
@@ -122,7 +122,7 @@ class ConnectionLoop {
       const auto strangers = std::count_if(visitors_.begin(), visitors_.end(),
                                            [](const Connection& visitor) { return visitor.stranger(); });
       if (static_cast<std::size_t>(strangers) >= limits_.strangers) {
-        drop_oldest_stranger("others came while it had not shown the token");
+        drop_oldest_stranger("too many connections had not sent the token, and this one was the oldest");
       }
       visitors_.push_back({std::move(socket), JoinHandshake(token_), Clock::now() + limits_.timeout, from});
       if (!serve(visitors_.back())) visitors_.pop_back();
@@ -138,11 +138,11 @@ class ConnectionLoop {
     visitors_.erase(oldest);
   }
 
-  void send_the_late_away() {
+  void close_expired() {
     const auto now = Clock::now();
     for (Connection& visitor : visitors_) {
       if (!visitor.socket || now < visitor.until) continue;
-      refusals_.add(visitor, visitor.stranger() ? "it has not shown the token in time" : "it takes too long");
+      refusals_.add(visitor, visitor.stranger() ? "it did not send the token in time" : "it takes too long");
       visitor.socket.reset();
     }
   }
@@ -158,7 +158,7 @@ class ConnectionLoop {
       if (got == 0) return false;
       visitor.visit.take(std::span(buffer_).first(static_cast<std::size_t>(got)));
       if (stranger && !visitor.stranger() && too_many_guests()) {
-        refusals_.add(visitor, "too many others are being answered");
+        refusals_.add(visitor, "too many other connections are being answered");
         return false;
       }
       if (visitor.visit.state() == State::refused) {

@@ -23,10 +23,10 @@ class JoinListener {
   /// it throws is sent as the answer.
   using Answer = std::function<JoinAnswer(JoinRequest, std::span<const std::byte> body)>;
   struct Limits {
-    /// From the connection until the request is complete, then between two pieces of the answer.
+    /// Maximum time until the request is complete, then between two pieces of the answer.
     std::chrono::milliseconds timeout{5000};
-    std::size_t strangers = 64;
-    std::size_t guests = 64;  // clients that have sent the token
+    std::size_t strangers = 64;  // clients that have not sent the token yet
+    std::size_t guests = 64;     // clients that have sent the token
   };
 
   /// Listens at `address`, "HOST" or "HOST:PORT". The listener's thread calls `greet` first. Throws Error.

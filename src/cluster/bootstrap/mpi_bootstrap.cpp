@@ -29,7 +29,7 @@
 namespace capstan::cluster {
 namespace {
 
-std::optional<int> number_in(const char* variable) {
+std::optional<int> integer_from_environment(const char* variable) {
   const char* text = std::getenv(variable);
   if (text == nullptr) return std::nullopt;
   const std::string_view view(text);
@@ -64,29 +64,29 @@ std::uint64_t hash_of_binary() {
 
 std::optional<int> launched_ranks() {
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"}) {
-    if (const auto size = number_in(variable)) return size;
+    if (const auto size = integer_from_environment(variable)) return size;
   }
   // srun --mpi=pmix sets no size, but the Slurm step does.
-  if (std::getenv("PMIX_RANK") != nullptr) return number_in("SLURM_STEP_NUM_TASKS");
+  if (std::getenv("PMIX_RANK") != nullptr) return integer_from_environment("SLURM_STEP_NUM_TASKS");
   return std::nullopt;
 }
 
 int launched_rank() {
   for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK"}) {
-    if (const auto rank = number_in(variable)) return *rank;
+    if (const auto rank = integer_from_environment(variable)) return *rank;
   }
   return 0;
 }
 
-void refuse_lonely_step() {
-  const int tasks = number_in("SLURM_STEP_NUM_TASKS").value_or(1);
-  if (tasks < 2 || !number_in("SLURM_PROCID") || launched_ranks()) return;
+void require_mpi_in_slurm_step() {
+  const int tasks = integer_from_environment("SLURM_STEP_NUM_TASKS").value_or(1);
+  if (tasks < 2 || !integer_from_environment("SLURM_PROCID") || launched_ranks()) return;
   throw Error(
       Code::failed_precondition,
       fmt::format(
-          "srun has started {} tasks, and given them no way to MPI, so each would be a job of its own: use "
-          "srun --mpi=pmix (`srun --mpi=list` says what there is), or mpirun inside of the allocation; "
-          "or say --bootstrap alone, if that is what you want",
+          "srun started {} tasks without an MPI plugin, so each would be a job of its own; use srun "
+          "--mpi=pmix (`srun --mpi=list` lists the plugins), or mpirun in the allocation; to run separate "
+          "jobs, set --bootstrap alone",
           tasks));
 }
 
@@ -97,17 +97,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Tags that a program is unlikely to use.
-constexpr int kTagHere = 17249;     // the host's name: this process has initialized MPI
-constexpr int kTagHello = 17250;    // a Hello
-constexpr int kTagVerdict = 17251;  // a Verdict
+constexpr int kTagAnnouncement = 17249;  // the host's name; sent once the process has initialized MPI
+constexpr int kTagHello = 17250;         // a Hello
+constexpr int kTagVerdict = 17251;       // a Verdict
 /// Poll interval. MPI's own waits would keep a core busy, and there may be more ranks than cores.
 constexpr std::chrono::milliseconds kMpiPollPeriod{1};
-/// The other ranks wait longer than rank 0, which names the missing ranks.
-constexpr std::chrono::seconds kRankZeroSpeaksFirst{5};
-/// Part of the timeout that remains for the roll call, however long MPI_Init took.
+/// The other ranks wait this much longer than rank 0, so that it reports the missing ranks first.
+constexpr std::chrono::seconds kRankZeroReportsFirst{5};
+/// Minimum time for the roll call, however long MPI_Init took.
 constexpr std::chrono::seconds kShortestRollCall{2};
-/// With an agent the program gives up first, with a better message.
-constexpr std::chrono::seconds kProgramSpeaksFirst{15};
+/// The wait in MPI_Init ends this much after --start-timeout. With an agent, the program then times out
+/// first, and reports a more precise reason.
+constexpr std::chrono::seconds kProgramReportsFirst{15};
 
 struct Verdict {
   Code code = Code::ok;
@@ -115,8 +116,8 @@ struct Verdict {
   std::uint64_t table_bytes = 0;  // size of the table that is broadcast next, if the code is ok
 };
 
-/// Rank 0's part, up to the verdict. Throws Error(deadline_exceeded).
-std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, const HelloSource& own,
+/// Receives the hellos of all ranks on rank 0. Throws Error: deadline_exceeded, failed_precondition.
+std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, const HelloSource& hello_source,
                           std::chrono::milliseconds timeout) {
   const auto begin = Clock::now();
   std::vector<std::string> names;
@@ -124,8 +125,8 @@ std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, cons
   RollCall roll(names, begin);
   std::vector<Hello> hellos(static_cast<std::size_t>(ranks));
   std::string unreadable;
-  // An unreceived message would reach the next user of the communicator, or of one that MPI creates in its
-  // place.
+  // Number of announcements to come. All are received here, so that none reaches a later user of this
+  // communicator, or of one to which MPI gives the same context ID.
   int announcements_to_come = ranks - 1;
   const auto arrive = [&](std::size_t rank, Hello hello) {
     hellos[rank] = std::move(hello);
@@ -133,9 +134,9 @@ std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, cons
   };
   while (true) {
     bool any = false;
-    while (const auto here = communicator.take(kTagHere)) {
-      const auto rank = static_cast<std::size_t>(here->from);
-      roll.set_state(rank, names[rank] + " on " + from_bytes<std::string>(here->bytes),
+    while (const auto announcement = communicator.take(kTagAnnouncement)) {
+      const auto rank = static_cast<std::size_t>(announcement->from);
+      roll.set_state(rank, names[rank] + " on " + from_bytes<std::string>(announcement->bytes),
                      "its program has not opened its network");
       --announcements_to_come;
       any = true;
@@ -145,12 +146,12 @@ std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, cons
       try {
         arrive(static_cast<std::size_t>(hello->from), from_bytes<Hello>(hello->bytes));
       } catch (const Error& error) {
-        unreadable = fmt::format("rank {} runs another build than rank 0: {}", hello->from, error.what());
+        unreadable = fmt::format("rank {} runs a different build than rank 0: {}", hello->from, error.what());
         roll.joined(static_cast<std::size_t>(hello->from));
       }
     }
     if (!roll.has_joined(0)) {
-      if (auto mine = own()) arrive(0, std::move(*mine));
+      if (auto hello = hello_source()) arrive(0, std::move(*hello));
     }
     if (roll.complete() && announcements_to_come == 0) {
       if (!unreadable.empty()) throw Error(Code::failed_precondition, unreadable);
@@ -166,15 +167,15 @@ std::vector<Hello> gather(const mpi::Communicator& communicator, int ranks, cons
   }
 }
 
-/// The part of the other ranks.
-Verdict send_and_await(const mpi::Communicator& communicator, const HelloSource& own, mpi::Outbox& outbox,
-                       std::chrono::milliseconds timeout) {
-  const auto deadline = Clock::now() + timeout + kRankZeroSpeaksFirst;
-  outbox.send(0, kTagHere, to_bytes(host_name()));
+/// Sends the hello of a rank other than 0 to rank 0, and waits for the verdict.
+Verdict send_and_await(const mpi::Communicator& communicator, const HelloSource& hello_source,
+                       mpi::Outbox& outbox, std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout + kRankZeroReportsFirst;
+  outbox.send(0, kTagAnnouncement, to_bytes(host_name()));
   bool sent = false;
   while (Clock::now() < deadline) {
     if (!sent) {
-      if (const auto hello = own()) {
+      if (const auto hello = hello_source()) {
         outbox.send(0, kTagHello, to_bytes(*hello));
         sent = true;
       }
@@ -209,10 +210,11 @@ Table exchange(const mpi::Communicator& communicator, const HelloSource& hello,
     verdict = send_and_await(communicator, hello, outbox, timeout);
   }
   if (verdict.code != Code::ok) throw Error(verdict.code, verdict.message);
-  if (!outbox.wait(Clock::now() + timeout + kRankZeroSpeaksFirst)) {
-    throw Error(
-        Code::deadline_exceeded,
-        fmt::format("waited {} ms at the start (--start-timeout) for a rank that had come", timeout.count()));
+  if (!outbox.wait(Clock::now() + timeout + kRankZeroReportsFirst)) {
+    throw Error(Code::deadline_exceeded,
+                fmt::format("waited {} ms at the start (--start-timeout) for other ranks to receive the "
+                            "messages of this rank",
+                            timeout.count()));
   }
   table.resize(verdict.table_bytes);
   communicator.broadcast(table);
@@ -224,8 +226,8 @@ Table exchange(const mpi::Communicator& communicator, const HelloSource& hello,
 Table exchange_within(const mpi::Communicator& communicator, const HelloSource& hello,
                       std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
-  mpi::Duplicate own(communicator);
-  while (!own.done()) {
+  mpi::Duplicate duplicate(communicator);
+  while (!duplicate.done()) {
     if (Clock::now() >= deadline) {
       throw Error(
           Code::deadline_exceeded,
@@ -237,64 +239,64 @@ Table exchange_within(const mpi::Communicator& communicator, const HelloSource& 
     std::this_thread::sleep_for(kMpiPollPeriod);
   }
   try {
-    Table table = exchange(own.communicator(), hello, timeout);
-    own.free();
+    Table table = exchange(duplicate.communicator(), hello, timeout);
+    duplicate.free();
     return table;
   } catch (const Error& error) {
-    // Freeing it is collective, and some ranks are missing.
-    if (error.code() != Code::deadline_exceeded) own.free();
+    // Freeing the duplicate is collective and would hang, because some ranks are missing.
+    if (error.code() != Code::deadline_exceeded) duplicate.free();
     throw;
   }
 }
 
 namespace {
 
-/// MPI_Init returns when all ranks have called it. It reports nothing while it waits, and has no timeout.
-class WaitsForInit {
+/// Reports while MPI_Init waits for other ranks, and ends the process after the timeout. MPI does neither.
+class InitWatchdog {
  public:
-  WaitsForInit(int rank, int ranks, std::chrono::milliseconds timeout)
+  InitWatchdog(int rank, int ranks, std::chrono::milliseconds timeout)
       : thread_([=, this] {
           std::unique_lock lock(mutex_);
           const auto begin = Clock::now();
-          // If this rank exited, the job would end; only rank 0 reports the reason.
-          const auto deadline = begin + timeout + kProgramSpeaksFirst +
-                                (rank == 0 ? Clock::duration::zero() : kRankZeroSpeaksFirst);
+          // Other ranks wait longer: only rank 0 reports the reason, and the exit of any rank ends the job.
+          const auto deadline = begin + timeout + kProgramReportsFirst +
+                                (rank == 0 ? Clock::duration::zero() : kRankZeroReportsFirst);
           while (!done_.wait_until(lock,
                                    std::min<Clock::time_point>(Clock::now() + RollCall::kPeriod, deadline),
-                                   [this] { return over_; })) {
-            const bool over = Clock::now() >= deadline;
-            if (over && rank == 0) {
+                                   [this] { return initialized_; })) {
+            const bool timed_out = Clock::now() >= deadline;
+            if (timed_out && rank == 0) {
               std::fprintf(
                   stderr,
-                  "capstan: waited for MPI_Init longer than the start time-out: look at the hosts of the %d "
-                  "ranks, or raise --start-timeout\n",
+                  "capstan: MPI_Init took longer than the start timeout; check the hosts of the %d ranks, or "
+                  "raise --start-timeout\n",
                   ranks);
             }
-            if (over) _exit(kExitLostRank);
+            if (timed_out) _exit(kExitLostRank);
             if (rank != 0) continue;
             std::fprintf(
                 stderr,
-                "capstan: waiting for MPI_Init for %d s: not all of the %d ranks that the launcher "
-                "was to start have come to it; MPI does not say which\n",
+                "capstan: waiting in MPI_Init for %d s; some of the launcher's %d ranks may not have called "
+                "it, and MPI does not report which\n",
                 static_cast<int>(std::chrono::round<std::chrono::seconds>(Clock::now() - begin).count()),
                 ranks);
           }
         }) {}
-  ~WaitsForInit() {
+  ~InitWatchdog() {
     {
       const std::lock_guard lock(mutex_);
-      over_ = true;
+      initialized_ = true;
     }
     done_.notify_one();
     thread_.join();
   }
-  WaitsForInit(const WaitsForInit&) = delete;
-  WaitsForInit& operator=(const WaitsForInit&) = delete;
+  InitWatchdog(const InitWatchdog&) = delete;
+  InitWatchdog& operator=(const InitWatchdog&) = delete;
 
  private:
   std::mutex mutex_;
   std::condition_variable done_;
-  bool over_ = false;
+  bool initialized_ = false;  // MPI_Init has returned
   std::thread thread_;
 };
 
@@ -302,10 +304,10 @@ class WaitsForInit {
 
 Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
-  // All ranks connect to rank 0, and each connection may be a file descriptor.
+  // All ranks connect to rank 0, and each connection may take a file descriptor.
   if (launched_rank() == 0) raise_file_limit_for(static_cast<std::size_t>(launched_ranks().value_or(0)));
   {
-    const WaitsForInit waits(launched_rank(), launched_ranks().value_or(0), timeout);
+    const InitWatchdog watchdog(launched_rank(), launched_ranks().value_or(0), timeout);
     mpi::start();
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
@@ -315,12 +317,12 @@ Table exchange_in_world(const HelloSource& hello, std::chrono::milliseconds time
     if (const auto launched = launched_ranks(); launched && *launched != ranks) {
       throw Error(Code::failed_precondition, "the launcher started " + std::to_string(*launched) +
                                                  " ranks, but MPI sees " + std::to_string(ranks) +
-                                                 ": this program was built with another MPI than the "
+                                                 ": this program was built with a different MPI than the "
                                                  "mpirun in use (or srun lacks --mpi=pmix)");
     }
     return exchange(world, hello, std::max<std::chrono::milliseconds>(left, kShortestRollCall));
   } catch (const Error& error) {
-    // Missing ranks would not call MPI_Finalize either.
+    // After a timeout, MPI_Finalize would hang: it waits for all ranks, and some are missing.
     if (error.code() != Code::deadline_exceeded) mpi::end();
     throw;
   }

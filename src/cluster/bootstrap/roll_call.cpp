@@ -8,7 +8,7 @@
 namespace capstan::cluster {
 namespace {
 
-constexpr std::size_t kMostNames = 8;
+constexpr std::size_t kMaxNames = 8;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ std::string RollCall::missing() const {
   std::size_t named = 0;
   for (const Entry& entry : all_) {
     if (entry.joined) continue;
-    if (named == kMostNames) return text + fmt::format(" and {} more", missing_ - named);
+    if (named == kMaxNames) return text + fmt::format(" and {} more", missing_ - named);
     text += fmt::format("{}{} ({})", named > 0 ? ", " : "", entry.name, entry.state);
     ++named;
   }

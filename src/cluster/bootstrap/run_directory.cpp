@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr int kVersion = 1;
 constexpr std::string_view kName = "cluster.json";
-constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kMaxBytes = 1 << 20;
 
 std::string to_hex(const Token& token) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -68,7 +68,7 @@ void write_whole(int fd, std::string_view text, const fs::path& path) {
 }
 
 std::string read_whole(int fd, const fs::path& path) {
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(kMaxBytes + 1, '\0');
   std::size_t size = 0;
   while (size < text.size()) {
     const ssize_t got = read(fd, text.data() + size, text.size() - size);
@@ -77,7 +77,7 @@ std::string read_whole(int fd, const fs::path& path) {
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
-  if (size > kMostBytes) throw Error(Code::data_loss, path.string() + ": too long for what it should be");
+  if (size > kMaxBytes) throw Error(Code::data_loss, path.string() + ": too long, expected at most 1 MiB");
   text.resize(size);
   return text;
 }
@@ -95,7 +95,7 @@ Token random_token() {
 Token token_in(const std::string& source, const std::string& text) {
   if (!is_token(text)) {
     throw Error(Code::invalid_argument,
-                source + ": expected 64 hexadecimal digits, as `openssl rand -hex 32` makes them");
+                source + ": expected 64 hexadecimal digits, such as the output of `openssl rand -hex 32`");
   }
   return from_hex(text);
 }
@@ -149,12 +149,12 @@ RunFile read_run_file(const fs::path& directory) {
   if (fstat(in.get(), &status) != 0) throw failed("fstat", path);
   if (status.st_uid != geteuid() || (status.st_mode & 077) != 0) {
     throw Error(Code::permission_denied,
-                path.string() + ": it must be yours, and readable by you alone (mode 0600)");
+                path.string() + ": expected a file that belongs to this user and has mode 0600");
   }
   try {
     const auto json = parse_json(read_whole(in.get(), path), "its text", Code::data_loss);
     if (json.at("version") != kVersion) throw Error(Code::data_loss, "it is of another version of Capstan");
-    if (!is_token(json.at("token"))) throw Error(Code::data_loss, "its token is not one");
+    if (!is_token(json.at("token"))) throw Error(Code::data_loss, "its token is malformed");
     return {json.at("host"),      json.at("pid"),
             json.at("address"),   from_hex(json.at("token").get<std::string>()),
             json.at("program"),   json.at("arguments").get<std::vector<std::string>>(),

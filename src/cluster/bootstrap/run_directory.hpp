@@ -12,7 +12,8 @@
 
 namespace capstan::cluster {
 
-/// Has the job's token, so only its owner can read it. Exists while the job runs.
+/// Content of the file. It has the job's token, so only the owner can read the file, which exists while the
+/// job runs.
 struct RunFile {
   std::string host;  // of the coordinator
   std::int64_t pid = 0;
@@ -24,7 +25,7 @@ struct RunFile {
   std::map<std::string, std::string> environment;  // CAPSTAN_* and UCX_*
 };
 
-/// Returns random bits of the system. Throws Error.
+/// Returns a token of random bits from the system. Throws Error.
 Token random_token();
 
 /// Parses 64 hexadecimal digits. Throws Error(invalid_argument), which names `source`.
@@ -38,7 +39,7 @@ void write_run_file(const std::filesystem::path& directory, const RunFile& file)
 /// Throws Error: not_found; permission_denied if the file belongs to another user, or others can read it;
 /// data_loss.
 RunFile read_run_file(const std::filesystem::path& directory);
-/// Removes the file if it is that of this process.
+/// Removes the file if the process `pid` on `host` wrote it.
 void remove_run_file(const std::filesystem::path& directory, const std::string& host,
                      std::int64_t pid) noexcept;
 

@@ -1,4 +1,4 @@
-// run_files.cpp -- names of the files.
+// run_files.cpp -- chooses the names of the files, by rank.
 #include "cluster/bootstrap/run_files.hpp"
 
 #include <fmt/format.h>
@@ -22,8 +22,8 @@ std::shared_ptr<Runtime> with_run_files(std::shared_ptr<Runtime> runtime) {
                 "--trace: traces go into the run directory; give --run-dir DIR as well");
   }
   const Member& self = runtime->self();
-  const bool again = runtime->started_again() && !runtime->came_late();
-  const int rank = again ? runtime->member(self.role, self.index).rank : self.rank;
+  const bool restarted = runtime->joins_after_start() && !runtime->joins_late();
+  const int rank = restarted ? runtime->member(self.role, self.index).rank : self.rank;
   log::also_to(run_dir / "log" / fmt::format("rank-{:05}.log", rank), rank);
   if (!trace) return runtime;
   runtime->trace_to(run_dir / "trace");

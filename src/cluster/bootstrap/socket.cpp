@@ -30,7 +30,7 @@ sockaddr_in address_in(const std::string& text) {
     const std::string_view digits = std::string_view(text).substr(colon + 1);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
     if (error != std::errc() || end != digits.data() + digits.size()) {
-      throw Error(Code::invalid_argument, "\"" + text + "\" is no address: expected HOST or HOST:PORT");
+      throw Error(Code::invalid_argument, "\"" + text + "\" is not an address: expected HOST or HOST:PORT");
     }
   }
   addrinfo hints{};
@@ -41,7 +41,7 @@ sockaddr_in address_in(const std::string& text) {
     const bool may_pass =
         error == EAI_AGAIN || error == EAI_NONAME;  // a name server may learn the name later
     throw Error(may_pass ? Code::unavailable : Code::invalid_argument,
-                "\"" + text + "\" is no address: " + gai_strerror(error));
+                "\"" + text + "\" is not an address: " + gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, freeaddrinfo);
   sockaddr_in address = *reinterpret_cast<const sockaddr_in*>(found->ai_addr);

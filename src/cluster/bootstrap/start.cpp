@@ -17,14 +17,14 @@ Start start_by_mpi() {
   return {exchange_in_world, "rank " + std::to_string(launched_rank()), true, nullptr, finalize_world};
 }
 
-/// A copy of the values that a resolver returns now, for the lifetime of the cluster.
+/// Returns a resolver with the current values of `resolver`, for the lifetime of the cluster.
 std::shared_ptr<const ClusterResolver> copy_of(const ClusterResolver& resolver) {
   const ClusterSpec spec = resolver.cluster_spec();
   std::map<std::string, int> accelerators;
   try {
     accelerators = resolver.num_accelerators();
   } catch (const std::exception& error) {
-    log::debug("the resolver cannot name this task's accelerators: {}", error.what());
+    log::debug("the resolver cannot count this task's accelerators: {}", error.what());
   }
   return std::make_shared<SimpleClusterResolver>(
       spec, SimpleOptions{.master = spec.task_address(*resolver.task_type(), resolver.task_id().value_or(0)),
@@ -38,29 +38,29 @@ std::shared_ptr<const ClusterResolver> copy_of(const ClusterResolver& resolver) 
 }  // namespace
 
 Start start_at(const ClusterResolver& resolver, const Settings& settings) {
-  Meeting meeting = meeting_of(resolver, settings);
-  std::string name = meeting.self().name();
-  return {[meeting = std::move(meeting)](const HelloSource& hello, std::chrono::milliseconds timeout) {
-            return meet(meeting, hello, timeout);
+  Rendezvous rendezvous = rendezvous_of(resolver, settings);
+  std::string name = rendezvous.self().name();
+  return {[rendezvous = std::move(rendezvous)](const HelloSource& hello, std::chrono::milliseconds timeout) {
+            return join_rendezvous(rendezvous, hello, timeout);
           },
           std::move(name), false, copy_of(resolver)};
 }
 
-std::optional<Start> start_of(const Settings& settings) {
-  const std::string& way = settings.text("bootstrap");
-  if (way == "alone") return std::nullopt;
+std::optional<Start> choose_start(const Settings& settings) {
+  const std::string& bootstrap = settings.text("bootstrap");
+  if (bootstrap == "alone") return std::nullopt;
   const int ranks = launched_ranks().value_or(1);
-  if (ranks > 1 && way != "tf-config") return start_by_mpi();
-  if (way == "mpi") {
-    refuse_lonely_step();
+  if (ranks > 1 && bootstrap != "tf-config") return start_by_mpi();
+  if (bootstrap == "mpi") {
+    require_mpi_in_slurm_step();
     return std::nullopt;
   }
   const auto resolver = default_cluster_resolver();
-  if (way == "tf-config" && !resolver) {
+  if (bootstrap == "tf-config" && !resolver) {
     throw Error(Code::invalid_argument, "--bootstrap tf-config: the variable TF_CONFIG is not set");
   }
   if (resolver && !resolver->cluster_spec().empty()) return start_at(*resolver, settings);
-  refuse_lonely_step();
+  require_mpi_in_slurm_step();
   return std::nullopt;
 }
 

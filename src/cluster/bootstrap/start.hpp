@@ -17,20 +17,20 @@ namespace capstan::cluster {
 struct Start {
   /// Exchanges addresses with the other ranks. Throws Error.
   std::function<Table(const HelloSource&, std::chrono::milliseconds timeout)> exchange;
-  std::string name;  ///< of this process in messages, while there is no table
+  std::string name;  ///< name of this process in messages until it has the table
   bool has_launcher;
   std::shared_ptr<const ClusterResolver> resolver;  ///< null if a launcher started the ranks
   std::function<void()> finalize = {};              ///< called after the exchange
 };
 
-/// Starts a task of the cluster that `resolver` describes. Throws Error like meeting_of.
+/// Starts a task of the cluster that `resolver` describes. Throws what rendezvous_of throws.
 Start start_at(const ClusterResolver& resolver, const Settings& settings);
 
-/// Reads the variables of the launcher and TF_CONFIG. Returns nothing for a process that is a complete job.
+/// Reads the variables of the launcher and TF_CONFIG. Returns nothing if this process alone is the job.
 /// Throws Error(invalid_argument or failed_precondition) for variables that contradict each other.
-std::optional<Start> start_of(const Settings& settings);
+std::optional<Start> choose_start(const Settings& settings);
 
-/// The options of an agent that performs this start.
+/// Returns the options of an agent that performs `start`.
 AgentOptions agent_options(const Settings& settings, const Start& start);
 
 }  // namespace capstan::cluster

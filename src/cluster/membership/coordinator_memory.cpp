@@ -17,15 +17,15 @@ bool CoordinatorRecord::is_standby(int spare_rank) const {
 }
 
 void CoordinatorRecord::require_resumable() const {
-  if (!too_many_open) return;
+  if (!too_many_unrecorded) return;
   throw Error(
       Code::data_loss,
-      "the coordinator was killed more than " + std::to_string(kMaxOpenClosures) +
-          " functions after its last record_step() and cannot resume from there; restore a checkpoint "
-          "first");
+      "more than " + std::to_string(kMaxUnrecordedClosures) +
+          " functions were scheduled after the last record_step(), so the restarted coordinator cannot "
+          "resume from there; restore a checkpoint first");
 }
 
-void CoordinatorMemory::keep_in(std::shared_ptr<transport::PersistentMemory> memory) {
+void CoordinatorMemory::set_persistent_memory(std::shared_ptr<transport::PersistentMemory> memory) {
   const std::lock_guard lock(mutex_);
   persistent_ = std::make_unique<PersistentRecord>(std::move(memory));
   if (const auto bytes = persistent_->read(); !bytes.empty()) record_ = from_bytes<CoordinatorRecord>(bytes);

@@ -21,7 +21,7 @@ void CoordinatorWatch::on_connection_lost(const transport::Peer& peer) {
   deadline_ = Clock::now();
   if (!runtime_.coordinator_may_return() || isolated_ || !address_known_) return;
   *deadline_ += runtime_.coordinator_wait();
-  log::warn("{} is gone; waiting {} ms for it to come back", name_, runtime_.coordinator_wait().count());
+  log::warn("{} is dead; waiting {} ms for it to recover", name_, runtime_.coordinator_wait().count());
 }
 
 void CoordinatorWatch::on_isolated() {
@@ -68,14 +68,14 @@ void CoordinatorWatch::acknowledge() {
 
 const std::string& CoordinatorWatch::stop_reason() {
   if (!stop_reason_.empty() || !deadline_ || Clock::now() < *deadline_) return stop_reason_;
-  stop_reason_ = name_ + " is gone";
+  stop_reason_ = name_ + " is dead";
   if (isolated_) {
     stop_reason_ += ", and no other rank can be reached";
   } else if (!address_known_) {
     stop_reason_ +=
         ", and had not recorded the address of this restarted rank: no other coordinator can find it";
   } else if (runtime_.coordinator_may_return()) {
-    stop_reason_ += fmt::format(", and has not come back within {} ms (--coordinator-wait)",
+    stop_reason_ += fmt::format(", and has not recovered within {} ms (--coordinator-wait)",
                                 runtime_.coordinator_wait().count());
   }
   return stop_reason_;

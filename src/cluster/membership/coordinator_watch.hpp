@@ -19,13 +19,12 @@ class CoordinatorWatch {
 
   explicit CoordinatorWatch(Runtime& runtime) : runtime_(runtime) {}
 
-  /// Called by the fabric's failure handler: the connection to the coordinator has failed.
+  /// Called by the fabric's failure handler when the connection to the coordinator has failed.
   void on_connection_lost(const transport::Peer& peer);
-  /// No ps is reachable from this restarted worker, so no new coordinator will learn its address: ends the
-  /// wait.
+  /// Ends the wait: this restarted worker reaches no ps, so no new coordinator would learn its address.
   void on_isolated();
-  /// This ps was restarted. Its new address is recorded by the coordinator that greets it; until then it does
-  /// not wait for another coordinator, which could not find it.
+  /// Called by a restarted ps. A coordinator that greets the ps records its new address. Until then, the ps
+  /// does not wait for another coordinator, which could not find it.
   void expect_greeting() { address_known_ = false; }
   /// Handler of kHello to a ps.
   void on_greeting(const transport::Message& message);
@@ -34,14 +33,14 @@ class CoordinatorWatch {
   /// Handler of the kHello by which a coordinator admits this worker: stores the coordinator's incarnation.
   /// Returns false if the message has none.
   bool on_admission(const transport::Message& message);
-  /// A new coordinator has announced itself, and this rank is not connected to it yet.
+  /// Returns true if a new coordinator has announced itself, and this rank is not connected to it yet.
   bool has_announcement() const noexcept { return announcement_.has_value(); }
   /// Connects to the new coordinator, and returns its message. Not inside progress(). REQUIRES:
   /// has_announcement().
   CoordinatorReturned reconnect();
-  /// Sends it the answer, kCoordinatorKnown.
+  /// Sends kCoordinatorKnown to the new coordinator.
   void acknowledge();
-  /// Returns the reason to end, such as "coordinator 0 (rank 0 on n1) is gone", once the wait is over; else
+  /// Returns the reason to end, such as "coordinator 0 (rank 0 on n1) is dead", once the wait is over; else
   /// "".
   const std::string& stop_reason();
   /// Deadline of the wait; nothing while the coordinator is connected.

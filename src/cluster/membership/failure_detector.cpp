@@ -10,14 +10,15 @@ bool FailureDetector::heard(int rank, Clock::time_point now, bool busy) {
   return was_suspected;
 }
 
-std::vector<int> FailureDetector::look(Clock::time_point now) {
+std::vector<int> FailureDetector::check(Clock::time_point now) {
   std::vector<int> suspected;
-  if (!on() || now < looked_ + period_) return suspected;
-  const auto since_look = now - looked_;
-  looked_ = now;
+  if (!on() || now < last_check_ + period_) return suspected;
+  const auto since_last_check = now - last_check_;
+  last_check_ = now;
   for (auto& [rank, watched] : ranks_) {
     if (watched.suspected) continue;
-    if (since_look > 2 * period_) watched.heard = std::min(now, watched.heard + (since_look - period_));
+    if (since_last_check > 2 * period_)
+      watched.heard = std::min(now, watched.heard + (since_last_check - period_));
     if (watched.busy || now - watched.heard < timeout_ - period_) continue;
     watched.suspected = true;
     suspected.push_back(rank);
@@ -25,8 +26,8 @@ std::vector<int> FailureDetector::look(Clock::time_point now) {
   return suspected;
 }
 
-FailureDetector::Time FailureDetector::until_look(Clock::time_point now) const {
-  return std::chrono::ceil<Time>(std::max(looked_ + period_ - now, Clock::duration::zero()));
+FailureDetector::Time FailureDetector::until_next_check(Clock::time_point now) const {
+  return std::chrono::ceil<Time>(std::max(last_check_ + period_ - now, Clock::duration::zero()));
 }
 
 }  // namespace capstan::cluster

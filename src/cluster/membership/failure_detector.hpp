@@ -11,44 +11,44 @@ namespace capstan::cluster {
 /// Suspects a rank that sends no heartbeat for longer than a timeout. A rank is watched from its first
 /// heartbeat on:
 ///
-///   unknown --heard--> alive --look--> suspected --heard--> alive
+///   unknown --heard--> alive --check--> suspected --heard--> alive
 ///   any state --forget--> unknown
 ///
-/// Time between two calls of `look` beyond the period does not count as silence: this process was stopped or
-/// busy. Used by one thread.
+/// If a call of `check` is late, the excess over the period does not count as silence, since this process was
+/// stopped or busy. Used by one thread.
 class FailureDetector {
  public:
   using Clock = std::chrono::steady_clock;
   using Time = std::chrono::milliseconds;
 
-  /// Returns the interval between two heartbeats, and between two calls of `look`, for a timeout; 0 for 0.
+  /// Returns the interval between two heartbeats, and between two calls of `check`, for a timeout; 0 for 0.
   static constexpr Time period_of(Time timeout) noexcept {
     return timeout.count() > 0 ? std::max(timeout / 5, Time(1)) : Time(0);
   }
   /// Returns a detector for a coordinator that answers a heartbeat every `period`. Suspects it after
   /// `timeout`, but not before ten periods.
-  static FailureDetector of_one_that_answers(Time period, Time timeout) {
+  static FailureDetector for_coordinator(Time period, Time timeout) {
     return FailureDetector(std::max(timeout, 10 * period) + period, period);
   }
 
-  /// Never suspects a rank if either is 0.
+  /// Never suspects a rank if the timeout or the period is 0.
   explicit FailureDetector(Time timeout) : FailureDetector(timeout, period_of(timeout)) {}
   FailureDetector(Time timeout, Time period) : timeout_(timeout), period_(period) {}
 
   bool on() const noexcept { return timeout_.count() > 0 && period_.count() > 0; }
   Time period() const noexcept { return period_; }
 
-  /// A heartbeat arrived. Where `busy`, the rank is not suspected before its next one. Returns true if the
+  /// Records a heartbeat. If `busy`, the rank is not suspected before its next heartbeat. Returns true if the
   /// rank was suspected.
   bool heard(int rank, Clock::time_point now, bool busy = false);
-  /// The rank is not watched until it is heard again.
+  /// Stops watching the rank until its next heartbeat.
   void forget(int rank) noexcept { ranks_.erase(rank); }
 
   /// Returns the newly suspected ranks: those whose timeout passes before the next call. Does nothing within
   /// a period of the last call.
-  std::vector<int> look(Clock::time_point now);
-  /// Time until the next call of `look` is due.
-  Time until_look(Clock::time_point now) const;
+  std::vector<int> check(Clock::time_point now);
+  /// Time until the next call of `check` is due.
+  Time until_next_check(Clock::time_point now) const;
 
   bool suspects(int rank) const {
     const auto found = ranks_.find(rank);
@@ -67,7 +67,7 @@ class FailureDetector {
   Time timeout_;
   Time period_;
   std::map<int, Watched> ranks_;
-  Clock::time_point looked_{};
+  Clock::time_point last_check_{};
 };
 
 }  // namespace capstan::cluster

@@ -14,7 +14,7 @@
 
 namespace capstan::cluster {
 
-/// What a rank reports about itself before roles are assigned.
+/// Properties that a rank reports about itself before roles are assigned.
 struct Hello {
   std::string host;
   std::int64_t pid = 0;
@@ -22,11 +22,11 @@ struct Hello {
   RoleRequest roles;        // input of the role map; must be equal on all ranks
   std::vector<std::byte> control_address;
   std::vector<std::byte> data_address;
-  std::int64_t replicas = 1;          // must be equal, as all below
-  std::int32_t restarts = 0;          // restarts of a worker by its agent, at most
-  std::int32_t late = 0;              // workers that may join late
-  std::int64_t coordinator_wait = 0;  // ms that all wait for a coordinator that was killed
-  std::string own_role = {};          // of --role, may differ; "" for none
+  std::int64_t replicas = 1;          // must be equal on all ranks, like the next three fields
+  std::int32_t restarts = 0;          // maximum number of restarts of a worker by its agent
+  std::int32_t late = 0;              // maximum number of workers that join late
+  std::int64_t coordinator_wait = 0;  // ms that all ranks wait for a coordinator that was killed
+  std::string own_role = {};          // value of --role, may differ between ranks; "" if not set
   topology::AvailableResources resources = {};
 };
 
@@ -36,7 +36,7 @@ constexpr bool one_fabric(Role role) noexcept { return role == Role::ps || role 
 struct Member {
   int rank = 0;
   Role role = Role::worker;
-  int index = 0;  // among its role
+  int index = 0;  // number among the members with this role
   std::string host;
   std::int64_t pid = 0;
   std::vector<std::byte> control_address;
@@ -53,22 +53,22 @@ struct Member {
 /// The table of members, which the agent passes to its child.
 ///
 /// A restarted worker keeps its index and has a new rank. State that is stored by rank therefore belongs to
-/// one incarnation, and late messages of the previous one are recognized by their rank. Ranks after those of
-/// `members` are reserved for this, `restarts` per worker; the ranks after them are for workers that join
-/// late, each with a new index.
+/// one incarnation, and late messages of the previous one are recognized by their rank. The ranks after those
+/// of `members` are reserved for restarted workers, `restarts` per worker. The ranks after these are reserved
+/// for workers that join late, each with a new index.
 struct Table {
   int rank = 0;  // beyond `members` for a worker that was restarted or joins late
   std::vector<Member> members;
-  int restarts = 0;                   // restarts of each worker of `members`, at most
-  int late = 0;                       // workers that join late, at most
-  std::int64_t coordinator_wait = 0;  // milliseconds that all wait for a coordinator that was killed; 0: none
+  int restarts = 0;                   // maximum number of restarts of each worker of `members`
+  int late = 0;                       // maximum number of workers that join late
+  std::int64_t coordinator_wait = 0;  // ms that all ranks wait for a coordinator that was killed; 0: none
   transport::JobSecret secret = {};   // of this job; every process that has the table may send messages
 
   int count(Role role) const noexcept {
     return static_cast<int>(
         std::count_if(members.begin(), members.end(), [role](const Member& m) { return m.role == role; }));
   }
-  /// The agent of a coordinator that is killed restarts it.
+  /// Returns true if the agent of a coordinator that is killed restarts it.
   bool coordinator_may_return() const noexcept { return coordinator_wait > 0 && restarts > 0; }
   /// Upper bound of all ranks that the job may have.
   int capacity() const noexcept { return first_late() + late; }
@@ -79,7 +79,7 @@ struct Table {
   /// The rank of the `time`-th worker that joins late; from 1.
   int rank_of_late(int time) const noexcept { return first_late() + time - 1; }
   bool is_late(int of_rank) const noexcept { return of_rank >= first_late(); }
-  /// Restarts of a worker so far. `restarts` for one that joined late, which has no agent that restarts it.
+  /// Number of restarts of a worker so far; `restarts` for a worker that joined late, since it has no agent.
   int times_restarted(int of_rank) const noexcept {
     const int beyond = of_rank - static_cast<int>(members.size());
     if (is_late(of_rank)) return restarts;

@@ -175,8 +175,8 @@ void Membership::add(Member member, MemberState state) {
   set(member.rank, state);
 }
 
-/// Each of the two threads announces the processes of a ps in their order, and may skip some. One that is
-/// behind announces a process that the other has announced before a later one: the later one stays.
+/// Two threads announce the processes of a ps, each in chronological order, possibly with gaps. A thread that
+/// lags behind may announce a process that the other thread has already replaced; the later process stays.
 void Membership::note_process(const Process& announced) {
   std::deque<Process>& processes = moved_[announced.member.rank];
   for (auto known = processes.rbegin(); known != processes.rend(); ++known) {
@@ -185,7 +185,8 @@ void Membership::note_process(const Process& announced) {
       known->data |= announced.data;
       return;
     }
-    if ((announced.control && known->control) || (announced.data && known->data)) break;  // later than this
+    // This thread has announced `known` before, so `announced` is the later process.
+    if ((announced.control && known->control) || (announced.data && known->data)) break;
   }
   processes.push_back(announced);
   any_moved_.store(true, std::memory_order_release);
@@ -200,7 +201,7 @@ void Membership::move(const Member& member, Address address) {
   } else {
     of_start.data_address = member.data_address;
   }
-  if (member.role == Role::coordinator) {  // on the same host
+  if (member.role == Role::coordinator) {  // it restarts on the same host
     of_start.pid = member.pid;
   } else {
     note_process({member, address == Address::control, address == Address::data});

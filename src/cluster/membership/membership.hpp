@@ -38,8 +38,8 @@ std::string_view to_string(MemberState state) noexcept;
 ///   joining ----> alive, dead, fenced
 ///   alive ------> suspected, dead, fenced, left
 ///   suspected --> alive, dead, fenced
-///   dead -------> alive, fenced     of a ps or a coordinator alone: it was restarted, or a spare
-///   fenced -----> alive             is about to replace it, or has
+///   dead -------> alive, fenced     only for a coordinator, ps or spare: it was restarted,
+///   fenced -----> alive             or a spare replaces it
 ///
 /// Initially all members of the start of the job are alive. Any thread reads; only the thread that drives the
 /// control fabric changes states.
@@ -58,12 +58,12 @@ class Membership {
   };
   using Observer = std::function<void(const Change&)>;
 
-  /// `self`: the member of this process, if it is not one of the table's.
+  /// `self`: the member of this process, if it is not in the table.
   explicit Membership(Table table, const std::optional<Member>& self = {});
 
   /// The table of the start of the job, with the current addresses.
   const Table& table() const noexcept { return table_; }
-  /// The same, also with the current hosts and processes of ps.
+  /// Like table(), but also with the current hosts and process IDs of the ps.
   Table table_now() const;
   /// Number of members at the start of the job.
   int count(Role role) const noexcept { return count_[static_cast<std::size_t>(role)]; }
@@ -84,9 +84,9 @@ class Membership {
   /// absent.
   void add(Member member, MemberState state);
   enum class Address : std::uint8_t { control, data };
-  /// Another process has replaced the member's: stores it, with one of its two addresses.
+  /// Records that another process has replaced the member's process, with one of its two addresses.
   void move(const Member& member, Address address);
-  /// This process replaces a ps; `ps` has its addresses.
+  /// Records that this process replaces a ps. `ps` has the addresses of this process.
   void become(const Member& ps);
 
   /// Returns absent for a rank out of range. One atomic load.
@@ -101,7 +101,7 @@ class Membership {
   /// Number of live members with this role. One atomic load.
   int alive(Role role) const noexcept { return alive_[static_cast<std::size_t>(role)].load(); }
   bool all_alive(Role role) const noexcept { return alive(role) == count(role); }
-  /// State of the last rank of this worker. False for an unknown index.
+  /// Returns true if the last rank of this worker is alive; false for an unknown index.
   bool worker_is_alive(int index) const;
   /// Returns true if any rank that this worker had is lost.
   bool has_lost_worker(int index) const;
@@ -122,10 +122,10 @@ class Membership {
   struct Process {
     Member member;
     bool control = false;  // announced by move() with its control address
-    bool data = false;     // the same with its data address
+    bool data = false;     // announced by move() with its data address
   };
 
-  // REQUIRE the mutex:
+  // The caller must hold the mutex:
   void begin();
   void note_process(const Process& announced);
   void note_worker(const Member& member);

@@ -1,4 +1,4 @@
-// persistent_record.cpp -- a head of one page, and two buffers of which the head's count selects one.
+// persistent_record.cpp -- two buffers, and a page with the number of writes, which selects the valid buffer.
 #include "cluster/membership/persistent_record.hpp"
 
 #include <atomic>
@@ -18,10 +18,10 @@ constexpr std::uint64_t kPage = 4096;
 PersistentRecord::PersistentRecord(std::shared_ptr<transport::PersistentMemory> memory)
     : memory_(std::move(memory)),
       head_(reinterpret_cast<Head*>(
-          memory_->map(transport::PersistentMemory::kFirst, kPage + 2 * kMostBytes).data())) {}
+          memory_->map(transport::PersistentMemory::kFirstOffset, kPage + 2 * kMaxBytes).data())) {}
 
 std::byte* PersistentRecord::buffer(std::uint64_t number) const noexcept {
-  return reinterpret_cast<std::byte*>(head_) + kPage + (number % 2) * kMostBytes;
+  return reinterpret_cast<std::byte*>(head_) + kPage + (number % 2) * kMaxBytes;
 }
 
 std::vector<std::byte> PersistentRecord::read() const {
@@ -31,15 +31,15 @@ std::vector<std::byte> PersistentRecord::read() const {
 }
 
 void PersistentRecord::write(std::span<const std::byte> bytes) {
-  if (bytes.size() > kMostBytes) {
+  if (bytes.size() > kMaxBytes) {
     throw Error(Code::resource_exhausted, "a record of " + std::to_string(bytes.size()) +
                                               " bytes does not fit, expected at most " +
-                                              std::to_string(kMostBytes >> 20) + " MiB");
+                                              std::to_string(kMaxBytes >> 20) + " MiB");
   }
   const std::uint64_t next = head_->written + 1;
   if (!bytes.empty()) std::memcpy(buffer(next), bytes.data(), bytes.size());
   head_->bytes[next % 2] = bytes.size();
-  // A kill leaves memory as the stores before it have made it, in program order.
+  // A killed process leaves the effects of its stores in program order, so compiler fences suffice.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   head_->written = next;
   std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -1,4 +1,4 @@
-// persistent_record.hpp -- one value in persistent memory, complete at whatever time the writer is killed.
+// persistent_record.hpp -- one value in persistent memory, which stays complete if the writer is killed.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace capstan::cluster {
 
-/// Has two buffers, which writes use in turn. For one writer at a time.
+/// Has two buffers, which writes use alternately. For one writer at a time.
 class PersistentRecord {
  public:
-  static constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{16} << 20;
 
   /// Throws Error(resource_exhausted).
   explicit PersistentRecord(std::shared_ptr<transport::PersistentMemory> memory);
 
   /// Returns the last value; empty if none was written.
   std::vector<std::byte> read() const;
-  /// Throws Error(resource_exhausted) for more than kMostBytes.
+  /// Throws Error(resource_exhausted) for more than kMaxBytes.
   void write(std::span<const std::byte> bytes);
 
  private:

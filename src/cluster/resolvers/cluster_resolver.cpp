@@ -1,4 +1,4 @@
-// cluster_resolver.cpp -- the common part of all resolvers, and those that parse nothing.
+// cluster_resolver.cpp -- base class of the resolvers, and the simple, union and MPI resolvers.
 #include "capstan/resolvers.hpp"
 
 #include <fmt/format.h>
@@ -51,8 +51,8 @@ std::string with_layer(const std::string& address, const std::optional<std::stri
   return rpc_layer.value_or("").empty() ? address : *rpc_layer + "://" + address;
 }
 
-/// Returns the kind of a device "/job:worker/task:1/device:GPU:0" of the task; "" for another task's, and for
-/// a CPU.
+/// Returns the kind of a device, such as "GPU" for "/job:worker/task:1/device:GPU:0"; "" if it is a CPU or
+/// belongs to another task.
 std::string accelerator_of(const std::string& device, const TaskOptions& task) {
   std::string kind;
   for (const std::string& part : split(device, '/')) {

@@ -16,9 +16,9 @@
 namespace capstan::cluster {
 namespace {
 
-using Component = std::vector<HostTasks>;  // of a heterogeneous job; any other has one
+using Component = std::vector<HostTasks>;  // of a heterogeneous job; other jobs have one component
 
-constexpr int kMostTasks = 4'000'000;  // far beyond any machine, so a larger number is a mistake
+constexpr int kMaxTasks = 4'000'000;  // far beyond any machine, so a larger number is a mistake
 
 /// Slurm's lists, and their sources.
 struct Lists {
@@ -29,22 +29,23 @@ struct Lists {
 
 Error failed(const std::string& message) { return Error(Code::failed_precondition, message); }
 
-Variable need(const Environment& process, std::initializer_list<std::string> names) {
-  if (auto found = find_variable(process, names)) return *found;
+EnvironmentVariable need(const Environment& environment, std::initializer_list<std::string> names) {
+  if (auto found = find_variable(environment, names)) return *found;
   throw failed(
       fmt::format("{} not found in environment. Not running inside a Slurm step? Start the program with "
                   "srun, or give SlurmOptions the hosts and the rank",
                   fmt::join(names, " and ")));
 }
 
-Component pair_up(const Variable& list, const std::optional<Variable>& counts, int tasks_per_node) {
+Component pair_up(const EnvironmentVariable& list, const std::optional<EnvironmentVariable>& counts,
+                  int tasks_per_node) {
   const std::vector<std::string> hosts = expand_hosts(list.name, list.value);
   const std::vector<int> tasks =
       counts ? expand_counts(counts->name, counts->value) : std::vector<int>(hosts.size(), tasks_per_node);
   if (tasks.size() != hosts.size()) {
     throw failed(
-        fmt::format("{}=\"{}\" has {} hosts, but {}=\"{}\" is for {}; start the program with srun, or give "
-                    "SlurmOptions the hosts",
+        fmt::format("{}=\"{}\" has {} hosts, but {}=\"{}\" has the task counts of {}; start the program "
+                    "with srun, or give SlurmOptions the hosts",
                     list.name, list.value, hosts.size(), counts->name, counts->value, tasks.size()));
   }
   Component component;
@@ -56,17 +57,17 @@ std::string list_of_component(int component) {
   return fmt::format("SLURM_JOB_NODELIST_HET_GROUP_{}", component);
 }
 
-/// Outside of a step the plain lists and the number of tasks describe only component 0.
+/// Reads the variables of each component: outside of a step, the plain variables describe only component 0.
 Lists lists_of_heterogeneous_job(const SlurmOptions& options, int components) {
   Lists lists;
   for (int i = 0; i < components; ++i) {
-    const Variable list = need(options.process, {list_of_component(i)});
-    std::optional<Variable> counts;
+    const EnvironmentVariable list = need(options.process, {list_of_component(i)});
+    std::optional<EnvironmentVariable> counts;
     if (!options.tasks_per_node) {
       counts = need(options.process, {fmt::format("SLURM_TASKS_PER_NODE_HET_GROUP_{}", i)});
     }
     lists.components.push_back(pair_up(list, counts, options.tasks_per_node.value_or(0)));
-    const Variable& source = counts ? *counts : list;
+    const EnvironmentVariable& source = counts ? *counts : list;
     lists.source += fmt::format("{}{}={}", i == 0 ? "" : " ", source.name, source.value);
   }
   return lists;
@@ -80,14 +81,14 @@ std::vector<Component> cut_into_components(const Component& whole, const Environ
   std::set<std::string> done;
   std::vector<Component> cut;
   for (int i = 0; i < components; ++i) {
-    const Variable list = need(process, {list_of_component(i)});
+    const EnvironmentVariable list = need(process, {list_of_component(i)});
     Component component;
     for (const std::string& host : expand_hosts(list.name, list.value)) {
       if (!tasks_on.contains(host)) continue;
       if (!done.insert(host).second) {
         throw failed(
-            fmt::format("{} is in two components of the heterogeneous job ({}={}), and Slurm does not say "
-                        "how many tasks of each are there; give SlurmOptions the hosts",
+            fmt::format("{} is in two components of the heterogeneous job ({}={}), and Slurm does not report "
+                        "how many tasks of each run on it; give SlurmOptions the hosts",
                         host, list.name, list.value));
       }
       component.push_back({host, tasks_on[host]});
@@ -110,19 +111,19 @@ Lists lists_of_environment(const SlurmOptions& options) {
   const int components = size ? number_in(*size) : 1;
   if (components > 1 && !step) return lists_of_heterogeneous_job(options, components);
 
-  const Variable list = need(process, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"});
-  std::optional<Variable> counts;
+  const EnvironmentVariable list = need(process, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"});
+  std::optional<EnvironmentVariable> counts;
   if (!options.tasks_per_node) counts = need(process, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"});
   const Component whole = pair_up(list, counts, options.tasks_per_node.value_or(0));
-  const Variable& source = counts ? *counts : list;
-  std::optional<Variable> started;
+  const EnvironmentVariable& source = counts ? *counts : list;
+  std::optional<EnvironmentVariable> started;
   if (counts) started = find_variable(process, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
   return {components > 1 ? cut_into_components(whole, process, components) : std::vector<Component>{whole},
           fmt::format("{}={}", source.name, source.value),
           started ? std::optional(number_in(*started)) : std::nullopt};
 }
 
-/// Number of ranks that a host gets before the next host.
+/// Number of consecutive ranks that a host gets before the next host gets any.
 int ranks_a_turn(const Environment& process) {
   const std::string value = process.variable("SLURM_DISTRIBUTION").value_or("");
   const std::string nodes = value.substr(0, value.find_first_of(":,"));
@@ -130,7 +131,7 @@ int ranks_a_turn(const Environment& process) {
   if (nodes == "plane") return std::max(1, number_in(need(process, {"SLURM_DIST_PLANESIZE"})));
   if (nodes == "arbitrary") {
     throw failed(
-        "SLURM_DISTRIBUTION=arbitrary: Slurm does not say which rank is on which host; start with srun "
+        "SLURM_DISTRIBUTION=arbitrary: Slurm does not report which rank is on which host; start with srun "
         "--distribution=block, cyclic or plane, or give SlurmOptions the hosts");
   }
   return std::numeric_limits<int>::max();
@@ -148,8 +149,8 @@ void check_counts(const std::vector<Component>& components) {
       all += host.tasks;
     }
   }
-  if (all > kMostTasks) {
-    throw Error(Code::invalid_argument, fmt::format("{} tasks; expected at most {}", all, kMostTasks));
+  if (all > kMaxTasks) {
+    throw Error(Code::invalid_argument, fmt::format("{} tasks; expected at most {}", all, kMaxTasks));
   }
 }
 
@@ -171,7 +172,7 @@ void place(const Component& component, int turn, int first_node, std::map<std::s
   }
 }
 
-/// Under an mpirun inside Slurm the variables describe its daemons, or the batch script.
+/// If mpirun runs inside Slurm, the variables of Slurm describe the daemons of mpirun, or the batch script.
 void refuse_mpirun(const Environment& process, const SlurmLayout& layout) {
   for (const std::string prefix : {"OMPI_COMM_WORLD_", "PMI_"}) {
     const auto size = find_variable(process, {prefix + "SIZE"});
@@ -179,8 +180,8 @@ void refuse_mpirun(const Environment& process, const SlurmLayout& layout) {
     if (!size || !rank) continue;
     if (number_in(*size) != static_cast<int>(layout.tasks.size()) || number_in(*rank) != layout.rank) {
       throw failed(
-          fmt::format("this is rank {} of the {} that mpirun has started, but {} of {} by Slurm ({}): use "
-                      "MpiClusterResolver, or start the program with srun",
+          fmt::format("this is rank {} of {} according to mpirun, but rank {} of {} according to Slurm ({}): "
+                      "use MpiClusterResolver, or start the program with srun",
                       rank->value, size->value, layout.rank, layout.tasks.size(), layout.source));
     }
   }
@@ -193,22 +194,23 @@ void check_own_place(const Environment& process, const SlurmLayout& layout) {
   const SlurmTask& task = layout.tasks[static_cast<std::size_t>(layout.rank)];
   if (number_in(*node) == task.node && number_in(*local) == task.local) return;
   throw failed(
-      fmt::format("rank {} should be task {} of node {} ({}) by {}, but SLURM_LOCALID={} SLURM_NODEID={}; "
-                  "start with srun --distribution=block, or give SlurmOptions the hosts",
+      fmt::format("rank {} should be task {} of node {} ({}) according to {}, but SLURM_LOCALID={} "
+                  "SLURM_NODEID={}; start with srun --distribution=block, or give SlurmOptions the hosts",
                   layout.rank, task.local, task.node, task.host, layout.source, local->value, node->value));
 }
 
 }  // namespace
 
-std::optional<Variable> find_variable(const Environment& process, std::initializer_list<std::string> names) {
+std::optional<EnvironmentVariable> find_variable(const Environment& environment,
+                                                 std::initializer_list<std::string> names) {
   for (const std::string& name : names) {
-    std::optional<std::string> value = process.variable(name);
-    if (value && !value->empty()) return Variable{name, *value};
+    std::optional<std::string> value = environment.variable(name);
+    if (value && !value->empty()) return EnvironmentVariable{name, *value};
   }
   return std::nullopt;
 }
 
-int number_in(const Variable& variable) {
+int number_in(const EnvironmentVariable& variable) {
   int number = -1;
   const char* const last = variable.value.data() + variable.value.size();
   const auto [end, error] = std::from_chars(variable.value.data(), last, number);
@@ -234,7 +236,7 @@ SlurmLayout find_slurm_layout(const SlurmOptions& options) {
     nodes += static_cast<int>(component.size());
   }
   for (const auto& [host, tasks] : on_host) {
-    layout.most_tasks_of_a_host = std::max(layout.most_tasks_of_a_host, tasks);
+    layout.max_tasks_per_host = std::max(layout.max_tasks_per_host, tasks);
   }
   layout.rank = options.rank ? *options.rank : number_in(need(options.process, {"SLURM_PROCID"}));
   if (!told && !options.rank) refuse_mpirun(options.process, layout);

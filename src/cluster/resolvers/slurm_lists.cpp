@@ -11,9 +11,9 @@
 namespace capstan::cluster {
 namespace {
 
-constexpr std::size_t kMostHosts = 65'536;  // Slurm supports no more nodes
-constexpr std::size_t kMostShown = 80;      // characters of a value in an error
-constexpr std::size_t kMostDigits = 9;      // of a number; its value fits in an int
+constexpr std::size_t kMaxHosts = 65'536;  // Slurm supports no more nodes
+constexpr std::size_t kMaxShown = 80;      // characters of a value in an error
+constexpr std::size_t kMaxDigits = 9;      // of a number; its value fits in an int
 
 class Scanner {
  public:
@@ -46,17 +46,17 @@ class Scanner {
     const std::size_t begin = position_;
     const std::string_view found = take_while([](unsigned char c) { return std::isdigit(c) != 0; });
     if (found.empty()) throw wrong(expected);
-    if (found.size() > kMostDigits) throw wrong_at(begin, fmt::format("at most {} digits", kMostDigits));
+    if (found.size() > kMaxDigits) throw wrong_at(begin, fmt::format("at most {} digits", kMaxDigits));
     return found;
   }
 
   Error wrong(std::string_view expected) const { return wrong_at(position_, expected); }
   Error wrong_at(std::size_t position, std::string_view expected) const {
-    const std::string shown(text_.substr(0, kMostShown));
+    const std::string shown(text_.substr(0, kMaxShown));
     const std::string found = position == text_.size() ? "it ends" : fmt::format("'{}'", text_[position]);
     return Error(Code::invalid_argument,
                  fmt::format("{}=\"{}{}\": at character {} {}; expected {}", variable_, shown,
-                             text_.size() > kMostShown ? "..." : "", position + 1, found, expected));
+                             text_.size() > kMaxShown ? "..." : "", position + 1, found, expected));
   }
 
  private:
@@ -86,8 +86,8 @@ void take_range(Scanner& scanner, std::vector<std::string>& numbers) {
   if (is_padded(last) && last.size() != first.size()) {
     throw scanner.wrong_at(begin, fmt::format("as many digits as in {}", first));
   }
-  if (numbers.size() + static_cast<std::size_t>(number_of(last) - number_of(first)) >= kMostHosts) {
-    throw scanner.wrong_at(begin, fmt::format("at most {} numbers in all", kMostHosts));
+  if (numbers.size() + static_cast<std::size_t>(number_of(last) - number_of(first)) >= kMaxHosts) {
+    throw scanner.wrong_at(begin, fmt::format("at most {} numbers in all", kMaxHosts));
   }
   for (int number = number_of(first); number <= number_of(last); ++number) {
     numbers.push_back(fmt::format("{:0{}}", number, first.size()));
@@ -126,8 +126,8 @@ std::vector<std::string> take_hosts(Scanner& scanner) {
     } else {
       break;
     }
-    if (hosts.size() * tails.size() > kMostHosts) {
-      throw scanner.wrong_at(begin, fmt::format("at most {} hosts", kMostHosts));
+    if (hosts.size() * tails.size() > kMaxHosts) {
+      throw scanner.wrong_at(begin, fmt::format("at most {} hosts", kMaxHosts));
     }
     hosts = each_with_each(hosts, tails);
   }
@@ -145,8 +145,8 @@ void take_counts(Scanner& scanner, std::vector<int>& counts) {
     scanner.expect("x", "\"x\" and a number of hosts");
     const std::size_t at = scanner.position();
     times = static_cast<std::size_t>(number_of(scanner.digits("a number of hosts")));
-    if (times == 0 || times > kMostHosts) {
-      throw scanner.wrong_at(at, fmt::format("a number of hosts from 1 to {}", kMostHosts));
+    if (times == 0 || times > kMaxHosts) {
+      throw scanner.wrong_at(at, fmt::format("a number of hosts from 1 to {}", kMaxHosts));
     }
     scanner.expect(")", "')'");
   }
@@ -162,7 +162,7 @@ std::vector<std::string> expand_hosts(const std::string& variable, const std::st
     const std::size_t begin = scanner.position();
     const std::vector<std::string> hosts = take_hosts(scanner);
     all.insert(all.end(), hosts.begin(), hosts.end());
-    if (all.size() > kMostHosts) throw scanner.wrong_at(begin, fmt::format("at most {} hosts", kMostHosts));
+    if (all.size() > kMaxHosts) throw scanner.wrong_at(begin, fmt::format("at most {} hosts", kMaxHosts));
   } while (scanner.take(','));
   if (!scanner.at_end()) throw scanner.wrong("',' or '[' or the end");
   return all;
@@ -174,7 +174,7 @@ std::vector<int> expand_counts(const std::string& variable, const std::string& t
   do {
     const std::size_t begin = scanner.position();
     take_counts(scanner, all);
-    if (all.size() > kMostHosts) throw scanner.wrong_at(begin, fmt::format("at most {} hosts", kMostHosts));
+    if (all.size() > kMaxHosts) throw scanner.wrong_at(begin, fmt::format("at most {} hosts", kMaxHosts));
   } while (scanner.take(','));
   if (!scanner.at_end()) throw scanner.wrong("',' or \"(x\" or the end");
   return all;

@@ -81,7 +81,7 @@ void check_gpus(int per_node, int per_task, int most_tasks) {
 
 SlurmClusterResolver::SlurmClusterResolver(SlurmOptions options) {
   const SlurmLayout layout = cluster::find_slurm_layout(options);
-  const int most_tasks = layout.most_tasks_of_a_host;
+  const int most_tasks = layout.max_tasks_per_host;
   const Jobs jobs = jobs_of(options, layout);
   check_sum(jobs, layout);
   check_ports(options.port_base, most_tasks);

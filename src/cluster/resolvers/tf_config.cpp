@@ -16,11 +16,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostOfAValue = 60;
+constexpr std::size_t kMaxShownBytes = 60;
 
 Error bad(const std::string& place, const json& value, std::string_view expected) {
   std::string shown = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (shown.size() > kMostOfAValue) shown = shown.substr(0, kMostOfAValue) + "...";
+  if (shown.size() > kMaxShownBytes) shown = shown.substr(0, kMaxShownBytes) + "...";
   return Error(Code::invalid_argument, fmt::format("{} is {}; expected {}", place, shown, expected));
 }
 

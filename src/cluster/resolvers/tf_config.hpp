@@ -17,8 +17,8 @@ struct TFConfig {
 };
 
 /// Ignores unknown keys; null means no value. task.type may be a number and task.index a string of digits, as
-/// in TensorFlow. Throws Error(invalid_argument), which names the place in TF_CONFIG and what was expected
-/// there.
+/// in TensorFlow. Throws Error(invalid_argument), whose message names the key in TF_CONFIG and the expected
+/// value.
 TFConfig parse_tf_config(const std::string& text);
 
 }  // namespace capstan::cluster

@@ -1,4 +1,4 @@
-// binding.cpp -- assigns devices and NUMA nodes in turn.
+// binding.cpp -- assigns devices and NUMA nodes to ranks round-robin.
 #include "cluster/roles/binding.hpp"
 
 #include <fmt/format.h>
@@ -23,8 +23,8 @@ const NodeCpus* find_node(const AvailableResources& resources, std::int32_t node
   return found == resources.nodes.end() ? nullptr : &*found;
 }
 
-/// Returns the device whose turn it is, among those at nodes that this process may use; among all if there is
-/// none.
+/// Returns device number `turn`, cyclically: of the devices at NUMA nodes that the rank may use, or of all
+/// devices if there is none at these nodes.
 const Device* in_turn(const AvailableResources& resources, const std::vector<Device>& devices,
                       std::size_t turn) {
   std::vector<const Device*> near;
@@ -42,7 +42,7 @@ void run_on(Binding& binding, const AvailableResources& resources, const NodeCpu
   binding.cpus = node->cpus;
 }
 
-/// Counts the CPUs of a list such as "0-3,8", as hwloc writes it.
+/// Returns the CPUs in a list such as "0-3,8", as hwloc formats it.
 std::set<int> numbers_of(const std::string& list) {
   std::set<int> numbers;
   int first = 0;
@@ -60,7 +60,7 @@ std::set<int> numbers_of(const std::string& list) {
 
 bool is_busy(Role role) { return one_fabric(role) || role == Role::worker; }
 
-/// Two threads of a busy rank share a core, even if no other rank uses it.
+/// Returns a warning if the two threads of a busy rank must share one core.
 std::optional<std::string> on_one_core(const Member& member) {
   if (!is_busy(member.role) || member.resources.core_count != 1) return std::nullopt;
   const bool ps = one_fabric(member.role);
@@ -77,7 +77,7 @@ std::optional<std::string> on_one_core(const Member& member) {
 
 std::vector<Binding> plan_binding(const std::vector<Member>& members) {
   std::vector<Binding> bindings;
-  std::map<std::pair<std::string, bool>, std::size_t> turns;  // by host, of ps and of workers
+  std::map<std::pair<std::string, bool>, std::size_t> turns;  // by host and by whether the rank is a ps
   for (const Member& member : members) {
     const AvailableResources& resources = member.resources;
     Binding binding{.cpus = resources.cpus,
@@ -127,8 +127,9 @@ std::vector<std::string> binding_table(const std::vector<Member>& members,
       break;
     }
     const Binding& binding = bindings[rank];
-    std::string line = members[rank].name() + ": " +
-                       (binding.cpus.empty() ? "hwloc cannot tell its cpus" : "cpus " + binding.cpus);
+    std::string line =
+        fmt::format("{} is process {}: {}", members[rank].name(), members[rank].pid,
+                    binding.cpus.empty() ? "hwloc does not report its cpus" : "cpus " + binding.cpus);
     if (binding.node >= 0) line += fmt::format(", NUMA node {}", binding.node);
     for (const std::string& device : {binding.adapter, binding.gpu}) {
       if (!device.empty()) line += ", " + device;
@@ -148,7 +149,7 @@ std::vector<std::string> binding_warnings(const std::vector<Member>& members,
   struct Host {
     int ps = 0, workers = 0;
     std::set<int> cpus;
-    std::map<std::string, const Member*> alone;  // by the only core of a busy rank
+    std::map<std::string, const Member*> alone;  // by core: a busy rank that is bound to this core
   };
   std::map<std::string, Host> hosts;
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
@@ -162,20 +163,20 @@ std::vector<std::string> binding_warnings(const std::vector<Member>& members,
     const auto [other, is_first] = host.alone.emplace(bindings[rank].cpus, &member);
     if (!is_first) {
       one = fmt::format(
-          "{} and {} are bound to the same core (cpus {}): mpirun --bind-to none, or fewer ranks a host",
+          "{} and {} are bound to the same core (cpus {}): mpirun --bind-to none, or fewer ranks per host",
           other->second->name(), member.name(), bindings[rank].cpus);
     }
     warnings.push_back(*one);
   }
   // Workers on the host of a ps access its memory directly, so the ps of a job on one host are mostly idle.
-  // With several hosts they serve the messages of other hosts.
+  // In a job on several hosts, the ps also serve messages from other hosts.
   const auto used =
       std::ranges::count_if(hosts, [](const auto& one) { return one.second.ps + one.second.workers > 0; });
   for (const auto& [name, host] : hosts) {
     const int busy = used == 1 ? std::max(host.ps, host.workers) : host.ps + host.workers;
     if (host.cpus.size() > 1 && busy > static_cast<int>(host.cpus.size())) {
       warnings.push_back(
-          fmt::format("{} has {} ps and {} worker{} on {} cpus, on which they take turns: start fewer there",
+          fmt::format("{} has {} ps and {} worker{}, which share {} cpus: start fewer ranks on this host",
                       name, host.ps, host.workers, host.workers == 1 ? "" : "s", host.cpus.size()));
     }
   }

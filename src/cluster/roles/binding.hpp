@@ -13,23 +13,24 @@ namespace capstan::cluster {
 struct Binding {
   std::string cpus;          // "" if hwloc does not know
   std::int32_t node = -1;    // the only NUMA node that it runs on; -1: several
-  std::string adapter = {};  // the nearest; "" for none
+  std::string adapter = {};  // the nearest adapter; "" for none
   std::string gpu = {};
-  bool narrows = false;  // `cpus` is less than the launcher allows
+  bool narrows = false;  // `cpus` has fewer CPUs than the launcher allows
 
   friend bool operator==(const Binding&, const Binding&) = default;
 };
 
-/// By rank. The ps of a host use its adapters in turn, and each runs on its adapter's NUMA node, where its
-/// heap is then allocated; without adapters they use the nodes in turn. Workers use the GPUs in turn, and run
-/// on their GPU's node; without GPUs they stay where the launcher put them, like the coordinator and the
-/// evaluator. All stay within the CPUs that the launcher allows.
+/// Returns the binding of each rank. The ps of a host get its adapters round-robin, and each runs on its
+/// adapter's NUMA node, where its heap is then allocated; without adapters, they get the nodes round-robin.
+/// Workers get the GPUs round-robin, and run on their GPU's node. Workers without GPUs, the coordinator and
+/// the evaluator stay where the launcher put them. All stay within the CPUs that the launcher allows.
 std::vector<Binding> plan_binding(const std::vector<Member>& members);
 
 /// "1 coordinator, 2 ps, 4 workers, 1 evaluator on 3 hosts"
 std::string job_summary(const std::vector<Member>& members);
 
-/// Returns a line per rank, at most `most`: "ps 1 (rank 3 on n1): cpus 8-15, NUMA node 1, mlx5_1".
+/// Returns a line per rank, at most `most`:
+/// "ps 1 (rank 3 on n1) is process 4711: cpus 8-15, NUMA node 1, mlx5_1".
 std::vector<std::string> binding_table(const std::vector<Member>& members,
                                        const std::vector<Binding>& bindings, std::size_t most);
 

@@ -1,4 +1,4 @@
-// gpu_assignment.cpp -- turns among the ranks of a host.
+// gpu_assignment.cpp -- assigns the GPUs of a host to its ranks round-robin.
 #include "cluster/roles/gpu_assignment.hpp"
 
 #include <fmt/format.h>
@@ -22,10 +22,10 @@ int turn_of(const Runtime& runtime) {
 
 }  // namespace
 
-std::vector<int> gpus_in_turn(int turn, int wanted, int there) {
+std::vector<int> round_robin_gpus(int turn, int wanted, int there) {
   if (wanted > there) {
     throw Error(Code::failed_precondition,
-                fmt::format("{} GPUs are wanted and {} can be seen: ask the launcher for more, or want fewer",
+                fmt::format("expected {} GPUs, found {}; request more from the launcher, or use fewer",
                             wanted, there));
   }
   std::vector<int> own;
@@ -37,7 +37,7 @@ std::vector<int> assigned_gpus(const Runtime& runtime, int wanted) {
   const std::string name = runtime.self().name();
   if (gpu::count() == 0) throw Error(Code::failed_precondition, name + ": " + gpu::why_none());
   try {
-    return gpus_in_turn(turn_of(runtime), wanted, gpu::count());
+    return round_robin_gpus(turn_of(runtime), wanted, gpu::count());
   } catch (const Error& error) {
     throw Error(error.code(), name + ": " + error.what());
   }

@@ -24,7 +24,7 @@ constexpr std::string_view kHostPrefix = "host=";
 class RoleFile {
  public:
   RoleFile(const std::string& path, std::span<const std::string> hosts)
-      : path_(path), hosts_(hosts), roles_(hosts.size()), said_in_(hosts.size()) {}
+      : path_(path), hosts_(hosts), roles_(hosts.size()), line_of_(hosts.size()) {}
 
   void take(const std::string& line) {
     ++line_;
@@ -36,10 +36,10 @@ class RoleFile {
     if (!(words >> name) || words >> more) throw refused("expected WHERE ROLE, such as \"1-4 worker\"");
     const auto role = role_named(name);
     if (!role) {
-      throw refused("\"" + name + "\" is no role: expected coordinator, ps, worker, evaluator or spare");
+      throw refused("\"" + name + "\" is not a role: expected coordinator, ps, worker, evaluator or spare");
     }
     if (where == "*") {
-      if (rest_) throw refused("\"*\" stands twice");
+      if (rest_) throw refused("found a second line for \"*\", expected one");
       rest_ = role;
     } else if (where.starts_with(kHostPrefix)) {
       give_hosts(where.substr(kHostPrefix.size()), *role);
@@ -56,8 +56,8 @@ class RoleFile {
       const auto role = roles_[rank] ? roles_[rank] : by_host != of_hosts_.end() ? by_host->role : rest_;
       if (!role) {
         throw Error(Code::invalid_argument,
-                    fmt::format("{}: no line says what rank {} on {} is; \"* worker\" would make all others "
-                                "workers",
+                    fmt::format("{}: no line gives rank {} on {} a role; to make all other ranks workers, "
+                                "add \"* worker\"",
                                 path_, rank, hosts_[rank]));
       }
       out.push_back(*role);
@@ -82,7 +82,7 @@ class RoleFile {
         throw refused("no rank is on host " + host);
       }
       for (const OfHost& other : of_hosts_) {
-        if (other.host == host) throw refused(fmt::format("host {} stands in line {} too", host, other.line));
+        if (other.host == host) throw refused(fmt::format("host {} is also on line {}", host, other.line));
       }
       of_hosts_.push_back({host, role, line_});
     }
@@ -95,16 +95,16 @@ class RoleFile {
       const std::size_t dash = range.find('-');
       const std::size_t first = rank_in(range.substr(0, dash));
       const std::size_t last = dash == std::string_view::npos ? first : rank_in(range.substr(dash + 1));
-      if (last < first) throw refused("\"" + std::string(range) + "\" goes backwards");
+      if (last < first) throw refused("\"" + std::string(range) + "\": expected the lower rank first");
       for (std::size_t rank = first; rank <= last; ++rank) give_rank(rank, role);
       begin = end + 1;
     }
   }
 
   void give_rank(std::size_t rank, Role role) {
-    if (roles_[rank]) throw refused(fmt::format("rank {} stands in line {} too", rank, said_in_[rank]));
+    if (roles_[rank]) throw refused(fmt::format("rank {} is also on line {}", rank, line_of_[rank]));
     roles_[rank] = role;
-    said_in_[rank] = line_;
+    line_of_[rank] = line_;
   }
 
   std::size_t rank_in(std::string_view digits) const {
@@ -112,10 +112,11 @@ class RoleFile {
     const auto [end, error] = std::from_chars(digits.begin(), digits.end(), rank);
     if (error != std::errc() || end != digits.end() || digits.empty()) {
       throw refused("\"" + std::string(digits) +
-                    "\" is no rank: expected ranks (0, 1-3, 0,4-6), host=NAME, or *");
+                    "\" is not a rank: expected ranks (0, 1-3, 0,4-6), host=NAME, or *");
     }
     if (rank >= hosts_.size()) {
-      throw refused(fmt::format("there is no rank {}: the job has {} ranks, from 0", rank, hosts_.size()));
+      throw refused(
+          fmt::format("there is no rank {}: the job has {} ranks, numbered from 0", rank, hosts_.size()));
     }
     return rank;
   }
@@ -123,7 +124,7 @@ class RoleFile {
   const std::string& path_;
   std::span<const std::string> hosts_;
   std::vector<std::optional<Role>> roles_;  // from the lines for ranks
-  std::vector<int> said_in_;                // their lines
+  std::vector<int> line_of_;                // by rank: the line that gives it a role
   std::vector<OfHost> of_hosts_;
   std::optional<Role> rest_;
   int line_ = 0;

@@ -13,11 +13,11 @@
 
 namespace capstan::cluster {
 
-/// Returns the role of each of `hosts` (host name by rank). Throws Error: not_found, or invalid_argument,
-/// which names the file, the line and what was expected there, or a rank that no line names.
+/// Returns the role of each of `hosts` (host name by rank). Throws Error: not_found, or invalid_argument. The
+/// message names the file, the line and the expected text, or a rank that has no role.
 std::vector<Role> read_role_file(const std::string& path, std::span<const std::string> hosts);
 
-/// The same for a text; `path` is for messages.
+/// Like read_role_file, for the text of a file. `path` is for messages.
 std::vector<Role> parse_role_file(const std::string& path, const std::string& text,
                                   std::span<const std::string> hosts);
 

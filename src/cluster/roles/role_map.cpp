@@ -26,7 +26,7 @@ struct FreeRanks {
   std::vector<int> ranks;  // ascending
 };
 
-/// Ranks by host, hosts in the order of their first rank; without those in `taken`.
+/// Returns the ranks that are not in `taken`, by host. Hosts are in the order of their first ranks.
 std::vector<FreeRanks> free_ranks(Hosts hosts, const std::set<int>& taken) {
   std::vector<FreeRanks> found;
   std::unordered_map<std::string_view, std::size_t> place_of;
@@ -39,7 +39,7 @@ std::vector<FreeRanks> free_ranks(Hosts hosts, const std::set<int>& taken) {
   return found;
 }
 
-/// Selects ranks for ps or spares: one from each host in turn, the highest free rank of a host first. Hosts
+/// Selects ranks for ps or spares round-robin over the hosts, the highest free rank of a host first. Hosts
 /// with fewer of the ranks in `others` come first. REQUIRES: at least `wanted` ranks are free.
 std::set<int> choose(Hosts hosts, int wanted, const std::set<int>& taken, const std::set<int>& others = {}) {
   std::unordered_map<std::string_view, int> others_on;
@@ -76,7 +76,7 @@ std::set<int> choose_packed(Hosts hosts, int wanted, const std::set<int>& taken)
   return chosen;
 }
 
-/// Selects as many on each host, the highest ranks first.
+/// Selects the `of_each` highest ranks on each host.
 std::set<int> choose_per_node(Hosts hosts, int of_each, const std::set<int>& taken) {
   std::set<int> chosen;
   for (const auto& [host, ranks] : free_ranks(hosts, taken)) {
@@ -91,8 +91,8 @@ std::set<int> choose_per_node(Hosts hosts, int of_each, const std::set<int>& tak
   return chosen;
 }
 
-/// Selects all ranks of the last hosts without other roles, until there are `wanted`; for 0, of a quarter of
-/// the hosts.
+/// Selects all ranks of the last hosts on which no rank is taken, until there are `wanted` ranks. If `wanted`
+/// is 0, selects the ranks of a quarter of the hosts.
 std::set<int> choose_dedicated(Hosts hosts, int wanted, const std::set<int>& taken) {
   std::map<std::string, int> all;
   for (const std::string& host : hosts) ++all[host];
@@ -109,18 +109,19 @@ std::set<int> choose_dedicated(Hosts hosts, int wanted, const std::set<int>& tak
   }
   throw Error(Code::invalid_argument,
               fitting.empty()
-                  ? "--role-map dedicated: no host has ranks for ps alone, as it takes one without the "
-                    "coordinator, and another that has workers; start ranks on more hosts"
-                  : fmt::format("--role-map dedicated: ps take whole hosts, which makes {} of them, not {}; "
-                                "give one of these as --ps",
+                  ? "--role-map dedicated: found no host for ps only, expected one without the coordinator "
+                    "and another one for the workers; start ranks on more hosts"
+                  : fmt::format("--role-map dedicated: ps take all ranks of a host, so expected --ps to be "
+                                "one of {}, found {}",
                                 fitting, wanted));
 }
 
-/// Selects as many on each host with workers; for 0, a quarter of its ranks and at least one.
+/// Selects up to `of_each` ranks on each host, leaving one for a worker; for 0, a quarter of the host's free
+/// ranks, at least one.
 std::set<int> choose_local(Hosts hosts, int of_each, const std::set<int>& taken) {
   std::set<int> chosen;
   for (const auto& [host, ranks] : free_ranks(hosts, taken)) {
-    if (ranks.size() < 2) continue;  // a worker whose ps are on other hosts
+    if (ranks.size() < 2) continue;  // the only rank becomes a worker; its ps are on other hosts
     const int quarter = std::max(1, static_cast<int>(ranks.size()) / 4);
     const int ps = std::min(of_each > 0 ? of_each : quarter, static_cast<int>(ranks.size()) - 1);
     chosen.insert(ranks.end() - ps, ranks.end());
@@ -148,8 +149,8 @@ std::optional<std::set<int>> place_ps(Hosts hosts, const RoleRequest& request, c
   return std::nullopt;
 }
 
-/// Returns the rank of the replica of each ps: on another host if possible, on one with the fewest replicas,
-/// there the highest free rank.
+/// Returns the rank of each ps's replica: the highest free rank of a host with the fewest replicas, if
+/// possible not the host of the ps.
 std::vector<int> choose_replicas(Hosts hosts, const std::set<int>& ps_ranks, const std::set<int>& taken) {
   auto by_host = free_ranks(hosts, taken);
   using Candidate =
@@ -165,7 +166,8 @@ std::vector<int> choose_replicas(Hosts hosts, const std::set<int>& ps_ranks, con
     const auto is_elsewhere = [&](const Candidate& one) {
       return by_host[std::get<2>(one)].host != hosts[static_cast<std::size_t>(ps)];
     };
-    auto best = std::find_if(candidates.begin(), candidates.end(), is_elsewhere);  // the first or the second
+    // Looks at two candidates at most, because only one of them is on the host of the ps.
+    auto best = std::find_if(candidates.begin(), candidates.end(), is_elsewhere);
     if (best == candidates.end()) best = candidates.begin();
     const auto [has, minus_rank, place] = *best;
     candidates.erase(best);
@@ -253,21 +255,22 @@ std::vector<RoleAssignment> assignments_of(std::span<const Role> roles, std::str
   for (const Role role : roles) assignments.push_back({role, next[role]++});
   if (next[Role::coordinator] == 0) throw refused("no rank is the coordinator");
   if (next[Role::coordinator] > 1)
-    throw refused(fmt::format("{} ranks are the coordinator; one has to be", next[Role::coordinator]));
+    throw refused(fmt::format("found {} coordinators, expected one", next[Role::coordinator]));
   if (roles[0] != Role::coordinator) {
-    throw refused(fmt::format("rank 0 is a {}, and has to be the coordinator: put that one first",
+    throw refused(fmt::format("rank 0 is a {}, expected the coordinator; put the coordinator first",
                               to_string(roles[0])));
   }
   if (next[Role::ps] == 0) throw refused("no rank is a ps");
   if (next[Role::worker] == 0) throw refused("no rank is a worker");
   if (next[Role::evaluator] > 1)
-    throw refused(fmt::format("{} ranks are evaluators; one may be", next[Role::evaluator]));
+    throw refused(fmt::format("found {} evaluators, expected at most one", next[Role::evaluator]));
   return assignments;
 }
 
 namespace {
 
-/// Reads roles that ranks requested one by one. Throws Error(invalid_argument) if only some ranks did.
+/// Returns the roles that the ranks requested with --role; empty if none did. Throws Error(invalid_argument)
+/// if only some ranks did.
 std::vector<Role> own_roles(std::span<const Hello> hellos) {
   std::vector<Role> roles;
   for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
@@ -285,7 +288,7 @@ std::vector<Role> own_roles(std::span<const Hello> hellos) {
   return roles;
 }
 
-/// The other settings must agree with these roles.
+/// Throws Error(invalid_argument) unless the other settings agree with these roles.
 void require_asked_for(const std::vector<RoleAssignment>& assignments, const RoleRequest& request,
                        std::string_view source) {
   const auto require = [&](Role role, int asked, const char* flag) {
@@ -293,7 +296,7 @@ void require_asked_for(const std::vector<RoleAssignment>& assignments, const Rol
         std::count_if(assignments.begin(), assignments.end(),
                       [role](const RoleAssignment& assigned) { return assigned.role == role; });
     if (asked != 0 && asked != there) {
-      throw Error(Code::invalid_argument, fmt::format("{}: {} ranks are {}, --{} says {}; leave --{} out",
+      throw Error(Code::invalid_argument, fmt::format("{}: {} ranks are {}, but --{} is {}; omit --{}",
                                                       source, there, to_string(role), flag, asked, flag));
     }
   };
@@ -310,7 +313,7 @@ void require_asked_for(const std::vector<RoleAssignment>& assignments, const Rol
   if (request.replicas) {
     throw Error(
         Code::invalid_argument,
-        fmt::format("{}: --replicas-of-ps 2 takes ranks by a rule of its own; leave one of the two out",
+        fmt::format("{}: --replicas-of-ps 2 selects the ranks of the replicas itself; omit one of the two",
                     source));
   }
 }
@@ -336,11 +339,11 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
       throw Error(
           Code::failed_precondition,
           fmt::format(
-              "rank {} on {} runs another build than rank 0 on {}: start every rank from the same binary "
+              "rank {} on {} runs a different build than rank 0 on {}: start every rank from the same binary "
               "(is an old copy first in PATH there?)",
               rank, hello.host, hellos[0].host));
     }
-    // `text` names the rank, its host, its value and that of rank 0.
+    // `text` has placeholders for the rank, its host, its value and the value of rank 0.
     const auto require_same = [&](const auto& there, const auto& at_rank_0, Code code, const char* text) {
       if (there != at_rank_0)
         throw Error(code, fmt::format(fmt::runtime(text), rank, hello.host, there, at_rank_0));
@@ -352,8 +355,8 @@ std::vector<Member> make_members(std::span<const Hello> hellos) {
         "Mismatched number of replicas per worker: rank {} on {} was told {}, rank 0 was told {}; give "
         "every rank the same --replicas");
     require_same(hello.restarts, hellos[0].restarts, Code::failed_precondition,
-                 "rank {} on {} starts a worker again {} times, rank 0 {} times: give every rank the same "
-                 "--max-restarts");
+                 "rank {} on {} restarts a worker up to {} times, rank 0 up to {} times: give every rank the "
+                 "same --max-restarts");
     require_same(
         hello.late, hellos[0].late, Code::failed_precondition,
         "rank {} on {} has room for {} late workers, rank 0 for {}: give every rank the same --run-dir and "

@@ -1,4 +1,4 @@
-// role_request.cpp -- reads a request from settings and from one line.
+// role_request.cpp -- reads a request from the settings, and parses --roles.
 #include "cluster/roles/role_request.hpp"
 
 #include <fmt/format.h>
@@ -25,8 +25,8 @@ constexpr std::array<std::pair<std::string_view, PsPlacement>, 5> kPlacements{
      {"dedicated", PsPlacement::dedicated},
      {"local", PsPlacement::local}}};
 
-/// Names as in the settings table.
-constexpr int kMostRanks = 1'000'000;
+/// Maximum of a count, as in the settings table.
+constexpr int kMaxRanks = 1'000'000;
 
 Error bad_roles(const std::string& text, const std::string& why) {
   return Error(Code::invalid_argument,
@@ -35,11 +35,12 @@ Error bad_roles(const std::string& text, const std::string& why) {
                            text, why));
 }
 
-/// Parses "ps:4"; `count` replaces "*".
-void ask_for(RoleRequest& request, const std::string& text, const std::string& name,
-             const std::string& number) {
+/// Applies one item of `text`, such as "ps:4", to `request`. "worker:*" sets `workers` to 0, which makes all
+/// other ranks workers.
+void apply_item(RoleRequest& request, const std::string& text, const std::string& name,
+                const std::string& number) {
   const auto role = role_named(name);
-  if (!role) throw bad_roles(text, "\"" + name + "\" is no role");
+  if (!role) throw bad_roles(text, "\"" + name + "\" is not a role");
   if (role == Role::ps && number == "local") {
     request.placement = PsPlacement::local;
     return;
@@ -49,13 +50,13 @@ void ask_for(RoleRequest& request, const std::string& text, const std::string& n
     if (role != Role::worker) throw bad_roles(text, "only worker may be *");
   } else {
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), count);
-    if (error != std::errc() || end != number.data() + number.size() || count < 0 || count > kMostRanks) {
-      throw bad_roles(text, "\"" + number + "\" is no count");
+    if (error != std::errc() || end != number.data() + number.size() || count < 0 || count > kMaxRanks) {
+      throw bad_roles(text, "\"" + number + "\" is not a valid count");
     }
   }
   switch (*role) {
     case Role::coordinator:
-      if (count != 1) throw bad_roles(text, "there is one coordinator");
+      if (count != 1) throw bad_roles(text, "the count of coordinator must be 1");
       return;
     case Role::ps:
       if (count < 1) throw bad_roles(text, "there must be at least one ps");
@@ -66,7 +67,7 @@ void ask_for(RoleRequest& request, const std::string& text, const std::string& n
       request.workers = count;
       return;
     case Role::evaluator:
-      if (count > 1) throw bad_roles(text, "there is at most one evaluator");
+      if (count > 1) throw bad_roles(text, "the count of evaluator must be 0 or 1");
       request.evaluator = count == 1;
       return;
     case Role::spare:
@@ -85,9 +86,9 @@ RoleRequest parse_roles(const std::string& text) {
     const std::size_t colon = item.find(':');
     if (colon == std::string::npos) throw bad_roles(text, "\"" + item + "\" has no count");
     const std::string name = item.substr(0, colon);
-    ask_for(request, text, name, item.substr(colon + 1));
+    apply_item(request, text, name, item.substr(colon + 1));
     if (!seen.insert(name == "chief" ? "coordinator" : name).second) {
-      throw bad_roles(text, "\"" + name + "\" stands twice");
+      throw bad_roles(text, "\"" + name + "\" occurs twice");
     }
   }
   return request;
@@ -105,13 +106,14 @@ std::optional<Role> role_named(std::string_view name) noexcept {
 
 namespace {
 
-/// A count from a source of higher precedence, such as an argument, replaces roles that the program sets.
-bool has_roles_line(const Settings& settings) {
+/// Returns true if --roles determines the counts. If the program itself sets --roles, a count from a file,
+/// the environment or an argument overrides it. Otherwise, --roles overrides all counts.
+bool roles_apply(const Settings& settings) {
   if (settings.text("roles").empty()) return false;
-  const Origin::Kind line = settings.origin("roles").kind;
-  return line != Origin::Kind::program || std::all_of(kCounts.begin(), kCounts.end(), [&](const char* name) {
-           return settings.origin(name).kind <= line;
-         });
+  const Origin::Kind source = settings.origin("roles").kind;
+  return source != Origin::Kind::program ||
+         std::all_of(kCounts.begin(), kCounts.end(),
+                     [&](const char* name) { return settings.origin(name).kind <= source; });
 }
 
 }  // namespace
@@ -122,14 +124,14 @@ RoleRequest RoleRequest::from(const Settings& settings) {
     return entry.first == settings.text("role-map");
   });
   request.placement = placement->second;
-  if (has_roles_line(settings)) {
-    const RoleRequest line = parse_roles(settings.text("roles"));
-    const bool line_places = line.placement != PsPlacement::spread;
-    request = {.ps = line.ps,
-               .workers = line.workers,
-               .evaluator = line.evaluator,
-               .spares = line.spares,
-               .placement = line_places ? line.placement : request.placement};
+  if (roles_apply(settings)) {
+    const RoleRequest roles = parse_roles(settings.text("roles"));
+    const bool sets_placement = roles.placement != PsPlacement::spread;
+    request = {.ps = roles.ps,
+               .workers = roles.workers,
+               .evaluator = roles.evaluator,
+               .spares = roles.spares,
+               .placement = sets_placement ? roles.placement : request.placement};
   } else {
     request.ps = static_cast<int>(settings.integer("ps"));
     request.workers = static_cast<int>(settings.integer("workers"));
@@ -141,8 +143,8 @@ RoleRequest RoleRequest::from(const Settings& settings) {
   if (request.replicas && request.spares > 0) {
     throw Error(
         Code::invalid_argument,
-        "--spares does not go with --replicas-of-ps 2, which makes each ps a spare of its own: give one "
-        "of the two");
+        "--spares cannot be combined with --replicas-of-ps 2, which gives each ps its own spare; omit one of "
+        "the two");
   }
   return request;
 }
@@ -152,7 +154,7 @@ std::string RoleRequest::text() const {
   if (spares > 0) out += fmt::format(" spares={}", spares);
   if (replicas) out += " replicas-of-ps=2";
   if (placement != PsPlacement::spread) {
-    const auto at = static_cast<std::size_t>(placement);  // may come from the wire
+    const auto at = static_cast<std::size_t>(placement);  // may be out of range if another rank sent it
     out += fmt::format(" role-map={}", at < kPlacements.size() ? kPlacements[at].first : "?");
   }
   if (!file.empty()) out += " role-file=" + file;

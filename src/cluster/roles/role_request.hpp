@@ -25,13 +25,13 @@ enum class PsPlacement : std::uint8_t {
 
 /// Must be equal on all ranks. 0 leaves a number to the rule of the placement.
 struct RoleRequest {
-  int ps = 0;  // of per_node and local: on each host
+  int ps = 0;  // for per_node and local: the number on each host
   int workers = 0;
   bool evaluator = false;
-  int spares = 0;         // that follow no ps
-  bool replicas = false;  // a spare for each ps, which follows it
+  int spares = 0;         // spares that do not replicate a ps
+  bool replicas = false;  // adds one spare for each ps, which replicates it
   PsPlacement placement = PsPlacement::spread;
-  std::string file = {};  // has all roles, instead of the above
+  std::string file = {};  // the role file, which replaces the fields above; "" for none
 
   /// Reads --ps, --workers, --evaluator, --spares, --role-map and --role-file, and --roles
   /// ("coordinator:1,ps:4,worker:*"), which takes precedence over the first four.

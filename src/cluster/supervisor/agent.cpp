@@ -28,9 +28,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Pause before the agent of a dead ps exits, in which the coordinator ends the job with a better message.
+// Pause before the agent of a dead ps exits, in which the coordinator can end the job with a better message.
 // Longer than twice the default of --ps-wait.
-constexpr std::chrono::seconds kCoordinatorSpeaksFirst{12};
+constexpr std::chrono::seconds kCoordinatorReportsFirst{12};
 // Grace period of a child after SIGTERM or SIGINT, before SIGKILL.
 constexpr std::chrono::seconds kGrace{5};
 // Limit of the wait for a killed child, which a file system may block.
@@ -107,7 +107,7 @@ pid_t fork_child() {
   try {
     send_value(to_agent.get(), answer);
   } catch (const Error&) {
-    _exit(kExitEnvironment);  // the agent is gone
+    _exit(kExitEnvironment);  // the agent is dead
   }
   to_agent.reset();
   if (answer.code == Code::ok && options.finalize) options.finalize();
@@ -143,7 +143,7 @@ class Agent {
         name_(options.name),
         has_launcher_(options.has_launcher) {}
 
-  /// Returns in each child that is a restart; never in the agent.
+  /// Returns only in the children that replace a dead child; never in the agent.
   AgentLink run() {
     pipe_handler_ = signal(SIGPIPE, SIG_IGN);  // waitpid reports a dead child
     start();
@@ -210,7 +210,7 @@ class Agent {
       end_exchange();
       return answer;
     } catch (const Error&) {
-      while (true) {  // only its death closes the pipe without an answer
+      while (true) {  // only the death of the exchange closes the pipe without an answer
         end_if_dead(exchange_);
         usleep(1000);
       }
@@ -293,7 +293,7 @@ class Agent {
       }
       if (child_ == 0 && ending) _exit(128 + SIGTERM);
       if (child_ == 0 && Clock::now() >= restart_at_) {
-        Heartbeat::rest();
+        Heartbeat::pause();
         hung_ = false;
         child_ = fork_child();
         if (child_ == 0) return link_of_restart();
@@ -311,8 +311,8 @@ class Agent {
     }
   }
 
-  /// Kills a child whose heartbeat has stopped: it is stopped, or hangs. The other ranks count it as dead
-  /// already.
+  /// Kills a child whose heartbeat has stopped, because it is stopped or hangs. The other ranks already count
+  /// it as dead.
   void kill_if_hanging() {
     const auto now = Clock::now();
     if (now >= polled_ + kLongestPoll) resumed_ = now;
@@ -325,7 +325,7 @@ class Agent {
                  self_.name().c_str(), static_cast<int>(child_),
                  std::chrono::duration<double>(now - beat->at).count(), thread_states(child_).c_str());
     kill(child_, SIGKILL);
-    Heartbeat::rest();
+    Heartbeat::pause();
     hung_ = true;
   }
 
@@ -353,29 +353,30 @@ class Agent {
   }
 
   /// Returns true if the agent killed the child because its heartbeat had stopped. The coordinator then
-  /// counts it as dead, and continues without it or has ended the job. Not for a worker, which restarts as a
-  /// new rank.
+  /// counts it as dead, and continues without it or has ended the job. Returns false for a worker, which
+  /// restarts as a new rank.
   bool was_hanging() const { return hung_ && self_.role != Role::worker; }
 
   /// Returns true if the child is to be restarted, and sets the time and the rank of the restart.
   bool schedules_restart(int status, bool ending, Clock::time_point died) {
     const bool done = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kExitLostRank);
-    if (done || ending || failed_start_ || started_again_ >= table_.restarts) return false;
-    if (Heartbeat::was_the_last() || was_hanging()) return false;
-    // A ps that exited by itself would find the cause in its memory again. A spare that uses memory is a ps.
+    if (done || ending || failed_start_ || restart_number_ >= table_.restarts) return false;
+    if (Heartbeat::restart_forbidden() || was_hanging()) return false;
+    // A ps that exited by itself may find the cause in its persistent memory again, so only a killed ps is
+    // restarted. A spare that uses persistent memory has become a ps.
     const bool returns =
         self_.role == Role::worker ||
-        (one_fabric(self_.role) && WIFSIGNALED(status) && memory_ && memory_->used()) ||
+        (one_fabric(self_.role) && WIFSIGNALED(status) && memory_ && memory_->was_mapped()) ||
         (self_.role == Role::coordinator && was_killed(status) && memory_ && table_.coordinator_may_return());
     if (!returns) return false;
     pause_ = died - began_ >= kLived ? kFirstPause : std::min(2 * pause_, kLastPause);
     restart_at_ = died + pause_;
-    ++started_again_;
+    ++restart_number_;
     std::fprintf(stderr, "capstan: %s, pid %d, %s; it is started again in %.1f s (%d of at most %d times)\n",
                  self_.name().c_str(), static_cast<int>(child_), end_of(status).c_str(),
-                 std::chrono::duration<double>(pause_).count(), started_again_, table_.restarts);
+                 std::chrono::duration<double>(pause_).count(), restart_number_, table_.restarts);
     // A ps and a coordinator keep their rank, to which their state and connections belong.
-    if (self_.role == Role::worker) self_.rank = table_.rank_of_restart(self_.index, started_again_);
+    if (self_.role == Role::worker) self_.rank = table_.rank_of_restart(self_.index, restart_number_);
     return true;
   }
 
@@ -384,7 +385,7 @@ class Agent {
     signal(SIGPIPE, pipe_handler_);
     sigprocmask(SIG_SETMASK, &mask_, nullptr);
     table_.rank = self_.rank;
-    return AgentLink(std::move(table_), memory_, started_again_);
+    return AgentLink(std::move(table_), memory_, restart_number_);
   }
 
   [[noreturn]] void finish(int status, bool ending) {
@@ -420,8 +421,9 @@ class Agent {
     if (self_.role == Role::ps) {
       // Only the coordinator's agent returns the job's result if the launcher combines all codes into one, or
       // if this ps was killed near the end of the job, so that its new process found no coordinator.
-      if (has_launcher_ && lost_coordinator && (started_again_ > 0 || launcher_waits_for_all())) _exit(0);
-      // If the coordinator may be restarted, this ps has waited for it, so its agent has had time to report.
+      if (has_launcher_ && lost_coordinator && (restart_number_ > 0 || launcher_waits_for_all())) _exit(0);
+      // If the coordinator may be restarted, this ps has waited, so the coordinator's agent has had time to
+      // report.
       if (by_signal || (lost_coordinator && !table_.coordinator_may_return())) pause_for_coordinator();
       _exit(by_signal ? kExitLostRank : code);
     }
@@ -429,24 +431,25 @@ class Agent {
   }
 
   bool coordinator_was_last() const {
-    return self_.role == Role::coordinator && table_.coordinator_may_return() && Heartbeat::was_the_last();
+    return self_.role == Role::coordinator && table_.coordinator_may_return() &&
+           Heartbeat::restart_forbidden();
   }
 
   /// Returns true if a spare replaces the dead ps; if the spare cannot, the coordinator ends the job. A ps
-  /// that lost the coordinator may be the only such rank, and is replaced too.
+  /// that lost the coordinator is replaced, too, since it may be the only rank that lost it.
   bool is_replaced(bool lost) const {
     return lost && self_.role == Role::ps && table_.count(Role::spare) > 0;
   }
 
   /// Pauses until the launcher, which ends the job once the coordinator's agent has exited, sends a signal or
-  /// dies; at most for kCoordinatorSpeaksFirst.
+  /// dies; at most for kCoordinatorReportsFirst.
   void pause_for_coordinator() const {
     if (!has_launcher_ || launcher_waits_for_all()) return;
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
-    const auto until = Clock::now() + kCoordinatorSpeaksFirst;
+    const auto until = Clock::now() + kCoordinatorReportsFirst;
     const timespec tick{0, 100'000'000};
     while (!launcher_is_dead() && Clock::now() < until) {
       if (sigtimedwait(&ends, nullptr, &tick) > 0) return;
@@ -458,19 +461,19 @@ class Agent {
   pid_t launcher_;
   FileDescriptor to_child_;
   FileDescriptor from_exchange_;
-  sigset_t mask_;  // of the program
+  sigset_t mask_;  // signal mask of the program
   AgentLink::Memory memory_;
   std::string run_dir_;
-  std::string name_;  // before there is a table
+  std::string name_;  // name of this rank in messages until the table exists
   bool has_launcher_;
-  void (*pipe_handler_)(int) = SIG_DFL;  // of the program
+  void (*pipe_handler_)(int) = SIG_DFL;  // SIGPIPE handler of the program
   bool failed_start_ = false;
   bool ended_at_start_ = false;  // the child sent no hello
   Table table_;
   Member self_;
-  int started_again_ = 0;
+  int restart_number_ = 0;
   const std::chrono::system_clock::time_point first_began_ = std::chrono::system_clock::now();
-  Clock::time_point began_{};  // the current child
+  Clock::time_point began_{};  // start of the current child
   Clock::time_point restart_at_{};
   std::chrono::milliseconds pause_ = kFirstPause / 2;
   bool hung_ = false;            // the agent killed the child because its heartbeat had stopped

@@ -16,14 +16,13 @@ using HelloSource = std::function<std::optional<Hello>()>;
 struct AgentOptions {
   /// Finds the other ranks at the start of the job, in a process of its own. Has a deadline; throws Error.
   std::function<Table(const HelloSource&)> exchange;
-  /// Called in that process once the agent has the table. The job continues if it crashes.
+  /// Called in the process of `exchange` once the agent has the table. The job continues if the call crashes.
   std::function<void()> finalize = {};
-  /// The agent removes the coordinator's file from this directory when the coordinator has ended; "" for
-  /// none.
+  /// Run directory, from which the agent removes the run file when the coordinator has ended; "" for none.
   std::string run_dir = {};
-  /// Name in messages before there is a table, such as "rank 3".
+  /// Name of this rank in messages until the table exists, such as "rank 3".
   std::string name = {};
-  /// The parent process ends all ranks of the job together; if it dies, the agent exits.
+  /// The parent process is a launcher, which ends all ranks of the job together; if it dies, the agent exits.
   bool has_launcher = true;
 };
 
@@ -34,7 +33,7 @@ struct AgentOptions {
 ///
 /// The agent restarts a worker that dies, and a ps that is killed by a signal, up to Table::restarts times;
 /// and a coordinator that is killed, if Table::coordinator_may_return. Each restart is another return from
-/// this function, in the new child. A child that has called Heartbeat::be_the_last is not restarted.
+/// this function, in the new child. A child that has called Heartbeat::forbid_restart is not restarted.
 ///
 /// The agent kills a child whose heartbeat (heartbeat.hpp) stops, since a launcher would wait for it after
 /// the end of the job. If it is a worker, it is restarted.

@@ -27,8 +27,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The exchange has a deadline of its own and names the missing ranks, so the child waits longer.
-constexpr std::chrono::seconds kExchangeSpeaksFirst{10};
+/// The child waits this much longer than the exchange, so that the exchange reports the missing ranks first.
+constexpr std::chrono::seconds kExchangeReportsFirst{10};
 /// Time limit for reading a table that is already complete.
 constexpr std::chrono::seconds kTableIsRead{10};
 constexpr const char* kTableName = "capstan-table";
@@ -36,7 +36,7 @@ constexpr const char* kTableName = "capstan-table";
 /// The variable's numbers, after the version: "0.1.0:4711:0:8:9:10:11:-1".
 struct Fields {
   int agent = 0;  // its pid
-  int started_again = 0;
+  int restart_number = 0;
   int heartbeat = -1;  // file descriptors; -1 for none
   int memory = -1;
   int from_agent = -1;
@@ -44,7 +44,7 @@ struct Fields {
   int table = -1;
 
   std::array<int*, 7> all() {
-    return {&agent, &started_again, &heartbeat, &memory, &from_agent, &to_agent, &table};
+    return {&agent, &restart_number, &heartbeat, &memory, &from_agent, &to_agent, &table};
   }
 };
 
@@ -112,7 +112,7 @@ void require_files(std::string_view value, const Fields& fields) {
   if (fields.memory >= 0) {
     require_file(value, fields.memory, fmt::format("/memfd:{} ", transport::PersistentMemory::kFileName));
   }
-  if (fields.started_again > 0) {
+  if (fields.restart_number > 0) {
     require_file(value, fields.table, fmt::format("/memfd:{} ", kTableName));
   } else {
     require_file(value, fields.from_agent, "pipe:");
@@ -144,7 +144,7 @@ FileDescriptor file_with(const Table& table) {
 void AgentLink::pass_to_program() {
   if (table_) table_file_ = file_with(*table_);
   const Fields fields{.agent = getppid(),
-                      .started_again = started_again_,
+                      .restart_number = restart_number_,
                       .heartbeat = Heartbeat::descriptor(),
                       .memory = memory_ ? memory_->descriptor() : -1,
                       .from_agent = from_agent_.get(),
@@ -169,10 +169,10 @@ std::optional<AgentLink> AgentLink::adopt() {
   Heartbeat::adopt(take(fields.heartbeat));
   Memory memory;
   if (fields.memory >= 0) memory = transport::PersistentMemory::adopt(take(fields.memory), fields.agent);
-  if (fields.started_again > 0) {
+  if (fields.restart_number > 0) {
     const FileDescriptor table = take(fields.table);
     return AgentLink(receive_value<Table>(table.get(), Clock::now() + kTableIsRead, "the agent"),
-                     std::move(memory), fields.started_again);
+                     std::move(memory), fields.restart_number);
   }
   return AgentLink(take(fields.from_agent), take(fields.to_agent), std::move(memory));
 }
@@ -186,7 +186,7 @@ Table AgentLink::exchange(const Hello& hello, std::chrono::milliseconds timeout)
     // The exchange has ended already, and its answer contains the reason.
   }
   signal(SIGPIPE, before);
-  const auto deadline = Clock::now() + timeout + kExchangeSpeaksFirst;
+  const auto deadline = Clock::now() + timeout + kExchangeReportsFirst;
   const auto answer = receive_value<StartAnswer>(from_agent_.get(), deadline, "the other ranks");
   to_agent_.reset();
   from_agent_.reset();

@@ -1,4 +1,4 @@
-// agent_link.hpp -- what a rank's program shares with its agent: the start of the job, and memory.
+// agent_link.hpp -- connects a rank's program to its agent: exchange at the start, and persistent memory.
 #pragma once
 
 #include <chrono>
@@ -37,9 +37,9 @@ class AgentLink {
 
   AgentLink(FileDescriptor from_agent, FileDescriptor to_agent, Memory memory)
       : from_agent_(std::move(from_agent)), to_agent_(std::move(to_agent)), memory_(std::move(memory)) {}
-  /// For the child of restart number `started_again`, from 1.
-  AgentLink(Table table, Memory memory, int started_again)
-      : table_(std::move(table)), memory_(std::move(memory)), started_again_(started_again) {}
+  /// For the child of restart `restart_number`, from 1.
+  AgentLink(Table table, Memory memory, int restart_number)
+      : table_(std::move(table)), memory_(std::move(memory)), restart_number_(restart_number) {}
 
   /// Sets the variable, and lets the program that this process executes next inherit the file descriptors of
   /// the link and of the heartbeat. Throws Error(internal). REQUIRES: this process is a child of the agent
@@ -57,18 +57,18 @@ class AgentLink {
   /// Sends this rank's hello and waits for the table. Throws Error: deadline_exceeded, or the error of the
   /// exchange.
   Table exchange(const Hello& hello, std::chrono::milliseconds timeout);
-  /// Outlives the child; null if the system refused it.
+  /// Memory that outlives the child; null if the system refused it.
   const Memory& persistent_memory() const noexcept { return memory_; }
   /// Number of restarts so far: 0 in the first child.
-  int started_again() const noexcept { return started_again_; }
+  int restart_number() const noexcept { return restart_number_; }
 
  private:
   FileDescriptor from_agent_;
   FileDescriptor to_agent_;
-  FileDescriptor table_file_;  // of pass_to_program
+  FileDescriptor table_file_;  // created by pass_to_program()
   std::optional<Table> table_;
   Memory memory_;
-  int started_again_ = 0;
+  int restart_number_ = 0;
 };
 
 }  // namespace capstan::cluster

@@ -43,7 +43,7 @@ void read_all(int fd, void* data, std::size_t size, std::chrono::steady_clock::t
     if (polled == 0) {
       throw Error(Code::deadline_exceeded,
                   std::string("waited for ") + whom +
-                      " longer than the start time-out: not every rank has started (see --start-timeout)");
+                      " longer than the start timeout: not every rank has started (see --start-timeout)");
     }
     const ssize_t got = ::read(fd, at, size);
     if (got < 0 && errno == EINTR) continue;

@@ -18,7 +18,7 @@ namespace {
 
 struct Words {
   std::atomic<std::int64_t> beat{0};     // time of the last heartbeat in ns; 0: none is expected
-  std::atomic<std::int64_t> silence{0};  // ms until the next one, at most
+  std::atomic<std::int64_t> silence{0};  // maximum time until the next heartbeat in ms
   std::atomic<bool> last{false};
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
@@ -53,21 +53,21 @@ void Heartbeat::adopt(FileDescriptor file) {
 bool Heartbeat::watched() noexcept { return words != nullptr; }
 
 void Heartbeat::beat(std::chrono::milliseconds most_silence) noexcept {
-  if (most_silence.count() == 0) return rest();
+  if (most_silence.count() == 0) return pause();
   if (words == nullptr) return;
   words->silence.store(most_silence.count());
   words->beat.store(Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
-void Heartbeat::rest() noexcept {
+void Heartbeat::pause() noexcept {
   if (words != nullptr) words->beat.store(0);
 }
 
-void Heartbeat::be_the_last() noexcept {
+void Heartbeat::forbid_restart() noexcept {
   if (words != nullptr) words->last.store(true);
 }
 
-bool Heartbeat::was_the_last() noexcept { return words != nullptr && words->last.load(); }
+bool Heartbeat::restart_forbidden() noexcept { return words != nullptr && words->last.load(); }
 
 std::optional<Heartbeat::Beat> Heartbeat::last() noexcept {
   const std::int64_t at = words != nullptr ? words->beat.load() : 0;

@@ -17,9 +17,9 @@ class Heartbeat {
   /// Creates the shared memory, an unnamed file. Called by the agent before it forks. Throws Error(internal).
   static void share();
   static constexpr const char* kFileName = "capstan-heartbeat";
-  /// The file; -1 in a process without an agent.
+  /// Returns the descriptor of the file; -1 in a process without an agent.
   static int descriptor() noexcept;
-  /// Joins the agent in a program that inherited the file across exec. Throws Error(internal).
+  /// Maps the file in a program that inherited it across exec. Throws Error(internal).
   static void adopt(FileDescriptor file);
 
   /// Returns true if this process has an agent.
@@ -27,12 +27,12 @@ class Heartbeat {
   /// Sends a heartbeat. The agent kills this process if the next one does not follow within `most_silence`;
   /// 0: never.
   static void beat(std::chrono::milliseconds most_silence) noexcept;
-  /// Stops heartbeats: silence no longer matters. Called by the agent for its next child.
-  static void rest() noexcept;
+  /// Clears the last heartbeat, so that none is expected. The agent calls it before it starts another child.
+  static void pause() noexcept;
 
-  /// The agent must not restart this process, however it ends.
-  static void be_the_last() noexcept;
-  static bool was_the_last() noexcept;
+  /// Makes the agent not restart this process, however it ends.
+  static void forbid_restart() noexcept;
+  static bool restart_forbidden() noexcept;
 
   struct Beat {
     Clock::time_point at;

@@ -35,7 +35,7 @@ constexpr const char* kAgentVariable = "CAPSTAN_AGENT";
 /// Returns how this rank finds the others; nothing if Cluster::join would start no agent.
 std::optional<Start> supervised_start(const Settings& settings) {
   if (settings.text("supervise") != "on" || !settings.text("join").empty()) return std::nullopt;
-  return start_of(settings);
+  return choose_start(settings);
 }
 
 /// Pointers into `words`, as exec needs them.
@@ -113,10 +113,9 @@ void exec_under_agent(const ClusterOptions& options, const std::vector<std::stri
   }
   const Settings settings = cluster::settings_with_arguments(options, command);
   if (is_supervised() || !cluster::supervised_start(settings)) {
-    throw Error(
-        Code::failed_precondition,
-        "exec_under_agent: a process that has or needs no agent, expected a rank of a job; call it only "
-        "if needs_agent returns true");
+    throw Error(Code::failed_precondition,
+                "exec_under_agent: found a process that already has an agent, or needs none; call it only if "
+                "needs_agent returns true");
   }
   if (mpi::was_started()) {
     throw Error(

@@ -10,13 +10,12 @@
 
 namespace capstan::coordinator {
 
-/// Connects to all ranks and adds the workers by index. Workers of a previous process's record may be lost.
+/// Connects to all ranks and adds the workers by index. In a restarted coordinator, some may be lost.
 void Coordinator::add_workers() {
   for (const cluster::Member& member : runtime_.members()) {
     // The transport reports a death only on a connection that has been used in both directions.
-    const bool no_spare_any_more =
-        member.role == Role::spare && !ps_recovery_.failovers().is_standby(member.rank);
-    if (member.role != Role::coordinator && !no_spare_any_more &&
+    const bool former_spare = member.role == Role::spare && !ps_recovery_.failovers().is_standby(member.rank);
+    if (member.role != Role::coordinator && !former_spare &&
         (member.role != Role::worker || runtime_.incarnation() == 0))
       runtime_.control_peer(member).send(transport::kHello, {});
     if (member.role == Role::ps)
@@ -34,7 +33,7 @@ void Coordinator::add_workers() {
 /// fenced, and every ps has applied their pushes.
 void Coordinator::recover() {
   record_.recover();
-  queue_->number_for_one_from(static_cast<std::uint64_t>(runtime_.incarnation()) << 40);
+  queue_->number_pinned_from(static_cast<std::uint64_t>(runtime_.incarnation()) << 40);
   const auto silent = [this] {
     std::vector<transport::Peer*> peers;
     for (int index = 0; index < dispatcher_.workers(); ++index) {
@@ -50,15 +49,15 @@ void Coordinator::recover() {
   for (transport::Peer* peer : silent()) {
     log::warn("{} has not ended the closures of the previous coordinator within {} ms (--coordinator-wait)",
               peer->name(), runtime_.coordinator_wait().count());
-    peer->send(transport::kFenced, {});  // if it resumes
-    (void)lose(*peer, cluster::MemberState::fenced, "it had not ended what it ran (--coordinator-wait)");
+    peer->send(transport::kFenced, {});  // received if the worker resumes
+    (void)lose(*peer, cluster::MemberState::fenced, "its closures had not ended (--coordinator-wait)");
   }
   transport::progress_until(runtime_.control(), transport::deadline_in(runtime_.wait_timeout()),
-                            [&] { return !dispatcher_.any_open() || queue_->broken(); });
-  look_for_silent_ps();
+                            [&] { return !dispatcher_.has_unapplied() || queue_->broken(); });
+  check_silent_ps();
   if (queue_->broken()) return;  // every call throws the reason
   record_.record_members();
-  log::info("the coordinator goes on with {} workers", workers());
+  log::info("the coordinator resumes with {} workers", workers());
 }
 
 }  // namespace capstan::coordinator

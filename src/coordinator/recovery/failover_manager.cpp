@@ -30,7 +30,7 @@ FailoverManager::FailoverManager(cluster::Runtime& runtime, const strategy::PsCo
     : runtime_(runtime), contents_(contents) {
   for (const cluster::SpareRecord& found : runtime_.coordinator_memory().read().spares) {
     spares_.push_back({found});
-    // The strategy has called every ps, so this failover has succeeded.
+    // The strategy has received a reply of every ps, so this failover has succeeded.
     if (found.state == State::failing_over) spares_.back().state = State::active;
     update_membership(spares_.back());
   }
@@ -66,7 +66,8 @@ FailoverManager::Spare* FailoverManager::find(State state, int ps) {
   return found == spares_.end() ? nullptr : &*found;
 }
 
-/// Returns the replica of the ps; without replicas a waiting spare, on another host than the ps if possible.
+/// Returns a standby spare: the replica of the ps or, without replicas, any, preferably on another host.
+/// Returns null if there is none.
 FailoverManager::Spare* FailoverManager::choose(const cluster::Member& ps) {
   if (runtime_.ps_have_replicas()) {
     const int replica = runtime_.member(Role::spare, ps.index).rank;
@@ -87,13 +88,14 @@ bool FailoverManager::advance(const cluster::Member& ps, const std::vector<std::
                               Clock::time_point now) {
   if (Spare* spare = find(State::failing_over, ps.rank)) {
     if (now < spare->deadline) return true;
-    why_[ps.rank] = fmt::format("{} has not taken its place in time", runtime_.name_of(spare->rank));
-    log::warn("{}: {}", ps.name(), why_[ps.rank]);
+    failure_reasons_[ps.rank] =
+        fmt::format("{} has not taken its place in time", runtime_.name_of(spare->rank));
+    log::warn("{}: {}", ps.name(), failure_reasons_[ps.rank]);
     set(*spare, State::dead);
   }
   if (Spare* spare = choose(ps)) return order_failover(*spare, ps, dead, now);
-  if (why_[ps.rank].empty())
-    why_[ps.rank] =
+  if (failure_reasons_[ps.rank].empty())
+    failure_reasons_[ps.rank] =
         runtime_.ps_have_replicas() ? "it no longer has a replica" : "no spare is left (--spares)";
   return false;
 }
@@ -113,7 +115,7 @@ bool FailoverManager::order_failover(Spare& spare, const cluster::Member& ps,
   try {
     failover = request_for(ps);
   } catch (const Error& error) {
-    why_[ps.rank] = error.what();
+    failure_reasons_[ps.rank] = error.what();
     return false;
   }
   failover.rank = ps.rank;
@@ -173,7 +175,7 @@ void FailoverManager::on_ps_complete(int ps, std::uint32_t incarnation) {
   for (Spare& spare : spares_) {
     if (incarnation > 0 && spare.ps == ps && spare.incarnation == incarnation) set(spare, State::active);
   }
-  why_.erase(ps);
+  failure_reasons_.erase(ps);
 }
 
 void FailoverManager::on_ps_dead(int ps) {
@@ -186,11 +188,10 @@ void FailoverManager::on_spare_dead(int rank) {
     const State before = spare.state;
     set(spare, State::dead);
     if (before == State::standby) {
-      log::warn("{} is gone; {} spares are left", runtime_.name_of(rank), standbys());
+      log::warn("{} is dead; idle spares: {}", runtime_.name_of(rank), standbys());
     } else if (before == State::failing_over) {
-      why_[spare.ps] = runtime_.name_of(rank) + " died while it took its place";
-      log::warn("{} is gone before it had the shards of {}", runtime_.name_of(rank),
-                runtime_.name_of(spare.ps));
+      failure_reasons_[spare.ps] = runtime_.name_of(rank) + " died while it took its place";
+      log::warn("{} died before it had the shards of {}", runtime_.name_of(rank), runtime_.name_of(spare.ps));
     }
   }
 }
@@ -199,8 +200,8 @@ void FailoverManager::on_failover_failed(int rank, const std::string& why) {
   for (Spare& spare : spares_) {
     if (spare.rank != rank || spare.state != State::failing_over) continue;
     set(spare, State::dead);
-    why_[spare.ps] = fmt::format("{} could not take its place: {}", runtime_.name_of(rank), why);
-    log::warn("{} has not got the shards of {}: {}", runtime_.name_of(rank), runtime_.name_of(spare.ps), why);
+    failure_reasons_[spare.ps] = fmt::format("{} could not take its place: {}", runtime_.name_of(rank), why);
+    log::warn("{} could not replace {}: {}", runtime_.name_of(rank), runtime_.name_of(spare.ps), why);
   }
 }
 

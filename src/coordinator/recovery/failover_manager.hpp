@@ -1,4 +1,4 @@
-// failover_manager.hpp -- spares, and the ps that they replace.
+// failover_manager.hpp -- replaces dead ps by spares.
 #pragma once
 
 #include <chrono>
@@ -23,43 +23,45 @@ class FailoverManager {
 
   FailoverManager(cluster::Runtime& runtime, const strategy::PsContents& contents);
 
-  /// Called repeatedly while a ps is dead, once the time for its restart has passed: fences its process,
-  /// which may be stopped and resume, and tells the next spare to replace it. `dead`: ranks of dead workers.
-  /// Returns false if no spare can replace it; then `why` returns the reason.
+  /// Fences the ps's process, which may only be stopped and resume later, and tells the next spare to replace
+  /// it. Returns false if no spare can; then failure_reason() returns the reason. `dead` are the ranks of
+  /// dead workers. Called repeatedly for a dead ps that was not restarted in time.
   bool advance(const cluster::Member& ps, const std::vector<std::int32_t>& dead, Clock::time_point now);
-  const std::string& why(int ps) { return why_[ps]; }
+  const std::string& failure_reason(int ps) { return failure_reasons_[ps]; }
 
   /// Returns true if a spare was told to replace this ps and has not reported that it has.
   bool is_being_replaced(int ps) const;
   /// Returns true if the spare is alive and replaces no ps.
   bool is_standby(int rank) const;
-  /// Incarnation of the process that is the ps, or is about to be. Heartbeats of others are ignored.
+  /// Returns the incarnation of the process that is the ps or is replacing it. Heartbeats of other
+  /// incarnations are ignored.
   std::uint32_t incarnation_of(int ps) const;
-  /// A process claims to be this ps. Returns false if another process has replaced it; tells it to end.
+  /// Returns true if the process of this incarnation may act as the ps. If another process has replaced it,
+  /// tells it to exit and returns false.
   bool admits(const cluster::Member& ps, std::uint32_t incarnation);
-  /// The process of this incarnation has the shards of the ps. REQUIRES: the coordinator's record has its
-  /// address.
+  /// Records that the process of this incarnation has the shards of the ps. REQUIRES: the coordinator's
+  /// record has its address.
   void on_ps_complete(int ps, std::uint32_t incarnation);
-  /// The ps is dead, and with it the spare that had replaced it, if any.
+  /// Records the death of a ps and of the spare that had replaced it, if any.
   void on_ps_dead(int ps);
-  /// A spare is dead, whatever its state.
+  /// Records the death of a spare in any state.
   void on_spare_dead(int rank);
-  /// A spare reports that it cannot replace the ps.
+  /// Records that a spare cannot replace its ps.
   void on_failover_failed(int rank, const std::string& why);
 
-  /// A ps reports that its replica no longer follows it. Returns true if that replica will not replace it.
-  /// Also inside progress().
+  /// Handles the report of a ps that its replica no longer follows it. Returns true if that replica will not
+  /// replace the ps. May be called inside progress().
   bool drop_replica(const cluster::Member& ps);
 
-  /// Number of live spares that replace no ps. Any thread.
+  /// Returns the number of live spares that replace no ps. Any thread.
   int standbys() const;
-  /// Returns "now ps 1" for a spare that has replaced it, else "". Any thread.
+  /// Returns a text such as "now ps 1" for a spare that has replaced a ps, and "" otherwise. Any thread.
   std::string role_of(int rank) const;
 
  private:
   using State = cluster::SpareRecord::State;
   struct Spare : cluster::SpareRecord {
-    Clock::time_point deadline{};  // of a failover in progress
+    Clock::time_point deadline{};  // deadline of the failover in progress
   };
   Spare* find(State state, int ps);
   Spare* choose(const cluster::Member& ps);
@@ -75,7 +77,7 @@ class FailoverManager {
   const strategy::PsContents& contents_;
   mutable std::mutex mutex_;  // guards the states of spares
   std::vector<Spare> spares_;
-  std::map<int, std::string> why_;
+  std::map<int, std::string> failure_reasons_;
 };
 
 }  // namespace capstan::coordinator

@@ -1,4 +1,4 @@
-// job_record.cpp -- writes the coordinator's record.
+// job_record.cpp -- updates the CoordinatorRecord.
 #include "coordinator/recovery/job_record.hpp"
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace capstan::coordinator {
 
-void JobRecord::recover() { needs_restore_ = runtime_.coordinator_memory().read().too_many_open; }
+void JobRecord::recover() { needs_restore_ = runtime_.coordinator_memory().read().too_many_unrecorded; }
 
 void JobRecord::require_restored() {
   if (!needs_restore_) return;
@@ -23,14 +23,14 @@ void JobRecord::record_step(std::int64_t step) {
   runtime_.coordinator_memory().change([&](cluster::CoordinatorRecord& record) {
     record.step = step;
     record.next_closure = next;
-    record.too_many_open = false;
+    record.too_many_unrecorded = false;
   });
 }
 
 void JobRecord::update() {
   if (!runtime_.coordinator_may_return()) return;
   if (std::exchange(members_changed_, false)) record_members();
-  check_open_closures();
+  check_unrecorded_closures();
 }
 
 void JobRecord::record_members() {
@@ -45,6 +45,7 @@ void JobRecord::record_members() {
       record.ps.push_back(std::move(member));
     }
     for (const int rank : members.worker_ranks()) {
+      // Only restarted or late workers: the others are in the table of the job's start.
       if (static_cast<std::size_t>(rank) >= runtime_.members().size())
         record.workers.push_back(members.member(rank));
       if (members.is_lost(rank)) record.lost.push_back(rank);
@@ -52,17 +53,20 @@ void JobRecord::record_members() {
   });
 }
 
-void JobRecord::check_open_closures() {
-  if (needs_restore_ && !runtime_.coordinator_memory().read().too_many_open) needs_restore_ = false;
-  const auto too_many_now = [this] { return queue_.since_recorded() > cluster::kMaxOpenClosures; };
+void JobRecord::check_unrecorded_closures() {
+  // A restored checkpoint and record_step() clear the flag of the record.
+  if (needs_restore_ && !runtime_.coordinator_memory().read().too_many_unrecorded) needs_restore_ = false;
+  const auto too_many_now = [this] { return queue_.since_recorded() > cluster::kMaxUnrecordedClosures; };
   const bool too_many = too_many_now();
-  if (too_many == std::exchange(too_many_open_, too_many) || !too_many) return;
+  const bool was_too_many = std::exchange(too_many_unrecorded_, too_many);
+  if (!too_many || was_too_many) return;
   log::warn(
-      "{} functions were scheduled since the last record_step(): if this coordinator dies now, the next one "
-      "can only resume from a checkpoint",
-      cluster::kMaxOpenClosures);
+      "more than {} functions were scheduled since the last record_step(): if this coordinator dies now, the "
+      "next one can only resume from a checkpoint",
+      cluster::kMaxUnrecordedClosures);
+  // Counts again under the lock, because record_step() may have run in another thread meanwhile.
   runtime_.coordinator_memory().change(
-      [&](cluster::CoordinatorRecord& record) { record.too_many_open = too_many_now(); });
+      [&](cluster::CoordinatorRecord& record) { record.too_many_unrecorded = too_many_now(); });
 }
 
 }  // namespace capstan::coordinator

@@ -13,11 +13,12 @@ void LastWorker::note_loss(const std::string& worker) {
   if (may_return()) {
     deadline_ = Clock::now() + runtime_.settings().duration("worker-wait");
   } else {
-    queue_.break_down(Code::unavailable, worker + " is gone, and no worker is left");
+    queue_.break_down(Code::unavailable, worker + " has ended, and no worker is left");
   }
 }
 
-/// Judges by the workers' ranks: the last restart of a worker may have failed before it reached this process.
+/// Returns true if a worker may still join or be restarted. Counts only restarts whose process has reached
+/// this one: also true if the last restart of a worker has failed before.
 bool LastWorker::may_return() const {
   if (may_join_()) return true;
   const cluster::Table& table = runtime_.table();
@@ -42,14 +43,14 @@ void LastWorker::check() {
   if (members.alive(Role::worker) > 0) {
     deadline_.reset();
   } else if (!deadline_) {
-    // A restarted coordinator finds workers that its predecessor lost.
+    // In a restarted coordinator, all workers may have been lost before the restart.
     if (!queue_.broken()) note_loss(runtime_.name_of(members.worker_ranks().back()));
   } else if (Clock::now() >= *deadline_ && !joins_after_ps()) {
     deadline_.reset();
     queue_.break_down(
         Code::unavailable,
-        fmt::format("{} is gone, no worker is left, and none has joined within {} ms (--worker-wait)", last_,
-                    runtime_.settings().duration("worker-wait").count()));
+        fmt::format("{} has ended, no worker is left, and none has joined within {} ms (--worker-wait)",
+                    last_, runtime_.settings().duration("worker-wait").count()));
   }
 }
 

@@ -16,27 +16,27 @@ class LastWorker {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `may_join`: whether workers may still join late.
+  /// `may_join` returns true if workers may still join late.
   LastWorker(cluster::Runtime& runtime, ClosureQueue& queue, std::function<bool()> may_join)
       : runtime_(runtime), queue_(queue), may_join_(std::move(may_join)) {}
 
-  /// A worker is dead or has left. If it was the last one, waits for another for --worker-wait, or breaks the
-  /// queue down at once if none can come.
+  /// Records that a worker has died or left. If it was the last one, starts the timeout --worker-wait or, if
+  /// no worker can return or join, breaks the queue down at once.
   void note_loss(const std::string& worker);
-  /// Called in each round: breaks the queue down when that time is over. Starts it if there is no worker and
-  /// no loss was noted, as in a restarted coordinator.
+  /// Breaks the queue down when the timeout has passed. Starts the timeout if there is no worker and no
+  /// loss was recorded, as in a restarted coordinator. Called in each round.
   void check();
 
  private:
   bool may_return() const;
-  /// A worker joins once the ps that are dead have returned, whose own deadlines apply.
+  /// Returns true if a worker is waiting to join until dead ps return; the deadlines of these ps apply.
   bool joins_after_ps() const;
 
   cluster::Runtime& runtime_;
   ClosureQueue& queue_;
   std::function<bool()> may_join_;
   std::string last_;                           // name of the last worker
-  std::optional<Clock::time_point> deadline_;  // while there is no worker
+  std::optional<Clock::time_point> deadline_;  // set while there is no worker
 };
 
 }  // namespace capstan::coordinator

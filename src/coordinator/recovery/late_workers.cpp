@@ -20,7 +20,7 @@ namespace {
 using cluster::JoinAnswer;
 using cluster::JoinRequest;
 
-/// A running job answers sooner.
+/// Time within which another running job would answer.
 constexpr std::chrono::seconds kOtherJobAnswers{1};
 
 void refuse_if_in_use(const std::string& run_dir) {
@@ -52,7 +52,8 @@ void LateWorkers::open() {
       [this](JoinRequest request, std::span<const std::byte> body) { return answer(request, body); },
       [tag = runtime_.log_tag()] { log::set_rank_tag(tag); }, cluster::JoinListener::Limits());
   const cluster::Table& table = runtime_.table();
-  for (const int rank : runtime_.membership().worker_ranks()) {  // of a previous process of this coordinator
+  // Counts workers that joined a previous process of this coordinator.
+  for (const int rank : runtime_.membership().worker_ranks()) {
     if (table.is_late(rank)) joined_ = std::max<int>(joined_, rank - table.rank_of_late(1) + 1);
   }
   file_.address = listener_->address();
@@ -88,16 +89,16 @@ cluster::Table LateWorkers::add(const cluster::Hello& hello) {
   }
   if (hello.build != build_) {
     throw Error(Code::failed_precondition,
-                fmt::format("the program on {} is another build than the job's, {} on {}", hello.host,
+                fmt::format("the program on {} is a different build than the job's, {} on {}", hello.host,
                             file_.program, file_.host));
   }
   if (hello.replicas != runtime_.settings().integer("replicas")) {
     throw Error(Code::invalid_argument,
-                fmt::format("a worker on {} was told --replicas {}, the job {}", hello.host, hello.replicas,
+                fmt::format("a worker on {} has --replicas={}, expected {}", hello.host, hello.replicas,
                             runtime_.settings().integer("replicas")));
   }
   if (hello.control_address.empty() || hello.data_address.empty()) {
-    throw Error(Code::invalid_argument, "a worker that joins has no address");
+    throw Error(Code::invalid_argument, "the request of a worker to join has no control or data address");
   }
   if (joined_ >= table.late) {
     throw Error(Code::resource_exhausted,

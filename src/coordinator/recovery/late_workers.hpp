@@ -17,11 +17,11 @@
 
 namespace capstan::coordinator {
 
-/// A worker that joins gets a new rank and a new index; from then on it is admitted like a restarted one.
+/// A worker that joins gets a new rank and a new index. It is then admitted like a restarted worker.
 class LateWorkers {
  public:
-  /// `status` returns the text of `capstan status`, `metrics` the JSON of `capstan top`; `joined` is called
-  /// when there is a worker to take. All are called on the listener's thread.
+  /// `status` returns the text of `capstan status`, and `metrics` the JSON of `capstan top`. `joined` is
+  /// called when take() has a worker to return. All are called on the listener's thread.
   LateWorkers(cluster::Runtime& runtime, std::function<std::string()> status,
               std::function<std::string()> metrics, std::function<void()> joined)
       : runtime_(runtime),
@@ -37,7 +37,7 @@ class LateWorkers {
   void close() noexcept;
 
   /// Returns true if more workers may join.
-  bool may_come() const { return !closed_ && has_listener() && joined_ < runtime_.table().late; }
+  bool may_join() const { return !closed_ && has_listener() && joined_ < runtime_.table().late; }
   bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
   /// Returns the workers that joined since the last call.
   std::vector<cluster::Member> take();

@@ -1,5 +1,4 @@
-// ps_recovery.hpp -- ps that die or fall silent, until their agent has restarted them or a spare has replaced
-// them.
+// ps_recovery.hpp -- handles dead and silent ps until their agents restart them or spares replace them.
 #pragma once
 
 #include <chrono>
@@ -20,10 +19,10 @@
 
 namespace capstan::coordinator {
 
-/// Used by the thread that drives the control loop, but for FailoverManager's functions for any thread.
+/// Used by the thread that drives the control loop, except FailoverManager's functions for any thread.
 class PsRecovery {
  public:
-  /// All outlive this object.
+  /// All members outlive this object.
   struct Services {
     cluster::Runtime& runtime;
     strategy::Strategy& strategy;
@@ -39,17 +38,18 @@ class PsRecovery {
   FailoverManager& failovers() noexcept { return failovers_; }
   const FailoverManager& failovers() const noexcept { return failovers_; }
 
-  // Handlers of messages, which only note what arrived: kPsReturned of a ps, kNotTakenOver of a spare.
+  // Handlers of kPsReturned (from a ps) and kNotTakenOver (from a spare). They store the message for
+  // advance().
   void note_returned(const transport::Message& message);
   void note_failed_spare(const transport::Message& message);
   /// Handler of kReplicaLost: lets the ps continue without its replica, unless that has replaced it.
   void drop_replica(const transport::Message& message);
 
-  /// The ps is dead: ends saves that wait for it. Breaks the queue down if nothing can replace it. Does
-  /// nothing if this is known.
+  /// Records the death of a ps and ends saves that wait for it. Breaks the queue down if the ps can neither
+  /// be restarted nor replaced. Does nothing if the death was recorded before.
   void lose(const transport::Peer& peer, const std::string& cause);
-  /// Called in each round, outside of progress(): admits ps that have returned, and starts the failover of
-  /// those that have not in time. Returns true if one has returned.
+  /// Admits ps that have returned, and starts the failover of ps that have not returned in time. Returns true
+  /// if a ps has returned. Called in each round, outside of progress().
   bool advance();
 
  private:
@@ -58,11 +58,11 @@ class PsRecovery {
   cluster::Membership::Clock::time_point deadline_of(const cluster::Membership::Status& ps) const;
   std::vector<std::int32_t> lost_workers() const;
 
-  Services use_;
+  Services services_;
   cluster::Membership& members_;
   FailoverManager failovers_;
-  std::vector<std::pair<cluster::Member, std::uint32_t>> returned_;  // with their incarnations
-  std::vector<std::pair<int, std::string>> failed_spares_;           // with the reasons
+  std::vector<std::pair<cluster::Member, std::uint32_t>> returned_;  // ps and incarnation
+  std::vector<std::pair<int, std::string>> failed_spares_;           // rank and reason
 };
 
 }  // namespace capstan::coordinator

@@ -22,11 +22,11 @@ constexpr const char* kRestarted = "its agent has restarted it";
 
 }  // namespace
 
-void RestartedWorkers::ask(const transport::Message& message) {
+void RestartedWorkers::request_admission(const transport::Message& message) {
   try {
     auto member = from_bytes<cluster::Member>(message.payload);
-    const bool by_a_ps = member.rank != message.from;
-    asking_.push_back({std::move(member), by_a_ps});
+    const bool from_ps = member.rank != message.from;
+    requests_.push_back({std::move(member), from_ps});
   } catch (const Error& error) {
     log::error("dropped a malformed kJoin from rank {}: {}", message.from, error.what());
   }
@@ -40,23 +40,24 @@ bool RestartedWorkers::acceptable(const cluster::Member& member) const {
   if (!is_new) return false;
   const auto later = [&](int rank) { return rank >= member.rank && rank < table.capacity(); };
   const transport::Peer* before = dispatcher_.worker(member.index);
-  if (table.is_late(member.rank)) return member.index == dispatcher_.workers();  // they come in order
+  if (table.is_late(member.rank)) return member.index == dispatcher_.workers();  // they join in order
   return before != nullptr && !later(before->rank()) &&
-         std::none_of(returning_.begin(), returning_.end(), [&](const Returning& other) {
+         std::none_of(pending_.begin(), pending_.end(), [&](const PendingAdmission& other) {
            return other.index == member.index && later(other.peer->rank());
          });
 }
 
-void RestartedWorkers::begin(const Asking& asking) {
-  const cluster::Member& member = asking.member;
-  if (runtime_.membership().knows(member.rank)) return;  // it or another ps has asked before
+void RestartedWorkers::begin(const AdmissionRequest& request) {
+  const cluster::Member& member = request.member;
+  if (runtime_.membership().knows(member.rank)) return;  // a repeated request
   if (!acceptable(member)) {
     log::error("{} cannot be admitted: a later process has its index, or it is not a worker", member.name());
     return;
   }
-  const auto earlier = std::find_if(returning_.begin(), returning_.end(),
-                                    [&](const Returning& worker) { return worker.index == member.index; });
-  if (earlier != returning_.end()) {
+  const auto earlier = std::find_if(pending_.begin(), pending_.end(), [&](const PendingAdmission& worker) {
+    return worker.index == member.index;
+  });
+  if (earlier != pending_.end()) {
     transport::Peer& peer = *earlier->peer;
     peer.disconnect();
     lose_(peer, cluster::MemberState::dead, kRestarted);
@@ -68,9 +69,9 @@ void RestartedWorkers::begin(const Asking& asking) {
   }
   runtime_.membership().add(member, cluster::MemberState::joining);
   if (before == nullptr) dispatcher_.add(runtime_.control_peer(member));
-  Returning worker{
+  PendingAdmission worker{
       &runtime_.control_peer(member), member.index, {}, transport::deadline_in(runtime_.wait_timeout())};
-  if (asking.by_a_ps) {
+  if (request.from_ps) {
     worker.peer->send(
         transport::kCoordinatorReturned, {},
         to_bytes(cluster::CoordinatorReturned{runtime_.incarnation(), runtime_.self(), {}, {}}));
@@ -84,27 +85,27 @@ void RestartedWorkers::begin(const Asking& asking) {
     peer.send(transport::kMemberJoined, {}, bytes);
     worker.open.insert(peer.rank());
   }
-  returning_.push_back(std::move(worker));
+  pending_.push_back(std::move(worker));
 }
 
-void RestartedWorkers::known(int rank, int ps) {
-  for (Returning& worker : returning_) {
+void RestartedWorkers::note_known(int rank, int ps) {
+  for (PendingAdmission& worker : pending_) {
     if (worker.peer->rank() == rank) worker.open.erase(ps);
   }
 }
 
-void RestartedWorkers::tell_again(transport::Peer& ps) {
-  for (const Returning& worker : returning_) {
+void RestartedWorkers::resend_requests(transport::Peer& ps) {
+  for (const PendingAdmission& worker : pending_) {
     if (worker.open.contains(ps.rank()))
       ps.send(transport::kMemberJoined, {}, to_bytes(runtime_.member(worker.peer->rank())));
   }
 }
 
 void RestartedWorkers::forget(const transport::Peer& peer) {
-  std::erase_if(returning_, [&](const Returning& worker) { return worker.peer == &peer; });
+  std::erase_if(pending_, [&](const PendingAdmission& worker) { return worker.peer == &peer; });
 }
 
-void RestartedWorkers::give_up(const Returning& worker) {
+void RestartedWorkers::give_up(const PendingAdmission& worker) {
   std::vector<std::string> names;
   for (const int ps : worker.open) names.push_back(runtime_.name_of(ps));
   log::warn("{} cannot be admitted: waited {} ms for {} to acknowledge it", worker.peer->name(),
@@ -114,8 +115,9 @@ void RestartedWorkers::give_up(const Returning& worker) {
         fmt::format("{} did not acknowledge it in time", fmt::join(names, " and ")));
 }
 
-/// The time starts again when a ps that has not answered returns; a dead ps has a deadline of its own.
-std::chrono::steady_clock::time_point RestartedWorkers::deadline_of(const Returning& worker) const {
+/// Returns the deadline for the replies of the ps. It is extended when a ps that has not replied returns.
+/// There is none while such a ps is dead, which has its own deadline.
+std::chrono::steady_clock::time_point RestartedWorkers::deadline_of(const PendingAdmission& worker) const {
   auto deadline = worker.deadline;
   for (const int ps : worker.open) {
     const cluster::Membership::Status status = runtime_.membership().status(ps);
@@ -126,20 +128,20 @@ std::chrono::steady_clock::time_point RestartedWorkers::deadline_of(const Return
 }
 
 bool RestartedWorkers::advance() {
-  if (asking_.empty() && returning_.empty()) return false;
-  bool any = !asking_.empty();
-  for (const Asking& asking : std::exchange(asking_, {})) begin(asking);
+  if (requests_.empty() && pending_.empty()) return false;
+  bool any = !requests_.empty();
+  for (const AdmissionRequest& request : std::exchange(requests_, {})) begin(request);
   const auto now = std::chrono::steady_clock::now();
-  std::vector<Returning> overdue;
-  std::erase_if(returning_, [&](const Returning& worker) {
+  std::vector<PendingAdmission> overdue;
+  std::erase_if(pending_, [&](const PendingAdmission& worker) {
     if (worker.open.empty()) {
       dispatcher_.replace(worker.index, *worker.peer);
       runtime_.membership().set(worker.peer->rank(), cluster::MemberState::alive);
       if (io::TraceFile* trace = runtime_.trace(); trace != nullptr)
         trace->instant("loss", "worker joined", {{"rank", worker.peer->rank()}});
       const bool late = runtime_.table().is_late(worker.peer->rank());
-      log::info("{} {}; {} workers", worker.peer->name(),
-                late ? "has joined" : "is there in place of the one that was lost",
+      log::info("{} {}; live workers: {}", worker.peer->name(),
+                late ? "has joined" : "replaces the previous process",
                 runtime_.membership().alive(Role::worker));
       return any = true;
     }
@@ -147,12 +149,12 @@ bool RestartedWorkers::advance() {
     overdue.push_back(worker);
     return true;
   });
-  for (const Returning& worker : overdue) give_up(worker);
+  for (const PendingAdmission& worker : overdue) give_up(worker);
   return any;
 }
 
 void RestartedWorkers::send_to_all(std::uint16_t type) {
-  for (const Returning& worker : returning_) worker.peer->send(type, {});
+  for (const PendingAdmission& worker : pending_) worker.peer->send(type, {});
 }
 
 }  // namespace capstan::coordinator

@@ -14,8 +14,8 @@
 
 namespace capstan::coordinator {
 
-/// A ps rejects unknown ranks, so each is told about the worker first; closures run there when all have
-/// answered. Used by the thread that drives the control loop.
+/// A ps rejects unknown ranks, so every ps is notified of the worker first. The worker gets closures once all
+/// ps have replied. Used by the thread that drives the control loop.
 class RestartedWorkers {
  public:
   /// Marks a worker as lost, with a state and a cause, and calls `forget`.
@@ -26,25 +26,25 @@ class RestartedWorkers {
       : runtime_(runtime), dispatcher_(dispatcher), lose_(std::move(lose)) {}
 
   /// Handler of kJoin, from the worker, or from a ps on behalf of a worker that has lost the coordinator.
-  void ask(const transport::Message& message);
-  /// The same for a worker that joins late.
-  void ask(cluster::Member member) { asking_.push_back({std::move(member), false}); }
-  /// A ps has answered that it knows the rank.
-  void known(int rank, int ps);
-  /// A ps has returned: repeats requests that it has not answered.
-  void tell_again(transport::Peer& ps);
-  /// The worker is dead.
+  void request_admission(const transport::Message& message);
+  /// Requests the admission of a worker that joins late.
+  void request_admission(cluster::Member member) { requests_.push_back({std::move(member), false}); }
+  /// Records the reply of a ps that it knows the rank.
+  void note_known(int rank, int ps);
+  /// Repeats the requests that a returned ps has not answered.
+  void resend_requests(transport::Peer& ps);
+  /// Cancels the admission of a worker that is dead.
   void forget(const transport::Peer& peer);
   /// Called outside of handlers. Returns true if a worker has asked to join, or was admitted.
   bool advance();
   void send_to_all(std::uint16_t type);
 
  private:
-  struct Asking {
+  struct AdmissionRequest {
     cluster::Member member;
-    bool by_a_ps = false;
+    bool from_ps = false;
   };
-  struct Returning {
+  struct PendingAdmission {
     transport::Peer* peer;
     int index;
     std::set<int> open;  // ps that have not answered
@@ -52,15 +52,15 @@ class RestartedWorkers {
   };
 
   bool acceptable(const cluster::Member& member) const;
-  void begin(const Asking& asking);
-  void give_up(const Returning& worker);
-  std::chrono::steady_clock::time_point deadline_of(const Returning& worker) const;
+  void begin(const AdmissionRequest& request);
+  void give_up(const PendingAdmission& worker);
+  std::chrono::steady_clock::time_point deadline_of(const PendingAdmission& worker) const;
 
   cluster::Runtime& runtime_;
   Dispatcher& dispatcher_;
   Lose lose_;
-  std::vector<Asking> asking_;
-  std::vector<Returning> returning_;
+  std::vector<AdmissionRequest> requests_;
+  std::vector<PendingAdmission> pending_;
 };
 
 }  // namespace capstan::coordinator

@@ -6,13 +6,13 @@
 
 namespace capstan::coordinator {
 
-Result::Result(std::shared_ptr<ResultBoard> shared, std::unique_ptr<ClosureExtras> what)
-    : board(std::move(shared)), extras(std::move(what)) {}
+Result::Result(std::shared_ptr<ResultBoard> shared_board, std::unique_ptr<ClosureExtras> closure_extras)
+    : board(std::move(shared_board)), extras(std::move(closure_extras)) {}
 Result::~Result() = default;
 
 bool Closure::ready() const {
-  return !special || std::none_of(extras()->inputs.begin(), extras()->inputs.end(),
-                                  [](const auto& input) { return input.result->pending(); });
+  return !has_extras || std::none_of(extras()->inputs.begin(), extras()->inputs.end(),
+                                     [](const auto& input) { return input.result->pending(); });
 }
 
 std::vector<std::byte> Closure::complete_arguments() const {
@@ -38,7 +38,7 @@ std::vector<std::byte> Closure::complete_arguments() const {
 }
 
 const Result* Closure::failed_input() const {
-  if (!special) return nullptr;
+  if (!has_extras) return nullptr;
   for (const auto& input : extras()->inputs) {
     if (input.result->state.load(std::memory_order_acquire) == Result::State::failed)
       return input.result.get();
@@ -46,8 +46,8 @@ const Result* Closure::failed_input() const {
   return nullptr;
 }
 
-int Closure::maker() const {
-  return special && !extras()->inputs.empty() ? extras()->inputs.front().result->maker : kAnyWorker;
+int Closure::input_producer() const {
+  return has_extras && !extras()->inputs.empty() ? extras()->inputs.front().result->producer : kAnyWorker;
 }
 
 }  // namespace capstan::coordinator

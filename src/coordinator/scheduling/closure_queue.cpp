@@ -12,12 +12,12 @@ namespace {
 
 constexpr const char* kCancelled = "this function was cancelled by an earlier error; schedule it again";
 
-/// The clock is asked for one closure in so many: asking takes longer than all else that is done for it here.
+/// The clock is read for every n-th closure only: this takes longer than all other work of scheduling it.
 constexpr std::uint64_t kStampEvery = 32;
 
 }  // namespace
 
-/// Gives the queue free until `done`, which is called under the mutex.
+/// Unlocks the queue and waits until `done`, which is called under the mutex, returns true.
 void ClosureQueue::wait(Lock& lock, const std::function<bool()>& done) {
   if (done()) return;
   lock.unlock();
@@ -32,17 +32,17 @@ void ClosureQueue::wait(Lock& lock, const std::function<bool()>& done) {
 
 std::size_t ClosureQueue::queued() const {
   std::size_t count = any_.size() + waiting_.for_any();
-  for (const auto& [worker, line] : preferred_) count += line.size();
+  for (const auto& [worker, queue] : preferred_) count += queue.size();
   return count;
 }
 
 void ClosureQueue::settle(const Closure& closure, Result::State state, Code code,
                           std::vector<std::byte> bytes) {
-  if (closure.special && closure.extras()->deadline) {
+  if (closure.has_extras && closure.extras()->deadline) {
     timed_.erase({*closure.extras()->deadline, closure.id});
     set_next_deadline();
   }
-  if (closure.special) closure.extras()->inputs.clear();  // a chain of results does not keep all its links
+  if (closure.has_extras) closure.extras()->inputs.clear();  // else a result keeps its chain of inputs alive
   closure.result->settle(state, code, std::move(bytes));
 }
 
@@ -53,7 +53,7 @@ void ClosureQueue::settle_as_failed(const Closure& closure, Code code, const std
 
 void ClosureQueue::cancel(const Closure& closure, Code code, const std::string& message) {
   ++statistics_.cancelled;
-  if (closure.stamped) came_.erase(closure.id);
+  if (closure.stamped) arrival_times_.erase(closure.id);
   settle_as_failed(closure, code, message);
 }
 
@@ -62,13 +62,13 @@ void ClosureQueue::cancel_queued(Code code, const std::string& message) {
   const auto cancel_it = [&](const Closure& closure) { cancel(closure, code, message); };
   any_.drain(cancel_it);
   queued_again_ = 0;
-  for (auto& [worker, line] : preferred_) line.drain(cancel_it);
+  for (auto& [worker, queue] : preferred_) queue.drain(cancel_it);
   preferred_.clear();
   for (const Closure& closure : waiting_.take_all()) cancel_it(closure);
 }
 
-/// Waits for running closures, cancels queued ones and throws the first error once. A breakdown is thrown on
-/// every call, without a wait.
+/// If an error is stored, waits for running closures, cancels queued ones and throws the error once. Throws
+/// the error of a breakdown on every call, without waiting.
 void ClosureQueue::raise_if_failed(Lock& lock) {
   if (!error_) return;
   if (!broken_) wait(lock, [this] { return running_ == 0 || broken_; });
@@ -91,7 +91,7 @@ void ClosureQueue::number_from(std::uint64_t next) {
   mark_recorded();
 }
 
-void ClosureQueue::number_for_one_from(std::uint64_t next) {
+void ClosureQueue::number_pinned_from(std::uint64_t next) {
   const Lock lock(board_->mutex);
   next_for_one_ = protocol::kForOneWorker + next;
 }
@@ -99,23 +99,24 @@ void ClosureQueue::number_for_one_from(std::uint64_t next) {
 Closure ClosureQueue::make(std::uint64_t id, std::uint32_t function, std::vector<std::byte> arguments,
                            Extras extras) {
   made_.store(++statistics_.scheduled, std::memory_order_relaxed);
-  const bool stamped = hungry_ || id % kStampEvery == 0;
-  if (stamped) came_.emplace(id, Clock::now());
+  const bool stamped = last_take_was_empty_ || id % kStampEvery == 0;
+  if (stamped) arrival_times_.emplace(id, Clock::now());
   return {
       id,      function,          kAnyWorker,           false,
       stamped, extras != nullptr, std::move(arguments), std::make_shared<Result>(board_, std::move(extras))};
 }
 
-/// Returns true if its deadline is the next one.
+/// Queues the closure, makes it wait for its arguments or, if one has failed, fails it. Returns true if its
+/// deadline is the earliest of all.
 bool ClosureQueue::admit(Closure closure) {
   bool first = false;
-  if (closure.special && closure.extras()->deadline) {
+  if (closure.has_extras && closure.extras()->deadline) {
     const auto location =
         timed_
             .try_emplace({*closure.extras()->deadline, closure.id}, Closure{.id = closure.id,
                                                                             .worker = closure.worker,
                                                                             .stamped = closure.stamped,
-                                                                            .special = true,
+                                                                            .has_extras = true,
                                                                             .arguments = {},
                                                                             .result = closure.result})
             .first;
@@ -132,7 +133,7 @@ bool ClosureQueue::admit(Closure closure) {
   return first;
 }
 
-/// REQUIRES: its arguments are ready. Inserted by id, since it may have waited for them.
+/// Inserts by id, since the closure may have waited for its arguments. REQUIRES: they are ready.
 void ClosureQueue::enqueue(Closure closure) {
   if (closure.worker != kAnyWorker) {
     if (members_.worker_is_alive(closure.worker)) {
@@ -142,22 +143,22 @@ void ClosureQueue::enqueue(Closure closure) {
     }
     return;
   }
-  const int preferred = closure.special ? closure.extras()->affinity : kAnyWorker;
+  const int preferred = closure.has_extras ? closure.extras()->affinity : kAnyWorker;
   if (preferred != kAnyWorker && members_.worker_is_alive(preferred)) {
     preferred_[preferred].push_by_id(std::move(closure));
-  } else if (closure.special) {
+  } else if (closure.has_extras) {
     any_.push_by_id(std::move(closure));
   } else {
     any_.push_back(std::move(closure));
   }
 }
 
-/// Stored as an error of its own: the closure never ran.
+/// Fails a closure that has not run with the error of its argument, and counts this as the closure's error.
 void ClosureQueue::fail_by_input(const Closure& closure) {
   const Result& input = *closure.failed_input();
   const std::string message(reinterpret_cast<const char*>(input.bytes.data()), input.bytes.size());
   ++statistics_.failed;
-  if (closure.stamped) came_.erase(closure.id);
+  if (closure.stamped) arrival_times_.erase(closure.id);
   settle_as_failed(closure, input.code, message);
   store_error(closure, input.code, message);
 }
@@ -169,8 +170,9 @@ void ClosureQueue::store_error(const Closure& closure, Code code, const std::str
   revoked_before_.store(next_id(), std::memory_order_release);  // put() throws until it has been raised
 }
 
-/// Queues the closures that waited for the result, or fails them with it, and those that waited for them.
-void ClosureQueue::go_on_after(const Result& result) {
+/// Queues the closures that waited for the result. If it is an error, fails them instead, and in turn all
+/// closures that waited for theirs.
+void ClosureQueue::release_dependents(const Result& result) {
   if (!result.awaited) return;
   std::vector<std::shared_ptr<Result>> failed;
   const auto release = [&](const Result& ended) {
@@ -203,13 +205,13 @@ std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<st
   closure.named = std::move(named);
   auto result = closure.result;
   bool sooner = false;
-  if (closure.special) {
+  if (closure.has_extras) {
     sooner = admit(std::move(closure));
   } else {
     any_.push_back(std::move(closure));
   }
-  // After the error of an argument, workers must give back their closures.
-  const bool hungry = std::exchange(hungry_, false) || error_;
+  // The dispatcher must also run after the error of an argument, to revoke closures that workers hold.
+  const bool hungry = std::exchange(last_take_was_empty_, false) || error_;
   lock.unlock();
   if (sooner) {
     board_->waiter->nudge_sleeper();
@@ -244,7 +246,7 @@ std::optional<Closure> ClosureQueue::take_for(int worker) {
   Closure closure = std::move(found->second.front());
   found->second.pop_front();
   if (found->second.empty()) queued_for_one_.erase(found);
-  if (closure.stamped) came_.erase(closure.id);
+  if (closure.stamped) arrival_times_.erase(closure.id);
   return closure;
 }
 
@@ -255,11 +257,11 @@ bool ClosureQueue::any_for_one() const {
 
 void ClosureQueue::settle_as_lost(const Closure& closure) {
   ++statistics_.failed;
-  if (closure.stamped) came_.erase(closure.id);
+  if (closure.stamped) arrival_times_.erase(closure.id);
   settle_as_failed(
       closure, Code::aborted,
-      "worker " + std::to_string(closure.worker) + " is gone, and this function was for it alone");
-  go_on_after(*closure.result);
+      "worker " + std::to_string(closure.worker) + " has ended, and this function was for it alone");
+  release_dependents(*closure.result);
 }
 
 void ClosureQueue::fail_all_for(int worker) {
@@ -273,7 +275,7 @@ void ClosureQueue::fail_all_for(int worker) {
 }
 
 bool ClosureQueue::join(std::optional<std::chrono::milliseconds> timeout) {
-  // After an error, running closures are awaited, too, within the same time.
+  // After an error, the timeout also limits the wait for running closures.
   const auto settled = [this] {
     const Lock lock(board_->mutex);
     return broken_ || ((error_ || queued() == 0) && running_ == 0);
@@ -292,9 +294,10 @@ bool ClosureQueue::done() {
   return queued() == 0 && running_ == 0;
 }
 
-/// Returns the line of closures for any worker or of those that prefer this one, by their first closures; for
-/// an idle worker also the longest line of those that prefer another.
-ClosureLine* ClosureQueue::line_for(int worker, bool idle) {
+/// Returns the queue from which this worker takes its next closure: of closures for any worker or of closures
+/// that prefer this one, whichever comes first. If both are empty, an idle worker takes from the longest
+/// queue of closures that prefer another worker. Returns null if the worker gets no closure.
+ClosurePriorityQueue* ClosureQueue::queue_for(int worker, bool idle) {
   const auto own = preferred_.find(worker);
   if (own != preferred_.end()) {
     const Closure& mine = own->second.front();
@@ -315,17 +318,17 @@ ClosureLine* ClosureQueue::line_for(int worker, bool idle) {
 std::optional<Closure> ClosureQueue::take(int worker, bool idle) {
   const Lock lock(board_->mutex);
   const bool nothing = error_ || nothing_queued() || (held_ > 0 && queued_again_ == 0);
-  ClosureLine* line = nothing ? nullptr : line_for(worker, idle);
-  hungry_ = line == nullptr;
-  any_preferred_.store(hungry_ && !error_ && !preferred_.empty(), std::memory_order_relaxed);
-  if (hungry_) return std::nullopt;
-  Closure closure = line->pop();
-  if (closure.again && line == &any_) --queued_again_;
-  if (line != &any_ && line->empty()) {
+  ClosurePriorityQueue* queue = nothing ? nullptr : queue_for(worker, idle);
+  last_take_was_empty_ = queue == nullptr;
+  any_preferred_.store(last_take_was_empty_ && !error_ && !preferred_.empty(), std::memory_order_relaxed);
+  if (last_take_was_empty_) return std::nullopt;
+  Closure closure = queue->pop();
+  if (closure.again && queue == &any_) --queued_again_;
+  if (queue != &any_ && queue->empty()) {
     std::erase_if(preferred_, [](const auto& entry) { return entry.second.empty(); });
   }
   if (closure.stamped) {
-    if (const auto came = came_.extract(closure.id)) {
+    if (const auto came = arrival_times_.extract(closure.id)) {
       const auto queued = std::chrono::nanoseconds(Clock::now() - came.mapped()).count();
       statistics_.queueing.add(static_cast<std::uint64_t>(queued));
     }
@@ -334,31 +337,31 @@ std::optional<Closure> ClosureQueue::take(int worker, bool idle) {
   return closure;
 }
 
-/// Returns false if its deadline has ended it before.
+/// Stops counting the closure as running. Returns false if expire() did so before.
 bool ClosureQueue::stop_running(const Closure& closure) {
-  if (closure.special && closure.extras()->expired) return false;
+  if (closure.has_extras && closure.extras()->expired) return false;
   if (closure.worker == kAnyWorker) --running_;
   return true;
 }
 
-void ClosureQueue::finish(const Closure& closure, std::vector<std::byte> bytes, Ran ran) {
+void ClosureQueue::finish(const Closure& closure, std::vector<std::byte> bytes, Execution ran) {
   const Lock lock(board_->mutex);
   statistics_.execution.add(ran.nanoseconds);
   if (!stop_running(closure) || broken_) return;
   ++statistics_.finished;
-  closure.result->maker = static_cast<std::int16_t>(ran.worker);
+  closure.result->producer = static_cast<std::int16_t>(ran.worker);
   settle(closure, Result::State::ready, Code::ok, std::move(bytes));
-  go_on_after(*closure.result);
+  release_dependents(*closure.result);
 }
 
-void ClosureQueue::fail(const Closure& closure, Code code, const std::string& message, Ran ran) {
+void ClosureQueue::fail(const Closure& closure, Code code, const std::string& message, Execution ran) {
   const Lock lock(board_->mutex);
   statistics_.execution.add(ran.nanoseconds);
   if (!stop_running(closure) || broken_) return;
   ++statistics_.failed;
   settle_as_failed(closure, code, message);
   store_error(closure, code, message);
-  go_on_after(*closure.result);
+  release_dependents(*closure.result);
 }
 
 void ClosureQueue::put_back(Closure closure) {
@@ -368,7 +371,7 @@ void ClosureQueue::put_back(Closure closure) {
     settle_as_lost(closure);
   } else if (error_) {
     cancel(closure, Code::cancelled, kCancelled);
-    go_on_after(*closure.result);
+    release_dependents(*closure.result);
   } else {
     ++statistics_.moved;
     if (closure.again) ++queued_again_;
@@ -404,25 +407,25 @@ bool ClosureQueue::expire(Clock::time_point now) {
   while (!broken_ && !timed_.empty() && timed_.begin()->first.first <= now) {
     const Closure closure = std::move(timed_.extract(timed_.begin()).mapped());
     any = true;
-    const bool begun = !take_out(closure);
+    const bool begun = !remove_unstarted(closure);
     if (begun) {
       stop_running(closure);
       closure.extras()->expired = true;
     }
     const std::string message = begun ? "a function had not ended at its deadline"
                                       : "the deadline of a function expired before it started";
-    if (closure.stamped) came_.erase(closure.id);
+    if (closure.stamped) arrival_times_.erase(closure.id);
     ++statistics_.failed;
     ++statistics_.deadlines_exceeded;
     settle_as_failed(closure, Code::deadline_exceeded, message);
     store_error(closure, Code::deadline_exceeded, message);
-    go_on_after(*closure.result);
+    release_dependents(*closure.result);
   }
   return any;
 }
 
 /// Removes a closure that is queued or waits for arguments; returns false if it is neither.
-bool ClosureQueue::take_out(const Closure& closure) {
+bool ClosureQueue::remove_unstarted(const Closure& closure) {
   if (waiting_.remove(closure.id)) return true;
   if (closure.worker != kAnyWorker) {
     const auto found = queued_for_one_.find(closure.worker);

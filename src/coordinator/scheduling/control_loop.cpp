@@ -9,8 +9,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A thread that has waited is likely to wait again soon: the keeper does not take over before. Also the
-/// longest delay of a message if it does not.
+/// How long the keeper does not lead after a thread has waited, which is likely to wait again soon. Also the
+/// longest delay of a message if that thread does not wait again.
 constexpr std::chrono::milliseconds kKeeperRests{1};
 
 }  // namespace
@@ -40,8 +40,9 @@ void ControlLoop::stop() {
   --following_;
 }
 
-/// Returns whether `done` is true; nothing if another thread leads now. REQUIRES: no thread leads, or the
-/// keeper leads and sleeps.
+/// Runs rounds until `done` is true, the deadline passes or the loop is stopped; returns whether `done` is
+/// true. Returns nullopt if another thread has become the leader. REQUIRES: no thread leads, or the keeper
+/// leads and sleeps.
 std::optional<bool> ControlLoop::lead(Lock& lock, Leader who, const std::function<bool()>& done,
                                       std::optional<Deadline> deadline) {
   const std::uint64_t term = ++term_;
@@ -54,10 +55,10 @@ std::optional<bool> ControlLoop::lead(Lock& lock, Leader who, const std::functio
     lock.unlock();
     const Round round = round_();
     const bool is_done = done();
-    const bool look_again = round.something || is_done || (who == Leader::waiter && backoff.pause());
+    const bool look_again = round.progressed || is_done || (who == Leader::waiter && backoff.pause());
     const auto now = look_again ? Deadline{} : Clock::now();
     lock.lock();
-    if (round.something) {
+    if (round.progressed) {
       backoff.reset();
       if (following_ > 0) followers_.notify_all();
     }
@@ -88,7 +89,7 @@ void ControlLoop::leave(bool slept) {
   if (leader_ == Leader::waiter) last_wait_ = Clock::now();
   leader_ = Leader::none;
   if (following_ > 0) followers_.notify_all();
-  // A thread that has slept is not likely to return at once.
+  // A thread that has slept is unlikely to wait again soon, so the keeper leads.
   if (slept && keeper_parked_) keeper_.notify_one();
 }
 

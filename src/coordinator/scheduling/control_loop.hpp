@@ -1,5 +1,5 @@
-// control_loop.hpp -- shares one fabric between threads: a thread that waits drives it; a keeper thread does
-// while none waits.
+// control_loop.hpp -- shares one fabric between threads: a thread that waits drives it; if none waits, a
+// keeper thread does.
 #pragma once
 
 #include <chrono>
@@ -16,18 +16,18 @@
 
 namespace capstan::coordinator {
 
-/// A thread that waits for a message receives it without a wake-up of another thread, and a thread that sends
-/// one sends it at once: a wake-up takes longer than a message.
+/// Waking up a thread takes longer than a message. Therefore a thread that waits for a message receives it
+/// itself, and a thread that sends a message does so at once.
 class ControlLoop final : public Waiter {
  public:
   using Time = std::chrono::milliseconds;
   struct Round {
-    bool something = false;  // a message has arrived or was sent
-    Time rest{500};          // until the next round, at most
+    bool progressed = false;  // a message has arrived or was sent
+    Time rest{500};           // longest time until the next round
   };
   struct Polls {
-    Backoff::Time alone;   // how long a thread polls before it sleeps, on a core of its own
-    Backoff::Time shared;  // the same on a core that other threads need
+    Backoff::Time alone;   // how long a thread polls before it sleeps, if no other thread needs its core
+    Backoff::Time shared;  // the same if other threads need the core
   };
 
   /// `round` progresses the fabric and does all pending work; one thread at a time calls it.
@@ -42,9 +42,9 @@ class ControlLoop final : public Waiter {
   /// fabric. Not called by `round`.
   void stop();
 
-  /// Makes at least one round, unless another thread makes them.
+  /// Waits as Waiter::wait does. Runs at least one round, unless another thread runs them.
   bool wait(const std::function<bool()>& done, std::optional<Deadline> deadline) override;
-  /// Runs a round now, or makes the thread that is in one run another.
+  /// Runs a round now, or makes the thread that is running a round run another one.
   void nudge() override;
   void nudge_sleeper() override;
 
@@ -65,7 +65,7 @@ class ControlLoop final : public Waiter {
   std::condition_variable followers_;  // threads that wait while another leads
   std::condition_variable keeper_;
   Leader leader_ = Leader::none;
-  std::uint64_t term_ = 0;  // of the leader; differs once there is another leader
+  std::uint64_t term_ = 0;  // increased for each new leader
   bool asleep_ = false;     // the leader sleeps
   bool again_ = false;      // another round was requested
   int following_ = 0;

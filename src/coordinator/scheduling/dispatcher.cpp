@@ -17,17 +17,18 @@
 namespace capstan::coordinator {
 namespace {
 
-/// Work that a worker holds, in nanoseconds: more than sending it more takes, and short compared with a
-/// training step.
+/// Target for the work that a worker holds, in nanoseconds: enough for the time in which more closures are
+/// sent to the worker, and short compared with a training step.
 constexpr double kFill = 300e3;
-constexpr std::size_t kMostInflight = 512;
-constexpr std::size_t kLeastInflight = 2;
+constexpr std::size_t kMaxInFlight = 512;
+constexpr std::size_t kMinInFlight = 2;
 /// Overhead of a closure in nanoseconds, so that empty ones count.
 constexpr double kOverhead = 500;
-/// Size from which a batch is sent: with its last closure it usually still fits into one message.
+/// A batch is sent when it reaches this size. It is half of a message, so that the closure that exceeds the
+/// size usually still fits.
 constexpr std::size_t kBatchBytes = transport::kPieceBytes / 2;
 /// A worker that has not answered for this long executes a long function; closures behind it may be moved.
-constexpr std::chrono::milliseconds kAskBackAfter{1};
+constexpr std::chrono::milliseconds kRecallAfter{1};
 constexpr std::chrono::milliseconds kLongestWait{500};
 
 template <class T>
@@ -93,7 +94,7 @@ void Dispatcher::leave(int rank) {
   worker->peer->send(transport::kGiveBack, transport::as_bytes(all));
 }
 
-transport::Peer* Dispatcher::leaver() const {
+transport::Peer* Dispatcher::drained_worker() const {
   const auto found = std::find_if(workers_.begin(), workers_.end(), [this](const Worker& worker) {
     return worker.leaves && alive(worker) && worker.running.empty();
   });
@@ -113,13 +114,13 @@ double Dispatcher::estimate(std::uint32_t function) {
 
 /// Asymmetric moving average: rises quickly and decays slowly, since a function that is sometimes long blocks
 /// the closures behind it.
-void Dispatcher::learn(std::uint32_t function, double nanoseconds) {
+void Dispatcher::update_estimate(std::uint32_t function, double nanoseconds) {
   double& time = times_.at(function);
   const double weight = time == 0 ? 1 : nanoseconds > time ? 0.5 : 1.0 / 16;
   time = std::max(1.0, time + weight * (nanoseconds - time));
 }
 
-/// Workers that all start at once would access the same shards at once.
+/// Returns true if the worker's start is delayed, which keeps workers from accessing the same shards at once.
 bool Dispatcher::waits_for_start(const Worker& worker) const {
   return starting_ && Clock::now() < worker.start;
 }
@@ -128,10 +129,10 @@ bool Dispatcher::has_capacity(const Worker& worker) const {
   const std::size_t running = worker.running.size();
   if (!alive(worker) || worker.leaves || waits_for_start(worker)) return false;
   if (inflight_limit_ > 0) return running < inflight_limit_;
-  return running < kLeastInflight || (worker.fills && running < kMostInflight && worker.load < kFill);
+  return running < kMinInFlight || (worker.fills && running < kMaxInFlight && worker.load < kFill);
 }
 
-/// Closures for one worker precede those for any.
+/// Sends closures that are for one worker; they precede closures for any worker.
 bool Dispatcher::dispatch_for_one() {
   if (!queue_.any_for_one()) return false;
   bool any = false;
@@ -139,7 +140,7 @@ bool Dispatcher::dispatch_for_one() {
     while (has_capacity(worker)) {
       auto closure = queue_.take_for(worker.index);
       if (!closure) break;
-      give(worker, std::move(*closure));
+      assign(worker, std::move(*closure));
       any = true;
     }
   }
@@ -147,14 +148,14 @@ bool Dispatcher::dispatch_for_one() {
 }
 
 bool Dispatcher::dispatch() {
-  // Refilling at half the limit makes batches.
+  // A worker is refilled once its load is below half the limit, so that batches are large.
   for (Worker& worker : workers_) worker.fills = worker.load < kFill / 2;
   bool any = dispatch_for_one();
   heap_.clear();
   for (Worker& worker : workers_) {
     if (has_capacity(worker)) heap_.push_back(&worker);
   }
-  // Among equals the worker that answered last, since it is awake.
+  // Among workers of equal load, prefers the one that answered last, since it is awake.
   const auto later = [](const Worker* a, const Worker* b) {
     return a->load != b->load ? a->load > b->load : a->answered < b->answered;
   };
@@ -164,42 +165,42 @@ bool Dispatcher::dispatch() {
     auto closure = queue_.take(worker->index, false);
     if (!closure) {
       if (!queue_.any_preferred()) break;
-      std::pop_heap(heap_.begin(), heap_.end(), later);  // closures may prefer another worker
+      std::pop_heap(heap_.begin(), heap_.end(), later);  // the closures left prefer other workers
       heap_.pop_back();
       continue;
     }
     any = true;
-    if (Worker* maker = maker_of(*closure, worker->load); maker != nullptr && maker != worker) {
-      give(*maker, std::move(*closure));
-      if (!has_capacity(*maker)) std::erase(heap_, maker);
+    if (Worker* producer = producer_of(*closure, worker->load); producer != nullptr && producer != worker) {
+      assign(*producer, std::move(*closure));
+      if (!has_capacity(*producer)) std::erase(heap_, producer);
       std::make_heap(heap_.begin(), heap_.end(), later);
       continue;
     }
     std::pop_heap(heap_.begin(), heap_.end(), later);
-    give(*worker, std::move(*closure));
+    assign(*worker, std::move(*closure));
     if (has_capacity(*worker)) {
       std::push_heap(heap_.begin(), heap_.end(), later);
     } else {
       heap_.pop_back();
     }
   }
-  if (queue_.any_preferred()) any = give_to_idle() || any;
+  if (queue_.any_preferred()) any = assign_to_idle() || any;
   if (any) {
     for (Worker& worker : workers_) send_batch(worker);
   }
   revoke();
-  ask_back();
+  recall_for_idle();
   return any;
 }
 
-/// Sends closures that prefer busy workers to idle ones.
-bool Dispatcher::give_to_idle() {
+/// Sends closures whose preferred workers are busy to idle workers.
+bool Dispatcher::assign_to_idle() {
   bool any = false;
   for (Worker& worker : workers_) {
     if (!worker.running.empty() || !has_capacity(worker)) continue;
     auto closure = queue_.take(worker.index, true);
     if (!closure) break;
-    give(worker, std::move(*closure));
+    assign(worker, std::move(*closure));
     any = true;
   }
   return any;
@@ -207,16 +208,17 @@ bool Dispatcher::give_to_idle() {
 
 /// Returns the worker that produced an argument of the closure, if its load is not above `least_load`; or
 /// null.
-Dispatcher::Worker* Dispatcher::maker_of(const Closure& closure, double least_load) {
-  if (!closure.special || closure.extras()->affinity != kAnyWorker) return nullptr;
-  const int maker = closure.maker();
-  if (maker < 0 || maker >= workers()) return nullptr;
-  Worker& worker = workers_[static_cast<std::size_t>(maker)];
+Dispatcher::Worker* Dispatcher::producer_of(const Closure& closure, double least_load) {
+  if (!closure.has_extras || closure.extras()->affinity != kAnyWorker) return nullptr;
+  const int producer = closure.input_producer();
+  if (producer < 0 || producer >= workers()) return nullptr;
+  Worker& worker = workers_[static_cast<std::size_t>(producer)];
   return has_capacity(worker) && worker.load <= least_load ? &worker : nullptr;
 }
 
-/// Appends a closure with extras: its deadline before the arguments, results of other closures among them.
-/// Returns false if a conversion of an argument fails, which fails the closure.
+/// Appends a closure with extras: the header, the time until its deadline if it has one, and the arguments
+/// with the results of other closures among them. If the conversion of an argument fails, fails the closure
+/// and returns false.
 bool Dispatcher::append_extras(std::vector<std::byte>& out, protocol::RunHeader header,
                                const Closure& closure) {
   const ClosureExtras& extras = *closure.extras();
@@ -232,7 +234,7 @@ bool Dispatcher::append_extras(std::vector<std::byte>& out, protocol::RunHeader 
   }
   const std::vector<std::byte>& arguments = extras.inputs.empty() ? closure.arguments : complete;
   header.argument_bytes = arguments.size();
-  header.completes = extras.completes ? 1 : 0;
+  header.uncancellable = extras.uncancellable ? 1 : 0;
   if (extras.deadline) {
     const std::int64_t left = std::chrono::nanoseconds(*extras.deadline - Clock::now()).count();
     header.argument_bytes += sizeof left;
@@ -246,16 +248,16 @@ bool Dispatcher::append_extras(std::vector<std::byte>& out, protocol::RunHeader 
   return true;
 }
 
-void Dispatcher::give(Worker& worker, Closure closure) {
+void Dispatcher::assign(Worker& worker, Closure closure) {
   const protocol::RunHeader header{
       closure.id, closure.arguments.size(), closure.function,
       static_cast<std::uint8_t>(closure.worker == kAnyWorker ? 0 : 1),
-      // A previous coordinator may have started any of them.
+      // The previous process of a restarted coordinator may have started any closure.
       static_cast<std::uint8_t>(closure.again || strategy_.runtime()->incarnation() > 0 ? 1 : 0)};
-  std::vector<std::byte> special;
-  if (closure.special && !append_extras(special, header, closure)) return;
-  if (closure.special) {
-    worker.batch.insert(worker.batch.end(), special.begin(), special.end());
+  std::vector<std::byte> with_extras;
+  if (closure.has_extras && !append_extras(with_extras, header, closure)) return;
+  if (closure.has_extras) {
+    worker.batch.insert(worker.batch.end(), with_extras.begin(), with_extras.end());
   } else {
     append(worker.batch, header);
     worker.batch.insert(worker.batch.end(), closure.arguments.begin(), closure.arguments.end());
@@ -302,7 +304,7 @@ void Dispatcher::send_batch(Worker& worker) {
   worker.batched = 0;
 }
 
-/// Returns nothing if the closure has been taken from the worker meanwhile.
+/// Removes the closure from the worker's list; returns nullopt if it was removed before.
 std::optional<Dispatcher::Running> Dispatcher::stop_running(Worker& worker, std::uint64_t id) {
   const auto found = std::find_if(worker.running.begin(), worker.running.end(),
                                   [id](const Running& running) { return running.closure.id == id; });
@@ -318,7 +320,7 @@ void Dispatcher::take_results(const transport::Message& message) {
   if (worker == nullptr) return;
   worker->heard = Clock::now();
   worker->answered = ++answers_;
-  worker->asked_back = false;
+  worker->recall_sent = false;
   Reader in(message.payload);
   while (in.left() > 0) {
     const auto header = read<protocol::DoneHeader>(in);
@@ -327,7 +329,7 @@ void Dispatcher::take_results(const transport::Message& message) {
     const auto running = stop_running(*worker, header.id);
     if (!running) continue;
     ++worker->ended;
-    learn(running->closure.function, static_cast<double>(header.nanoseconds));
+    update_estimate(running->closure.function, static_cast<double>(header.nanoseconds));
     if (header.code == 0) {
       queue_.finish(running->closure, {result.begin(), result.end()}, {worker->index, header.nanoseconds});
     } else {
@@ -338,8 +340,8 @@ void Dispatcher::take_results(const transport::Message& message) {
   }
 }
 
-/// After an error: cancels closures that workers have not started, like queued ones. A worker that receives
-/// the request has received all closures that were scheduled before the error.
+/// After an error, cancels closures that workers have not started. Messages arrive in order, so the request
+/// reaches a worker after all closures that it cancels.
 void Dispatcher::revoke() {
   const std::uint64_t before = queue_.revoked_before();
   if (before == revoked_before_) return;
@@ -353,7 +355,7 @@ void Dispatcher::revoke() {
 }
 
 /// Requests closures that a busy worker has not started, half of them at a time, if another worker is idle.
-void Dispatcher::ask_back() {
+void Dispatcher::recall_for_idle() {
   rest_ = kLongestWait;
   if (starting_) {
     starting_ = false;
@@ -369,18 +371,18 @@ void Dispatcher::ask_back() {
   for (Worker& worker : workers_) {
     if (!alive(worker) || worker.leaves || waits_for_start(worker)) continue;
     any_idle = any_idle || worker.running.empty();
-    if (worker.asked_back || worker.running.size() < 2) continue;
+    if (worker.recall_sent || worker.running.size() < 2) continue;
     if (busiest == nullptr || worker.running.size() > busiest->running.size()) busiest = &worker;
   }
   if (!any_idle || busiest == nullptr) return;
-  if (Clock::now() < busiest->heard + kAskBackAfter) {
-    rest_ = std::min(rest_, kAskBackAfter);
+  if (Clock::now() < busiest->heard + kRecallAfter) {
+    rest_ = std::min(rest_, kRecallAfter);
     return;
   }
   const protocol::GiveBackHeader header{busiest->running.size() / 2, 0, 0};
   busiest->peer->send(transport::kGiveBack, transport::as_bytes(header));
-  busiest->asked_back = true;
-  // What it has begun is not what it was thought to be.
+  busiest->recall_sent = true;
+  // The running closure takes longer than estimated.
   busiest->running.front().estimate += kFill;
   busiest->load += kFill;
 }
@@ -389,7 +391,7 @@ void Dispatcher::take_back(const transport::Message& message) {
   Worker* worker = from(message);
   if (worker == nullptr) return;
   const auto ids = from_bytes<std::vector<std::uint64_t>>(message.payload);
-  if (!ids.empty()) worker->asked_back = false;
+  if (!ids.empty()) worker->recall_sent = false;
   for (const std::uint64_t id : ids) {  // the last one first
     if (auto running = stop_running(*worker, id)) queue_.put_back(std::move(running->closure));
   }
@@ -413,7 +415,7 @@ std::size_t Dispatcher::take_from(const transport::Peer& peer, std::set<int> ps,
   worker->load = 0;
   const std::size_t closures = unapplied.closures.size();
   unapplied_.push_back(std::move(unapplied));
-  run_elsewhere();
+  requeue_applied();
   return closures;
 }
 
@@ -429,20 +431,21 @@ void Dispatcher::cancel_expired() {
   }
 }
 
-/// What a worker holds behind the first one waits, as all else that it is given.
+/// Checks only the first closure of each worker: the others have not started.
 Dispatcher::Overrun Dispatcher::overrun() const {
   Overrun longest{nullptr, 0, Clock::time_point::max()};
   for (const Worker& worker : workers_) {
     if (!alive(worker) || worker.running.empty()) continue;
     const Closure& first = worker.running.front().closure;
-    if (!first.special || !first.extras()->expired || *first.extras()->deadline >= longest.deadline) continue;
+    if (!first.has_extras || !first.extras()->expired || *first.extras()->deadline >= longest.deadline)
+      continue;
     longest = {worker.peer, first.function, *first.extras()->deadline};
   }
   return longest;
 }
 
-std::vector<Dispatcher::Holding> Dispatcher::holding() const {
-  std::vector<Holding> all;
+std::vector<Dispatcher::BusyWorker> Dispatcher::busy_workers() const {
+  std::vector<BusyWorker> all;
   for (const Worker& worker : workers_) {
     if (!alive(worker) || worker.running.empty()) continue;
     all.push_back(
@@ -451,18 +454,18 @@ std::vector<Dispatcher::Holding> Dispatcher::holding() const {
   return all;
 }
 
-std::vector<Dispatcher::Held> Dispatcher::held() const {
-  std::vector<Held> all;
+std::vector<Dispatcher::WorkerStatus> Dispatcher::worker_statuses() const {
+  std::vector<WorkerStatus> all;
   for (const Worker& worker : workers_)
     all.push_back({worker.index, worker.peer->rank(), alive(worker), worker.ended, worker.running.size()});
   return all;
 }
 
-void Dispatcher::applied(int rank, int ps) {
+void Dispatcher::note_applied(int rank, int ps) {
   for (Unapplied& unapplied : unapplied_) {
     if (unapplied.rank == rank) unapplied.open.erase(ps);
   }
-  run_elsewhere();
+  requeue_applied();
 }
 
 std::optional<Dispatcher::Overdue> Dispatcher::overdue() const {
@@ -474,8 +477,8 @@ std::optional<Dispatcher::Overdue> Dispatcher::overdue() const {
   return std::nullopt;
 }
 
-/// What no ps has anything of left to apply.
-void Dispatcher::run_elsewhere() {
+/// Queues the closures of lost workers whose pushes every ps has applied.
+void Dispatcher::requeue_applied() {
   std::erase_if(unapplied_, [this](Unapplied& unapplied) {
     if (!unapplied.open.empty()) return false;
     for (auto closure = unapplied.closures.rbegin(); closure != unapplied.closures.rend(); ++closure) {

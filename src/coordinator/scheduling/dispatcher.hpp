@@ -16,20 +16,23 @@
 
 namespace capstan::coordinator {
 
-/// A worker holds at least two closures, so that the next one is there when one ends, and as many short ones
-/// as take a fraction of a millisecond, so that one message carries many. Durations are estimated from
-/// earlier closures of the same function. If another worker becomes idle, a busy one gives back closures that
-/// it has not started; after an error every worker does. Used by the thread that drives the control loop.
+/// A worker holds at least two closures, so that it has a next one when one ends. It holds more short
+/// closures, up to a fraction of a millisecond of work, so that one message carries many. Durations are
+/// estimated from earlier closures of the same function. If a worker becomes idle, a busy worker returns
+/// closures that it has not started; after an error, every worker does. Used by the thread that drives the
+/// control loop.
 class Dispatcher {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `inflight_limit`: closures that a worker holds at most; 0: as their durations suggest.
+  /// `inflight_limit` is the largest number of closures that a worker holds; 0 derives it from their
+  /// durations.
   Dispatcher(strategy::Strategy& strategy, const cluster::Membership& members, ClosureQueue& queue,
              std::size_t inflight_limit)
       : strategy_(strategy), members_(members), queue_(queue), inflight_limit_(inflight_limit) {}
 
-  /// Worker i gets its first closure `delay` x i after it was added, but at most `max` unless that is 0.
+  /// Delays the first closure of worker i by `delay` x i after it was added, limited to `max` unless that is
+  /// 0.
   void delay_start(std::chrono::milliseconds delay, std::chrono::milliseconds max) {
     start_delay_ = delay;
     start_delay_max_ = max;
@@ -37,39 +40,39 @@ class Dispatcher {
 
   /// Reserves memory for this many workers, the most there may ever be. Called before the first add().
   void reserve(int workers) { workers_.reserve(static_cast<std::size_t>(workers)); }
-  /// Adds a worker, in the order of indices. One that is not alive gets no closures until `replace`.
+  /// Adds a worker; called in the order of indices. A dead worker gets no closures until replace().
   void add(transport::Peer& worker);
-  /// A worker that was restarted or has joined has this index from now on; all variables and recipes are
-  /// announced to it again. REQUIRES: the previous worker is lost, or has not started.
+  /// Gives this index to a worker that was restarted or has joined, and announces all variables and recipes
+  /// to it. REQUIRES: the previous worker is lost or has not started.
   void replace(int index, transport::Peer& worker);
   /// Returns the worker with this index, dead or alive; null if there is none.
   transport::Peer* worker(int index) const;
-  /// The worker gets no more closures, and gives back those that it has not started.
+  /// Stops sending closures to the worker, and requests those back that it has not started.
   void leave(int rank);
   /// Returns a worker that has asked to leave and holds no closure; null if there is none.
-  transport::Peer* leaver() const;
-  /// Number of closures that this worker has executed.
+  transport::Peer* drained_worker() const;
+  /// Returns the number of closures that this worker has executed.
   std::uint64_t ended(const transport::Peer& worker) const;
 
   /// Sends closures until none is queued or no worker has capacity. Returns true if it sent any.
   bool dispatch();
-  /// Time until the next call of dispatch() is due, even if no message arrives.
+  /// Returns the time until the next call of dispatch() is due if no message arrives.
   std::chrono::milliseconds rest() const noexcept { return rest_; }
 
   void take_results(const transport::Message& message);
   void take_back(const transport::Message& message);
-  /// Takes the closures of a worker that is no longer alive, and returns their number. They are queued again
-  /// when all of `ps`, ranks, have applied its pushes, since then it is certain which pushes count. overdue()
-  /// returns a ps that has not by the deadline. Called once per worker.
+  /// Takes the closures of a dead worker and returns their number. They are queued again when all ranks in
+  /// `ps` have applied its pushes: only then is it certain which pushes count. overdue() returns a ps that
+  /// has not done so by the deadline. Called once for each worker.
   std::size_t take_from(const transport::Peer& worker, std::set<int> ps, Clock::time_point deadline);
-  /// A ps has applied all pushes of a lost worker.
-  void applied(int rank, int ps);
+  /// Records that a ps has applied all pushes of a lost worker.
+  void note_applied(int rank, int ps);
   struct Overdue {
     int worker;  // rank
     int ps;      // rank
   };
   /// Returns true if a ps has not applied all pushes of a lost worker.
-  bool any_open() const noexcept { return !unapplied_.empty(); }
+  bool has_unapplied() const noexcept { return !unapplied_.empty(); }
   /// Returns a ps that has not applied the pushes of a lost worker by the deadline.
   std::optional<Overdue> overdue() const;
 
@@ -83,26 +86,26 @@ class Dispatcher {
   /// Returns the worker whose closure has run past its deadline for the longest time.
   Overrun overrun() const;
 
-  struct Holding {
+  struct BusyWorker {
     int worker;
     std::size_t closures;
     std::uint32_t first;      // function of the running one
     Clock::time_point since;  // when it last was idle or answered
   };
-  /// Workers that have closures.
-  std::vector<Holding> holding() const;
+  /// Returns the workers that have closures.
+  std::vector<BusyWorker> busy_workers() const;
 
-  struct Held {
+  struct WorkerStatus {
     int worker;  // index
     int rank;
     bool alive;
     std::uint64_t ended;
     std::size_t closures;
   };
-  /// State of all workers, by index.
-  std::vector<Held> held() const;
+  /// Returns the state of all workers, by index.
+  std::vector<WorkerStatus> worker_statuses() const;
 
-  /// Number of all workers that were ever added. Any thread.
+  /// Returns the number of workers that were ever added. Any thread.
   int workers() const noexcept { return count_; }
   void send_to_all(std::uint16_t type);
   /// Tells every worker to free the per-worker objects that have lost their last owner.
@@ -117,9 +120,9 @@ class Dispatcher {
   struct Worker {
     transport::Peer* peer = nullptr;
     int index = 0;
-    bool leaves = false;      // has asked to leave
-    bool fills = false;       // gets closures until its load reaches the limit
-    bool asked_back = false;  // was asked for closures, and has not answered or had none
+    bool leaves = false;       // has asked to leave
+    bool fills = false;        // gets closures until its load reaches the limit
+    bool recall_sent = false;  // was asked for closures, and has not answered or had none
     std::size_t known_variables = 0;
     std::uint64_t known_resources = 0;  // id of the last announced one
     std::deque<Running> running;        // in the order in which they were sent
@@ -145,19 +148,19 @@ class Dispatcher {
   bool alive(const Worker& worker) const { return members_.is_alive(worker.peer->rank()); }
   bool waits_for_start(const Worker& worker) const;
   bool has_capacity(const Worker& worker) const;
-  bool give_to_idle();
-  Worker* maker_of(const Closure& closure, double least_load);
+  bool assign_to_idle();
+  Worker* producer_of(const Closure& closure, double least_load);
   bool append_extras(std::vector<std::byte>& out, protocol::RunHeader header, const Closure& closure);
   bool dispatch_for_one();
-  void give(Worker& worker, Closure closure);
+  void assign(Worker& worker, Closure closure);
   std::uint64_t announce(Worker& worker);
   void send_batch(Worker& worker);
   std::optional<Running> stop_running(Worker& worker, std::uint64_t id);
   double estimate(std::uint32_t function);
-  void learn(std::uint32_t function, double nanoseconds);
-  void ask_back();
+  void update_estimate(std::uint32_t function, double nanoseconds);
+  void recall_for_idle();
   void revoke();
-  void run_elsewhere();
+  void requeue_applied();
 
   strategy::Strategy& strategy_;
   const cluster::Membership& members_;

@@ -70,7 +70,8 @@ struct ClosureExtras;
 struct Result {
   enum class State : std::uint8_t { pending, ready, failed };
 
-  explicit Result(std::shared_ptr<ResultBoard> shared, std::unique_ptr<ClosureExtras> what = {});
+  explicit Result(std::shared_ptr<ResultBoard> shared_board,
+                  std::unique_ptr<ClosureExtras> closure_extras = {});
   ~Result();
   bool pending() const noexcept { return state.load(std::memory_order_acquire) == State::pending; }
   /// Does nothing if it is settled already.
@@ -87,7 +88,7 @@ struct Result {
   std::atomic<State> state{State::pending};
   Code code = Code::ok;
   mutable bool awaited = false;  // closures wait for it; guarded by the board's mutex
-  std::int16_t maker = -1;       // worker that produced it; -1: none
+  std::int16_t producer = -1;    // worker that produced it; -1: none
 };
 
 }  // namespace capstan::coordinator

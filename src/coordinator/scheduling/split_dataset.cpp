@@ -1,4 +1,4 @@
-// split_dataset.cpp -- cutting numbers and files into splits; the public face of what keeps them.
+// split_dataset.cpp -- cuts numbers and files into splits; the public interface of SplitKeeper.
 #include "capstan/detail/split_dataset.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ std::int64_t size_of_file(const std::filesystem::path& file) {
               fmt::format("create_split_dataset: {}: {}", file.string(), error.message()));
 }
 
-/// The name that was asked for, or the first that is free.
+/// Returns the name in `options`; if it is empty, the first unused one of "splits", "splits-2" and so on.
 std::string name_of(const SplitOptions& options, strategy::Strategy& strategy) {
   if (!options.name.empty()) return options.name;
   const auto taken = strategy.states().all();
@@ -66,7 +66,7 @@ SplitDataset ClusterCoordinator::create_split_dataset(const data::Paths& files, 
   for (const auto& file : files) {
     const std::int64_t bytes = size_of_file(file);
     cut(bytes, options.bytes_per_split > 0 ? options.bytes_per_split : bytes, file.string(), cuts);
-    // Data may be moved to another folder between two runs.
+    // Without the directory, since data may be moved between two runs.
     names += fmt::format("{} {}\n", file.filename().string(), bytes);
   }
   auto data = fmt::format("{} files {}, {} bytes a split", files.size(), io::checksum_of(names),

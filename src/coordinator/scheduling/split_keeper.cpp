@@ -67,7 +67,7 @@ SplitKeeper::Epoch& SplitKeeper::opened(std::int64_t number) {
 }
 
 /// Collects splits whose closures have ended.
-void SplitKeeper::look() const {
+void SplitKeeper::collect_finished() const {
   std::erase_if(in_flight_, [this](const InFlight& split) {
     if (split.result->pending()) return false;
     Epoch& epoch = epochs_.at(split.epoch);
@@ -93,12 +93,12 @@ void SplitKeeper::close_epochs() const {
 }
 
 bool SplitKeeper::done() {
-  look();
+  collect_finished();
   return first_epoch_ >= options_.epochs;
 }
 
 std::int64_t SplitKeeper::epoch() {
-  look();
+  collect_finished();
   std::int64_t number = first_epoch_;
   for (const auto& [opened, epoch] : epochs_) {
     if (opened == number && epoch.to_do == 0) ++number;
@@ -107,7 +107,7 @@ std::int64_t SplitKeeper::epoch() {
 }
 
 std::int64_t SplitKeeper::splits_done(std::int64_t number) {
-  look();
+  collect_finished();
   if (number < first_epoch_) return count();
   const auto found = epochs_.find(number);
   return found == epochs_.end() ? 0 : found->second.done;
@@ -140,7 +140,7 @@ std::vector<DataSplit> SplitKeeper::next(std::int64_t most) {
 std::shared_ptr<const Result> SplitKeeper::add(const DataSplit& split, std::uint32_t function,
                                                detail::PackedArguments arguments) {
   auto extras = std::make_unique<ClosureExtras>();
-  extras->completes = true;  // half of a split would count twice
+  extras->uncancellable = true;  // if cancelled, its pushes so far would be applied again in the rerun
   auto result = coordinator_->schedule(function, std::move(arguments), std::move(extras));
   Epoch& epoch = epochs_.at(split.epoch);
   const std::size_t location = epoch.location_of[static_cast<std::size_t>(split.index)];
@@ -151,7 +151,7 @@ std::shared_ptr<const Result> SplitKeeper::add(const DataSplit& split, std::uint
 }
 
 void SplitKeeper::hold() {
-  look();
+  collect_finished();
   if (in_flight_.empty()) return;
   coordinator_->queue().hold();
   holds_ = true;
@@ -162,7 +162,7 @@ void SplitKeeper::release() noexcept {
 }
 
 std::string SplitKeeper::position() const {
-  look();
+  collect_finished();
   Json done = Json::object();
   for (const auto& [number, epoch] : epochs_) {
     Json ranges = Json::array();
@@ -202,25 +202,25 @@ SplitKeeper::Position SplitKeeper::parsed(const std::string& text) const try {
   if (position.first_epoch < 0) throw bad_position("its epoch is below 0");
   for (const auto& [number, ranges] : json.at("done").items()) {
     const std::int64_t epoch = std::stoll(number);
-    if (epoch < position.first_epoch) throw bad_position("epoch " + number + " is done and not done");
+    if (epoch < position.first_epoch) throw bad_position("epoch " + number + " precedes its first epoch");
     std::vector<std::size_t>& locations = position.done[epoch];
     for (const Json& range : ranges) {
       const auto begin = range.at(0).get<std::uint64_t>();
       const auto end = range.at(1).get<std::uint64_t>();
       const std::uint64_t least = locations.empty() ? 0 : locations.back() + 1;
-      if (begin < least || end < begin || end > cuts_.size()) throw bad_position("its ranges are none");
+      if (begin < least || end < begin || end > cuts_.size()) throw bad_position("a range is invalid");
       for (std::size_t location = begin; location < end; ++location) locations.push_back(location);
     }
   }
   return position;
 } catch (const Json::exception& error) {
   throw bad_position(error.what());
-} catch (const std::logic_error& error) {  // of stoll
+} catch (const std::logic_error& error) {  // thrown by stoll
   throw bad_position(error.what());
 }
 
 void SplitKeeper::restore(const std::string& text) {
-  look();
+  collect_finished();
   if (!in_flight_.empty()) {
     throw Error(Code::failed_precondition,
                 fmt::format("{} splits of \"{}\" are in flight: join() before restoring", in_flight_.size(),

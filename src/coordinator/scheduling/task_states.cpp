@@ -1,4 +1,4 @@
-// task_states.cpp -- who is there and who is not.
+// task_states.cpp -- reports which ranks are alive and which are dead.
 #include <algorithm>
 
 #include "capstan/coordinator.hpp"
@@ -12,7 +12,7 @@ std::vector<TaskState> coordinator::Coordinator::task_states() const {
   for (const cluster::Member& member : runtime_.members()) {
     if (member.role == Role::coordinator) continue;
     const bool worker = member.role == Role::worker;
-    // A worker that was started again has another rank.
+    // A restarted worker has a new rank.
     const int rank = worker ? worker_ranks.at(static_cast<std::size_t>(member.index)) : member.rank;
     const bool dead = members_.state(rank) != cluster::MemberState::alive;
     std::string name = runtime_.name_of(rank);

@@ -1,4 +1,4 @@
-// waiting_closures.hpp -- closures of which an argument is a pending result.
+// waiting_closures.hpp -- closures that have a pending result as an argument.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ class WaitingClosures {
  public:
   bool empty() const noexcept { return closures_.empty(); }
   std::size_t size() const noexcept { return closures_.size(); }
-  /// Number of those for any worker.
+  /// Returns the number of closures for any worker.
   std::size_t for_any() const noexcept { return for_any_; }
 
   /// REQUIRES: !closure.ready().
   void add(Closure closure);
-  /// Removes and returns the closures that are ready now that `result` is settled, or that it has failed.
+  /// Removes and returns the closures that became ready, or failed, because `result` was settled.
   std::vector<Closure> release(const Result& result);
   std::optional<Closure> remove(std::uint64_t id);
   std::vector<Closure> take_all();

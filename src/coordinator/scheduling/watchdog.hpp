@@ -1,4 +1,4 @@
-// watchdog.hpp -- detects that closures are in flight and none ends.
+// watchdog.hpp -- detects stalls: closures are in flight, and none ends.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,8 @@ class Watchdog {
   bool on() const noexcept { return timeout_.count() > 0; }
   /// Interval between two calls of stalled().
   std::chrono::milliseconds period() const noexcept;
-  /// Returns true if closures have been in flight for the whole timeout and `ended`, a count, has not
-  /// changed; again after every further timeout.
+  /// Returns true if closures were in flight for the whole timeout and `ended`, the number of closures that
+  /// have ended, did not change; returns true again after every further timeout.
   bool stalled(Clock::time_point now, std::uint64_t ended, bool in_flight);
 
  private:

@@ -52,7 +52,8 @@ CopyRecipe copy_recipe(const std::string& name, DType dtype, const Shape* shape,
                             to_string(sizes), to_string(whole.shape)));
   }
   protocol::check_initializer(name, dtype, sizes, initial.initializer);
-  return {name, sizes, dtype, initial.initializer, initial.fill, std::move(whole.bytes)};
+  return {
+      name, sizes, dtype, protocol::seeded(initial.initializer, name), initial.fill, std::move(whole.bytes)};
 }
 
 void fill_copy(const CopyRecipe& recipe, void* out) {

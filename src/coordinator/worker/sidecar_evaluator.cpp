@@ -45,7 +45,7 @@ bool directory_exists(const std::filesystem::path& directory) {
 
 }  // namespace
 
-/// The job of the evaluator: when it ends, and its coordinator.
+/// Detects the end of the evaluator's job, and reconnects to a restarted coordinator.
 struct SidecarEvaluator::Job {
   explicit Job(std::shared_ptr<cluster::Runtime> of) : runtime(std::move(of)), watch(*runtime) {
     transport::Fabric& fabric = runtime->control();
@@ -60,7 +60,7 @@ struct SidecarEvaluator::Job {
     runtime->control_peer(runtime->member(Role::coordinator, 0)).send(transport::kHello, {});
   }
   ~Job() { runtime->control().remove_handlers(); }
-  /// Not inside progress().
+  /// Returns true if the job has ended or its coordinator is lost. Not called inside progress().
   bool ended() {
     if (watch.has_announcement()) {
       (void)watch.reconnect();
@@ -92,7 +92,7 @@ SidecarEvaluator::SidecarEvaluator(const Cluster& cluster, SidecarEvaluatorOptio
 SidecarEvaluator::~SidecarEvaluator() = default;
 
 /// Evaluates new checkpoints; returns true if there were any.
-bool SidecarEvaluator::look(const Evaluate& evaluate) {
+bool SidecarEvaluator::evaluate_new(const Evaluate& evaluate) {
   std::vector<io::CheckpointEntry> fresh = io::list_checkpoints(options_.checkpoint_dir);
   std::erase_if(fresh, [this](const io::CheckpointEntry& entry) { return entry.step <= step_; });
   if (options_.newest_only && fresh.size() > 1) fresh.erase(fresh.begin(), fresh.end() - 1);
@@ -104,7 +104,7 @@ bool SidecarEvaluator::look(const Evaluate& evaluate) {
     } catch (const Error& error) {
       if (error.code() != Code::data_loss && error.code() != Code::not_found) throw;
       if (!directory_exists(entry.path)) {
-        log::warn("{} was deleted before it could be evaluated: keep more of them", entry.path.string());
+        log::warn("{} was deleted before it could be evaluated: keep more checkpoints", entry.path.string());
       } else {
         log::warn("skipped damaged checkpoint {}: {}", entry.path.filename().string(), error.what());
       }
@@ -114,7 +114,7 @@ bool SidecarEvaluator::look(const Evaluate& evaluate) {
       evaluate(*checkpoint);
     } catch (const Error& error) {
       if (error.code() != Code::data_loss || directory_exists(entry.path)) throw;
-      log::warn("{} was deleted while it was evaluated: keep more of them", entry.path.string());
+      log::warn("{} was deleted while it was evaluated: keep more checkpoints", entry.path.string());
       continue;
     }
     ++evaluations_;
@@ -141,7 +141,8 @@ int SidecarEvaluator::start(const Evaluate& evaluate) {
   auto last_new = began;
   bool seen = false;
   while (true) {
-    // Checkpoints that were saved before the job ended exist by now.
+    // Checked before evaluate_new(): if the job has ended, all its checkpoints exist, and evaluate_new()
+    // finds the last ones.
     if (job_) job_->runtime->control().progress();
     const bool ended = job_ && job_->ended();
     seen = seen || directory_exists(options_.checkpoint_dir);
@@ -149,13 +150,13 @@ int SidecarEvaluator::start(const Evaluate& evaluate) {
       throw Error(
           Code::not_found,
           fmt::format(
-              "the evaluator found no directory {} {}: does the job save its checkpoints there, "
-              "and does {} see that file system?",
+              "the evaluator found no directory {} {}; check that the job saves its checkpoints there, and "
+              "that {} mounts that file system",
               options_.checkpoint_dir.string(),
               ended ? "until the job ended" : fmt::format("within {} ms", options_.directory_timeout.count()),
               cluster::host_name()));
     }
-    if (look(evaluate)) last_new = Clock::now();
+    if (evaluate_new(evaluate)) last_new = Clock::now();
     if (evaluated_last()) return 0;
     if (ended) break;
     if (options_.timeout.count() > 0 && Clock::now() >= deadline_after(options_.timeout, last_new)) {

@@ -27,7 +27,7 @@ void TaskQueue::add(const protocol::BatchHeader& header, const transport::Messag
   for (std::uint64_t i = 0; i < header.closures; ++i) {
     const auto run = read<protocol::RunHeader>(in);
     const transport::Bytes packed = in.view(run.argument_bytes);
-    if (precedes_failure && run.stays == 0) {
+    if (precedes_failure && run.pinned == 0) {
       revoked_.push_back(run.id);
       continue;
     }
@@ -63,7 +63,7 @@ bool TaskQueue::finish(const Task& task, Code code, std::span<const std::byte> r
   answers_.insert(answers_.end(), result.begin(), result.end());
   running_.reset();
   if (cancellation_->requested()) cancellation_ = std::make_shared<CancellationRequest>();
-  const bool revokes_others = code != Code::ok && task.header.stays == 0 && !outdated_;
+  const bool revokes_others = code != Code::ok && task.header.pinned == 0 && !outdated_;
   if (revokes_others) {
     ++failures_;
     revoke_queued({tasks_.size(), 0});
@@ -72,30 +72,32 @@ bool TaskQueue::finish(const Task& task, Code code, std::span<const std::byte> r
          (revokes_others || answers_.size() >= kAnswerBytes || end - first_answer_ >= kAnswerWaits);
 }
 
-std::shared_ptr<CancellationRequest> TaskQueue::revoke(const protocol::GiveBackHeader& which) {
+std::shared_ptr<CancellationRequest> TaskQueue::revoke(const protocol::GiveBackHeader& request) {
   const std::lock_guard lock(mutex_);
-  revoke_queued(which);
-  if (!is_running_one_of(which)) return nullptr;
+  revoke_queued(request);
+  if (!is_running_one_of(request)) return nullptr;
   cancellation_->request();
   return cancellation_;
 }
 
-void TaskQueue::revoke_queued(const protocol::GiveBackHeader& which) {
+void TaskQueue::revoke_queued(const protocol::GiveBackHeader& request) {
   std::uint64_t count = 0;
   for (auto task = tasks_.end(); task != tasks_.begin();) {
     --task;
-    // By the coordinator's clock its deadline has passed.
-    if (task->header.id == which.cancel) task->begin_by = Clock::time_point::min();
-    if (task->header.stays != 0 || (count >= which.most && task->header.id >= which.before)) continue;
+    // The deadline has passed by the coordinator's clock: the task must not start.
+    if (task->header.id == request.expired_id) task->begin_by = Clock::time_point::min();
+    if (task->header.pinned != 0 ||
+        (count >= request.max_count && task->header.id >= request.cancelled_below))
+      continue;
     ++count;
     revoked_.push_back(task->header.id);
     task = tasks_.erase(task);
   }
 }
 
-bool TaskQueue::is_running_one_of(const protocol::GiveBackHeader& which) const {
-  if (!running_ || running_->stays != 0 || running_->completes != 0) return false;
-  return running_->id < which.before || running_->id == which.cancel;
+bool TaskQueue::is_running_one_of(const protocol::GiveBackHeader& request) const {
+  if (!running_ || running_->pinned != 0 || running_->uncancellable != 0) return false;
+  return running_->id < request.cancelled_below || running_->id == request.expired_id;
 }
 
 std::vector<std::uint64_t> TaskQueue::take_revoked() {

@@ -1,4 +1,4 @@
-// task_queue.hpp -- the closures that a worker has received, and its answers that were not sent yet.
+// task_queue.hpp -- closures that a worker has received, and its answers that were not sent yet.
 #pragma once
 
 #include <chrono>
@@ -32,21 +32,21 @@ class TaskQueue {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Adds the closures of a kRunClosures message. Those for any worker are revoked instead if the coordinator
-  /// sent them before it knew of the last failure on this worker.
+  /// Adds the closures of a kRunClosures message. If the coordinator sent it before it knew of the last
+  /// failure on this worker, closures for any worker are revoked instead.
   void add(const protocol::BatchHeader& header, const transport::Message& message);
-  /// Returns the next closure, which counts as running until finish(); nothing if there is none, or if the
-  /// queue is outdated.
+  /// Returns the next closure, which counts as running until finish(); nullopt if there is none or the queue
+  /// is outdated.
   std::optional<Task> next();
-  /// Stores the answer to the closure that runs: `result`, or the text of its error if `code` is not ok. A
-  /// failure of a closure for any worker revokes the others that are queued. Returns true if answers should
-  /// be sent before the queue is empty.
+  /// Stores the answer to the running closure: `result`, which is the text of the error if `code` is not ok.
+  /// If a closure for any worker failed, revokes the queued closures for any worker. Returns true if answers
+  /// should be sent before the queue is empty.
   bool finish(const Task& task, Code code, std::span<const std::byte> result, Clock::time_point begin,
               Clock::time_point end);
 
-  /// Revokes queued closures, and requests the cancellation of the running one if `which` names it. Returns
+  /// Revokes queued closures, and requests the cancellation of the running one if `request` names it. Returns
   /// that request, or null; the caller runs its callbacks.
-  std::shared_ptr<CancellationRequest> revoke(const protocol::GiveBackHeader& which);
+  std::shared_ptr<CancellationRequest> revoke(const protocol::GiveBackHeader& request);
   /// Returns and removes the ids of revoked closures, the highest first.
   std::vector<std::uint64_t> take_revoked();
   /// Returns and removes the answers: a DoneHeader and the bytes of each. Empty while outdated.
@@ -54,14 +54,14 @@ class TaskQueue {
 
   /// Returns and removes the announcements that came with closures, in order.
   std::vector<protocol::Announcement> take_announcements();
-  /// Per-worker objects that no closure names any more.
+  /// Adds ids of per-worker objects to free, since no closure uses them any more; take_freed() returns them.
   void free_objects(std::span<const std::uint64_t> ids);
   std::vector<std::uint64_t> take_freed();
 
-  /// The coordinator has died and will have these closures run elsewhere.
+  /// Drops queued closures after the death of the coordinator, which will schedule them again elsewhere.
   void drop_queued();
-  /// Another coordinator replaces the previous one: drops all that the previous one sent. The queue is
-  /// outdated until resume(): no closure starts, answers are dropped, and a failure revokes nothing.
+  /// Drops everything that the previous coordinator process sent. Until resume(), the queue is outdated: no
+  /// closure starts, answers are dropped, and failures revoke nothing.
   void replace_coordinator();
   bool outdated() const;
   void resume();
@@ -76,9 +76,9 @@ class TaskQueue {
     std::shared_ptr<const std::vector<std::byte>> batch;
   };
 
-  // REQUIRE the mutex.
-  void revoke_queued(const protocol::GiveBackHeader& which);
-  bool is_running_one_of(const protocol::GiveBackHeader& which) const;
+  // REQUIRES for both: the caller holds the mutex.
+  void revoke_queued(const protocol::GiveBackHeader& request);
+  bool is_running_one_of(const protocol::GiveBackHeader& request) const;
 
   mutable std::mutex mutex_;
   std::deque<Task> tasks_;

@@ -1,4 +1,4 @@
-// worker_heartbeat.cpp -- kHeartbeat of a worker, both ways.
+// worker_heartbeat.cpp -- exchanges kHeartbeat with the coordinator.
 #include "coordinator/worker/worker_heartbeat.hpp"
 
 #include "cluster/supervisor/heartbeat.hpp"
@@ -17,7 +17,7 @@ std::chrono::milliseconds heartbeat_period(const cluster::Runtime& runtime) {
 WorkerHeartbeat::WorkerHeartbeat(cluster::Runtime& runtime)
     : period_(heartbeat_period(runtime)),
       deadline_of_next_(2 * runtime.settings().duration("heartbeat-timeout")),
-      detector_(cluster::FailureDetector::of_one_that_answers(period_, runtime.wait_timeout())) {}
+      detector_(cluster::FailureDetector::for_coordinator(period_, runtime.wait_timeout())) {}
 
 WorkerHeartbeat::Clock::time_point WorkerHeartbeat::send(transport::Peer& coordinator,
                                                          Clock::time_point now) {
@@ -31,7 +31,7 @@ WorkerHeartbeat::Clock::time_point WorkerHeartbeat::send(transport::Peer& coordi
 }
 
 bool WorkerHeartbeat::suspects(int coordinator, Clock::time_point now) {
-  (void)detector_.look(now);
+  (void)detector_.check(now);
   return detector_.suspects(coordinator);
 }
 

@@ -31,11 +31,11 @@ namespace {
 
 thread_local WorkerServer* current_worker = nullptr;
 
-/// Set by SIGTERM of a worker that joined late. Checked in each round, at least twice a second.
+/// Set when a worker that joined late receives SIGTERM. Checked in each round, at least twice a second.
 std::atomic<bool> told_to_leave{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-/// A second SIGTERM ends the process.
+/// Makes the first SIGTERM request that this worker leaves; a second one ends the process.
 void leave_on_sigterm() {
   struct sigaction action {};
   action.sa_handler = [](int) { told_to_leave = true; };
@@ -50,13 +50,14 @@ WorkerServer& worker_of_this_thread(const char* what) {
   return *current_worker;
 }
 
-/// How long a worker polls for its next closure before it sleeps: to wake a thread takes longer than to send
-/// it a closure.
+/// How long a worker polls for its next closure before it sleeps. Long, since waking a thread takes longer
+/// than sending it a closure.
 constexpr ControlLoop::Polls kWorkerPolls{std::chrono::seconds(1), std::chrono::microseconds(200)};
-/// Interval at which a restarted worker asks to be admitted: the coordinator, or the ps if it is dead.
+/// Interval at which a restarted worker requests admission from the coordinator or, while that is dead, from
+/// the ps.
 constexpr std::chrono::milliseconds kAsksAgain{200};
-/// How long a closure whose result is not needed may still run: at the end of the job, and on a fenced
-/// worker, whose next process could start. Only a process that has an agent may exit while it runs.
+/// How long a closure may still run when its result is no longer needed: at the end of the job, and on a
+/// fenced worker, whose restart it delays. A process without an agent, unless it joined late, waits longer.
 constexpr std::chrono::seconds kGraceAtTheEnd{2};
 constexpr std::chrono::seconds kGraceOfTheFenced{1};
 constexpr const char* kFencedText =
@@ -78,10 +79,10 @@ void WorkerServer::run() {
   log::set_rank_tag(runtime_->log_tag());
   strategy::Context::set_current(&context_);
   current_worker = this;
-  if (runtime_->came_late()) leave_on_sigterm();
+  if (runtime_->joins_late()) leave_on_sigterm();
   listen();
   loop_.start([tag = runtime_->log_tag()] { log::set_rank_tag(tag); });
-  if (runtime_->started_again()) await_ps();
+  if (runtime_->joins_after_start()) await_ps();
   while (!ended()) {
     if (tasks_.outdated()) discard_previous_job();
     free_objects();
@@ -92,7 +93,7 @@ void WorkerServer::run() {
     }
   }
   loop_.stop();
-  if (has_agent_) cluster::Heartbeat::rest();
+  if (has_agent_) cluster::Heartbeat::pause();
   current_worker = nullptr;
   strategy::Context::set_current(nullptr);
   objects_.clear();
@@ -117,7 +118,7 @@ void WorkerServer::listen() {
   transport::Fabric& fabric = runtime_->control();
   fabric.on_message(transport::kRunClosures, [this](const transport::Message& message) {
     const auto header = transport::read_header<protocol::BatchHeader>(message);
-    if (!header || header->incarnation != watch_.incarnation()) return;  // of a previous coordinator
+    if (!header || header->incarnation != watch_.incarnation()) return;  // sent by a previous coordinator
     tasks_.add(*header, message);
   });
   fabric.on_message(transport::kFreeResources, [this](const transport::Message& message) {
@@ -159,10 +160,10 @@ void WorkerServer::listen() {
   const auto connect = [this] {
     coordinator_ = &runtime_->control_peer(runtime_->member(Role::coordinator, 0));
   };
-  if (!runtime_->came_late()) connect();
-  if (runtime_->started_again()) join_job();
-  if (runtime_->came_late()) connect();
-  if (!runtime_->started_again() || runtime_->came_late()) coordinator_->send(transport::kHello, {});
+  if (!runtime_->joins_late()) connect();
+  if (runtime_->joins_after_start()) join_job();
+  if (runtime_->joins_late()) connect();
+  if (!runtime_->joins_after_start() || runtime_->joins_late()) coordinator_->send(transport::kHello, {});
   fabric.on_message(transport::kHello, [](const transport::Message&) {});
 }
 
@@ -175,7 +176,7 @@ void WorkerServer::join_job() {
   fabric.on_message(transport::kHello, [this, &heard](const transport::Message& message) {
     heard |= watch_.on_admission(message);
   });
-  const bool late = runtime_->came_late();
+  const bool late = runtime_->joins_late();
   auto next = std::chrono::steady_clock::now();
   const auto ask = [&] {
     const auto self = to_bytes(runtime_->self());
@@ -230,10 +231,10 @@ ControlLoop::Round WorkerServer::round() {
   const bool received = runtime_->control().progress() != 0;
   follow_coordinator();
   for (const protocol::ReportHeader& header : std::exchange(to_report_, {})) report(header);
-  const auto rest = beat_or_exit();
+  const auto rest = send_heartbeat_or_exit();
   const auto to_give_back = std::exchange(to_give_back_, {});
-  for (const protocol::GiveBackHeader& which : to_give_back) {
-    if (const auto cancelled = tasks_.revoke(which)) cancelled->run_callbacks();
+  for (const protocol::GiveBackHeader& request : to_give_back) {
+    if (const auto cancelled = tasks_.revoke(request)) cancelled->run_callbacks();
   }
   std::vector<std::byte> answers = tasks_.take_answers();
   const std::vector<std::uint64_t> revoked = tasks_.take_revoked();
@@ -241,18 +242,18 @@ ControlLoop::Round WorkerServer::round() {
   if (reason == End::Reason::job_over || reason == End::Reason::fenced) answers.clear();
   if (answer_due_.exchange(false)) watch_.acknowledge();
   if (!answers.empty()) coordinator_->send(transport::kClosuresDone, {}, answers);
-  // After the error that caused it, so that the coordinator cancels them. Not inside progress(): a worker
-  // that joins late may be asked before it is connected.
+  // Sent after the error that revoked closures, so that the coordinator cancels them. Not sent inside
+  // progress(): a worker that joins late may receive the request before it is connected.
   if (!to_give_back.empty() || !revoked.empty()) {
     coordinator_->send(transport::kGivenBack, {}, to_bytes(revoked));
   }
-  if (told_to_leave && runtime_->came_late() && !std::exchange(has_asked_to_leave_, true)) {
+  if (told_to_leave && runtime_->joins_late() && !std::exchange(has_asked_to_leave_, true)) {
     coordinator_->send(transport::kLeave, {});
   }
   return {received || !answers.empty(), rest};
 }
 
-/// Connects to a coordinator that has replaced the previous one, or ends if none has in time. Not inside
+/// Connects to a restarted coordinator; ends this worker if none was restarted in time. Not called inside
 /// progress().
 void WorkerServer::follow_coordinator() {
   if (!watch_.has_announcement()) {
@@ -262,7 +263,7 @@ void WorkerServer::follow_coordinator() {
   }
   const cluster::CoordinatorReturned back = watch_.reconnect();
   heartbeat_.forget(coordinator_->rank());
-  // For the process that the agent starts if this one dies.
+  // Read by the process that the agent starts if this one dies.
   if (runtime_->persistent_memory())
     cluster::PersistentRecord(runtime_->persistent_memory()).write(to_bytes(back));
 }
@@ -283,7 +284,7 @@ void WorkerServer::discard_previous_job() {
 
 /// Called by the thread that drives the loop, also during a long closure. Returns the time until the next
 /// call is due.
-std::chrono::milliseconds WorkerServer::beat_or_exit() {
+std::chrono::milliseconds WorkerServer::send_heartbeat_or_exit() {
   std::chrono::milliseconds rest = ControlLoop::Round{}.rest;
   const auto now = std::chrono::steady_clock::now();
   const auto no_later_than = [&](std::chrono::steady_clock::time_point at) {
@@ -293,10 +294,10 @@ std::chrono::milliseconds WorkerServer::beat_or_exit() {
   if (const auto until = watch_.deadline(); until && *until > now) no_later_than(*until);
   // A coordinator may end, or the network to it may fail, without a message.
   if (heartbeat_.suspects(coordinator_->rank(), now) && !watch_.deadline()) {
-    end(End::Reason::coordinator_lost, coordinator_->name() + " is gone", kGraceAtTheEnd);
+    end(End::Reason::coordinator_lost, coordinator_->name() + " is dead", kGraceAtTheEnd);
   }
   const std::lock_guard lock(mutex_);
-  if (end_.reason == End::Reason::none || !(has_agent_ || runtime_->came_late())) return rest;
+  if (end_.reason == End::Reason::none || !(has_agent_ || runtime_->joins_late())) return rest;
   if (now < end_.by) {
     no_later_than(end_.by);
     return rest;
@@ -309,11 +310,11 @@ std::chrono::milliseconds WorkerServer::beat_or_exit() {
   std::_Exit(end_.reason == End::Reason::job_over ? 0 : kExitLostRank);
 }
 
-/// Sends what this worker has transferred so far, for the job's metrics. Not inside progress().
+/// Sends this worker's traffic so far, for the job's metrics. Not called inside progress().
 void WorkerServer::report(const protocol::ReportHeader& header) {
   const cluster::TrafficMetrics traffic = runtime_->traffic().metrics();
   protocol::WorkerReport report{packed(traffic.pull), packed(traffic.push), packed(traffic.flush),
-                                tasks_.size(), cluster::use_of_this_process()};
+                                traffic.keys,         tasks_.size(),        cluster::use_of_this_process()};
   coordinator_->send(transport::kReport, transport::as_bytes(header), to_bytes(report));
 }
 
@@ -329,12 +330,12 @@ void WorkerServer::learn_announcements() {
 void WorkerServer::free_objects() {
   const std::vector<std::uint64_t> ids = tasks_.take_freed();
   if (ids.empty()) return;
-  learn_announcements();  // also of closures that were revoked
+  learn_announcements();  // includes those that came with revoked closures
   objects_.erase(ids);
 }
 
-/// Repeats the closure while a ps dies during it and is restarted. Some of its pushes are lost then; the ps
-/// ignores the others when they are repeated.
+/// Runs the closure, and runs it again each time a ps dies meanwhile and is restarted. Such a ps may lose
+/// pushes; repeated pushes that were not lost are ignored.
 std::vector<std::byte> WorkerServer::run_until_no_ps_dies(const detail::RemoteFunction& function,
                                                           const Task& task) {
   client::Client& client = context_.client();
@@ -401,7 +402,7 @@ std::shared_ptr<void> detail::worker_resource(const ResourceHandle& handle) {
 }
 
 int current_worker_index() {
-  if (in_replica_context()) {  // on a thread of its own, which shares the worker's context
+  if (in_replica_context()) {  // replicas may have their own threads, which share the worker's context
     const cluster::Member& self = strategy::Context::current().client().runtime().self();
     if (self.role == Role::worker) return self.index;
   }

@@ -1,5 +1,5 @@
-// worker_server.hpp -- the main loop of a worker: one thread runs closures and exchanges messages with the
-// coordinator in between; while a closure runs, another thread does.
+// worker_server.hpp -- the main loop of a worker. The main thread runs closures, and exchanges messages with
+// the coordinator between them; while a closure runs, the control loop's keeper thread does.
 #pragma once
 
 #include <atomic>
@@ -39,12 +39,12 @@ class WorkerServer {
   int index() const noexcept { return runtime_->self().index; }
 
  private:
-  /// Why this worker ends, and when at the latest. The first reason stays, but for `fenced`.
+  /// Why this worker ends, and by when. A later reason replaces it only if that is `fenced`.
   struct End {
     enum class Reason : std::uint8_t { none, job_over, coordinator_lost, fenced };
     Reason reason = Reason::none;
     std::string text;
-    std::chrono::steady_clock::time_point by{};  // then the process exits, whatever its closure does
+    std::chrono::steady_clock::time_point by{};  // at this time the process exits, even if a closure runs
   };
 
   void listen();
@@ -55,7 +55,7 @@ class WorkerServer {
   End::Reason ending() const;
   bool ended() const { return ending() != End::Reason::none; }
   void report(const protocol::ReportHeader& header);
-  std::chrono::milliseconds beat_or_exit();
+  std::chrono::milliseconds send_heartbeat_or_exit();
   void follow_coordinator();
   void discard_previous_job();
   void learn_announcements();
@@ -69,15 +69,15 @@ class WorkerServer {
   TaskQueue tasks_;
   mutable std::mutex mutex_;  // of end_
   End end_;
-  std::atomic<bool> answer_due_{false};  // to another coordinator: this worker follows it
+  std::atomic<bool> answer_due_{false};  // a restarted coordinator must be told that this worker follows it
   const bool has_agent_;
 
-  // Of the thread that drives the loop:
+  // Used by the thread that drives the loop:
   transport::Peer* coordinator_ = nullptr;
   cluster::CoordinatorWatch watch_;
   WorkerHeartbeat heartbeat_;
-  std::vector<protocol::GiveBackHeader> to_give_back_;  // requests that were not answered yet
-  std::vector<protocol::ReportHeader> to_report_;       // the same
+  std::vector<protocol::GiveBackHeader> to_give_back_;  // requests for closures that were not answered yet
+  std::vector<protocol::ReportHeader> to_report_;       // requests for reports that were not answered yet
   bool has_asked_to_leave_ = false;
   ControlLoop loop_;  // last: its keeper uses all of the above
 };

@@ -52,7 +52,7 @@ FastParts::FastParts(io::FastLocation location, bool& warned)
 }
 
 FastParts::~FastParts() {
-  if (seen_by_coordinator_ || !directory_) return;
+  if (visible_to_coordinator_ || !directory_) return;
   std::error_code ignored;  // the next save removes the files that remain
   for (const Written& written : written_) fs::remove(location_.directory / written.report.file, ignored);
   fs::remove(location_.directory, ignored);  // fails while another ps has files in it
@@ -63,12 +63,13 @@ FastParts::~FastParts() {
   }
 }
 
-/// Removes files that earlier saves left on this host, unless the coordinator sees and removes them.
+/// Creates the directory. Removes files that earlier saves left on this host, unless the coordinator sees and
+/// removes them.
 void FastParts::prepare() {
   const fs::path parent = location_.directory.parent_path();
   directory_.emplace(io::FastDirectory::create(parent));
-  seen_by_coordinator_ = !location_.owner.empty() && read_text(parent / io::kOwnerFile) == location_.owner;
-  if (!seen_by_coordinator_) directory_->remove_checkpoints(location_.directory.filename().string());
+  visible_to_coordinator_ = !location_.owner.empty() && read_text(parent / io::kOwnerFile) == location_.owner;
+  if (!visible_to_coordinator_) directory_->remove_checkpoints(location_.directory.filename().string());
   fs::create_directory(location_.directory);
 }
 
@@ -76,8 +77,8 @@ void FastParts::disable(const std::exception& why) {
   usable_ = false;
   if (!std::exchange(warned_, true)) {
     log::warn(
-        "cannot use --checkpoint-fast-dir on {}: {}; its part of each checkpoint is written to the "
-        "checkpoint directory",
+        "cannot use --checkpoint-fast-dir on {}: {}; this ps writes its part of each checkpoint directly to "
+        "the checkpoint directory",
         cluster::host_name(), why.what());
   }
 }
@@ -100,7 +101,7 @@ std::optional<io::PartReport> FastParts::write(const std::string& name,
   }
 }
 
-void FastParts::drain(const fs::path& directory, const io::BytesDone& before_each) {
+void FastParts::drain(const fs::path& directory, const io::ProgressCallback& before_each) {
   for (const Written& written : written_) {
     const std::string& name = written.report.file;
     io::copy_part(written.file, location_.directory / name, directory / name, written.report, before_each);

@@ -1,4 +1,5 @@
-// fast_parts.hpp -- files of a ps below --checkpoint-fast-dir until they are in the checkpoint directory.
+// fast_parts.hpp -- files that a ps writes below --checkpoint-fast-dir, then copies to the checkpoint
+// directory.
 #pragma once
 
 #include <filesystem>
@@ -7,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "io/bytes_done.hpp"
 #include "io/file.hpp"
 #include "io/hdf5/checkpoint_types.hpp"
 #include "io/hdf5/fast_directory.hpp"
 #include "io/hdf5/fast_level.hpp"
+#include "io/progress_callback.hpp"
 
 namespace capstan::ps {
 
@@ -20,8 +21,8 @@ namespace capstan::ps {
 class FastParts {
  public:
   /// Creates the directory, and removes files of earlier saves unless the coordinator does. Rejects a
-  /// directory that another user could have created (io::FastDirectory). `warned`: set once the reason for a
-  /// missing fast level has been logged; must outlive this object.
+  /// directory that another user could have created (io::FastDirectory). `warned`: set when an unusable
+  /// directory is logged, so that later saves do not log it again; must outlive this object.
   FastParts(io::FastLocation location, bool& warned);
   ~FastParts();
   FastParts(const FastParts&) = delete;
@@ -31,10 +32,10 @@ class FastParts {
   /// no row has been read.
   std::optional<io::PartReport> write(const std::string& name, std::span<const io::PartArray> arrays);
   /// Returns true if all files so far are in the fast level, in a directory that the coordinator also sees.
-  bool seen_by_coordinator() const noexcept { return usable_ && seen_by_coordinator_; }
+  bool visible_to_coordinator() const noexcept { return usable_ && visible_to_coordinator_; }
   /// Copies the files to `directory`. Throws Error: data_loss if a file differs from what was written, or an
   /// error of io::copy_part.
-  void drain(const std::filesystem::path& directory, const io::BytesDone& before_each);
+  void drain(const std::filesystem::path& directory, const io::ProgressCallback& before_each);
 
  private:
   struct Written {
@@ -48,7 +49,7 @@ class FastParts {
   io::FastLocation location_;
   bool& warned_;
   bool usable_;
-  bool seen_by_coordinator_ = false;
+  bool visible_to_coordinator_ = false;
   std::optional<io::FastDirectory> directory_;
   std::vector<Written> written_;
 };

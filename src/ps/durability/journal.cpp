@@ -1,5 +1,5 @@
-// journal.cpp -- logs and undoes an entry. Only the compiler must not reorder stores, so fences are signal
-// fences.
+// journal.cpp -- logs and undoes an entry. Signal fences suffice: only the compiler must be kept from
+// reordering stores.
 #include "ps/durability/journal.hpp"
 
 #include <atomic>
@@ -12,7 +12,8 @@
 
 namespace capstan::ps {
 std::uint64_t Journal::bytes_for(std::uint64_t entry_bytes) noexcept {
-  // An entry carries one value per changed element, of at least two bytes; a slot element takes four bytes.
+  // The worst case is 16-bit values: per element, an entry carries 2 bytes and the log takes 10, the value
+  // and two slots of 4 bytes.
   const std::uint64_t groups = 2 + entry_bytes / protocol::kCacheLine;
   return sizeof(Page) + 5 * entry_bytes + groups * sizeof(LoggedGroup);
 }
@@ -81,7 +82,8 @@ Journal::Entry Journal::last() const noexcept { return page_->valid != 0 ? page_
 
 void Journal::undo(std::byte* const (&bases)[kArrays]) const noexcept {
   const Entry& entry = page_->entry;
-  // `last` may be ahead of `logged` for a group whose rows have not changed yet.
+  // After a kill in log(), `last` may be at a group that `logged` does not include. The rows of that group
+  // have not changed, so undoing it is harmless.
   if (entry.logged == 0) return;
   for (std::uint64_t at = entry.last;;) {
     const std::byte* from = reinterpret_cast<const std::byte*>(page_) + sizeof(Page) + at;

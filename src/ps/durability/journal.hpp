@@ -30,8 +30,8 @@ class Journal {
     std::uint64_t last = 0;     // offset of the last group
   };
 
-  /// Rows that a group changes: `count` rows of `bytes[a]` in array a, which begins at `bases[a]`; row r is
-  /// at `offsets[a]` + r * `bytes[a]`.
+  /// Rows that a group changes: in array a, which begins at `bases[a]`, `count` rows of `bytes[a]` bytes
+  /// each. Row r is at `offsets[a]` + r * `bytes[a]`.
   struct Group {
     std::byte* bases[kArrays] = {};  // null: no further array
     std::uint64_t offsets[kArrays] = {};
@@ -44,7 +44,8 @@ class Journal {
   static std::uint64_t bytes_for(std::uint64_t entry_bytes) noexcept;
 
   Journal() = default;
-  /// REQUIRES: `at` is persistent memory, aligned to a cache line and zeroed before the first process.
+  /// REQUIRES: `at` is persistent memory, aligned to a cache line and zeroed before the first process uses
+  /// it.
   Journal(std::byte* at, std::uint64_t bytes) : page_(reinterpret_cast<Page*>(at)), bytes_(bytes) {}
 
   /// Begins an entry and discards the log of the previous one. REQUIRES: the previous entry is committed.

@@ -43,13 +43,13 @@ PersistentState::PersistentState(std::shared_ptr<transport::PersistentMemory> me
   const std::uint64_t partial_at = ledger_at + to_pages(ledger_bytes);
   const std::uint64_t manifest_at = partial_at + to_pages(ranks * sizeof(PartialPushes));
   board_at_ = manifest_at + kManifestBytes;
-  std::byte* at = memory_->map(transport::PersistentMemory::kFirst, board_at_).data();
+  std::byte* at = memory_->map(transport::PersistentMemory::kFirstOffset, board_at_).data();
   head_ = reinterpret_cast<Head*>(at);
   journal_ = Journal(at + journal_at, journal_bytes);
   partial_ = {reinterpret_cast<PartialPushes*>(at + partial_at), ranks};
   ledger_ = {at + ledger_at, ledger_bytes};
   manifest_ = at + manifest_at;
-  board_at_ += transport::PersistentMemory::kFirst;
+  board_at_ += transport::PersistentMemory::kFirstOffset;
   has_predecessor_ = head_->used != 0;
   head_->used = 1;
 }
@@ -124,7 +124,8 @@ void PersistentState::begin(const protocol::PushHeader& header, std::int64_t ste
   const std::uint64_t position = applied(header.rank);
   journal_.begin(header, position, steps, entered);
   PartialPush(&of)[2] = partial_[header.rank].of;
-  // A record ahead of the position belongs to this entry, begun by a process that did not commit it.
+  // Overwrites the record beyond `position`, if any: a process that was killed made it for this same entry.
+  // Otherwise overwrites the older record.
   const bool first =
       of[0].applied > position || (of[1].applied <= position && of[0].applied <= of[1].applied);
   of[first ? 0 : 1] = {position + header.bytes, header.variable, header.shard,
@@ -175,13 +176,14 @@ std::unique_ptr<transport::Region> PersistentState::allocate(std::uint64_t bytes
 }
 
 std::unique_ptr<transport::Region> PersistentState::reserve(std::uint64_t bytes) {
-  const std::uint64_t at = next_region_;
+  const std::uint64_t at =
+      (next_region_ + transport::kHugePage - 1) / transport::kHugePage * transport::kHugePage;
   auto region = transport::reserved_region(map_region(at, bytes), memory_->location(at));
   append_words(Record::reserved, {at, bytes});
   return region;
 }
 
-/// Maps the next region.
+/// Maps the region at `offset`; the next region begins after it.
 std::span<std::byte> PersistentState::map_region(std::uint64_t offset, std::uint64_t bytes) {
   const std::span<std::byte> memory = memory_->map(offset, bytes);
   regions_[offset] = memory;

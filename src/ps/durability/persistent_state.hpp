@@ -35,7 +35,7 @@ struct ShardRecord {
 struct AssumedRole {
   std::int32_t rank = 0;
   std::int32_t index = 0;
-  std::uint32_t incarnation = 0;  // of the ps: protocol::FailoverRequest::life
+  std::uint32_t incarnation = 0;  // of the ps: protocol::FailoverRequest::incarnation
   std::uint32_t reserved = 0;
 };
 
@@ -56,7 +56,7 @@ class PersistentState {
     dropped,        // one word: number of a variable whose shards were removed
     assumed_role,   // AssumedRole: a spare has become a ps; only the last record counts
     coordinator,    // cluster::Member of a restarted coordinator
-    reserved,       // two words, as for a region: its pages are allocated on first use
+    reserved,       // two words, as for `region`; pages of this region are allocated on first use
   };
   struct Item {
     Record record;
@@ -132,7 +132,7 @@ class PersistentState {
     std::uint32_t shard;
     std::uint64_t open;
   };
-  /// Records of one rank, used alternately: of the entry in progress and of the previous one.
+  /// The two records of one rank: for the entry in progress, and for the previous entry.
   struct PartialPushes {
     PartialPush of[2];
   };

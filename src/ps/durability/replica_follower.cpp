@@ -27,11 +27,12 @@ void ReplicaFollower::begin() {
 }
 
 void ReplicaFollower::send_heartbeat() const {
+  // The ps abandons a silent replica after one --heartbeat-timeout; the agent waits one longer.
   cluster::Heartbeat::beat(2 * runtime_.settings().duration("heartbeat-timeout"));
 }
 
 void ReplicaFollower::stop_heartbeats() {
-  cluster::Heartbeat::rest();
+  cluster::Heartbeat::pause();
   runtime_.control().on_message(transport::kFailover, [](const transport::Message&) {});
 }
 
@@ -44,8 +45,8 @@ void ReplicaFollower::send_progress(const protocol::ReplicaProgress& progress) {
   runtime_.control_peer(runtime_.member(Role::ps, runtime_.self().index))
       .send(transport::kReplicated, transport::as_bytes(progress));
   if (progress.busy == 0) return;
-  // The agent must not mistake a long call for a hang either.
-  cluster::Heartbeat::rest();
+  // Pauses the heartbeats, so that the agent does not take a long call for a hang.
+  cluster::Heartbeat::pause();
   runtime_.control().progress();
 }
 

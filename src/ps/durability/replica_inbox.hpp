@@ -16,7 +16,7 @@ namespace capstan::ps {
 /// Used by the replica's thread only.
 class ReplicaInbox {
  public:
-  /// Executes a request of rank `from` as the ps did. Throws Error if the request is refused.
+  /// Executes a request of rank `from` in the same way as the ps. Throws Error if the request is refused.
   using Replay = std::function<void(std::uint16_t type, int from, transport::Bytes request)>;
   /// Sends the progress to the ps. If `busy` is set, the message must leave before the function returns.
   using ReportProgress = std::function<void(const protocol::ReplicaProgress&)>;
@@ -30,7 +30,7 @@ class ReplicaInbox {
   /// Error(data_loss) at a record that cannot be applied or that follows a dropped one: it and all later ones
   /// are neither applied nor acknowledged, and this replica has to exit.
   bool apply_some();
-  /// Ends the rank's pushes; one of which only a part has arrived stays incomplete.
+  /// Ends the rank's pushes. A push of which only a part has arrived stays incomplete.
   void close(int rank);
   /// Applies all received records and ends all pushes, since the ps is dead.
   void end();

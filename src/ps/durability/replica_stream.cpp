@@ -10,22 +10,23 @@
 namespace capstan::ps {
 
 std::uint64_t ReplicaStream::push(const protocol::PushHeader& header, transport::Bytes rest) {
-  ++sent_;
-  if (dropped_) return sent_;
-  const protocol::ReplicaRecord record{sent_, transport::kPushEntry, static_cast<std::int32_t>(header.rank)};
+  ++last_number_;
+  if (dropped_) return last_number_;
+  const protocol::ReplicaRecord record{last_number_, transport::kPushEntry,
+                                       static_cast<std::int32_t>(header.rank)};
   std::array<std::byte, sizeof record + sizeof header> bytes;
   std::memcpy(bytes.data(), &record, sizeof record);
   std::memcpy(bytes.data() + sizeof record, &header, sizeof header);
   replica_.send(transport::kReplicate, bytes, rest);
-  return sent_;
+  return last_number_;
 }
 
 std::uint64_t ReplicaStream::call(std::uint16_t type, int from, transport::Bytes request) {
-  ++sent_;
-  if (dropped_) return sent_;
-  const protocol::ReplicaRecord record{sent_, type, from};
+  ++last_number_;
+  if (dropped_) return last_number_;
+  const protocol::ReplicaRecord record{last_number_, type, from};
   replica_.send(transport::kReplicate, transport::as_bytes(record), request);
-  return sent_;
+  return last_number_;
 }
 
 bool ReplicaStream::advance() {

@@ -14,7 +14,7 @@ namespace capstan::ps {
 
 /// Primary and backup, as in Alsberg and Day, "A principle for resilient sharing of distributed resources"
 /// (1976): every change to the state of a ps is sent to the replica first, in one order. The ps applies and
-/// acknowledges it once the replica has applied it, so an acknowledged push is in both. A record is safe
+/// acknowledges it once the replica has applied it, so both have every acknowledged push. A record is safe
 /// once the replica has applied it, or once the replica was dropped. Used by the ps's thread only.
 class ReplicaStream {
  public:
@@ -39,19 +39,19 @@ class ReplicaStream {
   /// Returns true once the replica has reported any progress.
   bool has_responded() const noexcept { return progress_.number != 0 || busy(); }
   /// Returns true while any record is not safe.
-  bool has_pending() const noexcept { return !safe(sent_); }
+  bool has_pending() const noexcept { return !safe(last_number_); }
   /// Drops the replica: no further records are sent, and all count as safe.
   void drop() noexcept { dropped_ = true; }
   bool dropped() const noexcept { return dropped_; }
 
-  /// Has a later call of `advance` call `then` once all records sent so far are safe.
-  void when_safe(std::function<void()> then) { deferred_.emplace_back(sent_, std::move(then)); }
+  /// Registers `then`, which advance() calls once all records that were sent so far are safe.
+  void when_safe(std::function<void()> then) { deferred_.emplace_back(last_number_, std::move(then)); }
   /// Calls the functions whose records are safe. Returns true if there were any.
   bool advance();
 
  private:
   transport::Peer& replica_;
-  std::uint64_t sent_ = 0;
+  std::uint64_t last_number_ = 0;  // of the last record, which is not sent if the replica was dropped
   protocol::ReplicaProgress progress_;
   bool dropped_ = false;
   std::deque<std::pair<std::uint64_t, std::function<void()>>> deferred_;

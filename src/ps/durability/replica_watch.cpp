@@ -14,8 +14,8 @@ using cluster::FailureDetector;
 
 /// Interval at which the request to drop the replica is repeated until the coordinator answers.
 constexpr std::chrono::milliseconds kDropRequestInterval{200};
-/// Time limit of one call on the replica, in units of --wait-timeout: filling a large table may take minutes.
-constexpr int kBusyReplicaTimeouts = 10;
+/// Multiplies --wait-timeout while the replica is busy with a call: filling a large table may take minutes.
+constexpr int kBusyTimeoutFactor = 10;
 /// Identifies the replica in the detector, which watches nothing else.
 constexpr int kReplica = 0;
 
@@ -34,7 +34,7 @@ ReplicaWatch::ReplicaWatch(ReplicaStream& stream, Timeouts timeouts, std::functi
       detector_(detector_of(timeout())) {}
 
 ReplicaWatch::Time ReplicaWatch::timeout() const {
-  if (stream_.busy()) return kBusyReplicaTimeouts * timeouts_.wait;
+  if (stream_.busy()) return kBusyTimeoutFactor * timeouts_.wait;
   return stream_.has_responded() ? timeouts_.silence : timeouts_.wait;
 }
 
@@ -72,7 +72,7 @@ void ReplicaWatch::poll(Clock::time_point now, bool coordinator_connected) {
     } else if (!detector_.watches(kReplica)) {
       detector_.heard(kReplica, now);
     }
-    if (!detector_.look(now).empty()) abandon(fmt::format("no answer within {} ms", timeout().count()), now);
+    if (!detector_.check(now).empty()) abandon(fmt::format("no answer within {} ms", timeout().count()), now);
     return;
   }
   if (stream_.dropped() || !coordinator_connected) return;

@@ -22,8 +22,8 @@ class ReplicaWatch {
   using Clock = cluster::FailureDetector::Clock;
   using Time = cluster::FailureDetector::Time;
   struct Timeouts {
-    Time silence;  // of a replica that has responded before; 0: unlimited
-    Time wait;     // of a replica that may still be starting, and of the coordinator's consent
+    Time silence;  // for a replica that has responded before; 0: unlimited
+    Time wait;     // for a replica that may still be starting, and for the coordinator's consent
   };
 
   /// `request_drop` asks the coordinator for its consent. It is called by abandon() and poll().
@@ -33,8 +33,8 @@ class ReplicaWatch {
   void on_progress(const protocol::ReplicaProgress& progress, Clock::time_point now);
   /// Stops waiting for the replica. `why` is logged. Does nothing if it was abandoned before.
   void abandon(const std::string& why, Clock::time_point now);
-  /// Called in each turn of the loop. While `coordinator_connected` is false, no consent is requested or due:
-  /// a coordinator that starts discards requests.
+  /// Called in each turn of the loop. While `coordinator_connected` is false, no consent is requested or due,
+  /// because a restarting coordinator discards requests.
   void poll(Clock::time_point now, bool coordinator_connected);
   /// A new coordinator is connected: requests its consent if it is still missing.
   void on_coordinator_returned(Clock::time_point now);

@@ -28,8 +28,8 @@ void Replication::serve() {
     const auto progress = transport::read_header<protocol::ReplicaProgress>(message);
     if (progress && watch_) watch_->on_progress(*progress, ReplicaWatch::Clock::now());
   });
-  // The coordinator has ruled out a failover to the replica, which would otherwise wait for the end of the
-  // job.
+  // The coordinator has ruled out a failover to the replica, so the replica exits when fenced. Otherwise it
+  // would wait until the end of the job.
   fabric_.on_message(transport::kReplicaDropped, [this](const transport::Message&) {
     if (!stream_ || stream_->dropped()) return;
     stream_->drop();

@@ -33,11 +33,12 @@ class Replication {
   ReplicaStream* stream() const noexcept { return stream_.get(); }
   bool is_replica(const transport::Peer& peer) const noexcept { return stream_ && &peer == &stream_->peer(); }
 
-  /// Executes a request that changes this ps: first on the replica, and once that has applied it, here. A
-  /// replica with another outcome is abandoned. Throws what `handler` or ReceiveUntil throws.
+  /// Executes a request that changes this ps: first on the replica, then, once the replica has applied it, on
+  /// this ps. Abandons the replica if the outcomes differ. Throws the exceptions of `handler` or
+  /// ReceiveUntil.
   std::vector<std::byte> execute(std::uint16_t type, int from, transport::Bytes request,
                                  const Request& handler);
-  /// Sends a change of which the replica needs no reply.
+  /// Sends a change to the replica without waiting until it is applied.
   void send(std::uint16_t type, int from, transport::Bytes request);
   /// Calls `then` once the replica has applied all records so far.
   void when_safe(std::function<void()> then);
@@ -57,7 +58,7 @@ class Replication {
   transport::Fabric& fabric_;
   ReceiveUntil receive_until_;
   std::unique_ptr<ReplicaStream> stream_;
-  std::unique_ptr<ReplicaWatch> watch_;  // null as `stream_`
+  std::unique_ptr<ReplicaWatch> watch_;  // null if `stream_` is
 };
 
 }  // namespace capstan::ps

@@ -10,9 +10,10 @@
 
 namespace capstan::ps {
 
-/// Pauses the writing thread between two pieces of work to stay below a number of bytes per second and, if a
-/// store is given, while pushes are applied to it and no core is idle. A low scheduling priority would not
-/// do: a thread that holds the store's mutex must not be preempted for long. Used by the writing thread only.
+/// Pauses the writing thread between pieces of work, to stay below a number of bytes per second. If a store
+/// is given, also limits the CPU share while pushes are applied to the store and no core is idle. A low
+/// scheduling priority would not do: a thread that holds the store's mutex must not be preempted for long.
+/// Used by the writing thread only.
 class SaveRateLimiter {
  public:
   /// `bytes_per_second`: 0: no limit. `store`: store to which training pushes; null: no CPU limit.

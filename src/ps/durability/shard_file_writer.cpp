@@ -67,8 +67,8 @@ void ShardFileWriter::write(Save& save, const std::stop_token& stop) {
 }
 
 /// Writes each file to the fast level if there is one with enough space, else to the checkpoint directory.
-/// Writes to the fast level have no rate limit: a row that changes before it has been copied costs its push
-/// more than the copy costs this thread.
+/// Writes to the fast level have no rate limit: until a row is written to the file, a push must copy the row
+/// before changing it, so the snapshot should be short-lived.
 void ShardFileWriter::write_files(Save& save, FastParts& fast, const std::stop_token& stop) {
   SaveRateLimiter unlimited(0), limited(bytes_per_second_);
   SaveRateLimiter* limiter = nullptr;
@@ -84,7 +84,7 @@ void ShardFileWriter::write_files(Save& save, FastParts& fast, const std::stop_t
     if (!report) report = io::write_part(std::filesystem::path(save.request.directory) / name, arrays);
     save.reports.push_back(*std::move(report));
   }
-  save.in_fast_level = fast.seen_by_coordinator();
+  save.coordinator_sees_parts = fast.visible_to_coordinator();
 }
 
 bool ShardFileWriter::advance() {
@@ -124,11 +124,11 @@ bool ShardFileWriter::freeze_consistent(Save& save) {
   }
 }
 
-/// Releases the snapshot once its rows have been copied. Returns true if it did.
+/// If all rows of the snapshot have been copied, releases it and returns true.
 bool ShardFileWriter::release_rows(Save& save) {
   if (!save.snapshot || !save.copied.load(std::memory_order_acquire)) return false;
   save.snapshot.reset();
-  if (save.in_fast_level) report_({save.request.save, ps_, 0, 1}, to_bytes(save.reports));
+  if (save.coordinator_sees_parts) report_({save.request.save, ps_, 0, 1}, to_bytes(save.reports));
   return true;
 }
 

@@ -54,11 +54,11 @@ class ShardFileWriter {
     std::unique_ptr<StoreSnapshot> snapshot;
     bool cancelled = false;
     std::vector<io::PartReport> reports;
-    bool in_fast_level = false;  // all files are, and the coordinator sees them
+    bool coordinator_sees_parts = false;  // all files are in a fast level that the coordinator sees
     std::exception_ptr error;
-    std::atomic<bool> copied{false};   // all rows; publishes `reports` and `in_fast_level`
+    std::atomic<bool> copied{false};   // all rows are copied; publishes `reports`, `coordinator_sees_parts`
     std::atomic<bool> written{false};  // the save has ended; publishes `error`
-    std::jthread thread;               // last: it uses the other members
+    std::jthread thread;               // declared last, since it uses the other members
   };
 
   void write(Save& save, const std::stop_token& stop);

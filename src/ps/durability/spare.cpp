@@ -43,13 +43,14 @@ std::optional<protocol::FailoverRequest> wait_for_order(cluster::Runtime& runtim
   // Each end detects the death of the other only after traffic in both directions.
   runtime.control_peer(runtime.member(Role::coordinator, 0)).send(transport::kHello, {});
   while (!order && !job_ended && coordinator.stop_reason().empty()) {
+    // The agent waits as long as for a worker. A waiting spare sends no heartbeats to the coordinator.
     cluster::Heartbeat::beat(2 * runtime.settings().duration("heartbeat-timeout"));
     if (fabric.progress() == 0) fabric.wait(kSpareHeartbeatPeriod);
     if (!coordinator.has_announcement()) continue;
     (void)coordinator.reconnect();
     coordinator.acknowledge();
   }
-  cluster::Heartbeat::rest();
+  cluster::Heartbeat::pause();
   fabric.on_message(transport::kFailover, [](const transport::Message&) {});
   fabric.on_message(transport::kShutdown, [](const transport::Message&) {});
   fabric.on_message(transport::kCoordinatorReturned, [](const transport::Message&) {});
@@ -117,7 +118,7 @@ void follow_ps(const std::shared_ptr<cluster::Runtime>& runtime) {
 void run_spare(const std::shared_ptr<cluster::Runtime>& runtime) {
   log::set_rank_tag(runtime->log_tag());
   if (runtime->ps_have_replicas()) return follow_ps(runtime);
-  if (runtime->persistent_memory() != nullptr && runtime->persistent_memory()->used())
+  if (runtime->persistent_memory() != nullptr && runtime->persistent_memory()->was_mapped())
     return resume_as_ps(runtime);
   auto order = wait_for_order(*runtime);
   if (order) become_ps(runtime, *std::move(order))->run();

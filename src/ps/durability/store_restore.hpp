@@ -12,8 +12,9 @@ namespace capstan::ps {
 /// and the dataset; failed_precondition if a file does not exist on this host.
 void check_restore(const protocol::CheckRestore& check);
 
-/// Verifies a checkpoint and restores all shards of the store from it. Throws the errors of check_restore.
-/// REQUIRES: no client uses the shards yet.
+/// Verifies the datasets of a checkpoint that the store needs, then restores all of its shards from them.
+/// Throws the errors of io::CheckpointReader, protocol::RestorePlan and check_restore. REQUIRES: no client
+/// uses the shards yet.
 void restore_checkpoint(Store& store, const std::string& directory);
 
 }  // namespace capstan::ps

@@ -14,11 +14,11 @@ namespace capstan::ps {
 
 namespace {
 
-/// A checkpoint has each shard of a dynamic table as a variable.
+/// Returns the description to save. Each shard of a dynamic table is saved as a variable.
 protocol::CreateShard saved_as(const Shard& shard) {
   protocol::CreateShard saved = shard.description();
   if (!saved.table) return saved;
-  saved.name = protocol::table_part(saved.name, saved.shard);
+  saved.name = io::table_part(saved.name, saved.shard);
   saved.rows = saved.shape.front() = shard.saved_rows();
   saved.first_row = 0;
   return saved;
@@ -92,7 +92,7 @@ bool StoreSnapshot::freeze_if_consistent(const Key& key) {
 io::PartArray StoreSnapshot::row_numbers_of(const FrozenShard& frozen) {
   const protocol::CreateShard& d = frozen.description;
   io::PartArray numbers{.variable = d.name,
-                        .which = io::kChangedRows,
+                        .component = io::kChangedRows,
                         .dtype = DType::int64,
                         .shape = {protocol::stored_shape(d.shape).front()},
                         .first_row = d.first_row,
@@ -114,12 +114,12 @@ io::PartArray StoreSnapshot::array_of(const FrozenShard& frozen, std::size_t num
   io::PartArray array{.variable = d.name, .first_row = d.first_row, .rows = d.rows};
   const std::vector<std::string> slots = protocol::slots_of(d.optimizer.kind);
   if (number <= slots.size()) {
-    array.which = value ? io::kValue : slots[number - 1];
+    array.component = value ? io::kValue : slots[number - 1];
     array.dtype = value ? d.dtype : protocol::slot_dtype(d.dtype);
     array.shape = protocol::stored_shape(d.shape);
-  } else {  // of a table
+  } else {  // keys or states of a table
     const bool keys = number == slots.size() + 1;
-    array.which = keys ? protocol::kTableKeys : protocol::kTableStates;
+    array.component = keys ? io::kTableKeys : io::kTableStates;
     array.dtype = keys ? DType::int64 : DType::int32;
     array.shape = {d.rows};
   }

@@ -48,7 +48,7 @@ class StoreSnapshot {
     Key key;
     protocol::CreateShard description;
     std::int64_t steps;
-    std::optional<double> learning_rate;  // that overrides the description
+    std::optional<double> learning_rate;  // overrides the learning rate of the description
     std::shared_ptr<FrozenRows> rows;
   };
 

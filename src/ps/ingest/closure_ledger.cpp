@@ -1,4 +1,4 @@
-// closure_ledger.cpp -- counts of the latest closures of each worker, of dead workers, and of open closures.
+// closure_ledger.cpp -- keeps counts for the latest closures of live and dead workers, and for open closures.
 #include "ps/ingest/closure_ledger.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::uint64_t position(const protocol::PushHeader& header) {
 
 }  // namespace
 
-/// A worker runs one closure at a time, so the counts of its replicas are the latest ones.
+/// Searches only the latest counts, which belong to one closure: a worker runs one closure at a time.
 ClosureLedger::Count* ClosureLedger::Row::find(const protocol::PushHeader& header) const {
   if (begun == nullptr) return nullptr;
   for (std::uint64_t back = 1; back <= std::min<std::uint64_t>(*begun, counts.size()); ++back) {
@@ -105,7 +105,8 @@ std::uint64_t ClosureLedger::entered(const protocol::PushHeader& header) const {
     if (dead != dead_counts_.end()) entries = dead->second;
   }
   if (header.again == 0) return entries;
-  // For a coordinator that was killed, another worker may have applied more of the closure.
+  // After a restart of the coordinator, the earlier run may have been on another worker that is still alive.
+  // Its count is in the table of open closures.
   const OpenCount* slot = open_slot(header);
   return slot == nullptr || slot->closure != header.closure ? entries : std::max(entries, slot->entries);
 }

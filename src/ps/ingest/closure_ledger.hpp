@@ -18,9 +18,9 @@ namespace capstan::ps {
 /// Makes pushes of repeated closures idempotent. When a worker dies, the coordinator runs its unfinished
 /// closures elsewhere, including those that ended unreported. The pushes of a closure's replica are numbered,
 /// and so are the entries of each push to one ps, which applies them in order. So the position of the last
-/// applied entry suffices: the second run skips entries up to it. Each push then counts exactly once at any
-/// combination of deaths, if the function pushes the same data in the same order in each of its replicas. A
-/// push that sends nothing to a ps, such as one that a filter drops, has a number too.
+/// applied entry suffices: the second run skips entries up to it. Each push is then applied exactly once
+/// whichever ranks die, if every run of a closure's replica pushes the same data in the same order. A push
+/// that sends nothing to a ps, such as one that a filter drops, has a number too.
 ///
 /// Two tables answer two questions. When a worker dies: which of its closures had begun? Their numbers are
 /// arbitrary but few, so each worker has a row of its latest closures. When the coordinator dies: which
@@ -28,15 +28,15 @@ namespace capstan::ps {
 /// share one table indexed by number, in which a later closure reuses the slot of one that cannot run again.
 /// In persistent memory, rows and table survive the process.
 ///
-/// Not thread-safe. REQUIRES: the second run of a closure pushes after all entries of its first run that will
-/// ever be applied.
+/// Not thread-safe. REQUIRES: once the second run of a closure has pushed, no more entries of its first run
+/// arrive.
 class ClosureLedger {
  public:
   /// Number of latest closures in a worker's row. A worker holds at most --max-inflight-per-worker closures,
   /// so the coordinator knows the result of any closure that is older than these.
   static constexpr std::size_t kLatestClosures = 1024;
-  /// Slots for closures that a restarted coordinator may run again: more than may be open
-  /// (cluster::kMaxOpenClosures), so that no two of them share a slot.
+  /// Slots for closures that a restarted coordinator may run again: more than their maximum number,
+  /// cluster::kMaxUnrecordedClosures, so that no two of them share a slot.
   static constexpr std::size_t kOpen = 64 * kLatestClosures;
   /// Number of dead workers whose rows are retained, each with as many counts as a live worker's row; the
   /// oldest count is evicted first.
@@ -46,7 +46,7 @@ class ClosureLedger {
   struct Capacity {
     std::size_t replicas = 1;
     std::size_t of_worker = kLatestClosures;
-    std::size_t open = 0;  // kOpen if the coordinator may restart; 0: its closures never run again
+    std::size_t open = 0;  // kOpen if the coordinator may restart, else 0
   };
   struct Count {
     std::uint64_t closure = 0;
@@ -75,8 +75,8 @@ class ClosureLedger {
 
   /// Records an entry before it is applied. Returns false if an earlier run of its closure has applied it.
   bool enter(const protocol::PushHeader& header);
-  /// Returns the position of the first entry of the closure's replica that has not been applied, including
-  /// earlier runs if `header` is of a repeated closure.
+  /// Returns the position of the first entry of the closure's replica that has not been applied. If the
+  /// closure is repeated (`header.again`), entries that an earlier run applied count as applied.
   std::uint64_t entered(const protocol::PushHeader& header) const;
   /// Resets `entered` after an entry of its pusher's latest closure was undone.
   void set_entered(const protocol::PushHeader& header, std::uint64_t entries);
@@ -106,7 +106,7 @@ class ClosureLedger {
   Capacity capacity_;
   std::unique_ptr<OpenCount[]> own_open_;               // null: in persistent memory
   std::span<OpenCount> open_;                           // by closure and replica
-  std::span<std::byte> memory_;                         // rows; empty: `own_`
+  std::span<std::byte> memory_;                         // rows in persistent memory; empty: rows in `own_`
   std::vector<std::unique_ptr<std::byte[]>> own_;       // rows by rank
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // closure, replica
   // Copies of the rows of dead workers, which no longer change:

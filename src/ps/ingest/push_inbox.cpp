@@ -55,8 +55,8 @@ void PushInbox::apply(int rank, Pusher& pusher, const protocol::PushHeader& head
     log::error("dropped a push of rank {} to variable {} shard {}: received {} bytes, expected {}", rank,
                header.variable, header.shard, payload.size() + sizeof header, header.bytes);
   } else {
-    // Applied before it is noted: if the entry begins the second run of an unfinished push, the shard must
-    // not become consistent in between.
+    // note() comes second: if the entry begins the second run of an unfinished push, note() ends the push of
+    // the first run, and the shard must not become consistent in between.
     protocol::apply_entry(header, payload.data(), sink_);
     pusher.unfinished.note(header, sink_);
   }

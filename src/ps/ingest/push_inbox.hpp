@@ -48,7 +48,7 @@ class PushInbox {
   struct Entry {
     protocol::PushHeader header;
     std::vector<std::byte> payload;
-    std::uint64_t record = 0;  // number of the replica's record
+    std::uint64_t record = 0;  // number of the replication record
   };
   struct Pusher {
     std::uint64_t applied = 0;  // bytes

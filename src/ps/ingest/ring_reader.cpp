@@ -145,7 +145,7 @@ bool RingReader::apply_some() {
 
 std::optional<RingReader::Entry> RingReader::entry_at(const Ring& ring, std::uint64_t position,
                                                       std::uint64_t tail) {
-  // A correct pusher never writes such a tail, and the header might exceed the ring.
+  // Unaligned: no correct pusher writes such positions, and the header might extend beyond the ring.
   if ((position | tail) % protocol::kCacheLine != 0) return std::nullopt;
   const std::uint64_t location = position % ring.bytes;
   const std::uint64_t available = std::min(ring.bytes - location, tail - position);
@@ -165,7 +165,7 @@ void RingReader::send_to_replica(Ring& ring, std::uint64_t tail) {
   while (ring.sent < tail) {
     const auto entry = entry_at(ring, ring.sent, tail);
     if (!entry) {
-      ring.sent = tail;  // apply_from drops it
+      ring.sent = tail;  // apply_from drops these bytes, too
       return;
     }
     if (entry->header.kind != protocol::PushKind::padding) {
@@ -210,8 +210,8 @@ bool RingReader::apply_from(Ring& ring, bool force) {
       // While a push is unfinished, the next entry continues or ends it, so a read that waits for a
       // consistent shard must not block that entry.
       if (!force && !ring.unfinished.open() && !sink_.ready(header)) break;
-      // Applied before it is noted: if the entry begins the second run of an unfinished push, the shard must
-      // not become consistent in between.
+      // note() comes second: if the entry begins the second run of an unfinished push, note() ends the push
+      // of the first run, and the shard must not become consistent in between.
       protocol::apply_entry(header, entry->rest, sink_);
       ring.unfinished.note(header, sink_);
     }

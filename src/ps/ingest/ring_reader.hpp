@@ -74,7 +74,8 @@ class RingReader {
   };
   /// Maximum number of entries applied per turn of a ring, so that one pusher cannot starve the others.
   static constexpr int kMaxBatch = 16;
-  /// The same for entries whose gradients are in staging buffers: so many take no longer.
+  /// The same for entries whose gradients are in staging buffers: they take less time, so the limit is
+  /// higher.
   static constexpr int kMaxStagedBatch = 256;
 
   static void replay(const PersistentState& persistent, std::vector<Ring>& open, std::vector<Ring>& closed,
@@ -83,7 +84,8 @@ class RingReader {
   /// Returns the entry at `position`, or nullopt if its size is invalid. `tail`: end of the last entry.
   static std::optional<Entry> entry_at(const Ring& ring, std::uint64_t position, std::uint64_t tail);
   void send_to_replica(Ring& ring, std::uint64_t tail);
-  /// Returns the end of the entries that may be applied.
+  /// Sends new entries to the replica. Returns the end of the entries that it has applied; `tail` without a
+  /// replica.
   std::uint64_t replicated_tail(Ring& ring, std::uint64_t tail);
   std::uint64_t tail_of(const Ring& ring) const noexcept;
 
@@ -94,7 +96,7 @@ class RingReader {
   PersistentState* persistent_;
   ReplicaStream* replica_;
   std::vector<Ring> rings_;   // open
-  std::vector<Ring> closed_;  // the rank's process may still write to it
+  std::vector<Ring> closed_;  // fenced, but processes may still write to these rings
   std::vector<Ring> unused_;  // released
 };
 

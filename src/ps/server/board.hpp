@@ -11,7 +11,7 @@
 
 namespace capstan::ps {
 
-/// Gives names to the words of protocol::BoardLayout. Clients add to counters at the same time, so counters
+/// Accesses the words of protocol::BoardLayout by name. Clients add to counters concurrently, so counters
 /// change atomically; everything else is used by the ps's thread only.
 class Board {
  public:
@@ -25,14 +25,16 @@ class Board {
   /// 1 while the ps sleeps until a doorbell.
   auto asleep() const { return transport::word_at(data() + layout_.asleep()); }
 
-  /// Publishes the number of steps that all workers of update group `group`, from 1 on, have completed.
+  /// Publishes the number of steps that all workers of an update group have completed. Group numbers start at
+  /// 1.
   void set_steps(std::uint32_t group, std::uint64_t steps);
   /// Returns the value before the addition. Throws Error(out_of_range).
   std::uint64_t fetch_add(std::uint64_t counter, std::uint64_t delta);
-  /// Adds by journal entry number `entry`, which is stored in the same atomic operation: recovery can tell
-  /// whether an entry that was not committed has been added. REQUIRES: has_counter(counter).
+  /// Adds `delta` for journal entry `entry`. The same atomic operation stores the number of the entry, so
+  /// that recovery can tell whether an uncommitted entry was added. REQUIRES: has_counter(counter).
   void add_by_entry(std::uint64_t counter, std::uint64_t delta, std::uint64_t entry);
-  /// Takes back add_by_entry(counter, delta, entry) if it was the last one. REQUIRES: has_counter(counter).
+  /// Undoes add_by_entry(counter, delta, entry) if it was the last add_by_entry on this counter. REQUIRES:
+  /// has_counter(counter).
   void undo_entry(std::uint64_t counter, std::uint64_t delta, std::uint64_t entry);
 
   static bool has_counter(std::uint64_t counter) noexcept {

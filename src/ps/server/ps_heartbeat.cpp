@@ -25,8 +25,9 @@ PsHeartbeat::PsHeartbeat(cluster::Runtime& runtime, const std::uint32_t& incarna
       incarnation_(incarnation),
       period_(period_of(runtime)),
       coordinator_rank_(runtime.member(Role::coordinator, 0).rank),
-      coordinator_detector_(cluster::FailureDetector::of_one_that_answers(period_, runtime.wait_timeout())) {
-  // The coordinator declares a silent ps dead after the longer of the two; one more timeout is a margin.
+      coordinator_detector_(cluster::FailureDetector::for_coordinator(period_, runtime.wait_timeout())) {
+  // The coordinator declares a silent ps dead after the longer of --heartbeat-timeout and --ps-wait; the
+  // agent waits one --heartbeat-timeout longer.
   const auto& settings = runtime.settings();
   const auto heartbeat = settings.duration("heartbeat-timeout");
   if (period_.count() != 0) agent_timeout_ = heartbeat + std::max(heartbeat, settings.duration("ps-wait"));
@@ -37,7 +38,7 @@ void PsHeartbeat::receive(const transport::Message& message) {
   if (message.header.empty()) {
     forget_coordinator();
   } else if (transport::read_header<protocol::PsHeartbeatHeader>(message)) {
-    // The coordinator starts to monitor this ps with its first heartbeat.
+    // The coordinator monitors this ps from the first heartbeat that the ps sends, so one is sent at once.
     if (!coordinator_detector_.watches(coordinator_rank_)) next_ = {};
     coordinator_detector_.heard(coordinator_rank_, Clock::now());
   }
@@ -60,7 +61,7 @@ void PsHeartbeat::beat() {
 
 void PsHeartbeat::announce_work() {
   if (period_.count() == 0) return;
-  cluster::Heartbeat::rest();
+  cluster::Heartbeat::pause();
   next_ = {};  // beat as soon as the work is done
   if (!coordinator_detector_.watches(coordinator_rank_)) return;
   send(true);
@@ -68,7 +69,7 @@ void PsHeartbeat::announce_work() {
 }
 
 bool PsHeartbeat::coordinator_is_silent() {
-  (void)coordinator_detector_.look(Clock::now());
+  (void)coordinator_detector_.check(Clock::now());
   return coordinator_detector_.suspects(coordinator_rank_);
 }
 

@@ -29,9 +29,9 @@ class PsHeartbeat {
   void announce_work();
   /// Returns true if the coordinator has not answered heartbeats for --wait-timeout.
   bool coordinator_is_silent();
-  /// Sends the last heartbeat to the agent: this process exits within --wait-timeout.
+  /// Sends the last heartbeat to the agent, which kills this process unless it exits within --wait-timeout.
   void end();
-  /// Stops monitoring the coordinator until its next heartbeat: it restarts.
+  /// Stops monitoring the coordinator until its next heartbeat.
   void forget_coordinator() { coordinator_detector_.forget(coordinator_rank_); }
   /// Returns the longest time that the loop may sleep between two heartbeats.
   std::chrono::milliseconds period() const noexcept;

@@ -65,7 +65,7 @@ PsServer::PsServer(std::shared_ptr<cluster::Runtime> runtime,
           [this] { fabric_.wake(); },
           [this](const protocol::ShardsSaved& saved, transport::Bytes payload) {
             if (io::TraceFile* trace = runtime_->trace(); trace != nullptr && saved.fast == 0) {
-              trace->span("checkpoint", "write my part", save_began_, io::TraceFile::Clock::now(),
+              trace->span("checkpoint", "write part", save_began_, io::TraceFile::Clock::now(),
                           {{"save", static_cast<std::int64_t>(saved.save)}, {"code", saved.code}});
             }
             runtime_->control_peer(runtime_->member(Role::coordinator, 0))
@@ -110,7 +110,7 @@ void PsServer::fail_over(const protocol::FailoverRequest& failover) {
   for (const cluster::Member& member : failover.members) add_member(to_bytes(member));
   for (const std::int32_t rank : failover.dead) mark_dead({rank, 0});
   if (!persistent_) return;
-  // The agent's table of members has the address of the first coordinator process.
+  // Recorded because the agent's table of members still has the address of the first coordinator process.
   persistent_->append(PersistentState::Record::coordinator, to_bytes(runtime_->member(Role::coordinator, 0)));
   // Last, as it declares the shards complete.
   const AssumedRole role{failover.rank, failover.index, failover.incarnation};
@@ -142,7 +142,7 @@ void PsServer::recover() {
   inbox_.recover([this](int rank) { return rings_.applied(rank).has_value(); });
 }
 
-/// Sends kPsReturned to every reachable rank: its connection to the previous process has failed.
+/// Sends kPsReturned to every reachable rank, whose connection to the previous process has failed.
 void PsServer::announce_restart() {
   const cluster::Member& self = runtime_->self();
   const auto bytes = to_bytes(self);
@@ -303,10 +303,10 @@ void PsServer::serve_fabric() {
     const auto header = transport::read_header<protocol::WorkerDead>(message);
     if (!header || fenced_) return;  // the process that replaces this one answers
     const protocol::WorkerDead worker = *header;
-    const bool known = is_lost(worker.rank);  // the coordinator repeats it to a ps that has returned
+    const bool known = is_lost(worker.rank);  // the coordinator repeats the message to a restarted ps
     const bool fenced = !known && inbox_.knows(worker.rank) && worker.may_live != 0;
     if (!known) mark_dead(worker);
-    // Only to a process that may be alive: UCX 1.13 may abort a sender whose receiver was just killed.
+    // Notify only a worker that may be alive: UCX 1.13 may abort a sender whose receiver was just killed.
     if (fenced)
       client(worker.rank)
           .send(transport::kPushApplied,
@@ -324,7 +324,8 @@ void PsServer::serve_fabric() {
   });
   fabric_.on_message(transport::kCoordinatorReturned,
                      [this](const transport::Message& message) { coordinator_.on_announcement(message); });
-  // From a worker that cannot find the coordinator; it repeats the message until a coordinator accepts it.
+  // Forwards the message of a worker that cannot find the coordinator. The worker repeats it until a
+  // coordinator accepts it.
   fabric_.on_message(transport::kJoin, [this](const transport::Message& message) {
     if (coordinator_.deadline()) return;
     runtime_->control_peer(runtime_->member(Role::coordinator, 0))
@@ -346,7 +347,7 @@ void PsServer::serve_fabric() {
   });
 }
 
-/// Answers with the counts so far, for the coordinator's metrics.
+/// Sends the statistics so far to the coordinator, for its metrics.
 void PsServer::report(const transport::Message& message) {
   const auto request = transport::read_header<protocol::ReportRequest>(message);
   if (!request) return;
@@ -365,7 +366,7 @@ void PsServer::mark_dead(const protocol::WorkerDead& worker) {
   runtime_->membership().set(worker.rank,
                              worker.may_live != 0 ? cluster::MemberState::fenced : cluster::MemberState::dead,
                              "declared by the coordinator");
-  if (worker.may_live == 0) rpc_.forget(worker.rank);  // UCX 1.13 may abort a process that answers it
+  if (worker.may_live == 0) rpc_.forget(worker.rank);  // UCX 1.13 may abort a sender to a dead process
   close_rank(worker.rank);
   if (persistent_)
     persistent_->append_words(PersistentState::Record::dead, {static_cast<std::uint64_t>(worker.rank)});
@@ -383,7 +384,7 @@ void PsServer::add_member(transport::Bytes bytes) {
 /// Connects to a restarted coordinator. Drops the state of its previous process, adds members that joined and
 /// marks ranks that died in the meantime.
 void PsServer::reconnect_coordinator() {
-  if (follower_.active()) {  // the ps replicates the other changes
+  if (follower_.active()) {  // the other changes arrive as replication records of the ps
     (void)coordinator_.reconnect();
     return coordinator_.acknowledge();
   }
@@ -431,7 +432,7 @@ void PsServer::report_member_known(std::int32_t rank) {
 
 void PsServer::close_rank(int rank) {
   close_pusher(rank, inbox_, rings_);
-  rows_.close(rank);
+  rows_.drop_reads_of(rank);
   store_.remove_worker(rank);
   replication_.send(transport::kWorkerDead, rank, transport::as_bytes(protocol::WorkerDead{rank, 0}));
 }
@@ -451,7 +452,7 @@ void PsServer::run() {
   }
   heartbeat_.end();
   if (fenced_) {
-    log::warn("this ps was declared dead and is being replaced by a spare; it exits");
+    log::warn("this ps was declared dead and is being replaced by a spare; this process exits");
     return;
   }
   if (!job_ended_) throw Error(Code::unavailable, stop_reason() + "; this ps exits");
@@ -470,7 +471,7 @@ std::optional<protocol::FailoverRequest> PsServer::follow() {
   }
   follower_.stop_heartbeats();
   if (!stop_reason().empty()) throw Error(Code::unavailable, stop_reason() + "; this replica of a ps exits");
-  if (fenced_) log::warn("the ps continues without this replica; it exits");
+  if (fenced_) log::warn("the ps continues without this replica; this process exits");
   return follower_.request();
 }
 
@@ -541,8 +542,9 @@ void PsServer::drain_reads() {
 void PsServer::sleep() {
   auto asleep = board_.asleep();
   asleep.store(1, std::memory_order_seq_cst);
-  // A pusher stores its tail, then loads `asleep`, so at least one of the two sees the other's store. Remote
-  // pushers always send messages. The timeout covers events without a notification.
+  // A pusher stores its tail, then loads `asleep`; this ps stores `asleep`, then loads the tails. So at least
+  // one of them sees the other's store. Remote pushers always send messages. The timeout covers events
+  // without a notification.
   if (!rings_.has_work()) fabric_.wait(rows_.busy() ? std::chrono::milliseconds(1) : heartbeat_.period());
   asleep.store(0, std::memory_order_relaxed);
 }

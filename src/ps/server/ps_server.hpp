@@ -25,8 +25,8 @@
 
 namespace capstan::ps {
 
-/// Larger than other classes, since it connects all parts of a ps: each message and request names several of
-/// them. What has a state of its own is a class of its own, such as Replication.
+/// Connects all parts of a ps, so it is larger than other classes: each message and request involves several
+/// parts. A part with its own state is a separate class, such as Replication.
 ///
 /// Single-threaded. Polls while there is work, then sleeps in the kernel until a message or a doorbell
 /// arrives. Polls for less time if other threads need its core.
@@ -74,7 +74,7 @@ class PsServer {
   /// Receives messages until `done`. Throws RequestAborted if this ps must stop.
   void receive_until(const std::function<bool()>& done);
   bool poll_replica();
-  /// On the replica: executes a request as its ps did.
+  /// On the replica: executes a request in the same way as its ps.
   void replay(std::uint16_t type, int from, transport::Bytes request);
   void report(const transport::Message& message);
   void mark_dead(const protocol::WorkerDead& worker);
@@ -125,7 +125,7 @@ class PsServer {
   bool fenced_ = false;
   cluster::CoordinatorWatch coordinator_;
   PsHeartbeat heartbeat_;
-  std::string silence_reason_;  // set if the coordinator is silent while its connection is open
+  std::string silence_reason_;  // set if the coordinator's heartbeat or consent is overdue
 };
 
 }  // namespace capstan::ps

@@ -33,8 +33,8 @@ void RowSender::receive(const transport::Message& message) {
   }
 }
 
-void RowSender::send_failure(int client, std::uint64_t read, const Error& error) {
-  const protocol::ReadFailure failure{read, static_cast<std::uint64_t>(error.code())};
+void RowSender::send_failure(int client, std::uint64_t request_id, const Error& error) {
+  const protocol::ReadFailure failure{request_id, static_cast<std::uint64_t>(error.code())};
   const std::string_view text = error.what();
   find_peer_(client).send(transport::kReadFailed, transport::as_bytes(failure),
                           std::as_bytes(std::span(text)));
@@ -66,34 +66,34 @@ RowSender::Read RowSender::parse(const transport::Message& message,
   for (Segment& segment : read.segments) {
     const protocol::ReadSegment& requested = segment.requested;
     segment.from = store_.view(requested.variable, requested.shard);
-    bool inside = requested.rows != 0 && segment.from.row_bytes != 0;
+    bool valid = requested.rows != 0 && segment.from.row_bytes != 0;
     const auto take_all = [&](auto& numbers) {
       const std::uint64_t size = sizeof numbers[0];
-      if (requested.rows > rest.size() / size) inside = false;
-      numbers.resize(inside ? requested.rows : 0);
+      if (requested.rows > rest.size() / size) valid = false;
+      numbers.resize(valid ? requested.rows : 0);
       take(numbers.data(), numbers.size() * size);
     };
     switch (requested.kind) {
       case protocol::ReadKind::dense:
-        inside &= requested.first_row <= segment.from.rows &&
-                  requested.rows <= segment.from.rows - requested.first_row;
+        valid &= requested.first_row <= segment.from.rows &&
+                 requested.rows <= segment.from.rows - requested.first_row;
         break;
       case protocol::ReadKind::sparse:
         take_all(segment.rows);
-        for (const std::uint32_t row : segment.rows) inside &= row < segment.from.rows;
+        for (const std::uint32_t row : segment.rows) valid &= row < segment.from.rows;
         break;
       case protocol::ReadKind::keyed:
-        inside &= segment.from.shard->description().table;
+        valid &= segment.from.shard->description().table;
         take_all(segment.keys);
         break;
       default:
-        inside = false;
+        valid = false;
     }
-    if (!inside) {
+    if (!valid) {
       throw Error(
           Code::out_of_range,
-          fmt::format("cannot read variable {} shard {}: rows out of range or none, expected rows below "
-                      "{}",
+          fmt::format("cannot read variable {} shard {}: found a malformed request, no rows or rows out of "
+                      "range, expected rows below {}",
                       requested.variable, requested.shard, segment.from.rows));
     }
   }
@@ -126,7 +126,8 @@ bool RowSender::advance() {
         any = true;
       }
     } catch (const Error& error) {
-      // not_found: the variable was dropped since the request arrived.
+      // resource_exhausted: too little memory to copy rows from a GPU. not_found: the variable was dropped
+      // after the request arrived.
       if (error.code() != Code::resource_exhausted && error.code() != Code::not_found) throw;
       stop_waiting(read);
       send_failure(read.client, read.request.id, error);
@@ -176,8 +177,8 @@ std::shared_ptr<RowSender::StagedRows> RowSender::free_staged() {
   return staged_.emplace_back(std::make_shared<StagedRows>());
 }
 
-/// Copies 16 pieces at once, since each transfer from a GPU has the fixed cost of many rows.
-void RowSender::copy_from_shard(Read& read, const Segment& segment) {
+/// Copies up to 16 pieces at once: a transfer from a GPU has a fixed cost, equal to that of many rows.
+void RowSender::stage_gpu_rows(Read& read, const Segment& segment) {
   constexpr std::uint64_t kBytes = 16 * kPieceBytes;
   const std::uint64_t unit = segment.unit();
   const std::uint64_t left = segment.units() - read.begin;
@@ -205,7 +206,7 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   Piece* piece = free_piece();
   if (piece == nullptr) return false;
   piece->staged.reset();
-  if (segment.from.values == nullptr && read.staged == nullptr) copy_from_shard(read, segment);
+  if (segment.from.values == nullptr && read.staged == nullptr) stage_gpu_rows(read, segment);
 
   const std::uint64_t unit = segment.unit();
   const std::uint64_t end = segment.units();
@@ -236,7 +237,7 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   return true;
 }
 
-void RowSender::close(int rank) {
+void RowSender::drop_reads_of(int rank) {
   for (auto read = reads_.begin(); read != reads_.end();) {
     if (read->client == rank) {
       stop_waiting(*read);

@@ -34,23 +34,23 @@ class RowSender {
   /// Returns true while pieces are pending or in flight.
   bool busy() const noexcept { return !reads_.empty() || in_flight_ != 0; }
   /// Drops the reads of a dead rank.
-  void close(int rank);
+  void drop_reads_of(int rank);
 
  private:
   struct Segment {
     protocol::ReadSegment requested;
     Store::RowsView from;
     std::vector<std::uint32_t> rows;  // of a sparse segment
-    std::vector<std::int64_t> keys;   // of a keyed one
+    std::vector<std::int64_t> keys;   // of a keyed segment
 
-    /// Smallest part of a segment that a piece may have: a row, or a byte of consecutive rows.
+    /// Size of the smallest part of a segment that a piece may hold: a row, or one byte of consecutive rows.
     std::uint64_t unit() const noexcept {
       return requested.kind == protocol::ReadKind::dense ? 1 : from.row_bytes;
     }
     std::uint64_t units() const noexcept { return requested.rows * from.row_bytes / unit(); }
   };
-  /// Copy of a part of a segment, from which pieces are sent: of the complete segment for a consistent read,
-  /// or of one transfer from a GPU.
+  /// Copied rows from which pieces are sent: the complete segment for a consistent read, or the rows of one
+  /// transfer from a GPU.
   struct StagedRows {
     std::uint64_t begin = 0;  // units of the segment
     std::uint64_t end = 0;
@@ -64,7 +64,7 @@ class RowSender {
     std::vector<Segment> segments;
     std::size_t at = 0;                  // current segment
     std::uint64_t begin = 0;             // next unit
-    bool waiting = false;                // for the shard of its segment to become consistent
+    bool waiting = false;                // waits for the current segment's shard to become consistent
     std::shared_ptr<StagedRows> staged;  // null: no copy, or all of it was sent
   };
   /// Memory of a piece in flight.
@@ -81,18 +81,19 @@ class RowSender {
   /// Sends one piece. Returns false if the read has to wait for a free piece or a consistent shard.
   bool send_piece(Read& read, transport::Peer& peer);
   bool take_snapshot(Read& read, const Segment& segment);
-  void copy_from_shard(Read& read, const Segment& segment);
-  /// Returns a copy that no piece in flight uses, reusing its memory.
+  void stage_gpu_rows(Read& read, const Segment& segment);
+  /// Returns an object whose rows no piece in flight uses any more, so that its memory is reused; a new
+  /// object if there is none.
   std::shared_ptr<StagedRows> free_staged();
   void gather(const Segment& segment, std::uint64_t begin, std::uint64_t end, std::byte* out);
   void stop_waiting(Read& read);
-  void send_failure(int client, std::uint64_t read, const Error& error);
+  void send_failure(int client, std::uint64_t request_id, const Error& error);
 
   Store& store_;
   FindPeer find_peer_;
   std::deque<Read> reads_;
   std::vector<std::unique_ptr<Piece>> pieces_;
-  std::vector<std::shared_ptr<StagedRows>> staged_;  // with pinned memory
+  std::vector<std::shared_ptr<StagedRows>> staged_;  // objects with pinned memory, reused
   std::uint32_t in_flight_ = 0;                      // pieces, as last counted
 };
 

@@ -1,4 +1,4 @@
-// admission_filter.hpp -- counts how often keys occurred that are not in a dynamic table yet.
+// admission_filter.hpp -- counts occurrences of keys that are not in a dynamic table yet.
 #pragma once
 
 #include <cstddef>
@@ -8,28 +8,28 @@
 
 namespace capstan::ps {
 
-/// A counting Bloom filter with 4 bytes per key of the table. A key has three of the 128 counters of one
+/// A counting Bloom filter of 4 to 8 bytes per row of the shard. A key has three of the 128 counters of one
 /// cache line; only the smallest of them are incremented ("conservative update": Estan and Varghese, "New
-/// directions in traffic measurement and accounting", 2002). A line is halved after as many occurrences as
-/// the table has keys, so that keys which occur rarely are forgotten (as in Einziger et al., "TinyLFU",
-/// 2017).
+/// directions in traffic measurement and accounting", 2002). Every 16 occurrences, the counters of the next
+/// line are halved. Keys that occur rarely are thus forgotten (as in Einziger et al., "TinyLFU", 2017).
 ///
-/// A result is too large if other keys share all three counters: for 1 % of new keys while half of the
-/// occurrences are of keys that occur once (tests/ps/admission_filter_test.cpp). One thread at a time.
+/// A result is too large if other keys share all three counters. If half of the occurrences are of keys that
+/// occur only once, this affects about 1 % of new keys. tests/ps/admission_filter_test.cpp requires less than
+/// 2 %. One thread at a time.
 class AdmissionFilter {
  public:
-  /// `memory`: `lines` cache lines, a power of two, zeroed before the first process. `occurrences`: how often
-  /// `count` was called. Both must outlive this object.
+  /// `memory`: `lines` cache lines, a power of two, zeroed before the first process uses them. `occurrences`:
+  /// how often `count` was called. Both must outlive this object.
   AdmissionFilter(std::byte* memory, std::uint64_t lines, std::uint64_t& occurrences) noexcept
-      : lines_(reinterpret_cast<Line*>(memory)), count_(lines), occurrences_(occurrences) {}
+      : lines_(reinterpret_cast<Line*>(memory)), line_count_(lines), occurrences_(occurrences) {}
 
   /// Counts an occurrence of a key. Returns the number of its recent occurrences, with this one; at most
-  /// protocol::kMostAdmitAfter.
+  /// protocol::kMaxAdmitAfter.
   std::uint32_t count(std::uint64_t hash) noexcept;
 
  private:
   struct alignas(64) Line {
-    std::uint8_t counters[64];  // two in each
+    std::uint8_t counters[64];  // two counters per byte
   };
   static_assert(sizeof(Line) == protocol::kFilterLineBytes);
 
@@ -39,7 +39,7 @@ class AdmissionFilter {
   void age() noexcept;
 
   Line* lines_;
-  std::uint64_t count_;
+  std::uint64_t line_count_;
   std::uint64_t& occurrences_;
 };
 

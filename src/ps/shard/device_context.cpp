@@ -30,7 +30,7 @@ std::shared_ptr<ShardGpu> DeviceContext::open(const std::string& variable) {
   }
 }
 
-/// The flag is cleared last, since other threads read it without the mutex.
+/// Clears `unsettled_` last, since other threads read it without the mutex.
 void DeviceContext::settle() {
   if (!unsettled()) return;
   run([this] { gpu_->settle(); });

@@ -69,7 +69,7 @@ class DeviceContext {
   StagingBuffers staging_;
   std::atomic<bool> unsettled_{false};
   std::atomic<bool> failed_{false};
-  std::exception_ptr failure_;  // the first
+  std::exception_ptr failure_;  // the first failure
 };
 
 }  // namespace capstan::ps

@@ -1,5 +1,5 @@
-// device_shard.cpp -- sets initial values, applies pushes by three routes, and restores through pinned
-// memory.
+// device_shard.cpp -- sets initial values; applies pushes from host memory, from staging buffers and from
+// arrays on the GPU; restores through pinned memory.
 #include "ps/shard/device_shard.hpp"
 
 #include <cstring>
@@ -15,8 +15,9 @@
 namespace capstan::ps {
 namespace {
 
-/// Returns true if computing the initial values of a few rows takes as long as computing all of them.
-bool computes_all_rows_at_once(const protocol::CreateShard& shard) {
+/// Returns true if the initial values must be computed in one call. A registered function computes all rows
+/// of a shard, and the orthogonal initializer takes as long for a few rows as for all.
+bool must_compute_all_rows(const protocol::CreateShard& shard) {
   return shard.fill != 0 || shard.initializer.kind == InitializerKind::orthogonal;
 }
 
@@ -39,17 +40,17 @@ void DeviceShard::initialize() {
 
 void DeviceShard::initialize_values() {
   const protocol::CreateShard& d = description();
-  if (computes_all_rows_at_once(d)) {
+  if (must_compute_all_rows(d)) {
     std::vector<std::byte> all(rows() * row_bytes());
     ps::initialize(d, all.data());
-    table_.fill(0, [&](std::uint64_t first, std::uint64_t bytes, std::byte* to) {
-      std::memcpy(to, all.data() + first, bytes);
+    table_.fill(0, [&](std::uint64_t first_byte, std::uint64_t bytes, std::byte* to) {
+      std::memcpy(to, all.data() + first_byte, bytes);
     });
     return;
   }
-  table_.fill(0, [&](std::uint64_t first, std::uint64_t bytes, std::byte* to) {
-    ps::initialize(d.initializer, d.dtype, d.shape, d.first_row + first / row_bytes(), bytes / row_bytes(),
-                   to);
+  table_.fill(0, [&](std::uint64_t first_byte, std::uint64_t bytes, std::byte* to) {
+    ps::initialize(d.initializer, d.dtype, d.shape, d.first_row + first_byte / row_bytes(),
+                   bytes / row_bytes(), to);
   });
 }
 
@@ -76,23 +77,24 @@ void DeviceShard::update(const protocol::PushHeader& header, std::span<const std
                          const std::byte* values) {
   context_.apply([&] {
     if (header.in_staging_buffer != 0) {
-      table_.apply_staged(header, rows, staged(header, values), step());
+      table_.apply_staged(header, rows, staged_gradient(header, values), step());
     } else {
       table_.apply(header, rows, values, step());
     }
   });
 }
 
-std::byte* DeviceShard::staged(const protocol::PushHeader& header, const std::byte* slot) const {
-  // An update group holds pushes in host memory.
+std::byte* DeviceShard::staged_gradient(const protocol::PushHeader& header,
+                                        const std::byte* buffer_slot) const {
+  // An update group may keep pushes in host memory until its step ends, so it uses no staging buffer.
   if (description().group != 0 || header.op != protocol::RowOp::gradient) return nullptr;
   protocol::BufferSlot at;
-  std::memcpy(&at, slot, sizeof at);
+  std::memcpy(&at, buffer_slot, sizeof at);
   return context_.staged(at, header.rank, header.rows * row_bytes());
 }
 
 bool DeviceShard::reserve_from_device(int gpu, std::uint64_t rows) {
-  // An update group holds pushes in host memory.
+  // An update group may keep pushes in host memory until its step ends, so it takes none from GPU memory.
   if (table_.gpu().number() != gpu || description().group != 0) return false;
   table_.reserve_from_device(rows);
   return true;
@@ -108,18 +110,18 @@ std::shared_ptr<FrozenRows> DeviceShard::freeze_rows(std::optional<TouchedRows> 
   return std::make_shared<DeviceSnapshot>(table_, touched);
 }
 
-void DeviceShard::read_rows(const protocol::RestoreShard& from, RestoreFiles& files) {
+void DeviceShard::restore_rows(const protocol::RestoreShard& from, RestoreFiles& files) {
   for (const protocol::RestorePiece& piece : from.pieces) {
     const io::FileDescriptor& file = files.open(piece.file);
     table_.write(piece.array, piece.at, piece.bytes,
-                 [&](std::uint64_t first, std::uint64_t bytes, std::byte* out) {
-                   io::read_at(file, files.path(), piece.offset + (first - piece.at), out, bytes);
+                 [&](std::uint64_t first_byte, std::uint64_t bytes, std::byte* out) {
+                   io::read_at(file, files.path(), piece.offset + (first_byte - piece.at), out, bytes);
                  });
   }
   for (const protocol::RestoreChanges& changes : from.changes) {
     const io::FileDescriptor& file = files.open(changes.file);
-    table_.change(changes.array, [&](std::uint64_t first, std::uint64_t rows, std::byte* data) {
-      io::apply_changed_rows(file, files.path(), changes.rows, table_.first_row() + first, rows, data);
+    table_.change(changes.array, [&](std::uint64_t first_row, std::uint64_t rows, std::byte* data) {
+      io::apply_changed_rows(file, files.path(), changes.rows, table_.first_row() + first_row, rows, data);
     });
   }
   table_.gpu().settle();

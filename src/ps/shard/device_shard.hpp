@@ -27,8 +27,8 @@ class DeviceShard final : public Shard {
   bool freeze_copies_rows() const noexcept override { return true; }
   std::uint64_t device_bytes() const noexcept override { return table_.bytes(); }
 
-  /// Allocates the memory for pushes of up to `rows` rows from the memory of that GPU. Returns false if such
-  /// pushes are not supported. Throws Error(resource_exhausted).
+  /// Allocates memory for pushes of up to `rows` rows whose gradients are in the memory of GPU `gpu`. Returns
+  /// false if such pushes are not supported. Throws Error(resource_exhausted).
   bool reserve_from_device(int gpu, std::uint64_t rows);
   /// See protocol::DevicePushSink::apply.
   void apply_from_device(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
@@ -39,18 +39,18 @@ class DeviceShard final : public Shard {
  private:
   void update(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
               const std::byte* values) override;
-  bool is_staged(const protocol::PushHeader& header, const std::byte* slot) const override {
-    return staged(header, slot) != nullptr;
+  bool is_staged(const protocol::PushHeader& header, const std::byte* buffer_slot) const override {
+    return staged_gradient(header, buffer_slot) != nullptr;
   }
   std::shared_ptr<FrozenRows> freeze_rows(std::optional<TouchedRows> touched) override;
-  void read_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
+  void restore_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
 
   UpdateStep step() const noexcept { return {steps(), learning_rate()}; }
   void initialize_values();
   void initialize_slots();
-  /// Returns the address of the gradient that `slot` refers to, or null if it is not in a staging buffer of
-  /// the pusher.
-  std::byte* staged(const protocol::PushHeader& header, const std::byte* slot) const;
+  /// Returns the address of the gradient that the protocol::BufferSlot at `buffer_slot` refers to, or null if
+  /// it is not in a staging buffer of the pusher.
+  std::byte* staged_gradient(const protocol::PushHeader& header, const std::byte* buffer_slot) const;
 
   DeviceContext& context_;
   DeviceTable table_;

@@ -77,7 +77,7 @@ void DeviceSnapshot::copy_to_host(const DeviceTable& table) {
   for (std::size_t number = 0; number < arrays_.size(); ++number) {
     Array& array = arrays_[number];
     const std::uint64_t bytes = rows() * array.row_bytes;
-    (void)check_memory_left(bytes);  // the kernel would kill a ps that touches more than there is
+    (void)check_memory_left(bytes);  // the kernel would kill a ps that uses more memory than the host has
     array.host.reset(new (std::nothrow) std::byte[bytes]);
     if (array.host == nullptr) {
       throw Error(Code::resource_exhausted,

@@ -34,7 +34,7 @@ class DeviceSnapshot final : public FrozenRows {
  private:
   struct Array {
     std::uint64_t row_bytes = 0;
-    gpu::Memory device = {};  // only one of the two is allocated
+    gpu::Memory device = {};  // allocated if the snapshot is in GPU memory, else `host` is
     std::unique_ptr<std::byte[]> host = {};
   };
   /// Returns false, with nothing allocated, if the GPU has too little memory for all arrays.

@@ -37,9 +37,9 @@ class DeviceTable {
   /// Bytes of all arrays.
   std::uint64_t bytes() const noexcept;
 
-  /// Applies an entry of a push asynchronously; `rows` and `values` may be reused on return. Entries of the
-  /// same push may be launched together: at the last of them, or before the GPU gets other work. REQUIRES:
-  /// the entry fits the shard.
+  /// Applies an entry of a push asynchronously; `rows` and `values` may be reused on return. One kernel
+  /// launch may apply several entries of a push: at the last of them, or before other work is submitted to
+  /// the GPU. REQUIRES: the entry fits the shard.
   void apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows, const std::byte* values,
              const UpdateStep& step);
   /// Like `apply`, for a gradient in a staging buffer on the GPU. May overwrite the gradient, which must stay
@@ -99,8 +99,8 @@ class DeviceTable {
   Optimizer optimizer_;  // with the learning rate of the last update
   std::uint64_t width_;
   std::vector<gpu::Memory> memory_;
-  gpu::Memory gradient_;  // of apply_from_device; the updater may overwrite it
-  gpu::Event copied_;     // into `gradient_`
+  gpu::Memory gradient_;  // copy made by apply_from_device, which the updater may overwrite
+  gpu::Event copied_;     // completes once the copy is in `gradient_`
   gpu::Updater updater_;
   std::uint64_t updates_ = 0;
   CollectedPush collected_;

@@ -64,7 +64,8 @@ Piece Heap::at(std::uint64_t region, std::uint64_t offset) const {
 
 transport::RegionKey Heap::key(std::uint64_t region) const {
   if (region >= regions_.size()) {
-    throw Error(Code::not_found, "region " + std::to_string(region) + " does not exist on this ps");
+    throw Error(Code::not_found,
+                "cannot export region " + std::to_string(region) + ": it does not exist on this ps");
   }
   return regions_[region]->key();
 }

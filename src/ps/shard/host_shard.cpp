@@ -95,7 +95,7 @@ std::shared_ptr<FrozenRows> HostShard::freeze_rows(std::optional<TouchedRows> to
   return snapshot;
 }
 
-void HostShard::read_rows(const protocol::RestoreShard& from, RestoreFiles& files) {
+void HostShard::restore_rows(const protocol::RestoreShard& from, RestoreFiles& files) {
   for (const protocol::RestorePiece& piece : from.pieces) {
     const io::FileDescriptor& file = files.open(piece.file);
     io::read_at(file, files.path(), piece.offset, array(piece.array) + piece.at, piece.bytes);

@@ -37,8 +37,9 @@ class HostShard : public Shard {
   void undo(std::int64_t steps);
 
  protected:
-  /// Memory of the values, and of each slot.
+  /// Addresses of the slots.
   const std::vector<std::byte*>& slots() const noexcept { return slots_; }
+  /// Returns the address of the values (0) or of a slot (from 1 on).
   std::byte* array(std::uint32_t number) const { return number == 0 ? values_ : slots_.at(number - 1); }
   /// Null: no undo.
   Journal* journal() const noexcept { return journal_; }
@@ -48,9 +49,9 @@ class HostShard : public Shard {
   void update(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
               const std::byte* values) override;
   std::shared_ptr<FrozenRows> freeze_rows(std::optional<TouchedRows> touched) override;
-  /// Further arrays that the journal covers, by their number in Journal::Group.
+  /// Sets the addresses of further arrays that the journal covers, by their number in Journal::Group.
   virtual void add_bases(std::byte* (&/*bases*/)[Journal::kArrays]) const noexcept {}
-  void read_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
+  void restore_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
 
   template <class T>
   void update_as(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,

@@ -41,7 +41,7 @@ T below(double bound) {
   }
 }
 
-/// Fills with uniform numbers in [a, b), also if rounding to the dtype would reach b.
+/// Fills `out` with uniform numbers in [a, b), even where rounding to the dtype would yield b.
 template <class T>
 void fill_uniform(const Initializer& init, std::uint64_t first, std::uint64_t count, T* out) {
   if constexpr (std::is_integral_v<T>) {

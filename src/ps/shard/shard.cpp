@@ -131,7 +131,7 @@ void Shard::restore(const protocol::RestoreShard& from, RestoreFiles& files) {
   if (touched_) touched_->add_all();
   check_bounds(from);
   const WriteGuard guard(*this);  // a consistent read sees the shard either before or after the restore
-  read_rows(from, files);
+  restore_rows(from, files);
   set_steps(from.steps);
   override_learning_rate(from.learning_rate);
 }

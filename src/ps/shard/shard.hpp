@@ -27,13 +27,14 @@ class ShardSnapshot;
 /// Calls require the mutex of the store, except those for the description, the location and the sizes.
 class Shard {
  public:
-  /// Learning rate that was set during training and replaces that of the description.
+  /// Learning rate that was set during training and replaces the rate of the description.
   struct RateOverride {
     double rate;
     std::uint64_t is_set;  // 0: no override
   };
-  /// A cache line of registered memory, zeroed before the first process. The version is odd while the rows
-  /// change; readers of mapped memory compare it before and after. The number of update steps is t of Adam.
+  /// A cache line of registered memory, zeroed before the first process uses it. The version is odd while
+  /// rows change; clients that map the memory compare it before and after a read. `steps` counts update
+  /// steps, the t of Adam.
   struct Words {
     std::uint64_t* version = nullptr;
     std::int64_t* steps = nullptr;
@@ -60,8 +61,8 @@ class Shard {
   /// Sets the initial values and slots. REQUIRES: the shard was just constructed.
   virtual void initialize() = 0;
 
-  /// Returns true if the entry matches the shape of the shard. Values in a staging buffer must also be in one
-  /// of the pusher's own.
+  /// Returns true if the entry matches the shape of the shard. If the values are in a staging buffer, it must
+  /// also be a buffer of the pusher.
   bool fits(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
             const std::byte* values) const;
   /// Applies an entry of a push; `rows` and `values` may be reused on return. REQUIRES: the entry fits.
@@ -76,7 +77,7 @@ class Shard {
   /// Returns true if no push is partially applied.
   bool is_consistent() const noexcept { return unfinished_ == 0; }
   std::int64_t steps() const noexcept { return *words_.steps; }
-  /// Sets the learning rate of all further updates; nullopt: that of the description.
+  /// Sets the learning rate of all further updates; nullopt: the rate of the description.
   void override_learning_rate(std::optional<double> rate) noexcept;
   std::optional<double> overriding_learning_rate() const noexcept {
     return words_.rate->is_set != 0 ? std::optional(words_.rate->rate) : std::nullopt;
@@ -133,7 +134,7 @@ class Shard {
     count(header);
     f();
   }
-  /// Snapshots preserve these rows, which are about to change outside of an update.
+  /// Has all snapshots preserve rows that are about to change outside of an update.
   void before_change(std::span<const std::uint32_t> rows);
   /// Has `snapshot` preserve rows before they change, from now on.
   void attach(std::shared_ptr<ShardSnapshot> snapshot) { snapshots_.push_back(std::move(snapshot)); }
@@ -166,13 +167,14 @@ class Shard {
   /// Applies the rows of an entry: the one virtual call per entry.
   virtual void update(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                       const std::byte* values) = 0;
-  /// Returns true if the gradient of an entry is in a staging buffer of its pusher. `slot` points to a
+  /// Returns true if the gradient of an entry is in a staging buffer of its pusher. `buffer_slot` points to a
   /// protocol::BufferSlot.
-  virtual bool is_staged(const protocol::PushHeader& /*header*/, const std::byte* /*slot*/) const {
+  virtual bool is_staged(const protocol::PushHeader& /*header*/, const std::byte* /*buffer_slot*/) const {
     return false;
   }
   virtual std::shared_ptr<FrozenRows> freeze_rows(std::optional<TouchedRows> touched) = 0;
-  virtual void read_rows(const protocol::RestoreShard& from, RestoreFiles& files) = 0;
+  /// Overwrites rows with those of a checkpoint, for restore().
+  virtual void restore_rows(const protocol::RestoreShard& from, RestoreFiles& files) = 0;
 
   void before_change(const protocol::PushHeader& header, std::span<const std::uint32_t> rows);
   void count(const protocol::PushHeader& header) noexcept;
@@ -187,7 +189,7 @@ class Shard {
   int waiting_reads_ = 0;
   std::uint64_t rows_moved_ = 0;
   std::vector<std::shared_ptr<ShardSnapshot>> snapshots_;  // that preserve rows before they change
-  std::optional<TouchedRows> touched_;                     // since the save that an increment can build on
+  std::optional<TouchedRows> touched_;                     // since the base of the next incremental save
 };
 
 }  // namespace capstan::ps

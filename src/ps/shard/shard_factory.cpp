@@ -26,16 +26,14 @@ void check_size(const protocol::CreateShard& request) {
                           request.name, request.shard, request.rows, request.first_row, all));
 }
 
-/// A table has rows only for keys, so nothing can depend on its shape. A group would hold gradients back for
-/// rows that another push may free meanwhile.
+/// A table has rows only for keys, so nothing can depend on its shape.
 void check_table(const protocol::CreateShard& request) {
   const InitializerKind kind = request.initializer.kind;
   const auto reject = [&](const char* what) {
     throw Error(Code::unimplemented, fmt::format("dynamic table \"{}\": {}", request.name, what));
   };
-  if (request.rows > protocol::TableLayout::kMostRows)
+  if (request.rows > protocol::TableLayout::kMaxRows)
     reject("found more than 2^31 rows for one ps; use more ps");
-  if (request.group != 0) reject("found an update group, expected none");
   if (request.memory == ShardMemory::device) reject("found the memory of a GPU, expected main memory");
   if (request.fill != 0 || kind == InitializerKind::orthogonal || kind == InitializerKind::identity)
     reject("found an initializer that depends on the shape, expected one for single elements");
@@ -104,6 +102,12 @@ std::shared_ptr<Shard> ShardFactory::allocate_table(const protocol::CreateShard&
   return table_shard(request, memory, words);
 }
 
+/// Returns null for shards of an update group: they are not recovered, and a step may exceed the journal,
+/// which has room for one entry.
+Journal* ShardFactory::journal_of(const protocol::CreateShard& description) const {
+  return persistent_ == nullptr || description.group != 0 ? nullptr : &persistent_->journal();
+}
+
 std::shared_ptr<TableShard> ShardFactory::table_shard(const protocol::CreateShard& description,
                                                       const Piece& memory, const Piece& words) const {
   protocol::ShardLocation location = location_of(ps_index_, description, memory, words);
@@ -111,7 +115,7 @@ std::shared_ptr<TableShard> ShardFactory::table_shard(const protocol::CreateShar
                                                description.dtype, description.optimizer.kind)
                          .values();
   return std::make_shared<TableShard>(description, location, Shard::Words::at(words.data), memory.data,
-                                      chunks_, persistent_ == nullptr ? nullptr : &persistent_->journal());
+                                      chunks_, journal_of(description));
 }
 
 std::shared_ptr<Shard> ShardFactory::allocate_on_host(const protocol::CreateShard& request,
@@ -143,10 +147,9 @@ std::shared_ptr<Shard> ShardFactory::allocate_on_device(const protocol::CreateSh
 std::shared_ptr<HostShard> ShardFactory::host_shard(const protocol::CreateShard& description,
                                                     const Piece& values, const Piece& words,
                                                     std::vector<std::byte*> slots) const {
-  return std::make_shared<HostShard>(description, location_of(ps_index_, description, values, words),
-                                     Shard::Words::at(words.data),
-                                     HostShard::Arrays{values.data, std::move(slots)}, chunks_,
-                                     persistent_ == nullptr ? nullptr : &persistent_->journal());
+  return std::make_shared<HostShard>(
+      description, location_of(ps_index_, description, values, words), Shard::Words::at(words.data),
+      HostShard::Arrays{values.data, std::move(slots)}, chunks_, journal_of(description));
 }
 
 std::shared_ptr<HostShard> ShardFactory::recover(const ShardRecord& record) const {

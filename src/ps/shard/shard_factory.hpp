@@ -60,6 +60,7 @@ class ShardFactory {
   std::shared_ptr<Shard> allocate_table(const protocol::CreateShard& request, ShardRecord& record);
   std::shared_ptr<Shard> allocate_on_device(const protocol::CreateShard& request, ShardRecord& record);
   Piece allocate_words();
+  Journal* journal_of(const protocol::CreateShard& description) const;
   std::shared_ptr<HostShard> host_shard(const protocol::CreateShard& description, const Piece& values,
                                         const Piece& words, std::vector<std::byte*> slots) const;
   std::shared_ptr<TableShard> table_shard(const protocol::CreateShard& description, const Piece& memory,
@@ -72,7 +73,7 @@ class ShardFactory {
   int ps_index_;
   std::shared_ptr<ChunkPool> chunks_ = std::make_shared<ChunkPool>();  // shared by all snapshots
   Piece versions_;                   // a page of Shard::Words, one cache line each
-  std::uint64_t versions_used_ = 0;  // bytes of it
+  std::uint64_t versions_used_ = 0;  // bytes of that page in use
   std::optional<Newest> newest_;
 };
 

@@ -49,7 +49,7 @@ class ShardGpu {
   /// nothing.
   void reserve(std::uint64_t bytes);
   /// Allocates `bytes` in both buffers, aligned for every type, for work submitted before the next call.
-  /// Double-buffered: one half is filled while the other is in flight. May block until that half is free.
+  /// Double-buffered: one half is filled while the other is in flight. May block until the other is free.
   Staging stage(std::uint64_t bytes);
   /// Frees the last `bytes` of the latest `stage`, which were not used.
   void return_unused(std::uint64_t bytes) noexcept { used_ -= bytes / kAlignment * kAlignment; }
@@ -75,8 +75,8 @@ class ShardGpu {
   gpu::Memory device_;
   std::uint64_t half_bytes_ = 0;
   std::array<gpu::Event, 2> sent_;  // last use of each half
-  std::size_t half_ = 0;            // that is being filled
-  std::uint64_t used_ = 0;          // bytes of that half
+  std::size_t half_ = 0;            // index of the half that is being filled
+  std::uint64_t used_ = 0;          // bytes in use of that half
 };
 
 }  // namespace capstan::ps

@@ -66,8 +66,8 @@ void ShardSnapshot::preserve_row(std::uint64_t row) {
     return_chunks();
     lost_.emplace(
         Code::resource_exhausted,
-        fmt::format("cannot preserve rows that change during a save: {}; leave memory free, at most as "
-                    "much as the shards take, or save while nothing is pushed",
+        fmt::format("cannot preserve rows that change during a save: {}; leave memory free, up to the size "
+                    "of the shards, or save while nothing is pushed",
                     error.what()));
     return;
   }

@@ -97,9 +97,9 @@ class ShardSnapshot final : public FrozenRows {
   /// Copies the rows of `found_`.
   void copy_preserved(const Copying& of, std::uint64_t first, std::uint64_t count, std::byte* out) const;
 
-  std::uint64_t rows_;                                // number of rows of which the snapshot is taken
+  std::uint64_t rows_;                                // number of rows of the shard when it was frozen
   std::optional<TouchedRows> touched_;                // rows of the snapshot; none: all
-  std::optional<std::vector<std::uint32_t>> listed_;  // the same, as a list
+  std::optional<std::vector<std::uint32_t>> listed_;  // the touched rows, as a list
   std::vector<Copying> arrays_;
   std::uint64_t preserved_bytes_ = 0;  // size of a preserved row over all arrays
   std::uint64_t rows_per_chunk_;

@@ -20,9 +20,9 @@ SharedRegions::SharedRegions(transport::Fabric& fabric) : fabric_(fabric) {
 
 std::unique_ptr<transport::Region> SharedRegions::reserve(std::uint64_t bytes) {
   if (!memory_) return fabric_.reserve(bytes);
-  const std::uint64_t at = next_;
+  const std::uint64_t at = (next_ + transport::kHugePage - 1) / transport::kHugePage * transport::kHugePage;
   auto region = transport::reserved_region(memory_->map(at, bytes), memory_->location(at));
-  next_ += (bytes + 4095) / 4096 * 4096;
+  next_ = at + (bytes + 4095) / 4096 * 4096;
   return region;
 }
 

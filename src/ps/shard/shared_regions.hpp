@@ -9,8 +9,8 @@
 
 namespace capstan::ps {
 
-/// Memory that UCX allocates can be mapped by a process of this host that connected to this one, but not
-/// always by one that this process connected to. So regions are allocated in an unnamed file, like those of a
+/// Processes of this host that connected to this process can map memory that UCX allocates; processes to
+/// which this process connected cannot always. So regions are allocated in an unnamed file, like those of a
 /// persistent ps, and freed with the process. Not thread-safe.
 class SharedRegions {
  public:
@@ -26,7 +26,7 @@ class SharedRegions {
  private:
   transport::Fabric& fabric_;
   std::shared_ptr<transport::PersistentMemory> memory_;
-  std::uint64_t next_ = transport::PersistentMemory::kFirst;
+  std::uint64_t next_ = transport::PersistentMemory::kFirstOffset;
 };
 
 }  // namespace capstan::ps

@@ -13,6 +13,14 @@
 #include "ps/update/sum_of_pushes.hpp"
 
 namespace capstan::ps {
+namespace {
+
+/// Returns true if an operation on keys that were not added must leave the default row unchanged.
+bool drops_default_row(const TableShard& table, protocol::RowOp op) {
+  return op != protocol::RowOp::gradient || !table.has_trained_default_row();
+}
+
+}  // namespace
 
 Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish,
              Count count, PersistentState* persistent, SharedRegions* regions,
@@ -112,6 +120,8 @@ void Store::apply(const protocol::PushHeader& header, std::span<const std::uint3
   if (shard == nullptr || !shard->fits(header, rows, values)) {
     return log_misfit(header);
   }
+  // Gradients of a dynamic table come by key.
+  if (shard->description().table && header.op == protocol::RowOp::gradient) return log_misfit(header);
   const std::uint32_t group = shard->description().group;
   if (group != 0 && header.op == protocol::RowOp::gradient &&
       groups_.holds_back(group, static_cast<int>(header.rank))) {
@@ -126,7 +136,7 @@ void Store::log_misfit(const protocol::PushHeader& header) const {
              header.rank, header.variable, header.shard, header.rows, ps_index_);
 }
 
-/// Applies an entry for keys as one for their rows.
+/// Applies an entry that names keys by converting it to an entry that names rows.
 void Store::apply_keyed(Shard* shard, const protocol::PushHeader& header,
                         std::span<const std::uint32_t> words, const std::byte* values) {
   auto* const table = dynamic_cast<TableShard*>(shard);
@@ -137,17 +147,22 @@ void Store::apply_keyed(Shard* shard, const protocol::PushHeader& header,
     return log_misfit(header);
   }
   const std::span<const std::int64_t> keys = protocol::keys_of(words);
+  const std::uint32_t group = table->description().group;
+  if (group != 0 && header.op == protocol::RowOp::gradient &&
+      groups_.holds_back(group, static_cast<int>(header.rank))) {
+    return groups_.hold(group, header, words, {values, header.rows * table->row_bytes()});
+  }
   if (!ledger_.enter(header)) return shard->skip(header);
   if (header.op == protocol::RowOp::erase) {
     table->erase(keys);
     return shard->skip(header);
   }
-  std::span<const std::uint32_t> rows = table->rows_for(keys, header.op);
+  std::span<const std::uint32_t> rows = table->find_or_add(keys, header.op, header.first_part != 0);
   if (!has_values) return shard->skip(header);
   protocol::PushHeader of_rows = header;
   of_rows.kind = protocol::PushKind::sparse;
-  const bool drops = header.op != protocol::RowOp::gradient || !table->has_trained_default_row();
-  if (drops && std::find(rows.begin(), rows.end(), protocol::kDefaultRow) != rows.end()) {
+  if (drops_default_row(*table, header.op) &&
+      std::find(rows.begin(), rows.end(), protocol::kDefaultRow) != rows.end()) {
     accepted_.take(rows, values, table->row_bytes());
     rows = accepted_.rows;
     values = accepted_.values.data();
@@ -156,7 +171,47 @@ void Store::apply_keyed(Shard* shard, const protocol::PushHeader& header,
   apply_to(*table, of_rows, rows, values);
 }
 
-/// Leaves out the rows of keys that were not added.
+/// Replaces the keys of held pushes by their rows, after adding the keys that do not exist. Held pushes name
+/// keys because an erased or evicted row may belong to another key when the step ends.
+std::vector<HeldPush> Store::pushes_to_rows(TableShard& table, std::span<const HeldPush* const> pushes) {
+  std::vector<std::int64_t> keys;
+  for (const HeldPush* push : pushes) {
+    const std::span<const std::int64_t> of_push = protocol::keys_of(push->rows);
+    keys.insert(keys.end(), of_push.begin(), of_push.end());
+  }
+  // A step may have any number of keys, but a table has spare rows only for the keys of one entry.
+  constexpr std::size_t kKeysAtATime = 4096;
+  for (std::span<const std::int64_t> left(keys); !left.empty();) {
+    const std::size_t count = std::min(left.size(), kKeysAtATime);
+    (void)table.find_or_add(left.first(count), protocol::RowOp::gradient, left.size() == keys.size());
+    left = left.subspan(count);
+  }
+  const std::vector<std::uint32_t> all_rows =
+      table.find_rows(keys);  // later keys may have evicted earlier ones
+  const std::span<const std::uint32_t> rows(all_rows);
+  const bool drops = drops_default_row(table, protocol::RowOp::gradient);
+  std::vector<HeldPush> out;
+  std::size_t first = 0;
+  for (const HeldPush* push : pushes) {
+    const std::span<const std::uint32_t> of_push = rows.subspan(first, push->header.rows);
+    first += of_push.size();
+    HeldPush& by_row = out.emplace_back();
+    by_row.header = push->header;
+    by_row.header.kind = protocol::PushKind::sparse;
+    if (drops) {
+      accepted_.take(of_push, push->values.data(), table.row_bytes());
+      by_row.rows = accepted_.rows;
+      by_row.values = accepted_.values;
+    } else {
+      by_row.rows.assign(of_push.begin(), of_push.end());
+      by_row.values = push->values;
+    }
+    by_row.header.rows = static_cast<std::uint32_t>(by_row.rows.size());
+  }
+  return out;
+}
+
+/// Copies the rows and values of an entry, except those of keys that were not added.
 void Store::AcceptedRows::take(std::span<const std::uint32_t> from, const std::byte* bytes,
                                std::uint64_t row_bytes) {
   rows.clear();
@@ -196,6 +251,13 @@ void Store::apply_to(Shard& shard, const protocol::PushHeader& header, std::span
 
 void Store::apply_sum(std::span<const HeldPush* const> pushes, int workers) {
   Shard& shard = find(pushes.front()->header.variable, pushes.front()->header.shard);
+  std::vector<HeldPush> by_row;
+  std::vector<const HeldPush*> pointers;
+  if (auto* const table = dynamic_cast<TableShard*>(&shard)) {
+    by_row = pushes_to_rows(*table, pushes);
+    for (const HeldPush& push : by_row) pointers.push_back(&push);
+    pushes = pointers;
+  }
   const std::uint32_t group = shard.description().group;
   const HeldPush sum = sum_of(pushes, shard.description().dtype, shard.width(), shard.rows(),
                               groups_.averages(group) ? workers : 1);
@@ -251,7 +313,7 @@ void Store::remove_worker(int rank) {
 TableShard& Store::find_table(std::uint32_t variable, std::uint32_t shard) const {
   if (auto* const table = dynamic_cast<TableShard*>(&find(variable, shard))) return *table;
   throw Error(Code::invalid_argument,
-              fmt::format("variable {} is no dynamic table on ps {}", variable, ps_index_));
+              fmt::format("variable {} is not a dynamic table on ps {}", variable, ps_index_));
 }
 
 protocol::TableStatistics Store::table_statistics(const protocol::ShardOfTable& of) {
@@ -272,7 +334,9 @@ protocol::ListedKeys Store::list_keys(const protocol::ListKeys& request) {
 void Store::gather_keys(const RowsView& from, std::span<const std::int64_t> keys, MissingKeys missing,
                         std::byte* out) {
   const std::lock_guard lock(mutex_);
-  dynamic_cast<const TableShard&>(*from.shard).gather_keys(keys, missing, out);
+  const std::uint64_t not_found =
+      dynamic_cast<const TableShard&>(*from.shard).gather_keys(keys, missing, out);
+  statistics_.keys.add({keys.size() - not_found, not_found});
 }
 
 Store::RowsView Store::view(std::uint32_t variable, std::uint32_t shard) {
@@ -323,6 +387,8 @@ protocol::PsReport Store::report() {
   for (const auto& [key, shard] : shards_) {
     if (shard->rows_moved() > report.hottest.rows)
       report.hottest = {shard->description().name, shard->description().shard, shard->rows_moved()};
+    if (const auto* table = dynamic_cast<const TableShard*>(shard.get()))
+      report.tables.push_back({shard->description().name, table->statistics()});
   }
   for (const auto& [id, clocks] : groups_.all_clocks()) report.groups.push_back({id, clocks});
   return report;

@@ -91,11 +91,11 @@ class Store final : public protocol::PushSink {
   /// Counts rows of a shard that were sent by message.
   void count_sent(std::uint32_t variable, std::uint32_t shard, std::uint64_t rows);
 
-  /// Calls for dynamic tables. Throw Error: not_found; invalid_argument for another variable.
+  /// Calls for dynamic tables. Throw Error: not_found; invalid_argument if the variable is not a table.
   protocol::TableStatistics table_statistics(const protocol::ShardOfTable& of);
   std::vector<std::uint8_t> find_keys(const protocol::FindKeys& request);
   protocol::ListedKeys list_keys(const protocol::ListKeys& request);
-  /// See TableShard::gather_keys. REQUIRES: `from` is of a table.
+  /// See TableShard::gather_keys. REQUIRES: `from` is a view of a table.
   void gather_keys(const RowsView& from, std::span<const std::int64_t> keys, MissingKeys missing,
                    std::byte* out);
 
@@ -120,6 +120,7 @@ class Store final : public protocol::PushSink {
   TableShard& find_table(std::uint32_t variable, std::uint32_t shard) const;
   void apply_keyed(Shard* shard, const protocol::PushHeader& header, std::span<const std::uint32_t> words,
                    const std::byte* values);
+  std::vector<HeldPush> pushes_to_rows(TableShard& table, std::span<const HeldPush* const> pushes);
   void log_misfit(const protocol::PushHeader& header) const;
   /// Sets the learning rate of a shard. Logs and drops a rate that its optimizer does not support.
   void set_learning_rate(const protocol::PushHeader& header);
@@ -129,7 +130,7 @@ class Store final : public protocol::PushSink {
   /// Applies the pushes of all workers to one shard in a step as one push.
   void apply_sum(std::span<const HeldPush* const> pushes, int workers);
   std::map<Key, ShardRecord> replay_manifest();
-  /// Rows of an entry whose other keys could not be added to a table.
+  /// Rows and values of an entry, without those of keys that could not be added to the table.
   struct AcceptedRows {
     std::vector<std::uint32_t> rows;
     std::vector<std::byte> values;

@@ -20,7 +20,7 @@
 namespace capstan::ps {
 namespace {
 
-/// Memory of the host is checked whenever rows of this size were added.
+/// Free memory of the host is checked each time rows of this many bytes have been added.
 constexpr std::uint64_t kCheckedBytes = std::uint64_t{16} << 20;
 
 /// Rows are restored in chunks of this size.
@@ -79,7 +79,7 @@ TableShard::TableShard(const protocol::CreateShard& description, const protocol:
              [](std::byte* from, std::uint64_t bytes) {
                transport::release_memory({from, bytes});
              }),
-      usage_(description.policy.when_full, capacity_of(description), header_, states()),
+      usage_(description.policy, capacity_of(description), header_, states()),
       filter_(memory + layout_.filter(), layout_.filter_lines(), header_.occurrences) {
   header_.rows_end = std::max<std::uint64_t>(header_.rows_end, protocol::kDefaultRow + 1);
 }
@@ -108,8 +108,8 @@ std::uint32_t TableShard::take_row() {
   return static_cast<std::uint32_t>(header_.rows_end++);
 }
 
-/// The restart of a killed ps undoes the changes of these rows' keys and states. A row that was not in use
-/// has no values that matter.
+/// Logs the keys and states of rows before they change. Values need no log here, since only the values of
+/// rows that were not in use are overwritten.
 void TableShard::log_keys(std::span<const std::uint32_t> rows) {
   if (journal() == nullptr) return;
   Journal::Group group;
@@ -142,14 +142,15 @@ void TableShard::write_initial_slots(std::uint32_t row) {
   }
 }
 
-std::span<const std::uint32_t> TableShard::rows_for(std::span<const std::int64_t> keys, protocol::RowOp op) {
+std::span<const std::uint32_t> TableShard::find_or_add(std::span<const std::int64_t> keys, protocol::RowOp op,
+                                                       bool begins_push) {
   if (usage_.evicts()) evict(keys.size());
   rows_.resize(keys.size());
   index_.find(keys, rows_);
   if (std::find(rows_.begin(), rows_.end(), protocol::kDefaultRow) != rows_.end()) add_missing(keys, op);
   if (usage_.evicts()) {
     before_change(rows_);
-    usage_.count(rows_);
+    usage_.count(rows_, begins_push);
   }
   return rows_;
 }
@@ -158,21 +159,32 @@ void TableShard::evict(std::size_t keys_of_entry) {
   constexpr std::size_t kCatchUp = 64;
   free_.insert(free_.end(), evicted_.begin(), evicted_.end());
   evicted_.clear();
-  if (header_.keys <= usage_.capacity()) return;
-  std::size_t left = std::min<std::size_t>(header_.keys - usage_.capacity(), keys_of_entry + kCatchUp);
   std::array<std::uint32_t, Journal::kGroupRows> rows{};
-  while (left > 0) {
-    std::size_t count = 0;
-    for (; count < std::min(left, rows.size()); ++count) {
-      rows[count] = usage_.choose({rows.data(), count});
-      const std::int64_t key = keys()[rows[count]];
-      index_.erase(key, protocol::hash_of(key));
-    }
-    free_rows({rows.data(), count});
-    header_.evicted += count;
-    evicted_.insert(evicted_.end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count));
+  std::size_t left = keys_of_entry + kCatchUp;
+  for (std::uint64_t to_examine = usage_.rows_to_examine(); to_examine > 0 && left > 0;) {
+    const std::size_t count =
+        usage_.find_old(std::span(rows).first(std::min(left, rows.size())), &to_examine);
+    evict_rows({rows.data(), count});
     left -= count;
   }
+  left = std::min<std::size_t>(usage_.excess(), left);
+  while (left > 0) {
+    const std::size_t count = std::min(left, rows.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      rows[i] = usage_.choose({rows.data(), i});
+      __builtin_prefetch(&keys()[rows[i]]);
+    }
+    evict_rows({rows.data(), count});
+    left -= count;
+  }
+}
+
+void TableShard::evict_rows(std::span<const std::uint32_t> rows) {
+  for (const std::uint32_t row : rows) index_.prefetch(protocol::hash_of(keys()[row]));
+  for (const std::uint32_t row : rows) index_.erase(keys()[row], protocol::hash_of(keys()[row]));
+  free_rows(rows);
+  header_.evicted += rows.size();
+  evicted_.insert(evicted_.end(), rows.begin(), rows.end());
 }
 
 void TableShard::free_rows(std::span<const std::uint32_t> rows) {
@@ -247,23 +259,31 @@ void TableShard::erase(std::span<const std::int64_t> keys) {
   erase_group();
 }
 
+std::vector<std::uint32_t> TableShard::find_rows(std::span<const std::int64_t> keys) const {
+  std::vector<std::uint32_t> rows(keys.size());
+  index_.find(keys, rows);
+  return rows;
+}
+
 std::vector<std::uint8_t> TableShard::contains(std::span<const std::int64_t> keys) const {
   std::vector<std::uint8_t> found(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) found[i] = find(keys[i]) != protocol::kDefaultRow ? 1 : 0;
   return found;
 }
 
-void TableShard::gather_keys(std::span<const std::int64_t> keys, MissingKeys missing, std::byte* out) const {
-  std::vector<std::uint32_t> rows(keys.size());
-  index_.find(keys, rows);
+std::uint64_t TableShard::gather_keys(std::span<const std::int64_t> keys, MissingKeys missing,
+                                      std::byte* out) const {
+  const std::vector<std::uint32_t> rows = find_rows(keys);
   const protocol::CreateShard& d = description();
   if (missing == MissingKeys::error) {
     const auto found = std::find(rows.begin(), rows.end(), protocol::kDefaultRow);
     if (found != rows.end()) throw protocol::no_such_key(keys[found - rows.begin()], d.name);
   }
   gather(rows, out);
+  std::uint64_t not_found = 0;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (rows[i] != protocol::kDefaultRow) continue;
+    ++not_found;
     if (missing == MissingKeys::initial) {
       ps::initialize(d.initializer, d.dtype, static_cast<std::uint64_t>(keys[i]) * width(), width(),
                      out + i * row_bytes());
@@ -271,6 +291,7 @@ void TableShard::gather_keys(std::span<const std::int64_t> keys, MissingKeys mis
       std::memset(out + i * row_bytes(), 0, row_bytes());
     }
   }
+  return not_found;
 }
 
 protocol::TableStatistics TableShard::statistics() const noexcept {
@@ -278,6 +299,14 @@ protocol::TableStatistics TableShard::statistics() const noexcept {
   for (std::uint32_t slot = 1; slot <= slots().size(); ++slot) row += bytes_per_row(slot);
   std::uint64_t lines = 0;
   for (const protocol::SubIndex& sub : header_.sub_indexes) lines += std::uint64_t{1} << sub.level;
+  constexpr std::uint64_t kSampledKeys = 1024;
+  std::uint64_t sampled_keys = 0, sampled_lines = 0;
+  const std::uint64_t step = std::max<std::uint64_t>(1, header_.rows_end / kSampledKeys);
+  for (std::uint64_t at = protocol::kDefaultRow + 1; at < header_.rows_end; at += step) {
+    if ((states()[at] & protocol::kRowInUse) == 0) continue;
+    ++sampled_keys;
+    sampled_lines += index_.lines_to(keys()[at], protocol::hash_of(keys()[at]));
+  }
   return {.keys = header_.keys,
           .most_keys = usage_.capacity(),
           .inserted = header_.inserted,
@@ -287,7 +316,9 @@ protocol::TableStatistics TableShard::statistics() const noexcept {
           .not_admitted = header_.not_admitted,
           .growths = header_.growths,
           .row_bytes = header_.rows_end * row,
-          .index_bytes = lines * sizeof(protocol::IndexLine)};
+          .index_bytes = lines * sizeof(protocol::IndexLine),
+          .sampled_keys = sampled_keys,
+          .sampled_lines = sampled_lines};
 }
 
 protocol::ListedKeys TableShard::list(std::uint64_t first_row, std::uint64_t count) const {
@@ -326,7 +357,7 @@ void TableShard::clear() {
 }
 
 /// Reads the part in chunks of all arrays, and adds the rows whose keys belong to this shard.
-void TableShard::read_rows(const protocol::RestoreShard& from, RestoreFiles& files) {
+void TableShard::restore_rows(const protocol::RestoreShard& from, RestoreFiles& files) {
   if (from.table->first) clear();
   const auto keys_array = static_cast<std::uint32_t>(slots().size() + 1);
   std::uint64_t row_of_all = 0;
@@ -355,20 +386,21 @@ void TableShard::add_restored(const protocol::RestoreShard& from, std::int64_t k
   const std::uint64_t hash = protocol::hash_of(key);
   if (protocol::shard_of_hash(hash, from.table->shards) != description().shard) return;
   const std::uint32_t row = take_row();
-  if (row == protocol::kDefaultRow) {
+  const auto fail = [&] {
     throw Error(
         Code::resource_exhausted,
         fmt::format("cannot restore dynamic table \"{}\": a shard has memory or rows for {} keys only; "
                     "raise max_keys, or use more ps",
                     description().name, header_.keys));
-  }
+  };
+  if (row == protocol::kDefaultRow) fail();
   for (std::uint32_t number = 0; number <= slots().size(); ++number) {
     const std::uint64_t bytes = bytes_per_row(number);
     std::memcpy(array(number) + row * bytes, chunk[number].data() + at * bytes, bytes);
   }
   this->keys()[row] = key;
+  if (!index_.insert(key, hash, row)) fail();  // the row stays unused
   states()[row] = usage_.state_of_restored_row(state);
-  (void)index_.insert(key, hash, row);
   ++header_.keys;
 }
 
@@ -382,8 +414,13 @@ void TableShard::rebuild() {
       free_.push_back(static_cast<std::uint32_t>(row));
       continue;
     }
-    (void)index_.insert(keys()[row], protocol::hash_of(keys()[row]), static_cast<std::uint32_t>(row));
-    ++header_.keys;
+    if (index_.insert(keys()[row], protocol::hash_of(keys()[row]), static_cast<std::uint32_t>(row))) {
+      ++header_.keys;
+    } else {  // the sub-index is full
+      states()[row] = 0;
+      free_.push_back(static_cast<std::uint32_t>(row));
+      ++header_.refused;
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// table_shard.hpp -- a shard of a dynamic table: rows that keys name, allocated on first use.
+// table_shard.hpp -- a shard of a dynamic table: one row per key, allocated when the key is added.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ namespace capstan::ps {
 
 /// Memory of a table's shard: one range that is reserved for all rows (protocol/table_layout.hpp).
 ///
-/// The index is derived from the keys by row, which the journal covers as it does values; a restarted ps
-/// builds it again. A checkpoint has the rows with their keys and states. Changed by one thread at a time.
+/// The index is derived from the array of keys. The journal also covers keys and states, so a restarted ps
+/// can rebuild the index. A checkpoint has the rows with their keys and states. Changed by one thread at a
+/// time.
 class TableShard final : public HostShard {
  public:
-  /// `memory`: of the layout's size, zeroed before the first process.
+  /// `memory`: as large as the layout, zeroed before the first process uses it.
   TableShard(const protocol::CreateShard& description, const protocol::ShardLocation& location,
              const Words& words, std::byte* memory, std::shared_ptr<ChunkPool> chunks, Journal* journal);
 
@@ -29,23 +30,27 @@ class TableShard final : public HostShard {
     return protocol::saved_table_rows(header_.rows_end, layout_.rows());
   }
 
-  /// Returns the rows of an entry's keys; adds keys that do not exist, those of gradients only if they are
-  /// admitted. A key that was not added has the default row. The result is valid until the next call.
-  /// REQUIRES: PersistentState::begin was called for the entry.
-  std::span<const std::uint32_t> rows_for(std::span<const std::int64_t> keys, protocol::RowOp op);
-  /// Returns true if the gradients of keys that were not added go to the default row.
+  /// Returns the rows of an entry's keys. Adds keys that do not exist; for a gradient, only the keys that are
+  /// admitted. The row of a key that was not added is kDefaultRow. The result is valid until the next call.
+  /// `begins_push`: this entry is the first of its push. REQUIRES: PersistentState::begin was called for the
+  /// entry.
+  std::span<const std::uint32_t> find_or_add(std::span<const std::int64_t> keys, protocol::RowOp op,
+                                             bool begins_push);
+  /// Returns the rows of keys; kDefaultRow for keys that do not exist.
+  std::vector<std::uint32_t> find_rows(std::span<const std::int64_t> keys) const;
+  /// Returns true if the gradients of keys that were not added are applied to the default row.
   bool has_trained_default_row() const noexcept {
     const protocol::TablePolicy& policy = description().policy;
     return policy.admit_after > 1 && policy.missing == MissingKeys::default_row;
   }
-  /// Removes keys; ignores those that do not exist. REQUIRES: as above.
+  /// Removes keys; ignores keys that do not exist. REQUIRES: PersistentState::begin was called for the entry.
   void erase(std::span<const std::int64_t> keys);
   /// Returns whether each key exists.
   std::vector<std::uint8_t> contains(std::span<const std::int64_t> keys) const;
 
   /// Copies the rows of keys in the order given. Throws Error(not_found) for a missing key, with
-  /// MissingKeys::error.
-  void gather_keys(std::span<const std::int64_t> keys, MissingKeys missing, std::byte* out) const;
+  /// MissingKeys::error. Returns the number of missing keys.
+  std::uint64_t gather_keys(std::span<const std::int64_t> keys, MissingKeys missing, std::byte* out) const;
   protocol::TableStatistics statistics() const noexcept;
   /// Returns the keys of rows [first_row, first_row + count).
   protocol::ListedKeys list(std::uint64_t first_row, std::uint64_t count) const;
@@ -56,7 +61,7 @@ class TableShard final : public HostShard {
  private:
   std::uint64_t bytes_per_row(std::uint32_t array) const noexcept override;
   std::shared_ptr<FrozenRows> freeze_rows(std::optional<TouchedRows> touched) override;
-  void read_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
+  void restore_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
   void clear();
   void add_restored(const protocol::RestoreShard& from, std::int64_t key, std::uint32_t state,
                     const std::vector<std::vector<std::byte>>& chunk, std::uint64_t at);
@@ -71,9 +76,10 @@ class TableShard final : public HostShard {
   std::uint32_t take_row();
   bool has_memory();
   void add_missing(std::span<const std::int64_t> keys, protocol::RowOp op);
-  /// Removes keys that are beyond the capacity, about as many as the next entry has.
+  /// Evicts keys that are too old or in excess of the capacity: at most `keys_of_entry` + 64 keys.
   void evict(std::size_t keys_of_entry);
-  /// Frees rows, whose keys are no longer in the index, for later entries.
+  void evict_rows(std::span<const std::uint32_t> rows);
+  /// Marks rows as unused. REQUIRES: their keys are no longer in the index.
   void free_rows(std::span<const std::uint32_t> rows);
   void log_keys(std::span<const std::uint32_t> rows);
   void write_initial(std::int64_t key, std::uint32_t row);
@@ -85,8 +91,8 @@ class TableShard final : public HostShard {
   KeyIndex index_;
   RowUsage usage_;
   AdmissionFilter filter_;
-  std::vector<std::uint32_t> free_;     // rows of erased keys
-  std::vector<std::uint32_t> evicted_;  // rows that are free after the entry: its undo restores their keys
+  std::vector<std::uint32_t> free_;     // unused rows below rows_end, except those in `evicted_`
+  std::vector<std::uint32_t> evicted_;  // reused only after this entry, since its undo restores their keys
   std::uint64_t checked_rows_ = 0;      // rows below this number have memory
   std::vector<std::uint32_t> rows_;     // of the entry in progress
 };

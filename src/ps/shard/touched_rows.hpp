@@ -7,7 +7,7 @@
 
 namespace capstan::ps {
 
-/// One bit per row; later rows are ignored. Not thread-safe.
+/// One bit per row. Rows that are added to a table later are ignored. Not thread-safe.
 class TouchedRows {
  public:
   /// Creates an empty set, for the save with this mark.

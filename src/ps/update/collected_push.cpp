@@ -1,4 +1,4 @@
-// collected_push.cpp -- stages for the largest possible launch, and returns the unused rest.
+// collected_push.cpp -- reserves staging memory for the largest possible launch, and returns the unused part.
 #include "ps/update/collected_push.hpp"
 
 #include <cstring>

@@ -17,20 +17,20 @@ struct UpdateStep {
 };
 
 /// A push arrives in entries of 60 KiB, and each launch costs microseconds of GPU time. Consecutive entries
-/// are concatenated, up to a piece (ShardGpu::kPieceBytes), and launched when the push or the piece is
-/// complete, or before the GPU gets other work (ShardGpu::collect). Not thread-safe, like ShardGpu.
+/// are concatenated, up to a piece (ShardGpu::kPieceBytes), and applied by one launch: when the push or the
+/// piece is complete, or before the GPU gets other work (ShardGpu::collect). Not thread-safe, like ShardGpu.
 class CollectedPush {
  public:
   /// Rows of a gradient in host memory or in GPU memory.
   struct Part {
     std::uint32_t rank = 0;  // of the pusher
     UpdateStep step = {};
-    bool first = true;                         // part of the push
-    bool last = true;                          // part of the push
+    bool first = true;                         // the first part of its push
+    bool last = true;                          // the last part of its push
     std::span<const std::uint32_t> rows = {};  // empty: dense
     std::uint64_t first_row = 0;               // of a dense part
     std::uint64_t count = 0;
-    const std::byte* host = nullptr;  // exactly one of the two is set
+    const std::byte* host = nullptr;  // exactly one of `host` and `device` is set
     std::byte* device = nullptr;
   };
   /// An update whose row numbers and gradient are in GPU memory, valid in stream order.

@@ -12,8 +12,8 @@ namespace capstan::ps {
 
 void UpdateGroups::create(const protocol::CreateGroup& request) {
   if (groups_.contains(request.id)) {
-    throw Error(Code::already_exists,
-                "update group " + std::to_string(request.id) + " already exists on this ps");
+    throw Error(Code::already_exists, "cannot create update group " + std::to_string(request.id) +
+                                          ": it already exists on this ps");
   }
   Group& group = groups_[request.id];
   group.description = request;
@@ -95,7 +95,8 @@ void UpdateGroups::apply_step(Group& group) {
 void UpdateGroups::restart(std::uint32_t id) {
   const auto found = groups_.find(id);
   if (found == groups_.end()) {
-    throw Error(Code::not_found, "update group " + std::to_string(id) + " does not exist on this ps");
+    throw Error(Code::not_found,
+                "cannot restart update group " + std::to_string(id) + ": it does not exist on this ps");
   }
   for (auto& [rank, worker] : found->second.workers) {
     worker = {.clock = found->second.steps, .takes_part = true, .dead = false, .held = {}};
@@ -106,7 +107,7 @@ void UpdateGroups::remove(int rank) {
   for (auto& [id, group] : groups_) {
     const auto found = group.workers.find(rank);
     if (found == group.workers.end()) continue;
-    // A step that the worker has ended counts, here as on the other ps; its later pushes do not.
+    // A step that the dead worker has ended is applied, as on the other ps; its later pushes are not.
     found->second.dead = synchronous(id) && found->second.clock > group.steps;
     if (!found->second.dead) group.workers.erase(found);
     advance(id, group);
@@ -123,7 +124,8 @@ void UpdateGroups::join(int rank) {
 protocol::GroupClocks UpdateGroups::clocks(std::uint32_t id) const {
   const auto found = groups_.find(id);
   if (found == groups_.end()) {
-    throw Error(Code::not_found, "update group " + std::to_string(id) + " does not exist on this ps");
+    throw Error(Code::not_found, "cannot read the clocks of update group " + std::to_string(id) +
+                                     ": it does not exist on this ps");
   }
   const Group& group = found->second;
   protocol::GroupClocks clocks{group.description.mode, group.description.bound, group.steps, {}};

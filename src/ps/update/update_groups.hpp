@@ -15,14 +15,14 @@ namespace capstan::ps {
 /// One entry of a push that is held back.
 struct HeldPush {
   protocol::PushHeader header;
-  std::vector<std::uint32_t> rows;
+  std::vector<std::uint32_t> rows;  // of a dynamic table: two words for each key
   std::vector<std::byte> values;
 };
 
 /// Update groups of one ps. Each worker has a clock: the number of steps that it has ended. In a
 /// stale-synchronous group, the completed steps are the minimum of the clocks. In a synchronous group, pushes
 /// are held back per worker until enough workers have ended the step, and are then applied in rank order.
-/// Memory: the pushes of all workers in one step, at most two. Calls require the mutex of the store.
+/// Holds the pushes of one step in memory, or of two at most. Calls require the mutex of the store.
 class UpdateGroups {
  public:
   /// Applies all pushes to one shard in a step, ordered by rank and by each rank's order. `workers`: number
@@ -64,7 +64,7 @@ class UpdateGroups {
   struct Worker {
     std::uint64_t clock = 0;
     bool takes_part = true;
-    bool dead = false;  // but it has ended a step that is not yet applied
+    bool dead = false;  // died after it had ended a step that is not applied yet
     std::vector<HeldPush> held;
   };
   struct Group {

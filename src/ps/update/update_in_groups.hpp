@@ -9,8 +9,8 @@
 
 namespace capstan::ps {
 
-/// Calls `apply` with consecutive parts of `update`, each after its old contents were logged. `values` and
-/// `slots` are the beginnings of the shard's arrays; `slots` is empty if the update does not change them.
+/// For each part of `update`, logs the old contents of its rows, then calls `apply` with the part. `values`
+/// and `slots` are the beginnings of the shard's arrays; `slots` is empty if the update does not change them.
 /// Updates are elementwise, so long rows are divided as well. Throws Error(internal) if the update exceeds
 /// the journal.
 template <class T, class Apply>

@@ -36,22 +36,22 @@ BatchPlan::BatchPlan(const StepOptions& options) : options_(options) { check(opt
 void BatchPlan::draw(std::span<const Triple> batch, std::uint64_t seed, std::uint64_t batch_number) {
   CAPSTAN_ASSERT(!batch.empty());
   const auto negatives = static_cast<std::size_t>(options_.negatives);
-  entity_uses_.resize(2 * batch.size() + negatives);
-  relation_uses_.resize(2 * batch.size());
+  entity_occurrences_.resize(2 * batch.size() + negatives);
+  relation_occurrences_.resize(2 * batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const Triple& triple = batch[i];
-    entity_uses_[i] = triple.head;
-    entity_uses_[batch.size() + i] = triple.tail;
-    relation_uses_[i] = triple.relation;
-    relation_uses_[batch.size() + i] = triple.relation + options_.relations;
+    entity_occurrences_[i] = triple.head;
+    entity_occurrences_[batch.size() + i] = triple.tail;
+    relation_occurrences_[i] = triple.relation;
+    relation_occurrences_[batch.size() + i] = triple.relation + options_.relations;
   }
   const train::CounterRng random(seed, batch_number);
   const auto entities = static_cast<std::uint64_t>(options_.entities);
   for (std::size_t j = 0; j < negatives; ++j) {
-    entity_uses_[2 * batch.size() + j] = static_cast<std::int64_t>(random.below(entities, j));
+    entity_occurrences_[2 * batch.size() + j] = static_cast<std::int64_t>(random.below(entities, j));
   }
-  entity_index_.build(entity_uses_);
-  relation_index_.build(relation_uses_);
+  entity_index_.build(entity_occurrences_);
+  relation_index_.build(relation_occurrences_);
   CAPSTAN_ASSERT(entity_ids().back() < options_.entities);
   CAPSTAN_ASSERT(relation_ids().back() < 2 * options_.relations);
 }

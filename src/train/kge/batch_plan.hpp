@@ -25,8 +25,8 @@ struct StepOptions {
 };
 
 struct Loss {
-  double sum = 0;          // of cross-entropies, without the penalty
-  std::int64_t count = 0;  // queries: two per triple
+  double sum = 0;          // sum of cross-entropies, without the penalty
+  std::int64_t count = 0;  // number of queries: two per triple
 };
 
 /// Keeps its buffers between batches. Used by one thread at a time.
@@ -44,10 +44,10 @@ class BatchPlan {
   std::span<const std::int64_t> relation_ids() const noexcept { return relation_index_.ids(); }
 
   /// 0 before the first batch.
-  std::size_t queries() const noexcept { return relation_uses_.size(); }
+  std::size_t queries() const noexcept { return relation_occurrences_.size(); }
 
-  /// Position of each use among the unique rows. Uses of entities are the sources of the queries (heads, then
-  /// tails) and the negatives; uses of relations are those of the queries.
+  /// Index of the unique row for each occurrence of an id in the batch. Entities occur as sources of queries
+  /// (heads, then tails), then as negatives; relations occur once in each query.
   std::span<const std::int32_t> entity_positions() const noexcept { return entity_index_.positions(); }
   std::span<const std::int32_t> relation_positions() const noexcept { return relation_index_.positions(); }
   std::span<const std::int32_t> negative_positions() const noexcept {
@@ -70,8 +70,8 @@ class BatchPlan {
 
  private:
   StepOptions options_;
-  std::vector<std::int64_t> entity_uses_;
-  std::vector<std::int64_t> relation_uses_;
+  std::vector<std::int64_t> entity_occurrences_;
+  std::vector<std::int64_t> relation_occurrences_;
   RowIndex entity_index_;
   RowIndex relation_index_;
 };

@@ -63,8 +63,8 @@ CAPSTAN_BOTH Unit<kModel, kWidth> query_of(const Unit<kModel, kWidth>& entity,
   return query;
 }
 
-/// Adds the gradient by one of the two rows of a query, given the gradient by the query; `other` is the other
-/// row.
+/// Adds the gradient with respect to one of the two rows of a query, given the gradient with respect to the
+/// query. `other` is the other row.
 template <ModelKind kModel, int kWidth>
 CAPSTAN_BOTH void add_query_gradient(Unit<kModel, kWidth>& sum, const Unit<kModel, kWidth>& gradient,
                                      const Unit<kModel, kWidth>& other) {
@@ -102,7 +102,7 @@ CAPSTAN_BOTH void add_cubic_penalty(Unit<kModel, kWidth>& sum, float factor,
 struct StepMemory {
   DeviceLists lists;
   std::uint32_t dim, part_size;  // part_size: dim, or half of it for complex numbers
-  std::uint32_t stride;          // of queries and gradients of negatives; TransE adds a column
+  std::uint32_t stride;          // row size of queries and of negative_gradients; TransE adds a column
   std::uint32_t query_parts, negative_parts;
   const float* entities;
   const float* relations;
@@ -264,7 +264,7 @@ struct GradientBody {
   using U = Unit<kModel, kWidth>;
   StepMemory memory;
   Divider units;
-  float entity_slope, relation_slope;  // of the penalty, per use
+  float entity_slope, relation_slope;  // factors of |z| * z in the gradient of the penalty, per use
 
   struct Chunks {
     std::uint32_t begin, end;

@@ -20,7 +20,7 @@ class DeviceEvaluator final : public GpuEvaluator {
       table_evaluation_.reset();
       float* const table = ranker_.make_table();
       entities.pull(stream_, 0, DeviceSpan(table, entities.rows() * entities.width()));
-      ranker_.measure_table();
+      ranker_.compute_norms();
       table_evaluation_ = evaluation;
       log::debug("GPU {} ranks {} entities of {} floats", stream_.device(), entities.rows(),
                  entities.width());

@@ -48,7 +48,7 @@ void DevicePlan::draw(std::span<const Triple> batch, std::uint64_t seed, std::ui
   CAPSTAN_ASSERT(words_ <= max_words_);
 }
 
-/// The penalty counts the uses below `charged`.
+/// Adds the lists of the entities or of the relations. The penalty counts only uses below `charged`.
 void DevicePlan::add_lists(std::span<const std::int32_t> positions, std::size_t rows, std::size_t charged,
                            std::uint32_t* uses, std::uint32_t* charges) {
   begins_.assign(rows + 1, 0);

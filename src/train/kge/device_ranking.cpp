@@ -76,12 +76,12 @@ void DeviceRanker::drop_table() {
 void DeviceRanker::plan(std::span<const Triple> slice) {
   CAPSTAN_ASSERT(!slice.empty());
   const std::size_t size = slice.size(), queries = 2 * size;
-  relation_uses_.resize(queries);
+  relation_occurrences_.resize(queries);
   words_.resize(3 * queries);
   known_.clear();
   known_begins_.clear();
   const auto add = [&](std::size_t query, std::int32_t entity, std::int32_t relation, std::int32_t answer) {
-    relation_uses_[query] = relation;
+    relation_occurrences_[query] = relation;
     words_[query] = static_cast<std::uint32_t>(entity);
     words_[2 * queries + query] = static_cast<std::uint32_t>(answer);
     known_begins_.push_back(static_cast<std::uint32_t>(known_.size()));
@@ -100,7 +100,7 @@ void DeviceRanker::plan(std::span<const Triple> slice) {
     add(size + i, slice[i].tail, reciprocal, slice[i].head);
   }
   known_begins_.push_back(static_cast<std::uint32_t>(known_.size()));
-  relation_index_.build(relation_uses_);
+  relation_index_.build(relation_occurrences_);
   for (std::size_t query = 0; query < queries; ++query) {
     words_[queries + query] = static_cast<std::uint32_t>(relation_index_.positions()[query]);
   }

@@ -20,12 +20,13 @@ using gpu::each_block;
 
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 31;
 
-/// Number of queries in a block if the slice has as many: they share one read of each row of the table.
+/// Number of queries in a block, if the slice has so many. Queries of a block share one read of each row of
+/// the table.
 constexpr std::size_t kQueryBlock = 512;
 
 }  // namespace
 
-void DeviceRanker::measure_table() {
+void DeviceRanker::compute_norms() {
   CAPSTAN_ASSERT(has_table());
   const gpu::DeviceGuard guard(stream_);
   RankMemory memory{};

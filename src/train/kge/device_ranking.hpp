@@ -3,16 +3,16 @@
 //
 //   DeviceRanker ranker(options, true_answers, stream);
 //   // enqueue the copy of the entity table to ranker.make_table(), once per evaluation
-//   ranker.measure_table();
+//   ranker.compute_norms();
 //   ranker.plan(slice);                              // some test triples; each is ranked in both directions
 //   // copy the rows of ranker.relation_ids() to the GPU's memory
 //   total.merge(ranker.rank(rows));
 //   ranker.drop_table();
 //
 // Scores are matrix products in float. Scores within rounding error of the answer's are recomputed in double,
-// with the host's sums in the host's order, so that ranks equal the host's where it has fused multiply-add
-// (x86-64: AVX2). Without it, the last bits of ComplEx's queries may differ, and with them ranks of scores
-// that are that close.
+// with the host's sums in the host's order, so that ranks equal those of a host with fused multiply-add
+// (x86-64: AVX2). On a host without it, the last bits of ComplEx's queries may differ, and so may the ranks
+// of such close scores.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ struct Threshold;
 /// Used by one thread at a time. Blocks in rank(), in drop_table() and where memory grows.
 class DeviceRanker {
  public:
-  /// Maximum number of scores in memory: 512 MiB of them, or half of the memory beside the table.
+  /// Maximum number of scores in memory: 512 MiB. Half of the memory that the table leaves is a limit, too.
   static constexpr std::size_t kMaxScores = std::size_t{1} << 27;
 
   /// `true_answers` and `stream` must outlive it.
@@ -44,14 +44,14 @@ class DeviceRanker {
                std::size_t max_scores = kMaxScores);
   ~DeviceRanker();
 
-  /// Allocates the table of all entities, in their order, `dim` floats each. Throws
-  /// Error(resource_exhausted), with the table's size and the GPU, if it does not fit or leaves less than
-  /// 1/16 of the GPU's memory (at most 256 MiB) to other workers and to ps that save.
+  /// Allocates the table of all entities, in their order, `dim` floats each. It must leave 1/16 of the GPU's
+  /// memory (at most 256 MiB) to other workers and to ps that save. Throws Error(resource_exhausted), with
+  /// the table's size and the GPU, if it does not fit.
   float* make_table();
   bool has_table() const noexcept { return table_.size() > 0; }
-  /// Enqueues the computation of the norms. REQUIRES: the copies that fill the table are enqueued on the
-  /// stream.
-  void measure_table();
+  /// Enqueues the computation of the norms of the rows. REQUIRES: the copies that fill the table are enqueued
+  /// on the stream.
+  void compute_norms();
   void drop_table();
 
   /// REQUIRES: `slice` is not empty.
@@ -60,7 +60,7 @@ class DeviceRanker {
   std::span<const std::int64_t> relation_ids() const noexcept { return relation_index_.ids(); }
 
   /// Ranks the slice with `relation_rows`, in the GPU's memory, in the order of relation_ids(). Blocks.
-  /// REQUIRES: measure_table() was called. Throws Error: resource_exhausted; invalid_argument for a slice too
+  /// REQUIRES: compute_norms() was called. Throws Error: resource_exhausted; invalid_argument for a slice too
   /// large for the kernels.
   Metrics rank(const float* relation_rows);
   /// Ranks of the last rank(): of the tails of the slice's triples, then of their heads.
@@ -77,10 +77,10 @@ class DeviceRanker {
   std::size_t max_scores_, score_capacity_ = 0;
 
   RowIndex relation_index_;
-  std::vector<std::int64_t> relation_uses_;
-  std::vector<std::uint32_t> words_;         // of queries: entities, positions of relations, answers
+  std::vector<std::int64_t> relation_occurrences_;
+  std::vector<std::uint32_t> words_;         // entities of all queries, positions of relations, answers
   std::vector<KnownAnswer> known_;           // in the order of queries
-  std::vector<std::uint32_t> known_begins_;  // by query, and the end
+  std::vector<std::uint32_t> known_begins_;  // index in known_ by query, and the end
   std::vector<RankCounts> counts_;
 
   gpu::Values<float> table_, squares_, query_rows_, scores_;

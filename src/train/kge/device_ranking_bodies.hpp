@@ -36,7 +36,7 @@ struct RankMemory {
   std::uint32_t dim, part_size;          // part_size: dim, or half of it for complex numbers
   const float* entities;                 // [entities, dim]
   float* squares;                        // [entities], squared norms of the rows
-  std::uint32_t* largest_square;         // as bits: non-negative floats are ordered as their bits
+  std::uint32_t* largest_square;         // as bits, which have the same order as non-negative floats
   const float* relations;                // [relations of the plan, dim]
   const std::uint32_t* query_entities;   // [queries], as are the arrays below
   const std::uint32_t* query_relations;  // positions in `relations`
@@ -103,8 +103,8 @@ struct RankQueryBody {
   }
 };
 
-/// Calls f(a[i], b[i]) for every i below `dim`, in order. A GPU's thread has the loads of a batch in flight
-/// together.
+/// Calls f(a[i], b[i]) for every i below `dim`, in order. On a GPU, all loads of a batch are in flight at the
+/// same time.
 template <class F>
 CAPSTAN_BOTH void for_each_pair(const float* a, const float* b, std::uint32_t dim, const F& f) {
   constexpr std::uint32_t kBatch = 32;
@@ -187,7 +187,7 @@ struct MaskAnswerBody {
   CAPSTAN_BOTH float load(std::uint32_t, const KnownAnswer&) const { return kMaskedScore; }
   CAPSTAN_BOTH void store(std::uint32_t, const KnownAnswer& at, float score) const {
     const std::uint32_t column =
-        at.entity - first_entity;  // wraps around below first_entity: not less than columns
+        at.entity - first_entity;  // for an entity below first_entity, wraps around to at least columns
     if (column < columns) scores[std::uint64_t{at.query - first_query} * columns + column] = score;
   }
 };

@@ -33,7 +33,7 @@ struct SoftmaxBody {
   struct ThreadState {
     float positive;   // the answer's score or distance
     float max_logit;  // over the candidates
-    float sum;        // of the exponentials of the negatives
+    float sum;        // sum of the exponentials of the negatives
     float weights;    // sum of the negatives' weights
   };
 
@@ -112,7 +112,7 @@ struct SoftmaxBody {
   }
   CAPSTAN_BOTH void finish(std::uint32_t query, const ThreadState& state) const {
     const float total = state.sum + std::exp(logit(state.positive) - state.max_logit);
-    const float share = state.sum / total;  // of the negatives
+    const float share = state.sum / total;  // probability of all negatives together
     const float weight = kIsDistance ? -share * kTransETemperature / state.positive : -share;
     memory.losses[query] = std::log(total) + state.max_logit - logit(state.positive);
     memory.positive_weights[query] = weight;

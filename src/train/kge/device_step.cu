@@ -95,7 +95,8 @@ void DeviceStep::compute(DevicePlan& plan, const DeviceRows& rows) {
     compute_gradients(memory);
     each<1>(stream_, QueryGradientBody<kModel, kWidth>{memory, units}, lists.queries * units.divisor());
     each<1>(stream_, ChunkBody<kModel, kWidth>{memory, units}, lists.chunks * units.divisor());
-    const float slope = 3 * options_.n3;  // of n3 * |z|^3, without |z| * z; entities of a triple count twice
+    // The derivative of n3 * |z|^3 is slope * |z| * z. The entities of a triple count twice.
+    const float slope = 3 * options_.n3;
     each<1>(stream_, GradientBody<kModel, kWidth>{memory, units, 2 * slope, slope},
             (lists.entities + lists.relations) * units.divisor());
   });

@@ -27,11 +27,11 @@ struct DeviceRows {
 
 struct StepMemory;
 
-/// Used by one thread at a time. Blocks in take_loss() and where memory grows. Gradients are of the sum over
-/// the batch, not of the mean.
+/// Used by one thread at a time. Blocks in take_loss() and where memory grows. Gradients are those of the sum
+/// of the losses of a batch, not of the mean.
 class DeviceStep {
  public:
-  /// Maximum number of scores in memory: 256 MiB of them.
+  /// Maximum number of scores in memory: 256 MiB.
   static constexpr std::size_t kMaxScores = std::size_t{1} << 26;
 
   /// `stream` must outlive it. Throws Error: invalid_argument for an invalid option; resource_exhausted.

@@ -23,7 +23,7 @@ class InFlightBatch {
 
   void look_up(const DeviceStream& stream, const Variable<float>& entities,
                const Variable<float>& relations) {
-    stream.implementation().begin_after(computed_);  // the previous batch in these buffers
+    stream.implementation().begin_after(computed_);  // for the previous batch in these buffers
     const auto look_up_table = [&](const Variable<float>& table, std::span<const std::int64_t> ids,
                                    std::size_t max_rows, TableBuffers& buffers) {
       if (buffers.rows.size() < max_rows * dim_) {

@@ -16,7 +16,7 @@ inline constexpr float kTransETemperature = 1.0F;
 /// query = f(entity, relation), `dim` floats each.
 void make_query(ModelKind kind, const float* entity, const float* relation, float* query, std::size_t dim);
 
-/// Adds the gradients by the two rows of a query, given the gradient by the query.
+/// Adds the gradients with respect to the two rows of a query, given the gradient with respect to the query.
 void add_query_gradients(ModelKind kind, const float* entity, const float* relation,
                          const float* query_gradient, float* entity_gradient, float* relation_gradient,
                          std::size_t dim);
@@ -31,12 +31,12 @@ void add_scaled(float factor, const float* x, float* y, std::size_t size);
 /// |z|^3.
 void add_cubic_penalty(ModelKind kind, float factor, const float* row, float* gradient, std::size_t dim);
 
-/// Results of a query beside the weights of its negatives.
+/// Results of a query in addition to the weights of its negatives.
 struct SoftmaxResult {
   float loss;             // cross-entropy
-  float positive_weight;  // of the answer, negative: d loss / d score, or its equivalent for distances (see
-                          // below)
-  float weight_sum;       // over the answer and the negatives
+  float positive_weight;  // weight of the answer (negative): d loss / d score, or, for distances, u of
+                          // softmax_distances()
+  float weight_sum;       // sum of the weights of the answer and the negatives
 };
 
 /// Replaces the scores of `size` negatives by d loss / d score. `positive` is the answer's score;
@@ -46,7 +46,7 @@ SoftmaxResult softmax_scores(float* scores, std::size_t size, float positive, fl
 /// The same for the logits -kTransETemperature * distance, where distance^2 = query_norm + norms[j] - 2 *
 /// products[j]. Replaces the products by u = (d loss / d logit) * kTransETemperature / distance, so that d
 /// loss / d query = sum u * (candidate - query) over all candidates, and d loss / d candidate = u * (query -
-/// candidate). Adds them to `column_sums` too. `positive` is the answer's distance.
+/// candidate). Adds u to `column_sums`, too. `positive` is the answer's distance.
 SoftmaxResult softmax_distances(float* products, std::size_t size, const float* norms, float query_norm,
                                 float positive, float correction, float* column_sums);
 

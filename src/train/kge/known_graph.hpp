@@ -14,7 +14,7 @@ namespace capstan::kge {
 /// readers.
 io::Graph load_graph(const std::string& data);
 std::vector<Triple> to_triples(const std::vector<io::GraphTriple>& triples);
-/// Answers in all triples of the graph, train, valid and test, which filtered ranking excludes.
+/// Returns the answers in all triples of the graph (train, valid and test), which filtered ranking excludes.
 TrueAnswers known_answers(const io::Graph& graph);
 
 }  // namespace capstan::kge

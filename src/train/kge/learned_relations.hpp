@@ -39,8 +39,8 @@ struct RelationMetrics {
 /// ignored: for a relation from many heads to one tail, only tails can be predicted.
 std::vector<RelationMetrics> best_relations(std::vector<RelationMetrics> relations, std::size_t count);
 
-/// Draws `count` different triples of these relations, or all if there are fewer, by `seed`. No relations
-/// means every relation.
+/// Draws `count` different triples of these relations by `seed`; all triples if there are fewer. If
+/// `relations` is empty, draws from all relations.
 std::vector<Triple> draw_triples(std::span<const Triple> triples, std::span<const RelationMetrics> relations,
                                  std::size_t count, std::uint64_t seed);
 

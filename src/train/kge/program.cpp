@@ -40,7 +40,7 @@ void check_unseen(const io::Graph& graph, bool refuse, const ProgramHooks& hooks
   const io::Unseen& unseen = graph.unseen;
   if (unseen.entities + unseen.relations == 0) return;
   const std::string text = fmt::format(
-      "{} held-out triples have one of {} entities or {} relations that are not in train.txt, first {}",
+      "{} held-out triples have one of {} entities or {} relations that are not in train.txt, such as {}",
       unseen.triples, unseen.entities, unseen.relations,
       unseen.entity_example.empty() ? unseen.relation_example : unseen.entity_example);
   if (refuse) throw Error(Code::invalid_argument, text + "; remove them, or use --unseen keep");
@@ -235,8 +235,8 @@ class Program {
     return report_.train;
   }
 
-  /// Saves an epoch up to triple `up_to`. A complete epoch is saved as such; a checkpoint of an incomplete
-  /// one has its number as the step, and is replaced when the epoch completes.
+  /// Saves an epoch up to triple `up_to`. The step of the checkpoint is the number of the epoch, also of an
+  /// incomplete one, whose checkpoint is replaced when the epoch completes.
   void stop(int epoch, std::int64_t up_to) {
     collect(0);
     coordinator_->join();

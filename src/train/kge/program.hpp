@@ -78,12 +78,12 @@ struct Report {
   std::int64_t test = 0;
   int first_epoch = 1;  // above 1 in a resumed run
   std::int64_t triples = 0;
-  double seconds = 0;  // of training only
+  double seconds = 0;  // duration of training only
   double evaluation_seconds = 0;
   double checkpoint_seconds = 0;
   std::vector<EpochReport> epochs;
   Metrics result;
-  double random_mrr = 0;  // expected of random guessing
+  double random_mrr = 0;  // expected MRR of random guessing
   std::vector<Prediction> predictions;
   /// Relations that predictions were drawn from, best first. Empty if there were no validation triples to
   /// compare by; predictions then come from any relation.
@@ -113,7 +113,7 @@ struct ProgramHooks {
 /// Trains, evaluates and saves checkpoints. Runs on the coordinator. Throws Error.
 Report run_program(const Cluster& cluster, const ProgramOptions& options, const ProgramHooks& hooks);
 
-/// "whale.n.02 -- hypernym --> baleen_whale.n.01   right"
+/// Returns a line such as "whale.n.02 -- hypernym --> baleen_whale.n.01   right".
 std::string to_string(const Prediction& prediction);
 /// Describes how the triples of the report's predictions were selected.
 std::string predictions_header(const Report& report);

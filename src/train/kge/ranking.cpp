@@ -1,8 +1,8 @@
 // ranking.cpp -- see ranking.hpp.
 //
 // A matrix product may round the scores of two identical rows differently, depending on their position in the
-// block. So it decides only scores beyond its rounding error; closer ones, about 10 of 40,000 candidates, are
-// recomputed by a sum in double that is the same for the same row.
+// block. Candidates within rounding error of the answer's score, about 10 of 40,000, are therefore scored
+// again. The new score is a sum in double, which is the same for identical rows.
 #include "train/kge/ranking.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace capstan::kge {
 namespace {
 
 constexpr std::size_t kQueryBlock = 256;  // 256 x 1,024 scores take 1 MiB: the L2 cache of a core
-constexpr std::size_t kRowBlock = 1024;
+constexpr std::size_t kChunkRows = 1024;
 
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 constexpr float kExcluded = -std::numeric_limits<float>::infinity();  // below every threshold
@@ -32,28 +32,28 @@ Ranker::Ranker(const RankerOptions& options, const TrueAnswers& true_answers)
     : options_(options), dim_(static_cast<std::size_t>(options.dim)), true_answers_(&true_answers) {
   CAPSTAN_ASSERT(options.dim > 0 && options.entities > 0 && options.relations > 0);
   train::use_one_blas_thread();
-  scores_.resize(kQueryBlock * kRowBlock);
-  norms_.resize(kRowBlock);
+  scores_.resize(kQueryBlock * kChunkRows);
+  negated_squares_.resize(kChunkRows);
 }
 
 void Ranker::plan(std::span<const Triple> slice) {
   CAPSTAN_ASSERT(!slice.empty());
   const std::size_t size = slice.size();
-  entity_uses_.resize(2 * size);
-  relation_uses_.resize(2 * size);
+  entity_occurrences_.resize(2 * size);
+  relation_occurrences_.resize(2 * size);
   queries_.resize(2 * size);
   for (std::size_t i = 0; i < size; ++i) {
     const Triple& triple = slice[i];
     const auto reciprocal = static_cast<std::int32_t>(triple.relation + options_.relations);
-    entity_uses_[i] = triple.head;
-    entity_uses_[size + i] = triple.tail;
-    relation_uses_[i] = triple.relation;
-    relation_uses_[size + i] = reciprocal;
+    entity_occurrences_[i] = triple.head;
+    entity_occurrences_[size + i] = triple.tail;
+    relation_occurrences_[i] = triple.relation;
+    relation_occurrences_[size + i] = reciprocal;
     queries_[i] = {.answer = triple.tail, .known = true_answers_->of(triple.head, triple.relation)};
     queries_[size + i] = {.answer = triple.head, .known = true_answers_->of(triple.tail, reciprocal)};
   }
-  entity_index_.build(entity_uses_);
-  relation_index_.build(relation_uses_);
+  entity_index_.build(entity_occurrences_);
+  relation_index_.build(relation_occurrences_);
 }
 
 void Ranker::begin(std::span<const float> entity_rows, std::span<const float> relation_rows) {
@@ -81,9 +81,9 @@ void Ranker::add_block(std::int64_t first_id, std::span<const float> rows) {
   CAPSTAN_ASSERT(rows.size() % dim_ == 0);
   const std::size_t total = rows.size() / dim_;
   CAPSTAN_ASSERT(first_id >= 0 && first_id + static_cast<std::int64_t>(total) <= options_.entities);
-  for (std::size_t row = 0; row < total; row += kRowBlock) {
+  for (std::size_t row = 0; row < total; row += kChunkRows) {
     add_chunk(first_id + static_cast<std::int64_t>(row), rows.data() + row * dim_,
-              std::min(kRowBlock, total - row));
+              std::min(kChunkRows, total - row));
   }
   entities_seen_ += static_cast<std::int64_t>(total);
 }
@@ -95,7 +95,7 @@ void Ranker::add_chunk(std::int64_t first_id, const float* rows, std::size_t cou
   float largest_square = 0;
   for (std::size_t j = 0; j < count; ++j) {
     const float square = dot(rows + j * dim_, rows + j * dim_, dim_);
-    norms_.data()[j] = -square;
+    negated_squares_.data()[j] = -square;
     largest_square = std::max(largest_square, square);
   }
   const float largest_norm = std::sqrt(largest_square);
@@ -103,7 +103,9 @@ void Ranker::add_chunk(std::int64_t first_id, const float* rows, std::size_t cou
   for (std::size_t first = 0; first < queries_.size(); first += kQueryBlock) {
     const std::size_t block = std::min(kQueryBlock, queries_.size() - first);
     if (distances) {
-      for (std::size_t i = 0; i < block; ++i) std::copy_n(norms_.data(), count, scores_.data() + i * count);
+      for (std::size_t i = 0; i < block; ++i) {
+        std::copy_n(negated_squares_.data(), count, scores_.data() + i * count);
+      }
     }
     train::multiply(train::Transposed::no, train::Transposed::yes, block, count, dim_,
                     distances ? 2.0F : 1.0F, query_rows_.data() + first * dim_, dim_, rows, dim_,

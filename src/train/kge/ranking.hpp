@@ -1,6 +1,6 @@
 // ranking.hpp -- filtered ranks of the correct answers among all entities, the metric of link prediction.
 //
-// The entity table is processed block by block, so no rank needs all of it in memory:
+// The entity table is processed block by block, so no process needs all of it in memory:
 //
 //   Ranker ranker(options, true_answers);
 //   ranker.plan(slice);                          // some test triples; each is ranked in both directions
@@ -23,14 +23,16 @@
 
 namespace capstan::kge {
 
-/// The rank of an answer is 1 + (better) + (equal) / 2, counted over the other entities except known answers.
-/// A NaN score counts as better than the answer's, so a model full of NaN ranks last. Used by one thread at a
-/// time.
+/// The rank of an answer is 1 + better + equal / 2. These count the other entities with a better or an equal
+/// score; known answers do not count. A NaN score counts as better than the answer's, so the answers of a
+/// model full of NaN get the last rank. Used by one thread at a time.
 class Ranker {
  public:
   /// `true_answers` must outlive the ranker.
   Ranker(const RankerOptions& options, const TrueAnswers& true_answers);
 
+  /// Prepares two queries for each triple, one for its tail and one for its head, and sets the ids below.
+  /// REQUIRES: `slice` is not empty.
   void plan(std::span<const Triple> slice);
 
   /// Sorted and unique; valid until the next `plan`.
@@ -48,7 +50,7 @@ class Ranker {
   Metrics finish();
 
  private:
-  /// A query and the counts of its rank.
+  /// A query, and the counts from which finish() computes the rank of its answer.
   struct Query {
     std::int32_t answer;
     std::span<const std::int32_t> known;  // known answers, sorted; may include `answer`
@@ -58,6 +60,7 @@ class Ranker {
     std::int64_t equal = 0;
   };
 
+  /// Adds up to kChunkRows rows of a block.
   void add_chunk(std::int64_t first_id, const float* rows, std::size_t count);
   void count_chunk(Query& query, const float* query_row, float* scores, std::int64_t first_id,
                    const float* rows, std::size_t count, float largest_norm) const;
@@ -68,14 +71,14 @@ class Ranker {
   const TrueAnswers* true_answers_;
   RowIndex entity_index_;
   RowIndex relation_index_;
-  std::vector<std::int64_t> entity_uses_;
-  std::vector<std::int64_t> relation_uses_;
+  std::vector<std::int64_t> entity_occurrences_;
+  std::vector<std::int64_t> relation_occurrences_;
   std::vector<Query> queries_;
   std::int64_t entities_seen_ = 0;  // entities added since begin()
 
   AlignedFloats query_rows_;
   AlignedFloats scores_;
-  AlignedFloats norms_;  // negated squared norms of the rows of a chunk; TransE only
+  AlignedFloats negated_squares_;  // -|c|^2 of each row c of a chunk; read only for TransE
 };
 
 }  // namespace capstan::kge

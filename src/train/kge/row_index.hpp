@@ -10,13 +10,14 @@ namespace capstan::kge {
 /// Keeps its buffers between batches. Used by one thread at a time.
 class RowIndex {
  public:
-  /// REQUIRES: ids are in 0 .. 2^32 - 1 and fewer than 2^32.
+  /// `uses` are the ids of the batch, with repetitions. REQUIRES: at most 2^31 of them, each at least 0 and
+  /// less than 2^32.
   void build(std::span<const std::int64_t> uses);
 
   /// Sorted and unique.
   std::span<const std::int64_t> ids() const noexcept { return ids_; }
 
-  /// By index of the use given to build(): position of its id in ids().
+  /// Returns, for each element of `uses`, the position of its id in ids().
   std::span<const std::int32_t> positions() const noexcept { return positions_; }
 
  private:

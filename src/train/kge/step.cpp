@@ -154,7 +154,7 @@ void Step::add_negative_side() {
   }
 }
 
-/// Every query counts its three rows, so a triple's entities count twice.
+/// The penalty counts the three rows of every query. A triple has two queries, so its entities count twice.
 void Step::add_penalty(Rows rows) {
   const auto add = [&](std::span<const std::int32_t> positions, std::size_t unique, float per_use,
                        const float* from, float* gradients) {
@@ -166,7 +166,7 @@ void Step::add_penalty(Rows rows) {
       add_cubic_penalty(model_, factor, from + position * dim_, gradients + position * dim_, dim_);
     }
   };
-  const float slope = 3 * options().n3;  // of n3 * |z|^3, without |z| * z
+  const float slope = 3 * options().n3;  // the derivative of n3 * |z|^3 is slope * |z| * z
   add(plan_.entity_positions().first(plan_.queries()), entity_ids().size(), 2 * slope, rows.entities,
       entity_gradients_.data());
   add(plan_.relation_positions(), relation_ids().size(), slope, rows.relations, relation_gradients_.data());

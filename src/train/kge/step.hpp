@@ -26,7 +26,7 @@
 namespace capstan::kge {
 
 /// Keeps its buffers: a step that is no larger than an earlier one does not allocate. Used by one thread at a
-/// time. Gradients are of the sum over the batch, not of the mean.
+/// time. Gradients are those of the sum of the losses of a batch, not of the mean.
 class Step {
  public:
   /// Throws Error(invalid_argument) for an invalid option.
@@ -68,8 +68,8 @@ class Step {
   std::size_t dim_;
   std::size_t negative_count_;
 
-  // Linked lists of the negatives that are the same entity: the first by position among the unique rows, then
-  // the next.
+  // Linked lists of the negatives that are the same entity, ending in -1: the first negative, by position of
+  // the entity among the unique rows, and the next one, by negative.
   std::vector<std::int32_t> first_negative_;
   std::vector<std::int32_t> next_negative_;
 
@@ -81,8 +81,8 @@ class Step {
 
   AlignedFloats negatives_;
   AlignedFloats negative_gradients_;
-  AlignedFloats negative_norms_;  // TransE only, as the next: sums of the weights over all queries
-  AlignedFloats negative_weights_;
+  AlignedFloats negative_norms_;    // TransE only: squared norms
+  AlignedFloats negative_weights_;  // TransE only: sums of the weights over all queries
   AlignedFloats entity_gradients_;
   AlignedFloats relation_gradients_;
   std::vector<std::int32_t> use_counts_;

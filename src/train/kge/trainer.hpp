@@ -15,7 +15,7 @@ namespace capstan::kge {
 struct Slice {
   std::vector<Triple> triples;
   std::int32_t batch = 0;         // triples in a batch; the last may have fewer
-  std::uint64_t seed = 0;         // of the negatives
+  std::uint64_t seed = 0;         // seed of the negatives
   std::uint64_t first_batch = 0;  // number of the first batch since the start of training
 };
 
@@ -28,8 +28,8 @@ struct SliceResult {
 struct TrainerOptions {
   StepOptions step;
   bool on_gpu = false;
-  /// On a GPU: look up the rows of a batch while the previous one is computed; the rows then lack its
-  /// gradients.
+  /// On a GPU: look up the rows of a batch while the previous batch is computed, so that the rows lack the
+  /// gradients of that batch.
   bool looks_ahead = false;
 };
 

@@ -1,4 +1,4 @@
-// closures.cpp -- pulls, gradients of the replicas and pushes of mlp.
+// closures.cpp -- training and evaluation of mlp on a worker, on its GPU or on the CPU.
 #include "train/mlp/closures.hpp"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t kEvaluationImages = 1024;
 
-void pull_all(const Layers& shapes, const std::vector<Variable<float>>& layers, std::vector<float>& values) {
+void pull_to_host(const Layers& shapes, const std::vector<Variable<float>>& layers,
+                  std::vector<float>& values) {
   values.resize(shapes.size());
   std::vector<Pending> reads;
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
@@ -29,7 +30,8 @@ DeviceSpan<float> layer_span(const GpuNetwork& gpu, const DeviceArray<float>& al
   return all.span().subspan(shapes.begin(layer), shapes.begin(layer + 1) - shapes.begin(layer));
 }
 
-void pull_all(const GpuNetwork& gpu, const std::vector<Variable<float>>& layers) {
+/// Pulls all layers into `gpu.values`.
+void pull_to_gpu(const GpuNetwork& gpu, const std::vector<Variable<float>>& layers) {
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     layers[layer].pull(gpu.stream, 0, layer_span(gpu, gpu.values, layer));
   }
@@ -41,16 +43,16 @@ struct Part {
   std::vector<float> gradient = {};
 };
 
-Part compute(Network& network, const Images& images, std::span<const std::uint32_t> which,
+Part compute(Network& network, const Images& images, std::span<const std::uint32_t> examples,
              std::span<const float> values, double scale, double l2) {
   Part part{0, std::vector<float>(values.size())};
-  if (which.empty()) return part;
+  if (examples.empty()) return part;
   network.clear();
-  for (const std::uint32_t i : which) network.add(images.image(i), images.labels[i]);
+  for (const std::uint32_t i : examples) network.add(images.image(i), images.labels[i]);
   const std::span<const float> logits = network.forward(values);
-  const std::size_t classes = logits.size() / which.size();
+  const std::size_t classes = logits.size() / examples.size();
   Scores scores;
-  for (std::size_t i = 0; i < which.size(); ++i) {
+  for (std::size_t i = 0; i < examples.size(); ++i) {
     scores.add(logits.subspan(i * classes, classes), network.labels()[i]);
   }
   part.log_loss = scores.log_loss_sum;
@@ -98,10 +100,10 @@ ImageWorkerState make_image_worker_state(ImageInput input) { return ImageWorkerS
 DataSizes load_images(PerWorker<ImageWorkerState> state, Shares shares) {
   DataSizes sizes;
   for (const std::int64_t share : shares.assigned) {
-    const Images& train = state->share(false, share, shares.count);
+    const Images& train = state->share(false, share, shares.total_count);
     sizes = {train.total, 0, train.pixels, train.classes};
     if (!state->has_test()) continue;
-    const Images& test = state->share(true, share, shares.count);
+    const Images& test = state->share(true, share, shares.total_count);
     sizes.test = test.total;
     if (test.pixels != train.pixels) {
       throw Error(Code::invalid_argument, "the images of --test have " + std::to_string(test.pixels) +
@@ -124,20 +126,20 @@ TrainResult train_on_gpu(ImageWorkerState& state, GpuNetwork& gpu, const TrainTa
   const Layers& shapes = gpu.network.layers();
   TrainResult result;
   (void)gpu.network.take_loss();  // discards the loss of an epoch that failed
-  run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> which, double scale) {
-    const Images& images = state.share(false, share, task.shares.count);
-    pull_all(gpu, layers);
-    gpu.network.clear(which.size());
-    for (const std::uint32_t i : which) gpu.network.add(images.image(i), images.labels[i]);
+  run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> examples, double scale) {
+    const Images& images = state.share(false, share, task.shares.total_count);
+    pull_to_gpu(gpu, layers);
+    gpu.network.clear(examples.size());
+    for (const std::uint32_t i : examples) gpu.network.add(images.image(i), images.labels[i]);
     gpu.network.compute(gpu.values.data(), scale, state.l2(), gpu.gradient.data());
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
       layers[layer].push_dense(gpu.stream, layer_span(gpu, gpu.gradient, layer));
     }
     if (state.l2() > 0) {
       const std::vector<float> values = to_host(gpu.stream, gpu.values.span());
-      result.penalty += state.l2() / 2 * shapes.squares(values) * static_cast<double>(which.size());
+      result.penalty += state.l2() / 2 * shapes.squares(values) * static_cast<double>(examples.size());
     }
-    result.examples += static_cast<std::int64_t>(which.size());
+    result.examples += static_cast<std::int64_t>(examples.size());
   });
   result.log_loss = gpu.network.take_loss();
   return result;
@@ -154,13 +156,15 @@ TrainResult train_images(PerWorker<ImageWorkerState> state, TrainTask task, Upda
   const auto parts = static_cast<std::size_t>(replicas.num_replicas_in_sync());
   const double l2 = state->l2();
   TrainResult result;
-  run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> which, double scale) {
-    const Images& images = state->share(false, share, task.shares.count);
-    pull_all(shapes, layers, state->values);
+  run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> examples, double scale) {
+    const Images& images = state->share(false, share, task.shares.total_count);
+    pull_to_host(shapes, layers, state->values);
     const auto computed = replicas.run([&](ReplicaContext& replica) {
       const auto number = static_cast<std::size_t>(replica.replica_id_in_sync_group());
-      const std::size_t first = which.size() * number / parts, end = which.size() * (number + 1) / parts;
-      return compute(networks[number], images, which.subspan(first, end - first), state->values, scale, l2);
+      const std::size_t first = examples.size() * number / parts;
+      const std::size_t end = examples.size() * (number + 1) / parts;
+      return compute(networks[number], images, examples.subspan(first, end - first), state->values, scale,
+                     l2);
     });
     const Part sum = replicas.reduce(ReduceOp::SUM, computed);
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
@@ -168,8 +172,10 @@ TrainResult train_images(PerWorker<ImageWorkerState> state, TrainTask task, Upda
       layers[layer].push_dense(std::span(sum.gradient).subspan(shapes.begin(layer), size));
     }
     result.log_loss += sum.log_loss;
-    if (l2 > 0) result.penalty += l2 / 2 * shapes.squares(state->values) * static_cast<double>(which.size());
-    result.examples += static_cast<std::int64_t>(which.size());
+    if (l2 > 0) {
+      result.penalty += l2 / 2 * shapes.squares(state->values) * static_cast<double>(examples.size());
+    }
+    result.examples += static_cast<std::int64_t>(examples.size());
   });
   return result;
 }
@@ -179,7 +185,7 @@ namespace {
 Scores evaluate_on_gpu(const Images& images, GpuNetwork& gpu, const EvaluateTask& task,
                        const std::vector<Variable<float>>& layers) {
   (void)gpu.network.take_scores();  // discards the scores of an evaluation that failed
-  pull_all(gpu, layers);
+  pull_to_gpu(gpu, layers);
   for (std::int64_t first = 0; first < task.count; first += kEvaluationImages) {
     const std::int64_t end = std::min(task.count, first + kEvaluationImages);
     gpu.network.clear(static_cast<std::size_t>(end - first));
@@ -196,7 +202,7 @@ Scores evaluate_on_gpu(const Images& images, GpuNetwork& gpu, const EvaluateTask
 
 Scores evaluate_images(PerWorker<ImageWorkerState> state, EvaluateTask task, std::vector<std::int64_t> widths,
                        std::vector<Variable<float>> layers) {
-  const Images& images = state->share(task.test, task.share, task.shares);
+  const Images& images = state->share(task.test, task.share, task.total_shares);
   if (GpuNetwork* gpu = state->gpu(widths)) {
     try {
       return evaluate_on_gpu(images, *gpu, task, layers);
@@ -209,7 +215,7 @@ Scores evaluate_images(PerWorker<ImageWorkerState> state, EvaluateTask task, std
     }
   }
   Network& network = state->networks(widths).front();
-  pull_all(network.layers(), layers, state->values);
+  pull_to_host(network.layers(), layers, state->values);
   const auto classes = static_cast<std::size_t>(widths.back());
   Scores scores;
   for (std::int64_t first = 0; first < task.count; first += kEvaluationImages) {

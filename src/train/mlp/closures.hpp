@@ -48,7 +48,7 @@ class ImageWorkerState {
   GpuNetwork* gpu(const std::vector<std::int64_t>& widths);
 
   std::vector<float> values;
-  bool evaluation_warned = false;  // that the GPU's memory does not suffice to evaluate
+  bool evaluation_warned = false;  // a warning that the GPU's memory does not suffice was logged
 
  private:
   ImageInput input_;
@@ -60,8 +60,8 @@ ImageWorkerState make_image_worker_state(ImageInput input);
 
 /// Reads the shares, so that invalid input is reported before training starts.
 DataSizes load_images(PerWorker<ImageWorkerState> state, Shares shares);
-/// For each batch: pulls all layers, computes the gradient on the replicas, each with a part of the batch, or
-/// on the GPU, and pushes the sum.
+/// For each batch: pulls all layers, computes the gradient and pushes it. Computes on the GPU or on the
+/// replicas, each with a part of the batch.
 TrainResult train_images(PerWorker<ImageWorkerState> state, TrainTask task, UpdateGroup group,
                          std::vector<std::int64_t> widths, std::vector<Variable<float>> layers);
 /// Evaluates on the GPU if there is one. If its memory does not suffice, evaluates on the CPU, with one

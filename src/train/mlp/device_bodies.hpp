@@ -29,8 +29,7 @@ struct PartialSums {
   }
 };
 
-/// Converts input bytes to floats in [0, 1], with a 1 at the end of each row. `number` is that of the
-/// element.
+/// Converts input bytes to floats in [0, 1], with a 1 at the end of each row. One number per element.
 struct InputBody {
   const std::uint8_t* bytes;
   float* rows;
@@ -46,7 +45,7 @@ struct InputBody {
   CAPSTAN_BOTH void store(std::uint32_t number, NoLocation, float value) const { rows[number] = value; }
 };
 
-/// Applies ReLU to the results of a layer, with a 1 at the end of each row. `number` is that of the element.
+/// Applies ReLU to the results of a layer, with a 1 at the end of each row. One number per element.
 struct ReluBody {
   PartialSums results;
   float* rows;
@@ -63,11 +62,11 @@ struct ReluBody {
   CAPSTAN_BOTH void store(std::uint32_t number, NoLocation, float value) const { rows[number] = value; }
 };
 
-/// Gradient of the loss with respect to a layer's inputs: 0 where the input was not positive. `number` is
-/// that of the element.
+/// Computes the gradient of the loss with respect to a layer's inputs: 0 where the input is not positive. One
+/// number per element.
 struct MaskBody {
   PartialSums results;
-  const float* active;  // rows that end in 1
+  const float* active;  // the layer's inputs: rows that end in 1
   float* slopes;
   Divider columns;  // excluding the bias column
 
@@ -80,7 +79,7 @@ struct MaskBody {
   CAPSTAN_BOTH void store(std::uint32_t number, NoLocation, float slope) const { slopes[number] = slope; }
 };
 
-/// gradient += decay * values. `number` is that of the element.
+/// gradient += decay * values. One number per element.
 struct DecayBody {
   const float* values;
   float* gradient;
@@ -93,8 +92,8 @@ struct DecayBody {
   CAPSTAN_BOTH void store(std::uint32_t number, NoLocation, float sum) const { gradient[number] = sum; }
 };
 
-/// Scores an example as Scores::add does: its loss, computed in double, and 1 if the predicted class, the
-/// first one with the largest logit, is its label. `example` is its number.
+/// Scores an example as Scores::add does: computes its loss in double, and 1 if the predicted class, the
+/// first one with the largest logit, is the label. One number per example.
 struct ScoreBody {
   PartialSums logits;
   std::uint32_t classes;

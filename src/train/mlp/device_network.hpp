@@ -26,7 +26,8 @@ class DeviceNetwork {
   void add(std::span<const std::uint8_t> input, std::uint8_t label);
 
   /// Enqueues on the stream the computation of the gradient of scale * (sum of the examples' losses + batch *
-  /// l2 / 2 |weights|^2). Both arguments are arrays of all layers in the GPU's memory, see Layers::begin.
+  /// l2 / 2 |weights|^2). `values` and `gradient` are arrays of all layers in the GPU's memory, see
+  /// Layers::begin.
   /// REQUIRES: as many calls of add() as clear() announced. Throws Error: resource_exhausted;
   /// invalid_argument for a batch or layer of 2^31 floats or more.
   void compute(const float* values, double scale, double l2, float* gradient);
@@ -55,9 +56,9 @@ class DeviceNetwork {
   gpu::Values<std::uint8_t> batch_;
   std::vector<gpu::Values<float>> activations_;  // inputs of each layer: a row per example, which ends in 1
   gpu::Values<float> partial_;                   // partial sums of a matrix product
-  gpu::Values<float> slopes_;                    // derivatives by a layer's results
+  gpu::Values<float> slopes_;                    // derivatives with respect to a layer's results
   gpu::Values<float> losses_;                    // by example
-  std::uint32_t parts_ = 1;                      // of the partial sums of the logits
+  std::uint32_t parts_ = 1;                      // number of partial sums of the logits
   gpu::Values<float> correct_;                   // by example: 1 if correct, else 0
   gpu::Values<double> sums_;  // training loss, loss of scored examples, number of correct ones
   std::int64_t scored_ = 0;

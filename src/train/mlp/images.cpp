@@ -14,7 +14,7 @@ namespace {
 
 using Item = std::optional<Array<std::uint8_t>>;
 
-/// Throws for a pair of files of which one ends first.
+/// Throws the error for two files with different numbers of images and labels.
 [[noreturn]] void throw_length_mismatch(const std::filesystem::path& images,
                                         const std::filesystem::path& labels, std::int64_t both,
                                         Iterator<Array<std::uint8_t>>& longer, bool images_longer) {

@@ -12,16 +12,19 @@ namespace {
 
 constexpr std::size_t kEvaluationExamples = 4096;
 
+std::int64_t bias_id(const Variable<float>& weights) { return static_cast<std::int64_t>(weights.rows()) - 1; }
+std::int64_t bias_id(const DynamicTable<float>& /*weights*/) { return kBiasKey; }
+
 /// Sets the ids of the batch's rows of `weights`; the bias is the last one.
-void set_weight_ids(SparseWorkerState& state, const SparseExamples& batch, const Variable<float>& weights) {
+template <class Table>
+void set_weight_ids(SparseWorkerState& state, const SparseExamples& batch, const Table& weights) {
   state.weight_ids = batch.ids;
-  if (state.machine.options().bias) {
-    state.weight_ids.push_back(static_cast<std::int64_t>(weights.rows()) - 1);
-  }
+  if (state.machine.options().bias) state.weight_ids.push_back(bias_id(weights));
 }
 
-void look_up(SparseWorkerState& state, const SparseExamples& batch, const Variable<float>& weights,
-             const std::vector<Variable<float>>& factors) {
+template <class Table>
+void look_up(SparseWorkerState& state, const SparseExamples& batch, const Table& weights,
+             const std::vector<Table>& factors) {
   set_weight_ids(state, batch, weights);
   state.machine.resize(batch, state.rows);
   if (factors.empty()) {
@@ -32,8 +35,9 @@ void look_up(SparseWorkerState& state, const SparseExamples& batch, const Variab
   }
 }
 
-void push(SparseWorkerState& state, const SparseExamples& batch, const Variable<float>& weights,
-          const std::vector<Variable<float>>& factors) {
+template <class Table>
+void push(SparseWorkerState& state, const SparseExamples& batch, const Table& weights,
+          const std::vector<Table>& factors) {
   if (factors.empty()) {
     weights.push(state.weight_ids, state.gradients.weights);
   } else {
@@ -42,7 +46,8 @@ void push(SparseWorkerState& state, const SparseExamples& batch, const Variable<
   }
 }
 
-void compute_rarity(SparseExamples& examples, std::int64_t total, const Variable<std::int32_t>& occurrences) {
+template <class Table>
+void compute_rarity(SparseExamples& examples, std::int64_t total, const Table& occurrences) {
   if (!examples.rarity.empty() || examples.ids.empty()) return;
   for (const std::int32_t count : occurrences.lookup(examples.ids).values) {
     examples.rarity.push_back(static_cast<float>(static_cast<double>(total) / count));
@@ -70,56 +75,59 @@ SparseWorkerState make_sparse_worker_state(SparseInput input) { return SparseWor
 DataSizes load_sparse(PerWorker<SparseWorkerState> state, Shares shares) {
   DataSizes sizes;
   for (const std::int64_t share : shares.assigned) {
-    const SparseFile& train = state->share(false, share, shares.count);
+    const SparseFile& train = state->share(false, share, shares.total_count);
     sizes.train = train.total;
     sizes.width = std::max(sizes.width, train.rows);
     if (!state->has_test()) continue;
-    const SparseFile& test = state->share(true, share, shares.count);
+    const SparseFile& test = state->share(true, share, shares.total_count);
     sizes.test = test.total;
     sizes.width = std::max(sizes.width, test.rows);
   }
   return sizes;
 }
 
-void count_sparse(PerWorker<SparseWorkerState> state, Shares shares, Variable<std::int32_t> counts) {
+template <template <class> class Table>
+void count_sparse(PerWorker<SparseWorkerState> state, Shares shares, Table<std::int32_t> counts) {
   for (const std::int64_t share : shares.assigned) {
-    const SparseExamples& examples = state->share(false, share, shares.count).examples;
-    if (!examples.ids.empty()) counts.scatter_add(examples.ids, occurrences(examples));
+    const SparseExamples& examples = state->share(false, share, shares.total_count).examples;
+    if (!examples.ids.empty()) counts.push(examples.ids, occurrences(examples));
   }
 }
 
+template <template <class> class Table>
 TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, UpdateGroup group,
-                         Variable<float> weights, std::vector<Variable<float>> factors,
-                         std::vector<Variable<std::int32_t>> occurrences) {
+                         Table<float> weights, std::vector<Table<float>> factors,
+                         std::vector<Table<std::int32_t>> occurrences) {
   std::map<std::int64_t, BatchCutter> cutters;
   for (const std::int64_t share : task.shares.assigned) {
-    SparseExamples& examples = state->share(false, share, task.shares.count).examples;
+    SparseExamples& examples = state->share(false, share, task.shares.total_count).examples;
     if (!occurrences.empty()) compute_rarity(examples, task.total, occurrences.front());
     cutters.emplace(share, examples);
   }
   TrainResult result;
-  run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> which, double scale) {
-    const SparseExamples& all = state->share(false, share, task.shares.count).examples;
-    const bool full_batch = which.size() == all.size();  // the share itself is the batch
-    if (!full_batch) cutters.at(share).cut(which, state->batch);
+  run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> chosen, double scale) {
+    const SparseExamples& all = state->share(false, share, task.shares.total_count).examples;
+    const bool full_batch = chosen.size() == all.size();  // the share itself is the batch
+    if (!full_batch) cutters.at(share).cut(chosen, state->batch);
     const SparseExamples& batch = full_batch ? all : state->batch;
     look_up(*state, batch, weights, factors);
     const FmLoss loss = state->machine.gradients(batch, state->rows, scale, state->gradients);
     push(*state, batch, weights, factors);
     result.log_loss += loss.log_loss;
     result.penalty += loss.penalty;
-    result.examples += static_cast<std::int64_t>(which.size());
+    result.examples += static_cast<std::int64_t>(chosen.size());
   });
   return result;
 }
 
-Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, Variable<float> weights,
-                       std::vector<Variable<float>> factors) {
-  const SparseExamples& examples = state->share(task.test, task.share, task.shares).examples;
+template <template <class> class Table>
+Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, Table<float> weights,
+                       std::vector<Table<float>> factors) {
+  const SparseExamples& examples = state->share(task.test, task.share, task.total_shares).examples;
   BatchCutter cutter(examples);
-  std::vector<std::uint32_t> which(static_cast<std::size_t>(task.count));
-  std::iota(which.begin(), which.end(), static_cast<std::uint32_t>(task.first));
-  const std::span<const std::uint32_t> all(which);
+  std::vector<std::uint32_t> chosen(static_cast<std::size_t>(task.count));
+  std::iota(chosen.begin(), chosen.end(), static_cast<std::uint32_t>(task.first));
+  const std::span<const std::uint32_t> all(chosen);
   Scores scores;
   for (std::size_t first = 0; first < all.size(); first += kEvaluationExamples) {
     cutter.cut(all.subspan(first, std::min(kEvaluationExamples, all.size() - first)), state->batch);
@@ -131,5 +139,18 @@ Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, Va
   }
   return scores;
 }
+
+template void count_sparse<Variable>(PerWorker<SparseWorkerState>, Shares, Variable<std::int32_t>);
+template TrainResult train_sparse<Variable>(PerWorker<SparseWorkerState>, TrainTask, UpdateGroup,
+                                            Variable<float>, std::vector<Variable<float>>,
+                                            std::vector<Variable<std::int32_t>>);
+template Scores evaluate_sparse<Variable>(PerWorker<SparseWorkerState>, EvaluateTask, Variable<float>,
+                                          std::vector<Variable<float>>);
+template void count_sparse<DynamicTable>(PerWorker<SparseWorkerState>, Shares, DynamicTable<std::int32_t>);
+template TrainResult train_sparse<DynamicTable>(PerWorker<SparseWorkerState>, TrainTask, UpdateGroup,
+                                                DynamicTable<float>, std::vector<DynamicTable<float>>,
+                                                std::vector<DynamicTable<std::int32_t>>);
+template Scores evaluate_sparse<DynamicTable>(PerWorker<SparseWorkerState>, EvaluateTask, DynamicTable<float>,
+                                              std::vector<DynamicTable<float>>);
 
 }  // namespace capstan::train

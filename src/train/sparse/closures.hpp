@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -43,15 +44,24 @@ SparseWorkerState make_sparse_worker_state(SparseInput input);
 
 /// Reads the shares, so that invalid input is reported before training starts.
 DataSizes load_sparse(PerWorker<SparseWorkerState> state, Shares shares);
-/// Adds the number of occurrences of each row in the shares to `occurrences`.
-void count_sparse(PerWorker<SparseWorkerState> state, Shares shares, Variable<std::int32_t> occurrences);
-/// For each batch: looks up only the rows that it uses, and pushes their gradients. The last row of `weights`
-/// is the bias, if there is one. `factors` has one element for fm and none for lr; `occurrences` has one with
-/// an L2 penalty, else none.
+
+// The tables of a model are Variables, whose rows are numbered, or DynamicTables, whose rows have keys.
+// `factors` has one element for fm and none for lr; `occurrences` has one with an L2 penalty, else none.
+
+/// Key of the bias in a DynamicTable of weights. In a Variable the bias is the last row.
+inline constexpr std::int64_t kBiasKey = std::numeric_limits<std::int64_t>::min();
+
+/// Adds the number of occurrences of each feature in the shares to `counts`, by pushes with a learning rate
+/// of -1.
+template <template <class> class Table>
+void count_sparse(PerWorker<SparseWorkerState> state, Shares shares, Table<std::int32_t> counts);
+/// For each batch: looks up only the rows that it uses, and pushes their gradients.
+template <template <class> class Table>
 TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, UpdateGroup group,
-                         Variable<float> weights, std::vector<Variable<float>> factors,
-                         std::vector<Variable<std::int32_t>> occurrences);
-Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, Variable<float> weights,
-                       std::vector<Variable<float>> factors);
+                         Table<float> weights, std::vector<Table<float>> factors,
+                         std::vector<Table<std::int32_t>> occurrences);
+template <template <class> class Table>
+Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, Table<float> weights,
+                       std::vector<Table<float>> factors);
 
 }  // namespace capstan::train

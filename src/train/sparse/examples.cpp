@@ -77,7 +77,7 @@ void read_libsvm(const std::vector<std::filesystem::path>& files, const SparseFo
 void read_criteo(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
                  ShareBuilder& builder) {
   const std::uint64_t mask = (std::uint64_t{1} << format.hash_bits) - 1;
-  builder.see_row(format.rows() - 1);
+  if (!format.dynamic) builder.see_row(format.rows() - 1);
   for (const CriteoExample& example : criteo(files)) {
     if (!builder.begin(example.label)) continue;
     for (std::uint32_t left = example.integers_present; left != 0; left &= left - 1) {
@@ -87,8 +87,10 @@ void read_criteo(const std::vector<std::filesystem::path>& files, const SparseFo
     }
     for (std::uint32_t left = example.categories_present; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
-      const std::uint64_t hash = mix64((std::uint64_t{i} << 32) + example.categories[i]) & mask;
-      builder.feature(kIntegers + static_cast<std::int64_t>(hash), 1);
+      const std::uint64_t hash = mix64((std::uint64_t{i} << 32) + example.categories[i]);
+      builder.feature(format.dynamic ? static_cast<std::int64_t>(hash)
+                                     : kIntegers + static_cast<std::int64_t>(hash & mask),
+                      1);
     }
     builder.end();
   }
@@ -97,6 +99,7 @@ void read_criteo(const std::vector<std::filesystem::path>& files, const SparseFo
 }  // namespace
 
 std::int64_t SparseFormat::rows() const {
+  if (dynamic) return 0;
   return format == "criteo" ? kIntegers + (std::int64_t{1} << hash_bits) : features;
 }
 
@@ -123,7 +126,7 @@ std::vector<std::int32_t> occurrences(const SparseExamples& examples) {
   return counts;
 }
 
-void BatchCutter::cut(std::span<const std::uint32_t> which, SparseExamples& batch) {
+void BatchCutter::cut(std::span<const std::uint32_t> chosen, SparseExamples& batch) {
   batch.labels.clear();
   batch.offsets.assign(1, 0);
   batch.slots.clear();
@@ -132,7 +135,7 @@ void BatchCutter::cut(std::span<const std::uint32_t> which, SparseExamples& batc
   batch.rarity.clear();
   const bool has_rarity = !from_->rarity.empty();
   std::vector<std::uint32_t> used_slots;
-  for (const std::uint32_t example : which) {
+  for (const std::uint32_t example : chosen) {
     batch.labels.push_back(from_->labels[example]);
     for (std::uint64_t k = from_->offsets[example]; k < from_->offsets[example + 1]; ++k) {
       const std::uint32_t slot = from_->slots[k];

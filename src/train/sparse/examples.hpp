@@ -17,9 +17,9 @@ struct SparseExamples {
   std::vector<std::uint32_t> slots = {};
   std::vector<float> values = {};
   std::vector<std::int64_t> ids = {};  // unique rows of the table; ascending in a complete share
-  /// By slot: number of training examples divided by the number of occurrences of the feature. Weight of the
-  /// L2 penalty on a row at each occurrence, so that it counts once over all examples. Empty without a
-  /// penalty.
+  /// By slot: number of training examples divided by the number of occurrences of the feature. Each
+  /// occurrence adds the L2 penalty on the row with this weight, which makes one penalty per example on
+  /// average. Empty without a penalty.
   std::vector<float> rarity = {};
 
   std::size_t size() const noexcept { return labels.size(); }
@@ -30,21 +30,22 @@ struct SparseFormat {
   std::string format = {};     // "libsvm" or "criteo"
   std::int64_t features = 0;   // bound of libsvm ids, which start at 0; 0: no bound
   std::int64_t hash_bits = 0;  // criteo: 13 rows of integers, then 2^hash_bits of categories
+  bool dynamic = false;        // criteo: a row is a 64-bit hash, the key of a dynamic table
 
-  /// Number of rows of the table as the format fixes it: for criteo, or by `features`; 0 if it depends on the
-  /// files.
+  /// Returns the number of rows of the table if the format determines it: for criteo, or by `features`.
+  /// Returns 0 if it depends on the files, and for dynamic tables.
   std::int64_t rows() const;
 };
 
 struct SparseFile {
-  SparseExamples examples;  // of the share
+  SparseExamples examples;  // examples of the share
   std::int64_t total = 0;   // examples of all shares
   std::int64_t rows = 0;    // largest row of all shares, plus 1
 };
 
-/// Reads share `share` of `shares` of the files (shares.hpp). A libsvm id is its row. An integer of Criteo is
-/// a feature of value sign(x) log(1 + |x|) in row 0 to 12, a category is a feature of value 1 in a row
-/// selected by its hash; missing values are no features. Throws Error: not_found, invalid_argument
+/// Reads share `share` of `shares` of the files (shares.hpp). A libsvm id is its row. An integer x of Criteo
+/// is a feature of value sign(x) log(1 + |x|) in row 0 to 12. A category is a feature of value 1 in a row
+/// that its hash selects. Missing values are skipped. Throws Error: not_found, invalid_argument
 /// "file:line: ...".
 SparseFile read_share(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
                       std::int64_t share, std::int64_t shares);
@@ -57,8 +58,8 @@ std::vector<std::int32_t> occurrences(const SparseExamples& examples);
 class BatchCutter {
  public:
   explicit BatchCutter(const SparseExamples& from) : from_(&from), slot_of_(from.ids.size(), kNone) {}
-  /// Sets `batch` to the examples `which`, with only the rows that they use.
-  void cut(std::span<const std::uint32_t> which, SparseExamples& batch);
+  /// Sets `batch` to the examples `chosen`, with only the rows that they use.
+  void cut(std::span<const std::uint32_t> chosen, SparseExamples& batch);
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};

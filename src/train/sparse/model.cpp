@@ -1,6 +1,9 @@
 // model.cpp -- lr and fm on the coordinator: a table of weights and, for fm, a table of factors.
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "train/model.hpp"
 #include "train/sparse/closures.hpp"
@@ -8,23 +11,41 @@
 namespace capstan::train {
 namespace {
 
-/// Small enough that the pairs of an example hardly change its first logit, large enough to leave 0, where
-/// the gradient of every factor is 0.
+/// Small enough that the factors hardly change the first logits. Not 0: if all factors are 0, so are their
+/// gradients.
 constexpr double kFactorStddev = 0.05;
 constexpr std::uint64_t kBlockRows = 65536;
 
+double sum_of_squares(std::span<const float> values) {
+  double sum = 0;
+  for (const float x : values) sum += static_cast<double>(x) * static_cast<double>(x);
+  return sum;
+}
+
+/// Returns the sum of the squares in the first `rows` rows, which do not include the bias.
 double sum_of_squares(const Variable<float>& table, std::uint64_t rows) {
   std::vector<float> block;
   double sum = 0;
   for (std::uint64_t first = 0; first < rows; first += kBlockRows) {
     block.resize(std::min(kBlockRows, rows - first) * table.width());
     table.pull(first, block);
-    for (const float x : block) sum += static_cast<double>(x) * static_cast<double>(x);
+    sum += sum_of_squares(block);
   }
   return sum;
 }
+double sum_of_squares(const DynamicTable<float>& table) {
+  double sum = 0;
+  table.export_rows([&](std::span<const std::int64_t> keys, const Rows<float>& rows) {
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (keys[i] != kBiasKey) sum += sum_of_squares(rows[i]);
+    }
+  });
+  return sum;
+}
 
-class SparseModel final : public Model {
+/// `Table` is Variable or DynamicTable.
+template <template <class> class Table>
+class SparseModel : public Model {
  public:
   SparseModel(const ModelOptions& options, ClusterCoordinator& coordinator)
       : options_(options),
@@ -39,29 +60,62 @@ class SparseModel final : public Model {
   RemoteValue<DataSizes> load(int worker, const Shares& shares) override {
     return coordinator_.schedule_on<&load_sparse>(worker, worker_state_, shares);
   }
+  bool needs_preparation() const override { return !occurrences_.empty(); }
+  RemoteValue<void> prepare(int worker, const Shares& shares) override {
+    return coordinator_.schedule_on<&count_sparse<Table>>(worker, worker_state_, shares,
+                                                          occurrences_.front());
+  }
+  RemoteValue<TrainResult> train(int worker, const TrainTask& task) override {
+    return coordinator_.schedule_on<&train_sparse<Table>>(worker, worker_state_, task, group_, *weights_,
+                                                          factors_, occurrences_);
+  }
+  RemoteValue<Scores> evaluate(int worker, const EvaluateTask& task) override {
+    return coordinator_.schedule_on<&evaluate_sparse<Table>>(worker, worker_state_, task, *weights_,
+                                                             factors_);
+  }
+  void restart_group() const override { group_.restart(); }
+  std::vector<std::pair<std::string, std::string>> identity() const override {
+    return {{"a table of rows", rows()},
+            {"--factors", std::to_string(options_.factors)},
+            {"--format", options_.format.format},
+            {"--bias", options_.bias ? "true" : "false"},
+            {"an --l2 above 0:", options_.l2 > 0 ? "true" : "false"}};
+  }
+
+ protected:
+  /// Describes the rows of the tables for identity(): their number, or that they are dynamic.
+  virtual std::string rows() const = 0;
+
+  ModelOptions options_;
+  ClusterCoordinator& coordinator_;
+  UpdateGroup group_;
+  PerWorker<SparseWorkerState> worker_state_;
+  std::optional<Table<float>> weights_;
+  std::vector<Table<float>> factors_;
+  std::vector<Table<std::int32_t>> occurrences_;
+};
+
+/// Returns an optimizer whose pushes add the gradient. Used to count occurrences.
+Optimizer adding_optimizer() { return optimizers::SGD{.learning_rate = -1}; }
+
+/// The row of a feature is its id in the data, or is selected by a hash with a fixed number of bits.
+class NumberedModel final : public SparseModel<Variable> {
+ public:
+  using SparseModel::SparseModel;
+
   void create(const DataSizes& sizes) override {
     rows_ = options_.format.rows() > 0 ? options_.format.rows() : std::max<std::int64_t>(sizes.width, 1);
-    const VariableOptions trained{.optimizer = options_.optimizer, .group = group_};
-    weights_.emplace("weights", Shape{rows_ + (options_.bias ? 1 : 0)}, InitialValue<float>(), trained);
+    const VariableOptions trained_options{.optimizer = options_.optimizer, .group = group_};
+    weights_.emplace("weights", Shape{rows_ + (options_.bias ? 1 : 0)}, InitialValue<float>(),
+                     trained_options);
     if (options_.factors > 0) {
       factors_.emplace_back("factors", Shape{rows_, options_.factors},
-                            initializers::normal(0, kFactorStddev, options_.seed), trained);
+                            initializers::normal(0, kFactorStddev, options_.seed), trained_options);
     }
     if (options_.l2 > 0) {
       occurrences_.emplace_back("occurrences", Shape{rows_}, InitialValue<std::int32_t>(),
-                                VariableOptions{.trainable = false});
+                                VariableOptions{.optimizer = adding_optimizer(), .trainable = false});
     }
-  }
-  bool needs_preparation() const override { return !occurrences_.empty(); }
-  RemoteValue<void> prepare(int worker, const Shares& shares) override {
-    return coordinator_.schedule_on<&count_sparse>(worker, worker_state_, shares, occurrences_.front());
-  }
-  RemoteValue<TrainResult> train(int worker, const TrainTask& task) override {
-    return coordinator_.schedule_on<&train_sparse>(worker, worker_state_, task, group_, *weights_, factors_,
-                                                   occurrences_);
-  }
-  RemoteValue<Scores> evaluate(int worker, const EvaluateTask& task) override {
-    return coordinator_.schedule_on<&evaluate_sparse>(worker, worker_state_, task, *weights_, factors_);
   }
   double penalty() const override {
     if (options_.l2 == 0) return 0;
@@ -69,30 +123,55 @@ class SparseModel final : public Model {
     for (const auto& factors : factors_) sum += sum_of_squares(factors, factors.rows());
     return options_.l2 / 2 * sum;
   }
-  void restart_group() const override { group_.restart(); }
-  std::vector<std::pair<std::string, std::string>> identity() const override {
-    return {{"a table of rows", std::to_string(rows_)},
-            {"--factors", std::to_string(options_.factors)},
-            {"--format", options_.format.format},
-            {"--bias", options_.bias ? "true" : "false"},
-            {"an --l2 above 0:", options_.l2 > 0 ? "true" : "false"}};
+
+ private:
+  std::string rows() const override { return std::to_string(rows_); }
+
+  std::int64_t rows_ = 0;
+};
+
+/// The key of a row is its feature. A push adds the row when the feature has occurred admit_after times.
+class DynamicModel final : public SparseModel<DynamicTable> {
+ public:
+  using SparseModel::SparseModel;
+
+  void create(const DataSizes& /*sizes*/) override {
+    TableOptions trained_options{.optimizer = options_.optimizer,
+                                 .missing = MissingKeys::initial,
+                                 .max_keys = options_.max_keys,
+                                 .admit_after = options_.admit_after,
+                                 .group = group_};
+    weights_.emplace("weights", 1, Initializer(), trained_options);
+    if (options_.bias) weights_->insert(std::vector{kBiasKey});
+    if (options_.factors > 0) {
+      factors_.emplace_back("factors", options_.factors,
+                            initializers::normal(0, kFactorStddev, options_.seed), trained_options);
+    }
+    if (options_.l2 > 0) {
+      occurrences_.emplace_back(
+          "occurrences", 1, Initializer(),
+          TableOptions{.optimizer = adding_optimizer(), .max_keys = options_.max_keys, .trainable = false});
+    }
+  }
+  double penalty() const override {
+    if (options_.l2 == 0) return 0;
+    double sum = sum_of_squares(*weights_);
+    for (const auto& factors : factors_) sum += sum_of_squares(factors);
+    return options_.l2 / 2 * sum;
+  }
+  std::optional<std::int64_t> learned_features() const override {
+    return static_cast<std::int64_t>(weights_->size()) - (options_.bias ? 1 : 0);
   }
 
  private:
-  ModelOptions options_;
-  ClusterCoordinator& coordinator_;
-  UpdateGroup group_;
-  PerWorker<SparseWorkerState> worker_state_;
-  std::int64_t rows_ = 0;
-  std::optional<Variable<float>> weights_;
-  std::vector<Variable<float>> factors_;
-  std::vector<Variable<std::int32_t>> occurrences_;
+  std::string rows() const override { return "any features (--dynamic)"; }
 };
 
 }  // namespace
 
 std::unique_ptr<Model> make_sparse_model(const ModelOptions& options, ClusterCoordinator& coordinator) {
-  return std::make_unique<SparseModel>(options, coordinator);
+  if (options.format.dynamic) return std::make_unique<DynamicModel>(options, coordinator);
+  return std::make_unique<NumberedModel>(options, coordinator);
 }
 
 }  // namespace capstan::train

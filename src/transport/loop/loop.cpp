@@ -1,5 +1,5 @@
-// loop.cpp -- inboxes under a mutex, windows that are the memory itself. The destruction of a fabric is the
-// death of its rank, which its peers notice as they would with UCX.
+// loop.cpp -- inboxes under a mutex, windows that are the memory itself. Destroying a fabric counts as the
+// death of its rank: peers notice it as they would with UCX.
 #include "transport/loop/loop.hpp"
 
 #include <atomic>
@@ -54,7 +54,7 @@ class LoopRegion : public Region {
   LoopRegion(std::size_t bytes, Memory memory) : bytes_(bytes), memory_(std::move(memory)) {}
   std::span<std::byte> memory() noexcept override { return {memory_.get(), bytes_}; }
 
-  /// The key carries a shared_ptr by address: both ends live in this process, and the window copies it.
+  /// The key contains the address of a shared_ptr in this process; the window copies the shared_ptr.
   RegionKey key() const override {
     RegionKey key{reinterpret_cast<std::uint64_t>(memory_.get()), bytes_, {}};
     const auto* self = &memory_;
@@ -136,7 +136,7 @@ class LoopPeer : public Peer {
   bool has_hardware_rma() const override { return false; }
   void disconnect() noexcept override { failed_ = true; }
 
-  /// The other end was destroyed, which was not reported yet.
+  /// Returns true if the other end was destroyed and this was not reported yet.
   bool has_ended() const { return !failed_ && !inbox_->open.load(std::memory_order_acquire); }
   void set_failed() { failed_ = true; }
 

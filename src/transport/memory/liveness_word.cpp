@@ -28,7 +28,7 @@ struct MutexAttributes {
 }  // namespace
 
 LivenessWord::LivenessWord(std::byte* at) : mutex_(reinterpret_cast<pthread_mutex_t*>(at)) {
-  // A mutex that is not robust would appear held for ever.
+  // A mutex that is not robust would appear held even after the death of its thread.
   MutexAttributes attributes;
   check_pthread(pthread_mutexattr_setpshared(&attributes.raw, PTHREAD_PROCESS_SHARED),
                 "pthread_mutexattr_setpshared");

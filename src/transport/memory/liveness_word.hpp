@@ -25,7 +25,7 @@ class LivenessWord {
   LivenessWord& operator=(const LivenessWord&) = delete;
 
   /// Returns true from the constructor until the destructor or the death of the thread. Any process that maps
-  /// the word. Loads before the call are ordered before it (acquire).
+  /// the word may call it. Loads before the call are ordered before it (acquire).
   static bool alive(const std::byte* at) noexcept;
 
  private:

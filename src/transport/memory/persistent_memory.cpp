@@ -20,8 +20,8 @@ std::shared_ptr<PersistentMemory> PersistentMemory::create() {
   if (!fd) throw call_failed("memfd_create", std::strerror(errno));
   std::random_device random;
   const std::uint64_t id = (std::uint64_t{random()} << 32) | random() | 1;
-  if (ftruncate(fd.get(), kFirst) != 0 || pwrite(fd.get(), &id, sizeof id, 0) != sizeof id) {
-    throw call_failed("ftruncate of a memfd", std::strerror(errno));
+  if (ftruncate(fd.get(), kFirstOffset) != 0 || pwrite(fd.get(), &id, sizeof id, 0) != sizeof id) {
+    throw call_failed("ftruncate or pwrite of a memfd", std::strerror(errno));
   }
   return std::shared_ptr<PersistentMemory>(new PersistentMemory(std::move(fd), getpid(), id));
 }
@@ -31,17 +31,17 @@ std::shared_ptr<PersistentMemory> PersistentMemory::adopt(FileDescriptor file, p
   if (pread(file.get(), &id, sizeof id, 0) != sizeof id || id == 0) {
     throw Error(Code::failed_precondition,
                 "file descriptor " + std::to_string(file.get()) +
-                    ": a file without an id in its first word, expected the persistent memory of process " +
-                    std::to_string(owner) + "; let the agent pass the descriptor on");
+                    ": found no id in its first word, expected the persistent memory of process " +
+                    std::to_string(owner) + "; do not close or replace this descriptor before Cluster::join");
   }
   return std::shared_ptr<PersistentMemory>(new PersistentMemory(std::move(file), owner, id));
 }
 
 std::span<std::byte> PersistentMemory::map(std::uint64_t offset, std::uint64_t bytes) {
   const auto fail = [&](const char* call) {
-    throw Error(Code::resource_exhausted, std::string(call) + " of " + std::to_string(bytes) +
-                                              " bytes of shared memory: " + std::strerror(errno) +
-                                              "; free memory, or see ulimit -f and ulimit -v");
+    throw Error(Code::resource_exhausted,
+                "cannot map " + std::to_string(bytes) + " bytes of shared memory: " + call + ": " +
+                    std::strerror(errno) + "; free memory, or see ulimit -f and ulimit -v");
   };
   struct stat now {};
   if (fstat(fd_.get(), &now) != 0) fail("fstat");
@@ -61,16 +61,16 @@ std::span<std::byte> PersistentMemory::map(std::uint64_t offset, std::uint64_t b
 
 void PersistentMemory::unmap(std::uint64_t offset, std::span<const std::span<std::byte>> mapped) noexcept {
   for (const std::span<std::byte> memory : mapped) (void)munmap(memory.data(), memory.size());
-  // The file keeps its size: other processes may have mapped these pages, and then read zeros.
+  // The file keeps its size: a process that has mapped these pages must read zeros, not receive SIGBUS.
   struct stat now {};
   if (fstat(fd_.get(), &now) != 0 || static_cast<std::uint64_t>(now.st_size) <= offset) return;
   (void)fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                   now.st_size - static_cast<off_t>(offset));
 }
 
-bool PersistentMemory::used() const noexcept {
+bool PersistentMemory::was_mapped() const noexcept {
   struct stat now {};
-  return fstat(fd_.get(), &now) == 0 && static_cast<std::uint64_t>(now.st_size) > kFirst;
+  return fstat(fd_.get(), &now) == 0 && static_cast<std::uint64_t>(now.st_size) > kFirstOffset;
 }
 
 FileLocation PersistentMemory::location(std::uint64_t offset) const {

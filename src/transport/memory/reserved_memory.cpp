@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/topology.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan::transport {
@@ -16,7 +17,8 @@ namespace {
 
 constexpr std::uintptr_t kPage = 4096;
 
-/// Zeroes memory that other threads may be reading, word by word where it is aligned.
+/// Zeroes memory that other threads may be reading. Stores aligned 8-byte words, so that no reader sees a
+/// partly zeroed word, and single bytes at the unaligned ends.
 void zero(std::uintptr_t begin, std::uintptr_t end) noexcept {
   constexpr std::uintptr_t kWord = sizeof(std::uint64_t);
   for (; begin % kWord != 0 && begin < end; ++begin)
@@ -50,6 +52,7 @@ std::shared_ptr<std::byte> reserve_memory(std::size_t bytes) {
                                               " bytes of addresses: " + std::strerror(errno) +
                                               "; see ulimit -v and vm.overcommit_memory");
   }
+  topology::advise_huge_pages({static_cast<std::byte*>(at), bytes});
   return {static_cast<std::byte*>(at), [bytes](std::byte* memory) { munmap(memory, bytes); }};
 }
 
@@ -60,12 +63,14 @@ void release_memory(std::span<std::byte> memory) noexcept {
   const std::uintptr_t last = std::max(end / kPage * kPage, first);
   zero(begin, first);
   zero(last, end);
+  // MADV_REMOVE frees pages of a PersistentMemory. It fails for private memory, which needs MADV_DONTNEED.
   auto* const pages = reinterpret_cast<void*>(first);
   if (first == last || madvise(pages, last - first, MADV_REMOVE) == 0) return;
   if (madvise(pages, last - first, MADV_DONTNEED) != 0) zero(first, last);
 }
 
 std::unique_ptr<Region> reserved_region(std::span<std::byte> memory, const FileLocation& location) {
+  topology::advise_huge_pages(memory);
   return std::make_unique<ReservedRegion>(memory, location);
 }
 

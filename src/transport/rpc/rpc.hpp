@@ -20,7 +20,7 @@ struct [[nodiscard]] RpcOutcome {
   std::vector<std::byte> answer;
   std::optional<Error> error;
 
-  /// The peer has died or has not answered in time: it may or may not have executed the call.
+  /// Returns true if the peer has died or has not answered in time. It may or may not have executed the call.
   bool unanswered() const noexcept {
     return error && (error->code() == Code::unavailable || error->code() == Code::deadline_exceeded);
   }
@@ -38,11 +38,11 @@ class RpcClient {
 
   /// Starts a call; several may be in flight. Throws Error(unavailable) if the peer is known to be dead.
   Id start(Peer& peer, std::uint16_t type, Bytes request);
-  /// The answer to a call is no longer needed.
+  /// Discards a call whose answer is no longer needed.
   void cancel(Id id) noexcept { calls_.erase(id); }
   /// Waits until the call is answered, the peer dies or is replaced (Error(unavailable)) or `timeout` passes
   /// (Error(deadline_exceeded), "no answer from ps 1 (rank 2 on n4) to create variable \"w\" within 60000
-  /// ms"). Any other error is one that the other end raised.
+  /// ms"). Any other error was raised by the peer.
   RpcOutcome outcome(Id id, std::chrono::milliseconds timeout, const std::string& what);
   /// Like outcome(); returns the answer and throws the error.
   std::vector<std::byte> wait(Id id, std::chrono::milliseconds timeout, const std::string& what);
@@ -83,12 +83,12 @@ class RpcServer {
       : fabric_(fabric), find_peer_(std::move(find_peer)), admits_(std::move(admits)) {}
 
   void serve(std::uint16_t type, Handler handler);
-  /// Drops the unanswered requests of `rank`, which is another process now. Also inside a handler.
+  /// Drops the unanswered requests of `rank`, whose process was replaced. May be called inside a handler.
   void forget(int rank) {
     std::erase_if(requests_, [rank](const Request& request) { return request.from == rank; });
     if (answering_ == rank) answering_.reset();
   }
-  /// Returns true if there was a request to answer.
+  /// Answers the pending requests. Returns true if there were any.
   bool answer_pending();
 
  private:

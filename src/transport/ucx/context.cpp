@@ -36,8 +36,8 @@ ucs_log_func_rc_t log_to_stderr(const char* file, unsigned line, const char* /*f
 /// them. Environment variables take precedence over ucx.conf.
 void set_defaults() {
   static const bool once = [] {
-    // UCX 1.13 closes a TCP connection that was silent for 16 s while the link was cut, at one end first.
-    // The coordinator declares ranks dead, after --heartbeat-timeout and --ps-wait.
+    // If the link is cut, UCX 1.13 by default closes a silent TCP connection after 16 s, at one end first.
+    // With a longer interval, the coordinator declares ranks dead (--heartbeat-timeout and --ps-wait).
     setenv("UCX_TCP_KEEPINTVL", "60s", /*overwrite=*/0);
     // One event per poll. A send from a message handler closes the connection if its peer is dead; another
     // event of the same poll that reports the death would then abort the process (tcp_iface.c, "conn_state").

@@ -37,8 +37,8 @@ Error worker_failed(ucs_status_t status) {
       Code::resource_exhausted,
       fmt::format(
           "ucp_worker_create: {}: /dev/shm has {} of {} bytes free, expected {} for each UCX worker (a "
-          "ps has one, a coordinator or worker two); remove files from it, or enlarge it: mount -o "
-          "remount,size=50% /dev/shm, of a container --shm-size=8g",
+          "ps has one, a coordinator or worker two); remove files from it, or enlarge it (mount -o "
+          "remount,size=50% /dev/shm; for a container, --shm-size=8g)",
           ucs_status_string(status), free, std::uint64_t{space.f_blocks} * space.f_frsize,
           kSharedBytesOfWorker));
 }
@@ -202,7 +202,7 @@ bool UcxFabric::admits(Bytes header) noexcept {
   if (rejected_++ == 0) {
     log::warn(
         "dropped a message without this job's secret, from a process outside of the job that reaches this "
-        "rank's UCX ports; further ones are dropped without a line (docs/failures.md#strangers)");
+        "rank's UCX ports; more such messages are not logged (docs/failures.md#foreign-processes)");
   }
   return false;
 }
@@ -279,14 +279,19 @@ void UcxFabric::wake() noexcept {
 std::vector<std::string> UcxFabric::transports() const { return transports_of(context_->get()); }
 
 void UcxFabric::complete_closes(std::span<const ucs_status_ptr_t> requests) noexcept {
-  // A live peer answers within milliseconds, a dead one never.
-  const Deadline deadline = deadline_in(std::chrono::seconds(1));
-  const auto in_progress = [](ucs_status_ptr_t request) {
-    return ucp_request_check_status(request) == UCS_INPROGRESS;
+  // A dead peer never answers. Live ones answer one after another, so each answer extends the wait.
+  constexpr std::chrono::seconds kBetweenAnswers{1};
+  const auto open = [&] {
+    return std::ranges::count_if(requests, [](ucs_status_ptr_t request) {
+      return ucp_request_check_status(request) == UCS_INPROGRESS;
+    });
   };
-  while (std::any_of(requests.begin(), requests.end(), in_progress) &&
-         std::chrono::steady_clock::now() < deadline) {
+  Deadline deadline = deadline_in(kBetweenAnswers);
+  for (auto left = open(); left > 0 && std::chrono::steady_clock::now() < deadline;) {
     ucp_worker_progress(worker_.get());
+    const auto now_open = open();
+    if (now_open < left) deadline = deadline_in(kBetweenAnswers);
+    left = now_open;
   }
   for (const ucs_status_ptr_t request : requests) ucp_request_free(request);
 }

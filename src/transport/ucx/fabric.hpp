@@ -53,12 +53,12 @@ class UcxFabric final : public Fabric {
   /// the request, and throws Error(deadline_exceeded), which names the peer.
   void complete(ucs_status_ptr_t request, UcxPeer& peer, Deadline deadline, const char* what);
 
-  /// Progresses until all requests are complete, for a second at most, and frees them.
+  /// Progresses until all requests are complete, or none has completed for a second. Frees them.
   void complete_closes(std::span<const ucs_status_ptr_t> requests) noexcept;
 
   /// Called by the endpoint's error handler; the end of progress() reports the failure.
   void note_failure(UcxPeer& peer) { newly_failed_.push_back(&peer); }
-  /// Its failure must not be reported: it has been revived.
+  /// Cancels the report of a failure of `peer`, which has been revived.
   void forget_failure(const UcxPeer& peer) { std::erase(newly_failed_, &peer); }
 
  private:
@@ -71,7 +71,7 @@ class UcxFabric final : public Fabric {
   std::shared_ptr<Handle<ContextTraits>> context_;  // shared with regions, which may outlive the fabric
   bool reaches_gpus_;
   Handle<WorkerTraits> worker_;
-  int event_fd_ = -1;  // UCX's own, closed with the worker
+  int event_fd_ = -1;  // owned by UCX, closed with the worker
   FileDescriptor wake_fd_;
   Doorbell doorbell_;
   std::vector<std::unique_ptr<UcxPeer>> peers_;

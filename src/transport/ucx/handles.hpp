@@ -1,4 +1,4 @@
-// handles.hpp -- owners of UCX handles, and the check of a UCX status.
+// handles.hpp -- traits of UCX handles for Handle (base/handle.hpp), and the check of a UCX status.
 #pragma once
 
 #include <ucp/api/ucp.h>

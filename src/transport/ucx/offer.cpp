@@ -13,7 +13,8 @@
 namespace capstan::transport {
 namespace {
 
-/// Returns the value in a line "UCX_TLS=all" or "CAPSTAN_UCX_TLS=all".
+/// Returns the value of a variable in settings that UCX has printed. UCX prints the name with the prefix
+/// CAPSTAN_ if a variable with that prefix is set.
 std::string value_of(const std::string& variable, const std::string& config) {
   std::istringstream lines(config);
   for (std::string line; std::getline(lines, line);) {
@@ -69,9 +70,9 @@ std::vector<std::string> network_kinds(const std::vector<std::string>& transport
   return kinds;
 }
 
-bool names_hardware_rma(std::string_view names) {
-  // Reliable transports of InfiniBand and RoCE; ud and tcp emulate.
-  return names.find("rc_") != std::string_view::npos || names.find("dc_") != std::string_view::npos;
+bool has_hardware_rma(std::string_view transports) {
+  // The reliable transports of InfiniBand and RoCE. UCX emulates RMA over ud and tcp.
+  return transports.find("rc_") != std::string_view::npos || transports.find("dc_") != std::string_view::npos;
 }
 
 bool is_loopback(std::string_view transport) { return transport.ends_with("/lo"); }

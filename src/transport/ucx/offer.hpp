@@ -13,9 +13,9 @@ struct UcxOffer {
   std::string version;
   std::string allowed_transports;      ///< UCX_TLS
   std::string allowed_devices;         ///< UCX_NET_DEVICES
-  std::vector<std::string> network;    ///< reach other hosts, except loopback devices
-  std::vector<std::string> in_memory;  ///< reach processes on this host
-  std::vector<std::string> other;      ///< GPUs, and this process itself
+  std::vector<std::string> network;    ///< transports to other hosts, and loopback devices
+  std::vector<std::string> in_memory;  ///< transports to other processes on this host
+  std::vector<std::string> other;      ///< transports to GPUs and within this process
 
   bool operator==(const UcxOffer&) const = default;
 };
@@ -26,8 +26,8 @@ UcxOffer ucx_offer();
 /// Returns the distinct kinds of `transports` that reach other hosts: "rc_mlx5", "tcp".
 std::vector<std::string> network_kinds(const std::vector<std::string>& transports);
 
-/// Returns true if a transport in `names` accesses remote memory without the remote CPU.
-bool names_hardware_rma(std::string_view names);
+/// Returns true if one of `transports` accesses remote memory without the remote CPU.
+bool has_hardware_rma(std::string_view transports);
 
 /// Returns true for "tcp/lo", which reaches this host only.
 bool is_loopback(std::string_view transport);

@@ -19,7 +19,7 @@
 namespace capstan::transport {
 namespace {
 
-// The interface gives a put no deadline; a working network needs much less.
+// Deadline of a put, for which the interface has none. A working network needs much less.
 constexpr std::chrono::seconds kLocalCompletion{60};
 
 class UcxWindow final : public Window {
@@ -40,7 +40,7 @@ class UcxWindow final : public Window {
     }
     if (status == UCS_OK) {
       mapped_ = static_cast<std::byte*>(local);
-      if (registered) topology::advise_huge_pages({mapped_, static_cast<std::size_t>(length_)});
+      topology::advise_huge_pages({mapped_, static_cast<std::size_t>(length_)});
     } else if (path == WindowPath::mapped || !registered) {
       throw Error(Code::unavailable, "memory of " + peer.name() + " cannot be mapped here (" +
                                          ucs_status_string(status) +
@@ -168,8 +168,8 @@ void UcxPeer::open(Bytes address) {
   if (status != UCS_OK) {
     // The peer may have died since it published its address: not an error of this rank.
     log::warn(
-        "cannot connect to {}: ucp_ep_create: {}; UCX has {} here, and says more in standard error or "
-        "UCX_LOG_FILE",
+        "cannot connect to {}: ucp_ep_create: {}; UCX has the transports {} here; see standard error or "
+        "UCX_LOG_FILE for details",
         name_, ucs_status_string(status), fmt::join(fabric_.transports(), ", "));
     endpoint_ = nullptr;
     failed_ = true;
@@ -179,7 +179,7 @@ void UcxPeer::open(Bytes address) {
 
 void UcxPeer::on_error(void* arg, ucp_ep_h endpoint, ucs_status_t status) {
   auto* self = static_cast<UcxPeer*>(arg);
-  // An error of the endpoint that is being opened, or of a previous one.
+  // Ignores an error of a previous endpoint. endpoint_ is null while an endpoint is being opened.
   if (self->endpoint_ != nullptr && endpoint != self->endpoint_) return;
   if (std::exchange(self->failed_, true)) return;
   log::debug("endpoint to {} failed: {}", self->name_, ucs_status_string(status));
@@ -273,7 +273,7 @@ void UcxPeer::send_in_place(std::uint16_t type, Bytes header, Bytes payload, std
   if (UCS_PTR_IS_ERR(request)) note_failed_send(UCS_PTR_STATUS(request));
 }
 
-bool UcxPeer::has_hardware_rma() const { return names_hardware_rma(transports()); }
+bool UcxPeer::has_hardware_rma() const { return transport::has_hardware_rma(transports()); }
 
 std::unique_ptr<Window> UcxPeer::open_window(const RegionKey& key, WindowPath path) {
   require_alive();
@@ -290,7 +290,7 @@ std::string UcxPeer::transports() const {
   std::fclose(stream);
   const std::string description(text, length);
   std::free(text);
-  // Lines read "#   lane[0]:  1:tcp/eth0.0 md[1] ...".
+  // The lines look like "#   lane[0]:  1:tcp/eth0.0 md[1] ...".
   std::string names;
   for (std::size_t at = description.find("lane["); at != std::string::npos;
        at = description.find("lane[", at + 1)) {

@@ -11,8 +11,8 @@ namespace capstan::transport {
 class UcxPeer final : public Peer {
  public:
   UcxPeer(UcxFabric& fabric, int rank, std::string name, Bytes address);
-  /// REQUIRES: the endpoint is closed. The fabric closes those of all its peers at once, before any peer
-  /// ends.
+  /// REQUIRES: the endpoint is closed. The fabric closes the endpoints of all its peers together before it
+  /// destroys a peer.
   ~UcxPeer() override = default;
   UcxPeer(const UcxPeer&) = delete;
   UcxPeer& operator=(const UcxPeer&) = delete;

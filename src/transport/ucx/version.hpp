@@ -15,7 +15,8 @@ std::string ucx_header_version();
 /// Returns true if the library was built with thread support (--enable-mt).
 bool ucx_has_threads();
 
-/// Returns the variables of UCX's upper layer, such as UCX_NET_DEVICES; its transports have more.
+/// Returns the names of the environment variables of UCP, such as UCX_NET_DEVICES, but not of those that only
+/// the transports (UCT) read.
 std::vector<std::string> ucx_variables();
 
 }  // namespace capstan::transport

@@ -42,14 +42,14 @@ TEST(JobChecks, FailsIfBinariesDiffer) {
   EXPECT_EQ(judge_binary(facts).verdict, Verdict::pass);
   facts[2].binary = 8;
   EXPECT_EQ(judge_binary(facts).verdict, Verdict::fail);
-  EXPECT_THAT(judge_binary(facts).seen,
-              HasSubstr("rank 2 (first on n2) runs another build than rank 0 on n1"));
+  EXPECT_THAT(judge_binary(facts).observed,
+              HasSubstr("rank 2 (first on n2) runs a different build than rank 0 on n1"));
   EXPECT_EQ(judge_binary({rank_on("n1")}).verdict, Verdict::skip);
 }
 
 TEST(JobChecks, ComparesIpcNamespacesWithinAHost) {
   std::vector<RankFacts> facts{rank_on("n1"), rank_on("n1"), rank_on("n2")};
-  facts[2].ipc_namespace = 6;  // of another host, so not comparable
+  facts[2].ipc_namespace = 6;  // on another host, so not compared
   EXPECT_EQ(judge_ipc(facts).verdict, Verdict::pass);
   facts[1].ipc_namespace = 6;
   EXPECT_EQ(judge_ipc(facts).verdict, Verdict::warn);
@@ -59,12 +59,12 @@ TEST(JobChecks, ComparesIpcNamespacesWithinAHost) {
 TEST(JobChecks, JudgesBindingPerHost) {
   EXPECT_EQ(binding_of({rank_on("n1"), rank_on("n1")}), Verdict::pass);                  // not bound
   EXPECT_EQ(binding_of({rank_on("n1", {0, 1}), rank_on("n1", {2, 3})}), Verdict::pass);  // bound apart
-  EXPECT_EQ(binding_of({rank_on("n1", {0}), rank_on("n1", {1})}), Verdict::warn);        // to one core each
+  EXPECT_EQ(binding_of({rank_on("n1", {0}), rank_on("n1", {1})}), Verdict::warn);  // bound to one core each
   EXPECT_EQ(binding_of({rank_on("n1", {0, 1}), rank_on("n1", {1, 2})}), Verdict::warn);  // share core 1
   EXPECT_EQ(binding_of({rank_on("n1", {0, 1}), rank_on("n1", {0, 1}), rank_on("n1", {0, 1})}), Verdict::warn);
   EXPECT_EQ(binding_of({rank_on("n1", {})}), Verdict::skip);
   EXPECT_EQ(judge_binding({rank_on("n1"), rank_on("n2")}).size(), 2u);
-  EXPECT_THAT(judge_binding({rank_on("n1", {0, 1}), rank_on("n1", {1, 2})})[0].seen,
+  EXPECT_THAT(judge_binding({rank_on("n1", {0, 1}), rank_on("n1", {1, 2})})[0].observed,
               HasSubstr("2 ranks are bound to core 1"));
 }
 
@@ -72,8 +72,8 @@ TEST(JobChecks, SubtractsRoundTripFromClockSkew) {
   EXPECT_EQ(judge_clocks({}).verdict, Verdict::skip);
   EXPECT_EQ(judge_clocks({{"n2", 0.01, 0.001}, {"n3", -0.4, 0.001}}).verdict, Verdict::pass);
   EXPECT_EQ(judge_clocks({{"n2", 0.01, 0.001}, {"n3", -3.0, 0.001}}).verdict, Verdict::warn);
-  EXPECT_THAT(judge_clocks({{"n2", 0.01, 0.001}, {"n3", -3.0, 0.001}}).seen,
-              HasSubstr("n3's clock is earlier"));
+  EXPECT_THAT(judge_clocks({{"n2", 0.01, 0.001}, {"n3", -3.0, 0.001}}).observed,
+              HasSubstr("n3 is 3.000 s behind"));
   EXPECT_EQ(judge_clocks({{"n2", 1.0, 0.9}}).verdict, Verdict::pass);
 }
 

@@ -21,12 +21,12 @@ using testing::HasSubstr;
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kGiB = 1 << 30;
 
-#define EXPECT_VERDICT(expected, finding)                                        \
-  do {                                                                           \
-    const Finding found = (finding);                                             \
-    EXPECT_EQ(found.verdict, Verdict::expected) << found.seen;                   \
-    EXPECT_EQ(found.mend.empty(), found.verdict <= Verdict::skip) << found.mend; \
-    EXPECT_FALSE(found.seen.empty());                                            \
+#define EXPECT_VERDICT(expected, finding)                                      \
+  do {                                                                         \
+    const Finding found = (finding);                                           \
+    EXPECT_EQ(found.verdict, Verdict::expected) << found.observed;             \
+    EXPECT_EQ(found.fix.empty(), found.verdict <= Verdict::skip) << found.fix; \
+    EXPECT_FALSE(found.observed.empty());                                      \
   } while (false)
 
 TEST(Versions, ComparesCommonComponents) {
@@ -74,7 +74,7 @@ TEST(SharedMemory, WarnsForContainerDefault) {
 TEST(Sysv, JudgesSizeAndNumberOfSegments) {
   // Defaults of Linux.
   EXPECT_VERDICT(pass, judge_sysv({18446744073692774399u, 18446744073692774399u, 4096, 3}));
-  EXPECT_THAT(judge_sysv({18446744073692774399u, 18446744073692774399u, 4096, 3}).seen,
+  EXPECT_THAT(judge_sysv({18446744073692774399u, 18446744073692774399u, 4096, 3}).observed,
               HasSubstr("unlimited per segment (shmmax), unlimited in total (shmall), 3 of 4096"));
   EXPECT_VERDICT(fail, judge_sysv({32 * kMiB, kUnlimited, 4096, 0}));
   EXPECT_VERDICT(warn, judge_sysv({512 * kMiB, kUnlimited, 4096, 0}));
@@ -104,7 +104,7 @@ TEST(Ranks, DetectsSingletonWorlds) {
   EXPECT_VERDICT(fail, judge_ranks(LauncherSize{"OMPI_COMM_WORLD_SIZE", 4}, 1));
   EXPECT_VERDICT(fail, judge_ranks(LauncherSize{"SLURM_STEP_NUM_TASKS", 4}, std::nullopt));
   EXPECT_VERDICT(fail, judge_ranks(LauncherSize{"PMI_SIZE", 4}, 2));
-  EXPECT_THAT(judge_ranks(LauncherSize{"PMI_SIZE", 4}, 1).mend, HasSubstr("--mpi=pmix"));
+  EXPECT_THAT(judge_ranks(LauncherSize{"PMI_SIZE", 4}, 1).fix, HasSubstr("--mpi=pmix"));
 }
 
 TEST(Ranks, DetectsSlurmStepWithoutPmi) {
@@ -120,7 +120,7 @@ TEST(Ranks, DetectsSlurmStepWithoutPmi) {
 TEST(TimeLeft, WarnsIfLittleIsLeft) {
   const auto judge = [](int left) { return judge_time_left("7", {.known = true, .left = seconds(left)}); };
   EXPECT_VERDICT(pass, judge(7200));
-  EXPECT_THAT(judge(7265).seen, HasSubstr("2 h 01 min left (squeue)"));
+  EXPECT_THAT(judge(7265).observed, HasSubstr("2 h 01 min left (squeue)"));
   EXPECT_VERDICT(warn, judge(60));
   EXPECT_VERDICT(pass, judge_time_left("7", {.known = true}));
   EXPECT_VERDICT(skip, judge_time_left("7", {}));
@@ -134,7 +134,7 @@ TEST(Gpus, JudgesDriverDevicesAndNccl) {
   EXPECT_VERDICT(warn, judge_gpus({.driver = true, .cuda = 12040, .devices = {"A", "A"}}));
   const Finding combine = judge_gpus({.driver = true, .cuda = 12040, .nccl = 22005, .devices = {"A", "A"}});
   EXPECT_VERDICT(pass, combine);
-  EXPECT_THAT(combine.seen, HasSubstr("(CUDA 12.4), NCCL 2.20.5"));
+  EXPECT_THAT(combine.observed, HasSubstr("(CUDA 12.4), NCCL 2.20.5"));
 }
 
 DirectoryProbe good_directory() {
@@ -159,7 +159,7 @@ TEST(CheckpointDirectory, JudgesProbeResults) {
   probe = good_directory();
   probe.cannot_lock = "No locks available";
   EXPECT_VERDICT(warn, judge_directory(probe));
-  EXPECT_THAT(judge_directory(probe).mend, HasSubstr("HDF5_USE_FILE_LOCKING"));
+  EXPECT_THAT(judge_directory(probe).fix, HasSubstr("HDF5_USE_FILE_LOCKING"));
   probe = good_directory();
   probe.free_bytes = 5 * kMiB;
   EXPECT_VERDICT(warn, judge_directory(probe));
@@ -185,7 +185,7 @@ TEST(CheckpointDirectory, NamesFileSystems) {
 TEST(HostName, WarnsWithoutAddress) {
   EXPECT_VERDICT(warn, judge_host_name("n1", {}));
   EXPECT_VERDICT(pass, judge_host_name("n1", {"10.0.0.1"}));
-  EXPECT_THAT(judge_host_name("n1", {"127.0.1.1"}).seen, HasSubstr("no other host"));
+  EXPECT_THAT(judge_host_name("n1", {"127.0.1.1"}).observed, HasSubstr("no other host"));
 }
 
 TEST(Ports, FailsForUnreachableHost) {
@@ -195,7 +195,7 @@ TEST(Ports, FailsForUnreachableHost) {
   EXPECT_VERDICT(pass, judge_connections({{"n1", "n2", "", "172.17.0.1, port 5: no answer"}}));
   const Finding unnamed = judge_connections({{"n1", "n2"}, {"n2", "n1", "the name n1 is unknown"}});
   EXPECT_VERDICT(warn, unnamed);
-  EXPECT_THAT(unnamed.seen,
+  EXPECT_THAT(unnamed.observed,
               HasSubstr("1 of 2 connections between hosts failed: n2 -> n1: the name n1 is unknown"));
   EXPECT_VERDICT(fail,
                  judge_connections({{"n1", "n2", "the name n2 is unknown"},

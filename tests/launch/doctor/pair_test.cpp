@@ -94,10 +94,10 @@ Verdict verdict_of(const std::vector<Finding>& findings) {
 TEST(Links, GroupsLinksByKind) {
   const auto findings = judge_links({mapped(0, 1), messages(0, 2, "n2"), mapped(2, 3)}, {});
   ASSERT_THAT(findings, SizeIs(2));
-  EXPECT_THAT(findings[0].seen,
-              HasSubstr("same host: mapped memory, calls over tcp/lo (2 pairs, first rank 0 -> 1)"));
-  EXPECT_THAT(findings[1].seen,
-              HasSubstr("other host: active messages over tcp/eth0 (1 pair, first rank 0 -> 2)"));
+  EXPECT_THAT(findings[0].observed,
+              HasSubstr("same host: mapped memory, calls over tcp/lo (2 pairs, for example rank 0 -> 1)"));
+  EXPECT_THAT(findings[1].observed,
+              HasSubstr("other host: active messages over tcp/eth0 (1 pair, for example rank 0 -> 2)"));
 }
 
 TEST(Links, WarnsIfAFasterPathIsPossible) {
@@ -110,7 +110,7 @@ TEST(Links, WarnsIfAFasterPathIsPossible) {
   Link none = messages(0, 1, "n2");
   none.failure = "rank 1 does not answer";
   EXPECT_EQ(verdict_of(judge_links({none}, {"n1", "n2"})), Verdict::fail);
-  EXPECT_THAT(judge_links({none}, {"n1", "n2"})[0].seen,
+  EXPECT_THAT(judge_links({none}, {"n1", "n2"})[0].observed,
               AllOf(HasSubstr("n1 -> n2"), HasSubstr("does not answer")));
 }
 
@@ -121,7 +121,7 @@ TEST(Links, AnAdapterCountsOnlyIfBothHostsHaveOne) {
   ASSERT_THAT(findings, SizeIs(2));
   EXPECT_EQ(findings[0].verdict, Verdict::pass);
   EXPECT_EQ(findings[1].verdict, Verdict::warn);
-  EXPECT_THAT(findings[1].seen, HasSubstr("first rank 0 -> 2"));
+  EXPECT_THAT(findings[1].observed, HasSubstr("for example rank 0 -> 2"));
 }
 
 TEST(RmaProbes, EmulatedRmaWarnsUnlessMapped) {
@@ -129,7 +129,7 @@ TEST(RmaProbes, EmulatedRmaWarnsUnlessMapped) {
   EXPECT_EQ(verdict_of(judge_rma_probes({{rdma(0, 1), true, 0.01}})), Verdict::pass);
   EXPECT_EQ(verdict_of(judge_rma_probes({{mapped(0, 1), false, 200}})), Verdict::pass);
   EXPECT_EQ(verdict_of(judge_rma_probes({{messages(0, 1, "n2"), false, 200}})), Verdict::warn);
-  // A probe that did not complete stands for its kind.
+  // A probe that did not complete determines the verdict of its kind.
   EXPECT_EQ(
       verdict_of(judge_rma_probes({{messages(0, 1, "n2"), true, 1}, {messages(2, 3, "n2"), false, 200}})),
       Verdict::warn);
@@ -148,15 +148,15 @@ TEST(Speeds, ComparesWithMemcpyOrLinkRate) {
   EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 2e-6, 3e9, 10e9, 200}})), Verdict::warn);
   EXPECT_EQ(verdict_of(judge_speeds({{rdma(0, 1), 25e-6, 23e9, 10e9, 200}})), Verdict::warn);
   EXPECT_THAT(
-      judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})[0].seen,
-      AllOf(HasSubstr("latency 2 us"), HasSubstr("bandwidth 23.0 GB/s"), HasSubstr("/sys: 25.0 GB/s")));
+      judge_speeds({{rdma(0, 1), 2e-6, 23e9, 10e9, 200}})[0].observed,
+      AllOf(HasSubstr("latency 2 us"), HasSubstr("bandwidth 23.0 GB/s"), HasSubstr("in /sys, 25.0 GB/s")));
 }
 
 TEST(Speeds, ReportsSlowestPairOfAKind) {
   const auto findings =
       judge_speeds({{mapped(0, 1), 20e-6, 9e9, 10e9, 0}, {mapped(4, 5), 20e-6, 8e9, 10e9, 0}});
   ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_THAT(findings[0].seen, HasSubstr("rank 4 -> 5"));
+  EXPECT_THAT(findings[0].observed, HasSubstr("rank 4 -> 5"));
 }
 
 TEST(Speeds, JsonHasAllPairs) {

@@ -54,9 +54,9 @@ TEST(UcxProbe, ParsesLogAndJson) {
 TEST(UcxProbe, SuggestsTheNearestVariable) {
   const Finding finding = judge_ucx_variables(parse_ucx_probe(std::string(kLog) + kFound));
   EXPECT_EQ(finding.verdict, Verdict::warn);
-  EXPECT_THAT(finding.seen,
+  EXPECT_THAT(finding.observed,
               AllOf(HasSubstr("CAPSTAN_UCX_FOO is not used"), HasSubstr("UCX_NET_DEVICE is not used")));
-  EXPECT_THAT(finding.mend, HasSubstr("UCX_NET_DEVICE: did you mean UCX_NET_DEVICES?"));
+  EXPECT_THAT(finding.fix, HasSubstr("UCX_NET_DEVICE: did you mean UCX_NET_DEVICES?"));
   EXPECT_EQ(judge_ucx_variables(parse_ucx_probe(kFound)).verdict, Verdict::pass);
 }
 
@@ -64,12 +64,12 @@ TEST(UcxProbe, MissingDeviceWarnsAndNoNetworkFails) {
   UcxProbe probe = parse_ucx_probe(std::string(kLog) + kFound);
   probe.offer.network = {"tcp/lo", "tcp/eth0"};
   EXPECT_EQ(judge_ucx_devices(probe).verdict, Verdict::warn);
-  EXPECT_THAT(judge_ucx_devices(probe).seen, HasSubstr("'foo' is not available"));
+  EXPECT_THAT(judge_ucx_devices(probe).observed, HasSubstr("'foo' is not available"));
   probe.complaints.clear();
   EXPECT_EQ(judge_ucx_devices(probe).verdict, Verdict::pass);
   probe.offer.network = {"tcp/lo"};
   EXPECT_EQ(judge_ucx_devices(probe).verdict, Verdict::warn);
-  EXPECT_THAT(judge_ucx_devices(probe).seen, HasSubstr("tcp/lo"));
+  EXPECT_THAT(judge_ucx_devices(probe).observed, HasSubstr("tcp/lo"));
   probe.offer.network.clear();
   EXPECT_EQ(judge_ucx_devices(probe).verdict, Verdict::fail);
 }
@@ -80,7 +80,7 @@ TEST(UcxProbe, MalformedValueFails) {
       "units\n"
       R"({"failure":"ucp_config_read: Invalid parameter"})");
   EXPECT_EQ(judge_ucx_variables(probe).verdict, Verdict::fail);
-  EXPECT_THAT(judge_ucx_variables(probe).seen, HasSubstr("Invalid value for RNDV_THRESH"));
+  EXPECT_THAT(judge_ucx_variables(probe).observed, HasSubstr("Invalid value for RNDV_THRESH"));
   EXPECT_EQ(judge_ucx_devices(probe).verdict, Verdict::fail);
 }
 
@@ -218,7 +218,7 @@ TEST(SupervisedChild, DetectsSigtermThatPrecedesTheChildsExit) {
       while (!is_stopped(parent)) usleep(1000);  // between two polls
       kill(parent, SIGTERM);
       if (fork() != 0) _exit(4);
-      close_range(3, ~0U, 0);                   // the pipe to the parent
+      close_range(3, ~0U, 0);                   // closes the pipe to the parent
       while (getppid() == child) usleep(1000);  // between two polls
       kill(parent, SIGCONT);
       _exit(0);

@@ -44,14 +44,14 @@ TEST(Report, MergesEqualFindings) {
   EXPECT_THAT(report.text(),
               AllOf(HasSubstr("PASS  mpi            4.1 [3 ranks on n1, n2]\n"),
                     HasSubstr("PASS  memlock        8 MiB [2 ranks on n1]\n"),
-                    HasSubstr("WARN  memlock        64 KiB [rank 2 on n2]\n"), HasSubstr("mend: raise it\n"),
+                    HasSubstr("WARN  memlock        64 KiB [rank 2 on n2]\n"), HasSubstr("fix: raise it\n"),
                     HasSubstr("2 PASS, 1 WARN, 0 FAIL, 0 SKIP\n")));
 }
 
 TEST(Report, ColorsVerdictsOnly) {
   Report report;
-  report.add({.check = "memlock", .verdict = Verdict::pass, .seen = "unlimited"});
-  report.add({.check = "ucx", .verdict = Verdict::fail, .seen = "too old", .mend = "update it"});
+  report.add({.check = "memlock", .verdict = Verdict::pass, .observed = "unlimited"});
+  report.add({.check = "ucx", .verdict = Verdict::fail, .observed = "too old", .fix = "update it"});
   const std::string text = report.text(true);
   EXPECT_THAT(text, AllOf(HasSubstr("\x1b[32mPASS\x1b[0m  memlock"), HasSubstr("\x1b[31mFAIL\x1b[0m  ucx")));
   EXPECT_THAT(report.text(), Not(HasSubstr("\x1b")));
@@ -100,26 +100,26 @@ TEST(Report, JsonHasTheSameContent) {
   ASSERT_EQ(json["checks"].size(), 3u);
   EXPECT_EQ(json["checks"][1], (nlohmann::json{{"check", "memlock"},
                                                {"verdict", "WARN"},
-                                               {"seen", "64 KiB"},
-                                               {"mend", "raise it"},
+                                               {"observed", "64 KiB"},
+                                               {"fix", "raise it"},
                                                {"ranks", {2}},
                                                {"hosts", {"n2"}}}));
-  EXPECT_FALSE(json["checks"][2].contains("mend"));
+  EXPECT_FALSE(json["checks"][2].contains("fix"));
 }
 
 TEST(Finding, SurvivesSerialization) {
   const auto got =
-      from_bytes<RankFindings>(to_bytes(RankFindings{3, "n1", {of("mpi", warn("seen", "mend"))}}));
+      from_bytes<RankFindings>(to_bytes(RankFindings{3, "n1", {of("mpi", warn("observed", "fix"))}}));
   ASSERT_EQ(got.findings.size(), 1u);
   EXPECT_EQ(got.findings[0].verdict, Verdict::warn);
-  EXPECT_EQ(got.findings[0].mend, "mend");
+  EXPECT_EQ(got.findings[0].fix, "fix");
 }
 
 TEST(Finding, CombineKeepsTheMoreSevereVerdict) {
-  const Finding finding = combine(combine(pass("a"), fail("b", "mend b")), warn("c", "mend c"));
+  const Finding finding = combine(combine(pass("a"), fail("b", "fix b")), warn("c", "fix c"));
   EXPECT_EQ(finding.verdict, Verdict::fail);
-  EXPECT_EQ(finding.seen, "a; b; c");
-  EXPECT_EQ(finding.mend, "mend b; mend c");
+  EXPECT_EQ(finding.observed, "a; b; c");
+  EXPECT_EQ(finding.fix, "fix b; fix c");
 }
 
 TEST(Finding, FormatsBytes) {
@@ -150,7 +150,7 @@ TEST(Checks, FailsIfTheTimeLimitExpires) {
   release->set_value();
   EXPECT_EQ(finding.verdict, Verdict::fail);
   EXPECT_EQ(finding.check, "mpi");
-  EXPECT_THAT(finding.seen, HasSubstr("within 1 s"));
+  EXPECT_THAT(finding.observed, HasSubstr("within 1 s"));
 }
 
 TEST(Checks, FailsIfTheCheckThrows) {
@@ -158,7 +158,7 @@ TEST(Checks, FailsIfTheCheckThrows) {
                      [](const Request&) -> Finding { throw Error(Code::internal, "the reason"); }};
   const Finding finding = run_check(throws, {});
   EXPECT_EQ(finding.verdict, Verdict::fail);
-  EXPECT_THAT(finding.seen, HasSubstr("the reason"));
+  EXPECT_THAT(finding.observed, HasSubstr("the reason"));
 }
 
 }  // namespace

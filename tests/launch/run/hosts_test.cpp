@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "capstan/error.hpp"
+#include "support/names_all.hpp"
 
 namespace capstan::launch::run {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 class HostFile : public testing::Test {
  protected:
@@ -45,8 +45,7 @@ TEST_F(HostFile, ErrorsNameFileAndLine) {
       ADD_FAILURE() << line << " no error";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::invalid_argument);
-      EXPECT_THAT(error.what(),
-                  HasSubstr(path_.string() + ":2: expected HOST, HOST slots=N or HOST:N, found"));
+      EXPECT_THAT(error.what(), NamesAll({path_.string() + ":2", "HOST slots=N", "HOST:N"}));
     }
   }
 }
@@ -58,7 +57,7 @@ TEST_F(HostFile, RejectsMissingAndEmptyFiles) {
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::not_found);
-    EXPECT_THAT(error.what(), HasSubstr("--hosts /nowhere/hosts: No such file"));
+    EXPECT_THAT(error.what(), NamesAll({"--hosts", "/nowhere/hosts"}));
   }
 }
 

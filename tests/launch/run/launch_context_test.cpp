@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "capstan/error.hpp"
+#include "support/names_all.hpp"
 
 namespace capstan::launch::run {
 namespace {
@@ -65,7 +66,8 @@ TEST(SlurmJob, ErrorsNameTheVariable) {
     }
     return "accepted";
   };
-  EXPECT_THAT(refusal({{"SLURM_JOB_ID", "7"}}), HasSubstr("neither SLURM_NTASKS nor SLURM_TASKS_PER_NODE"));
+  EXPECT_THAT(refusal({{"SLURM_JOB_ID", "7"}}),
+              NamesAll({"7", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE", "--ntasks=N"}));
   EXPECT_THAT(refusal({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "many"}}), HasSubstr("SLURM_NTASKS=\"many\""));
   EXPECT_THAT(refusal({{"SLURM_JOB_ID", "7"}, {"SLURM_TASKS_PER_NODE", "2(x"}}),
               HasSubstr("SLURM_TASKS_PER_NODE"));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <filesystem>
 
 namespace capstan::launch::run {
 namespace {
@@ -12,6 +13,15 @@ TEST(ProgramPath, SearchesThePathForANameWithoutASlash) {
   EXPECT_EQ(program_error("sh", "/nowhere:/bin"), 0);
   EXPECT_EQ(program_error("sh", "/nowhere:/usr/share"), ENOENT);
   EXPECT_EQ(program_error("sh", ""), ENOENT);
+  EXPECT_EQ(program_error("sh", nullptr), 0) << "without PATH, execvp searches the directories of the system";
+}
+
+TEST(ProgramPath, AnEmptyDirectoryIsTheCurrentOne) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path("/bin");
+  for (const char* path : {"", ":/nowhere", "/nowhere:", "/nowhere::/nowhere"})
+    EXPECT_EQ(program_error("sh", path), 0) << path;
+  std::filesystem::current_path(before);
 }
 
 TEST(ProgramPath, UsesAPathAsItIs) {

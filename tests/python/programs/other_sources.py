@@ -1,4 +1,4 @@
-"""Ranks whose sources differ: a function is compared before it runs."""
+"""Ranks whose sources differ: a worker rejects a function that it lacks, or that differs from the coordinator's."""
 import os
 import sys
 

@@ -1,4 +1,5 @@
-"""Adds known numbers in rounds of functions, and prints what the ps have in the end. Prints "round N" after each round.
+"""Adds known numbers in rounds of functions, and prints "round N" after each. Finally prints whether the sums are
+right.
 
 usage: sums.py ROUNDS [--capstan-...]
 """
@@ -23,7 +24,7 @@ def add_rows(table, counter, first):
 
 
 def main():
-    (np.ones((400, 400)) @ np.ones((400, 400))).sum()  # starts the threads of numpy
+    (np.ones((400, 400)) @ np.ones((400, 400))).sum()  # starts numpy's threads
     cluster = cs.Cluster.join()
     if cluster.role != "coordinator":
         return cs.Server(cluster).join()

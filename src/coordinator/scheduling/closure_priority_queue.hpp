@@ -1,4 +1,4 @@
-// closure_line.hpp -- a queue of closures by priority, then in the order of scheduling.
+// closure_priority_queue.hpp -- a queue of closures by priority, then in the order of scheduling.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 
 namespace capstan::coordinator {
 
-class ClosureLine {
+class ClosurePriorityQueue {
  public:
-  ClosureLine() = default;
-  ClosureLine(const ClosureLine&) = delete;
-  ClosureLine& operator=(const ClosureLine&) = delete;
+  ClosurePriorityQueue() = default;
+  ClosurePriorityQueue(const ClosurePriorityQueue&) = delete;
+  ClosurePriorityQueue& operator=(const ClosurePriorityQueue&) = delete;
 
   bool empty() const noexcept { return size_ == 0; }
   std::size_t size() const noexcept { return size_; }
 
   void push_back(Closure&& closure) {
-    line(closure.priority()).push_back(std::move(closure));
+    bucket(closure.priority()).push_back(std::move(closure));
     ++size_;
   }
   /// Inserts before all closures of its priority.
@@ -38,13 +38,13 @@ class ClosureLine {
   void drain(const std::function<void(Closure)>& take);
 
  private:
-  using Lines = std::map<int, std::deque<Closure>, std::greater<>>;
+  using Buckets = std::map<int, std::deque<Closure>, std::greater<>>;
 
-  Lines::const_iterator first() const;
-  std::deque<Closure>& line(int priority) { return priority == 0 ? usual_ : lines_[priority]; }
+  Buckets::const_iterator first() const;
+  std::deque<Closure>& bucket(int priority) { return priority == 0 ? default_bucket_ : buckets_[priority]; }
 
-  Lines lines_;
-  std::deque<Closure>& usual_ = lines_[0];  // always there
+  Buckets buckets_;
+  std::deque<Closure>& default_bucket_ = buckets_[0];  // priority 0; the only bucket that may be empty
   std::size_t size_ = 0;
 };
 

@@ -1,4 +1,7 @@
-// kinds_test.cpp -- cached reads, per-worker variables, static tables, and NaN in gradients.
+// variable_kinds_test.cpp -- cached reads, per-worker variables, static tables, and NaN in gradients.
+//
+// Comments such as "A2.16: better" compare with TensorFlow; docs/conformance.md lists them by number, or as
+// "own" if TensorFlow has no such feature.
 // Tests: src/strategy/caching_scope.cpp
 // Tests: src/strategy/gradient_filter.cpp
 #include <gmock/gmock.h>
@@ -23,8 +26,8 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-/// A cluster of a number of ps and two workers, whose ranks are threads.
-class Kinds : public testing::TestWithParam<int> {
+/// A cluster of two workers and a parameterized number of ps, whose ranks are threads.
+class VariableKinds : public testing::TestWithParam<int> {
  protected:
   static constexpr int kWorkers = 2;
 
@@ -54,7 +57,7 @@ class Kinds : public testing::TestWithParam<int> {
 };
 
 // A2.16, B46: same.
-TEST_P(Kinds, CachingScopeCachesTheFirstRead) {
+TEST_P(VariableKinds, CachingScopeCachesTheFirstRead) {
   start();
   const auto scope = strategy().scope();
   const Variable<float> v("v", Array<float>::scalar(1));
@@ -80,8 +83,8 @@ TEST_P(Kinds, CachingScopeCachesTheFirstRead) {
   EXPECT_EQ(read(), 2);
 }
 
-// A2.16: better: parts of a variable are read again, shard by shard, and pushes are not cached.
-TEST_P(Kinds, CachesOnlyFullReads) {
+// A2.16: better: only complete reads are cached; partial reads see all earlier pushes.
+TEST_P(VariableKinds, CachesOnlyFullReads) {
   start("pass", {.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy().scope();
   const Variable<double> v("v", Shape{3, 2}, {}, {.optimizer = optimizers::SGD{.learning_rate = 1}});
@@ -108,7 +111,7 @@ std::vector<float> read_twice_with_an_assignment(Variable<float> v) {
 float read_once(Variable<float> v) { return v.pull()[0]; }
 
 // A2.16: same.
-TEST_P(Kinds, CacheBelongsToAWorkerAndEndsWithItsScope) {
+TEST_P(VariableKinds, CacheBelongsToAWorkerAndEndsWithItsScope) {
   start();
   const auto scope = strategy().scope();
   const Variable<float> v("v", Array<float>::scalar(1));
@@ -127,7 +130,7 @@ std::int64_t count_one(Sums sums, std::int64_t amount) {
 }
 
 // A2.17: same.
-TEST_P(Kinds, EachWorkerChangesItsOwnCopy) {
+TEST_P(VariableKinds, EachWorkerChangesItsOwnCopy) {
   start();
   const auto scope = strategy().scope();
   const Sums sums("sums", Array<std::int64_t>({2}, {100, 0}));
@@ -172,7 +175,7 @@ void fill_with_own_index(const Partition& part, std::span<float> out) {
 }
 
 // A2.17: better: any dtype and rank, with the same initial values as other variables.
-TEST_P(Kinds, PerWorkerVariablesOfEveryKind) {
+TEST_P(VariableKinds, PerWorkerVariablesOfEveryKind) {
   start();
   const auto scope = strategy().scope();
   const auto check = [&]<class T>(std::type_identity<T>) {
@@ -200,15 +203,15 @@ TEST_P(Kinds, PerWorkerVariablesOfEveryKind) {
   const PerWorkerVariable<float> filled("filled", Shape{1, 2}, from_partitions<float, fill_with_own_index>());
   EXPECT_EQ(filled.read_all(coordinator())[1], Array<float>({1, 2}, {1, 1}));
   // The same random numbers as for a variable on the ps.
-  const PerWorkerVariable<double> random("random", Shape{5}, initializers::normal(0, 1, 3));
+  const PerWorkerVariable<double> random("random", Shape{5}, initializers::normal(0, 1));
   EXPECT_EQ(random.read_all(coordinator())[0].values,
-            Variable<double>("random", Shape{5}, initializers::normal(0, 1, 3)).pull());
+            Variable<double>("random", Shape{5}, initializers::normal(0, 1)).pull());
 }
 
 void assign_three(PerWorkerVariable<float> v) { v.assign(std::vector<float>{1, 2, 3}); }
 
 // A2.17: better: each misuse is rejected by name.
-TEST_P(Kinds, PerWorkerVariableIsUsableInClosuresOnly) {
+TEST_P(VariableKinds, PerWorkerVariableIsUsableInClosuresOnly) {
   start();
   expect_error_naming(Code::failed_precondition, {"\"v\"", "strategy.scope()"},
                       [] { PerWorkerVariable<float>("v", Shape{2}); });
@@ -244,7 +247,7 @@ std::vector<std::int64_t> look_words_up(const Words& words, const std::vector<st
 }
 
 // A2.18: same.
-TEST_P(Kinds, EachWorkerUsesItsOwnTable) {
+TEST_P(VariableKinds, EachWorkerUsesItsOwnTable) {
   start();
   const auto scope = strategy().scope();
   const Words words("words", {"the", "cat", "sat", "the"}, {1, 2, 3, 1}, -1);
@@ -268,7 +271,7 @@ TEST_P(Kinds, EachWorkerUsesItsOwnTable) {
 }
 
 // A2.18: better: a table that a worker cannot reach is rejected by name when it is scheduled.
-TEST_P(Kinds, RejectsATableOutsideOfTheScope) {
+TEST_P(VariableKinds, RejectsATableOutsideOfTheScope) {
   start();
   const Words words("words", {"the"}, {1}, -1);
   EXPECT_EQ(words.lookup("the"), 1);
@@ -289,7 +292,7 @@ TEST_P(Kinds, RejectsATableOutsideOfTheScope) {
 }
 
 // A2.1: same.
-TEST_P(Kinds, ScopesNestAndStrategiesDoNotMix) {
+TEST_P(VariableKinds, ScopesNestAndStrategiesDoNotMix) {
   start();
   RankThreads other_ranks({.ranks = 3, .flags = {{"ps", "1"}}});
   ParameterServerStrategy other(other_ranks.cluster());
@@ -310,7 +313,7 @@ TEST_P(Kinds, ScopesNestAndStrategiesDoNotMix) {
 }
 
 // A2.5: better: with --log-level=debug, the placement of each shard is logged.
-TEST_P(Kinds, LogsThePlacementOfShards) {
+TEST_P(VariableKinds, LogsThePlacementOfShards) {
   start("pass", {.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy().scope();
   log::set_level("debug");
@@ -323,7 +326,7 @@ TEST_P(Kinds, LogsThePlacementOfShards) {
 }
 
 // A2.12: same.
-TEST_P(Kinds, AnyFunctionOfShapeAndDtypeIsAPartitioner) {
+TEST_P(VariableKinds, AnyFunctionOfShapeAndDtypeIsAPartitioner) {
   const auto by_dtype = [](const auto& shape, DType dtype) {
     EXPECT_EQ(Shape(shape.begin(), shape.end()), (Shape{6, 2}));
     return Partitions({dtype == DType::float64 ? 3 : 2, 1});
@@ -339,7 +342,7 @@ void add_one_often(Variable<std::int64_t> v, int times) {
 }
 
 // A2.20: better: the ps that owns the rows applies an update, so no update of two workers is lost.
-TEST_P(Kinds, UpdatesRunOnThePsOfTheVariable) {
+TEST_P(VariableKinds, UpdatesRunOnThePsOfTheVariable) {
   start("pass", {.variable_partitioner = FixedShardsPartitioner{3}});
   const auto scope = strategy().scope();
   const Variable<std::int64_t> v("v", Shape{7}, {}, {.optimizer = optimizers::SGD{1}});
@@ -349,7 +352,7 @@ TEST_P(Kinds, UpdatesRunOnThePsOfTheVariable) {
 }
 
 // B183: same.
-TEST_P(Kinds, VariableOfAScopeIsAssignableOutsideOfIt) {
+TEST_P(VariableKinds, VariableOfAScopeIsAssignableOutsideOfIt) {
   start();
   const auto v = [this] {
     const auto scope = strategy().scope();
@@ -362,7 +365,7 @@ TEST_P(Kinds, VariableOfAScopeIsAssignableOutsideOfIt) {
 void add_two(Variable<float> v) { v.assign_add(std::vector<float>{2}); }
 
 // B184: same.
-TEST_P(Kinds, MeanVariableTakesTheAssignmentOfASingleReplica) {
+TEST_P(VariableKinds, VariableWithMeanAggregationTakesTheAssignmentOfASingleReplica) {
   start();
   const auto scope = strategy().scope();
   const Variable<float> v("v", Array<float>::scalar(1), {.aggregation = VariableAggregation::mean});
@@ -402,8 +405,8 @@ void for_each_floating(const F& f) {
 
 const VariableOptions kPlainSgd{.optimizer = optimizers::SGD{.learning_rate = 1}};
 
-// own: better: with --nan-gradients, gradients with NaN are rejected before anything is sent.
-TEST_P(Kinds, RefusedGradientsSendNothing) {
+// own: better: with --nan-gradients=refuse, gradients with NaN are rejected before anything is sent.
+TEST_P(VariableKinds, RefusedGradientsSendNothing) {
   start("refuse", {.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy().scope();
   for_each_floating([&]<class T>(std::type_identity<T>) {
@@ -439,8 +442,8 @@ TEST_P(Kinds, RefusedGradientsSendNothing) {
   });
 }
 
-// own: better: alternatively, rows with NaN are skipped, counted, and logged once.
-TEST_P(Kinds, SkippedRowsAreCountedAndLoggedOnce) {
+// own: better: with --nan-gradients=skip, rows with NaN are skipped, counted, and logged once.
+TEST_P(VariableKinds, SkippedRowsAreCountedAndLoggedOnce) {
   start("skip", {.variable_partitioner = FixedShardsPartitioner{2}});
   const auto scope = strategy().scope();
   for_each_floating([&]<class T>(std::type_identity<T>) {
@@ -462,9 +465,8 @@ TEST_P(Kinds, SkippedRowsAreCountedAndLoggedOnce) {
     expect_rows(w, {0, 0, 1, 1, 2, 2, 0, 0});
     EXPECT_EQ(v.skipped_rows(), 7U);
     EXPECT_EQ(w.skipped_rows(), 0U);
-    EXPECT_EQ(count_of("left out", log.text()), 1) << log.text();
-    EXPECT_THAT(log.text(),
-                testing::HasSubstr("push to variable \"" + name + "\": 1 of 3 rows are left out"));
+    EXPECT_EQ(count_of("skipped 1 of", log.text()), 1) << log.text();
+    EXPECT_THAT(log.text(), testing::HasSubstr("push to variable \"" + name + "\": skipped 1 of 3 rows"));
     // An invalid id is still an error.
     EXPECT_THROW(v.push(Ids{9}, numbers<T>({kNan, 1})), Error);
   });
@@ -475,7 +477,7 @@ TEST_P(Kinds, SkippedRowsAreCountedAndLoggedOnce) {
 }
 
 // own: better: by default, gradients are sent unchecked, at no cost.
-TEST_P(Kinds, GradientsAreUncheckedByDefault) {
+TEST_P(VariableKinds, GradientsAreUncheckedByDefault) {
   start();
   const auto scope = strategy().scope();
   const Variable<double> v("v", Shape{2}, {}, kPlainSgd);
@@ -486,7 +488,7 @@ TEST_P(Kinds, GradientsAreUncheckedByDefault) {
   EXPECT_EQ(v.skipped_rows(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Clusters, Kinds, testing::Values(1, 2, 3),
+INSTANTIATE_TEST_SUITE_P(Clusters, VariableKinds, testing::Values(1, 2, 3),
                          [](const auto& cluster) { return std::to_string(cluster.param) + "_ps"; });
 
 }  // namespace
