@@ -11,6 +11,7 @@
 #include "capstan/dynamic_table.hpp"
 #include "io/hdf5/checkpoint_reader.hpp"
 #include "io/temporary_directory.hpp"
+#include "protocol/table_layout.hpp"
 #include "strategy/strategy.hpp"
 #include "support/expect_error.hpp"
 #include "support/rank_threads.hpp"
@@ -177,6 +178,36 @@ TEST(TableCheckpoint, RejectsMoreKeysThanFit) {
   CheckpointManager manager(second.strategy, {.directory = directory.path()});
   expect_error_naming(Code::resource_exhausted, {"\"user\"", "max_keys"},
                       [&] { (void)manager.restore_latest(); });
+}
+
+/// Returns keys of one sub-index of the only shard.
+Keys keys_of_one_sub_index(std::size_t count) {
+  Keys keys;
+  for (std::int64_t key = 0; keys.size() < count; ++key) {
+    if (protocol::hash_of(key) % protocol::TableHeader::kSubIndexes == 0) keys.push_back(key);
+  }
+  return keys;
+}
+
+// A table with a larger index takes these keys; the smaller one has rows for them, but no part of its index.
+TEST(TableCheckpoint, RejectsMoreKeysThanFitAPartOfTheIndex) {
+  const io::TemporaryDirectory directory;
+  const Keys keys = keys_of_one_sub_index(200);
+  TableProgram first(1);
+  first.make(100'000);
+  first.push(keys);
+  ASSERT_EQ(first.table->size(), keys.size());
+  CheckpointManager(first.strategy, {.directory = directory.path()}).save(1);
+  TableProgram second(1);
+  second.make(1000);
+  CheckpointManager manager(second.strategy, {.directory = directory.path()});
+  expect_error_naming(Code::resource_exhausted, {"\"user\"", "max_keys"},
+                      [&] { (void)manager.restore_latest(); });
+  const std::uint64_t restored = second.table->size();
+  EXPECT_LT(restored, keys.size());
+  second.push(keys);
+  EXPECT_EQ(second.table->statistics().refused, keys.size() - restored);
+  EXPECT_EQ(second.rows().size(), restored) << "the table stays usable";
 }
 
 }  // namespace
