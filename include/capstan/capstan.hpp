@@ -23,6 +23,7 @@
 #include "capstan/hot_rows.hpp"
 #include "capstan/initializers.hpp"
 #include "capstan/input.hpp"
+#include "capstan/key_texts.hpp"
 #include "capstan/metrics.hpp"
 #include "capstan/model.hpp"
 #include "capstan/optimizers.hpp"

@@ -27,7 +27,7 @@ struct TableStatistics {
   /// Keys that were not added because a ps had no memory or no row left. A key counts once per push.
   std::uint64_t refused = 0;
   std::uint64_t evicted = 0;       ///< removed because the table was full, or by TableOptions::evict_after
-  std::uint64_t not_admitted = 0;  ///< gradients of keys that had occurred fewer than admit_after times
+  std::uint64_t not_admitted = 0;  ///< gradients of keys that were not admitted
   std::uint64_t growths = 0;       ///< times that a part of the index grew
   std::uint64_t row_bytes = 0;     ///< allocated for keys, values and slots
   std::uint64_t index_bytes = 0;   ///< allocated for the index

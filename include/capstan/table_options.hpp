@@ -47,6 +47,10 @@ struct TableOptions {
   /// about 1 % of the keys are added too early, and a key is forgotten after about max_keys gradients of
   /// other keys that are not in the table. insert() and assign() add keys at once.
   std::uint32_t admit_after = 1;
+  /// Probability, above 0 and at most 1, with which a push adds a key that is not in the table. Other
+  /// gradients are treated as with `admit_after`, of which this is the alternative. The draw depends on the
+  /// key and the number of the push only: a closure that runs again after a failure adds the same keys.
+  double admit_probability = 1;
   /// Age, in pushes to the table, above which a key is evicted; 0: never. A key's age is the number of pushes
   /// that its ps has received since the last one to the key; a step of a synchronous group counts as one
   /// push. Each push examines some of the rows, so a key may be up to a fifth older, and older still if a ps

@@ -35,7 +35,7 @@ from ._groups import StaleSynchronous, Synchronous
 from ._replicas import InputContext, PerReplica, ReplicaContext, Replicas, ValueContext, get_replica_context
 from ._scope import current_strategy
 from ._strategy import ParameterServerStrategy
-from ._table import DynamicTable, hash_keys
+from ._table import DynamicTable, KeyTexts, hash_keys
 from ._variable import IndexedSlices, PendingRows, Variable
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "IndexedSlices",
     "Initializer",
     "InputContext",
+    "KeyTexts",
     "Optimizer",
     "ParameterServerStrategy",
     "Partitioner",

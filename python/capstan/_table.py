@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,9 @@ class DynamicTable(RowAccess):
         Number of occurrences in recent pushes, 1 to 15, at which a push adds a key. Earlier gradients of the
         key go to the default row with ``missing="default_row"``, and are dropped otherwise. Counts are
         approximate.
+    admit_probability : float
+        Probability, above 0 and at most 1, with which a push adds a new key: the alternative to
+        admit_after. A function that runs again after a failure adds the same keys.
     evict_after : int
         Age above which a key is evicted: the number of pushes to the table that its ps has received since
         the last one to the key. A step of a synchronous group counts as one push. 0: never.
@@ -106,6 +109,7 @@ class DynamicTable(RowAccess):
         max_keys: int = 1 << 26,
         when_full: str = "refuse",
         admit_after: int = 1,
+        admit_probability: float = 1.0,
         evict_after: int = 0,
         trainable: bool = True,
         group: _capstan.UpdateGroup | None = None,
@@ -135,6 +139,7 @@ class DynamicTable(RowAccess):
                 max_keys,
                 _WHEN_FULL[when_full],
                 admit_after,
+                admit_probability,
                 evict_after,
                 trainable,
                 group,
@@ -244,6 +249,86 @@ class DynamicTable(RowAccess):
 
     def __repr__(self) -> str:
         return f"<capstan.DynamicTable {self.name!r} dim={self._width} dtype={self.dtype}>"
+
+
+class KeyTexts:
+    """Turns texts into keys, and keys back into texts.
+
+    The texts are the rows of a dynamic table of their own, so they are in checkpoints and survive failures as
+    rows do. Any number of tables may use the keys. Made in a scope of a strategy on the coordinator; may be
+    passed to functions as an argument. C++ programs read the texts by their own ``KeyTexts``.
+
+    Parameters
+    ----------
+    name : str
+        Of the table of texts.
+    max_bytes : int
+        Bytes of a text in UTF-8, rounded up to a multiple of 8. The end of a longer text is not kept.
+    max_keys : int
+        As for `DynamicTable`; further texts are not kept.
+
+    Raises
+    ------
+    As `DynamicTable`.
+    """
+
+    def __init__(self, name: str, max_bytes: int = 64, max_keys: int = 1 << 26) -> None:
+        if max_bytes < 1:
+            raise errors.InvalidArgumentError(f"KeyTexts {name!r}: found max_bytes {max_bytes}, expected at least 1")
+        self.table = DynamicTable(name, -(-max_bytes // 8), dtype=np.int64, max_keys=max_keys, trainable=False)
+
+    def keys_of(self, texts: ArrayLike, salt: int = 0) -> Array:
+        """Return ``hash_keys(texts, salt)``, and keep the texts that are new.
+
+        Reads the texts of all keys, and waits for this rank's earlier pushes.
+
+        Raises
+        ------
+        AlreadyExistsError
+            Another text has the same key. The message names both.
+        """
+        keys = hash_keys(texts, salt)
+        flat = keys.reshape(-1)
+        wanted = self._stored_parts(_text(text) for text in np.asarray(texts).reshape(-1).tolist())
+        unknown = np.arange(flat.size)
+        # The second pass finds texts that another one has replaced. In the second run of a function, it keeps
+        # those that the first pass cannot: a ps skips pushes with the numbers of the first run's.
+        for _ in range(2):
+            unknown = self._store(wanted, flat, unknown)
+        return keys
+
+    def _store(self, wanted: Array, keys: Array, unknown: Array) -> Array:
+        asked, wanted = keys[unknown], wanted[unknown]
+        found = self._stored_texts(asked)
+        new = found != wanted
+        replaced = np.flatnonzero(new & (found != b""))
+        if replaced.size:
+            at = replaced[0]
+            raise errors.AlreadyExistsError(
+                f"{_decoded(wanted[at])!r} and {_decoded(found[at])!r} have the same key, {asked[at]}, in "
+                f"{self.table.name!r}; use another salt for one of their columns"
+            )
+        # Also without new keys, so that every run numbers its pushes alike.
+        self.table.assign(asked[new], wanted[new].view(np.int64).reshape(-1, self.table.shape[1]))
+        return unknown[new]
+
+    def texts_of(self, keys: ArrayLike) -> Array:
+        """Return the text of each key, ``""`` for a key without one: an array of objects of the shape of `keys`."""
+        keys = np.asarray(keys)
+        texts = np.empty(keys.size, dtype=object)
+        texts[:] = [_decoded(text) for text in self._stored_texts(keys.reshape(-1))]
+        return texts.reshape(keys.shape)
+
+    def _stored_parts(self, texts: Iterable[str]) -> Array:
+        size = 8 * self.table.shape[1]
+        return np.array([text.encode().split(b"\0", 1)[0][:size] for text in texts], dtype=f"S{size}")
+
+    def _stored_texts(self, keys: Array) -> Array:
+        return self.table.lookup(keys, consistent=True).reshape(-1).view(f"S{8 * self.table.shape[1]}")
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode(errors="ignore")  # the last character may have been cut
 
 
 def _received(number: int, part: int, dtype: int) -> DynamicTable:

@@ -16,8 +16,8 @@ struct RunningClosure {
 };
 
 /// Counts pushes by replica, and the entries of the current push by ps. A second run of a closure gives the
-/// same pushes the same numbers, and a ps skips the entries that it has applied (ClosureLedger). Entries
-/// outside of closures are not numbered. Used by the client's thread.
+/// same pushes the same numbers, and a ps skips the entries that it has applied (ClosureLedger). Outside of
+/// closures, an entry has the number of its push only. Used by the client's thread.
 class PushNumbering {
  public:
   explicit PushNumbering(int ps) : parts_(static_cast<std::size_t>(ps)) {}
@@ -40,7 +40,10 @@ class PushNumbering {
   }
   /// Numbers the next entry that the current push sends to the ps with index `ps`.
   void number(protocol::PushHeader& header, int ps) noexcept {
-    if (closure_.id == 0) return;
+    if (closure_.id == 0) {
+      header.call = static_cast<std::uint32_t>(pushes_);
+      return;
+    }
     Parts& parts = parts_[static_cast<std::size_t>(ps)];
     if (parts.push != pushes_) parts = {pushes_, 0};
     header.closure = closure_.id;

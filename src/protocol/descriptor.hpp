@@ -52,8 +52,11 @@ struct TablePolicy {
   WhenFull when_full{};
   std::uint32_t admit_after = 1;
   std::uint64_t evict_after = 0;
+  double admit_probability = 1;
 
   bool evicts() const noexcept { return when_full != WhenFull::refuse || evict_after != 0; }
+  /// Returns true if a gradient may name a key that it does not add.
+  bool has_admission() const noexcept { return admit_after > 1 || admit_probability < 1; }
 };
 
 struct VariableDescriptor {

@@ -67,8 +67,10 @@ struct alignas(kCacheLine) PushHeader {
   std::uint64_t bytes = 0;      // of the complete entry, a multiple of 64
   std::uint64_t first_row = 0;  // within the shard (dense only)
   std::uint64_t closure = 0;    // number of the closure that pushes; 0 outside of closures
-  std::uint32_t call = 0;       // number of previous pushes of the replica in this run, to any ps
-  std::uint32_t rank = 0;       // of the pusher
+  // Number of previous pushes of the replica in this run of the closure, to any ps. Outside of closures:
+  // pushes of the process so far, with this one.
+  std::uint32_t call = 0;
+  std::uint32_t rank = 0;  // of the pusher
   RowOp op = RowOp::gradient;
   std::uint8_t first_part = 1;         // 0: continues a push, which counts as one update
   std::uint8_t last_part = 1;          // 0: a later entry continues the push
@@ -105,6 +107,10 @@ constexpr std::uint64_t number_bytes(PushKind kind, std::uint64_t rows) noexcept
 inline std::span<const std::int64_t> keys_of(std::span<const std::uint32_t> words) noexcept {
   return {reinterpret_cast<const std::int64_t*>(words.data()), words.size() / 2};
 }
+
+/// Returns the size of the largest entry for a ring: that of one row, so that the ring takes a second entry
+/// while the ps applies the first. An entry with several rows takes at most a quarter of the ring.
+constexpr std::uint64_t largest_entry(std::uint64_t ring_bytes) noexcept { return ring_bytes / 2; }
 
 /// Bytes of an entry of `rows` rows.
 constexpr std::uint64_t entry_bytes(PushKind kind, std::uint64_t rows, std::uint64_t row_bytes) noexcept {

@@ -114,6 +114,18 @@ std::shared_ptr<const BoundVariable> VariableCreator::create_table(const std::st
                 fmt::format("dynamic table \"{}\" has admit_after {}; expected 1 to {}", name,
                             options.admit_after, protocol::kMaxAdmitAfter));
   }
+  if (!(options.admit_probability > 0 && options.admit_probability <= 1)) {
+    throw Error(Code::invalid_argument,
+                fmt::format("dynamic table \"{}\" has admit_probability {}; expected more than 0, at most 1",
+                            name, options.admit_probability));
+  }
+  if (options.admit_after > 1 && options.admit_probability < 1) {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("dynamic table \"{}\" has admit_after {} and admit_probability {}; expected one of "
+                    "the two",
+                    name, options.admit_after, options.admit_probability));
+  }
   const auto ps = static_cast<std::uint64_t>(services_.runtime.count(Role::ps));
   const std::uint64_t rows = protocol::rows_of_table_shard(options.max_keys, ps) +
                              (options.when_full == WhenFull::refuse ? 0 : protocol::kSpareRows);
@@ -133,7 +145,8 @@ std::shared_ptr<const BoundVariable> VariableCreator::create_table(const std::st
                {.optimizer = options.optimizer, .trainable = options.trainable, .group = options.group});
   descriptor.memory = ShardMemory::host;
   descriptor.table = true;
-  descriptor.policy = {options.missing, options.when_full, options.admit_after, options.evict_after};
+  descriptor.policy = {options.missing, options.when_full, options.admit_after, options.evict_after,
+                       options.admit_probability};
   protocol::check_optimizer(name, dtype, descriptor.optimizer);
   protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
   services_.restore_point.require_fit(descriptor);

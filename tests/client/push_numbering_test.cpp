@@ -15,9 +15,11 @@ std::pair<std::uint32_t, std::uint32_t> next_entry(PushNumbering& numbering, int
 
 using Numbers = std::pair<std::uint32_t, std::uint32_t>;
 
-TEST(PushNumbering, LeavesEntriesOutsideOfClosuresUnnumbered) {
+TEST(PushNumbering, CountsPushesOutsideOfClosures) {
   PushNumbering numbering(1);
+  std::uint32_t pushes = 0;
   for (int run = 0; run < 2; ++run) {
+    pushes += 2;
     numbering.next_push();
     numbering.next_push();
     protocol::PushHeader header;
@@ -25,10 +27,11 @@ TEST(PushNumbering, LeavesEntriesOutsideOfClosuresUnnumbered) {
     numbering.number(header, 0);
     EXPECT_EQ(header.closure, 0U);
     EXPECT_EQ(header.again, 0);
-    EXPECT_EQ(header.call, 0U);
+    EXPECT_EQ(header.call, pushes);
     EXPECT_EQ(header.part, 0U);
     numbering.begin({.id = 7});
     numbering.next_push();
+    ++pushes;
     EXPECT_EQ(next_entry(numbering, 0), Numbers(0, 0));
     numbering.begin({});
   }

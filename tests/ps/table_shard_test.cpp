@@ -1,4 +1,5 @@
 // table_shard_test.cpp -- pushes to keys of a dynamic table, and its recovery by a restarted ps.
+// Tests: src/ps/shard/admission_draw.hpp
 #include "ps/shard/table_shard.hpp"
 
 #include <gtest/gtest.h>
@@ -19,6 +20,7 @@
 
 #include "ps/durability/store_snapshot.hpp"
 #include "ps/push_entry.hpp"
+#include "ps/shard/admission_draw.hpp"
 #include "ps/shard/store.hpp"
 #include "support/expect_error.hpp"
 #include "transport/loop/loop.hpp"
@@ -453,10 +455,101 @@ TEST_F(TableShardTest, AddsKeysWhenTheyAreAdmitted) {
   EXPECT_EQ(statistics().refused, 0U);
 }
 
+TEST_F(TableShardTest, AddsKeysWithAProbability) {
+  protocol::CreateShard request = table(1);
+  request.policy.admit_probability = 0.25;
+  store_.create(request);
+  const Keys keys = range(0, 4000);
+  const auto push_as = [&](std::uint32_t call) {
+    std::vector<std::byte> entry = keyed_entry(1, keys, rows_of(keys, -1));
+    protocol::PushHeader header;
+    std::memcpy(&header, entry.data(), sizeof header);
+    header.call = call;
+    std::memcpy(entry.data(), &header, sizeof header);
+    apply_entry(store_, entry);
+  };
+  push_as(1);
+  const std::uint64_t first = statistics().keys;
+  EXPECT_NEAR(static_cast<double>(first), 1000, 150) << "more than five standard deviations of 27";
+  EXPECT_EQ(statistics().not_admitted, keys.size() - first);
+  push_as(1);
+  EXPECT_EQ(statistics().keys, first) << "the same push draws the same numbers";
+  push_as(2);
+  EXPECT_NEAR(static_cast<double>(statistics().keys), 1000 + 750, 150) << "another push draws other numbers";
+  push({-1}, 0, RowOp::insert);
+  push({-2}, 4, RowOp::set);
+  EXPECT_EQ(read(store_, {-1, -2}, MissingKeys::error), joined(rows_of({-1}, 0), rows_of({-2}, 4)));
+}
+
+TEST(AdmissionDraw, DependsOnTheKeyAndThePushOnly) {
+  protocol::PushHeader entry;
+  entry.closure = 7;
+  entry.replica = 2;
+  entry.call = 3;
+  const double draw = admission_draw(5, entry);
+  protocol::PushHeader again = entry;
+  again.rank = 9;
+  again.part = 4;
+  again.first_part = 0;
+  again.again = 1;
+  EXPECT_EQ(admission_draw(5, again), draw) << "another worker, another part of the push";
+  EXPECT_NE(admission_draw(6, entry), draw);
+  for (const auto member : {&protocol::PushHeader::call, &protocol::PushHeader::rank}) {
+    protocol::PushHeader outside;
+    outside.rank = outside.call = 1;
+    protocol::PushHeader other = outside;
+    ++(other.*member);
+    EXPECT_NE(admission_draw(5, other), admission_draw(5, outside));
+  }
+  protocol::PushHeader other = entry;
+  ++other.closure;
+  EXPECT_NE(admission_draw(5, other), draw);
+  other = entry;
+  ++other.replica;
+  EXPECT_NE(admission_draw(5, other), draw);
+}
+
+TEST_F(TableShardTest, DrawsOnceForAStepOfAGroup) {
+  const auto keys_after_step = [&](const std::vector<std::uint32_t>& ranks) {
+    transport::LoopHub hub;
+    const auto fabric = hub.open();
+    Store store{*fabric, 1 << 20, 0};
+    store.create_group(
+        {.id = 1, .mode = protocol::GroupMode::synchronous, .average = false, .workers = {1, 2}});
+    protocol::CreateShard request = table(1);
+    request.group = 1;
+    request.policy.admit_probability = 0.25;
+    store.create(request);
+    const Keys keys = range(0, 10'000);  // several entries
+    for (const std::uint32_t rank : {1U, 2U}) {
+      protocol::PushHeader header;
+      if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) {
+        std::vector<std::byte> entry = keyed_entry(1, keys, rows_of(keys, -1));
+        std::memcpy(&header, entry.data(), sizeof header);
+        header.rank = rank;
+        header.closure = 100 + rank;
+        std::memcpy(entry.data(), &header, sizeof header);
+        apply_entry(store, entry);
+      }
+      protocol::PushHeader step;
+      step.kind = protocol::PushKind::step;
+      step.variable = 1;
+      step.rank = rank;
+      step.first_row = 1;
+      step.bytes = sizeof step;
+      store.apply(step, {}, nullptr);
+    }
+    return store.table_statistics({1, 0}).keys;
+  };
+  const std::uint64_t keys = keys_after_step({1, 2});
+  EXPECT_NEAR(static_cast<double>(keys), 2500, 250);
+  EXPECT_EQ(keys_after_step({2}), keys) << "whatever workers push";
+}
+
 TEST_F(TableShardTest, TrainsTheDefaultRowWithKeysThatAreNotAdmitted) {
   protocol::CreateShard request =
       table(1, optimizers::Adagrad{.learning_rate = 1, .initial_accumulator = 0.25, .epsilon = 0});
-  request.policy = {.missing = MissingKeys::default_row, .admit_after = 2};
+  request.policy = {.missing = MissingKeys::default_row, .when_full = {}, .admit_after = 2};
   store_.create(request);
   push({5}, -1);
   const double step = 1 / std::sqrt(1.25);

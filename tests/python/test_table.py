@@ -1,4 +1,6 @@
 """Dynamic tables: rows by key."""
+import pickle
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,13 @@ def test_keys_are_admitted_after_some_occurrences(table):
     assert t.contains([1]) and t.statistics()["not_admitted"] == 1
 
 
+def test_keys_are_admitted_with_a_probability(table):
+    t = table("t", 1, admit_probability=0.25)
+    t.push(np.arange(4000), np.ones((4000, 1)))
+    t.flush()
+    assert 850 < len(t) < 1150
+
+
 def test_erases_keys_that_a_predicate_selects(table):
     t = table("t", 2)
     t.assign(np.arange(10), np.repeat(np.arange(10.0), 2).reshape(10, 2))
@@ -94,6 +103,8 @@ def test_rejects_invalid_options(table):
         table("t", 1, when_full="explode")
     with pytest.raises(cs.errors.InvalidArgumentError, match="admit_after"):
         table("t", 1, admit_after=99)
+    with pytest.raises(cs.errors.InvalidArgumentError, match="admit_probability"):
+        table("t", 1, admit_probability=0)
 
 
 def test_keys_may_be_strings(table):
@@ -152,3 +163,37 @@ def test_rejects_invalid_arguments(table):
     t = table("t", 2)
     with pytest.raises(cs.errors.InvalidArgumentError, match="shape"):
         t.push([1], [[1.0]])
+
+
+@pytest.fixture
+def words(strategy):
+    with strategy.scope():
+        return cs.KeyTexts("words", max_bytes=10, max_keys=1000)
+
+
+def test_texts_of_keys_are_kept(words):
+    keys = words.keys_of([["red", "green"], ["red", ""]], salt=3)
+    np.testing.assert_array_equal(keys, cs.hash_keys([["red", "green"], ["red", ""]], 3))
+    assert words.texts_of(keys).tolist() == [["red", "green"], ["red", ""]]
+    assert words.texts_of(cs.hash_keys(["blue"])).tolist() == [""]
+    words.keys_of(["green"], salt=3)
+    words.keys_of([])
+    assert len(words.table) == 2
+
+
+def test_the_start_of_a_long_text_is_kept(words):
+    texts = ["0123456789abcdefg", "0123456789abcde\u20ac", "a\0b"]
+    keys = words.keys_of(texts)
+    assert words.texts_of(keys).tolist() == ["0123456789abcdef", "0123456789abcde", "a"]
+    np.testing.assert_array_equal(words.keys_of(texts), keys)
+
+
+def test_a_text_with_the_key_of_another_is_rejected(words):
+    words.table.assign(cs.hash_keys(["red"]), [[int.from_bytes(b"blue", "little"), 0]])
+    with pytest.raises(cs.errors.AlreadyExistsError, match=r"'red' and 'blue'.*'words'"):
+        words.keys_of(["red"])
+
+
+def test_key_texts_are_an_argument_of_functions(words):
+    keys = words.keys_of(["red"])
+    assert pickle.loads(pickle.dumps(words)).texts_of(keys).tolist() == ["red"]

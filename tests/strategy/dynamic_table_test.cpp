@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <span>
@@ -166,6 +167,23 @@ TEST_F(DynamicTableTest, AddsKeysAtTheirSecondOccurrence) {
   EXPECT_EQ(t.statistics().not_admitted, 2U);
 }
 
+TEST_F(DynamicTableTest, AddsKeysWithAProbability) {
+  TableOptions options = kCounting;
+  options.admit_probability = 0.5;
+  const DynamicTable<float> t("user", 1, {}, options);
+  Keys keys(1000);
+  std::iota(keys.begin(), keys.end(), 0);
+  std::uint64_t absent = keys.size();
+  // The standard deviation of the number of keys that a push leaves is sqrt(absent) / 2.
+  for (int pushes = 0; pushes < 3; ++pushes) {
+    t.push(keys, Floats(keys.size(), 1));
+    t.flush();
+    const std::uint64_t left = keys.size() - t.size();
+    EXPECT_NEAR(static_cast<double>(left), absent / 2.0, 2.5 * std::sqrt(absent));
+    absent = left;
+  }
+}
+
 TEST_F(DynamicTableTest, RejectsInvalidArguments) {
   EXPECT_THAT(error_of(Code::invalid_argument, [] { DynamicTable<float>("t", 0); }),
               testing::HasSubstr("\"t\""));
@@ -175,6 +193,12 @@ TEST_F(DynamicTableTest, RejectsInvalidArguments) {
                  [] { DynamicTable<float>("t", 1, {}, {.max_keys = std::uint64_t{1} << 40}); });
   (void)error_of(Code::invalid_argument, [] { DynamicTable<float>("t", 1, {}, {.admit_after = 0}); });
   (void)error_of(Code::invalid_argument, [] { DynamicTable<float>("t", 1, {}, {.admit_after = 16}); });
+  for (const double probability : {0.0, -1.0, 1.5, std::nan("")}) {
+    (void)error_of(Code::invalid_argument,
+                   [&] { DynamicTable<float>("t", 1, {}, {.admit_probability = probability}); });
+  }
+  (void)error_of(Code::invalid_argument,
+                 [] { DynamicTable<float>("t", 1, {}, {.admit_after = 2, .admit_probability = 0.5}); });
   (void)error_of(Code::invalid_argument,
                  [] { DynamicTable<float>("t", 1, {}, {.when_full = static_cast<WhenFull>(9)}); });
   const DynamicTable<float> t("t", 2, {}, kCounting);

@@ -157,7 +157,7 @@ void Store::apply_keyed(Shard* shard, const protocol::PushHeader& header,
     table->erase(keys);
     return shard->skip(header);
   }
-  std::span<const std::uint32_t> rows = table->find_or_add(keys, header.op, header.first_part != 0);
+  std::span<const std::uint32_t> rows = table->find_or_add(keys, header);
   if (!has_values) return shard->skip(header);
   protocol::PushHeader of_rows = header;
   of_rows.kind = protocol::PushKind::sparse;
@@ -181,9 +181,13 @@ std::vector<HeldPush> Store::pushes_to_rows(TableShard& table, std::span<const H
   }
   // A step may have any number of keys, but a table has spare rows only for the keys of one entry.
   constexpr std::size_t kKeysAtATime = 4096;
+  // The step counts as one push, whatever workers took part in it.
+  protocol::PushHeader entry;
+  entry.call = static_cast<std::uint32_t>(table.steps());
   for (std::span<const std::int64_t> left(keys); !left.empty();) {
     const std::size_t count = std::min(left.size(), kKeysAtATime);
-    (void)table.find_or_add(left.first(count), protocol::RowOp::gradient, left.size() == keys.size());
+    (void)table.find_or_add(left.first(count), entry);
+    entry.first_part = 0;
     left = left.subspan(count);
   }
   const std::vector<std::uint32_t> all_rows =

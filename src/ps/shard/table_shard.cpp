@@ -13,6 +13,7 @@
 #include "io/hdf5/changed_rows.hpp"
 #include "protocol/row_copy.hpp"
 #include "ps/durability/restore_files.hpp"
+#include "ps/shard/admission_draw.hpp"
 #include "ps/shard/initialize.hpp"
 #include "ps/shard/shard_snapshot.hpp"
 #include "transport/memory/reserved_memory.hpp"
@@ -142,15 +143,15 @@ void TableShard::write_initial_slots(std::uint32_t row) {
   }
 }
 
-std::span<const std::uint32_t> TableShard::find_or_add(std::span<const std::int64_t> keys, protocol::RowOp op,
-                                                       bool begins_push) {
+std::span<const std::uint32_t> TableShard::find_or_add(std::span<const std::int64_t> keys,
+                                                       const protocol::PushHeader& entry) {
   if (usage_.evicts()) evict(keys.size());
   rows_.resize(keys.size());
   index_.find(keys, rows_);
-  if (std::find(rows_.begin(), rows_.end(), protocol::kDefaultRow) != rows_.end()) add_missing(keys, op);
+  if (std::find(rows_.begin(), rows_.end(), protocol::kDefaultRow) != rows_.end()) add_missing(keys, entry);
   if (usage_.evicts()) {
     before_change(rows_);
-    usage_.count(rows_, begins_push);
+    usage_.count(rows_, entry.first_part != 0);
   }
   return rows_;
 }
@@ -194,8 +195,14 @@ void TableShard::free_rows(std::span<const std::uint32_t> rows) {
   header_.keys -= rows.size();
 }
 
-void TableShard::add_missing(std::span<const std::int64_t> keys, protocol::RowOp op) {
-  const std::uint32_t admit_after = op == protocol::RowOp::gradient ? description().policy.admit_after : 1;
+bool TableShard::admits(std::int64_t key, const protocol::PushHeader& entry) {
+  const protocol::TablePolicy& policy = description().policy;
+  if (policy.admit_probability < 1) return admission_draw(key, entry) < policy.admit_probability;
+  return policy.admit_after <= 1 || filter_.count(protocol::hash_of(key)) >= policy.admit_after;
+}
+
+void TableShard::add_missing(std::span<const std::int64_t> keys, const protocol::PushHeader& entry) {
+  const bool admits_all = entry.op != protocol::RowOp::gradient;
   std::array<std::int64_t, Journal::kGroupRows> added{};
   std::array<std::uint32_t, Journal::kGroupRows> rows{};
   std::size_t count = 0;
@@ -221,7 +228,7 @@ void TableShard::add_missing(std::span<const std::int64_t> keys, protocol::RowOp
     if (rows_[i] != protocol::kDefaultRow) continue;
     const auto end = added.begin() + static_cast<std::ptrdiff_t>(count);
     if (std::find(added.begin(), end, keys[i]) != end || find(keys[i]) != protocol::kDefaultRow) continue;
-    if (admit_after > 1 && filter_.count(protocol::hash_of(keys[i])) < admit_after) {
+    if (!admits_all && !admits(keys[i], entry)) {
       ++header_.not_admitted;
       continue;
     }

@@ -32,16 +32,15 @@ class TableShard final : public HostShard {
 
   /// Returns the rows of an entry's keys. Adds keys that do not exist; for a gradient, only the keys that are
   /// admitted. The row of a key that was not added is kDefaultRow. The result is valid until the next call.
-  /// `begins_push`: this entry is the first of its push. REQUIRES: PersistentState::begin was called for the
-  /// entry.
-  std::span<const std::uint32_t> find_or_add(std::span<const std::int64_t> keys, protocol::RowOp op,
-                                             bool begins_push);
+  /// `entry`: its header. REQUIRES: PersistentState::begin was called for the entry.
+  std::span<const std::uint32_t> find_or_add(std::span<const std::int64_t> keys,
+                                             const protocol::PushHeader& entry);
   /// Returns the rows of keys; kDefaultRow for keys that do not exist.
   std::vector<std::uint32_t> find_rows(std::span<const std::int64_t> keys) const;
   /// Returns true if the gradients of keys that were not added are applied to the default row.
   bool has_trained_default_row() const noexcept {
     const protocol::TablePolicy& policy = description().policy;
-    return policy.admit_after > 1 && policy.missing == MissingKeys::default_row;
+    return policy.has_admission() && policy.missing == MissingKeys::default_row;
   }
   /// Removes keys; ignores keys that do not exist. REQUIRES: PersistentState::begin was called for the entry.
   void erase(std::span<const std::int64_t> keys);
@@ -75,7 +74,8 @@ class TableShard final : public HostShard {
   /// Returns an unused row, or kDefaultRow if rows or memory are exhausted.
   std::uint32_t take_row();
   bool has_memory();
-  void add_missing(std::span<const std::int64_t> keys, protocol::RowOp op);
+  bool admits(std::int64_t key, const protocol::PushHeader& entry);
+  void add_missing(std::span<const std::int64_t> keys, const protocol::PushHeader& entry);
   /// Evicts keys that are too old or in excess of the capacity: at most `keys_of_entry` + 64 keys.
   void evict(std::size_t keys_of_entry);
   void evict_rows(std::span<const std::uint32_t> rows);
