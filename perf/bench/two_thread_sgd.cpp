@@ -12,7 +12,7 @@
 namespace capstan::perf {
 namespace {
 
-constexpr std::size_t kRingBytes = 8 << 20;  // default of push-ring-bytes
+constexpr std::size_t kRingBytes = 1 << 20;  // default of push-ring-bytes
 constexpr std::uint64_t kStop = ~std::uint64_t{0};
 
 /// Polls until `done()`, and calls `sleep()` whenever that takes long.

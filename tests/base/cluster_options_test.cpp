@@ -95,7 +95,7 @@ TEST(ClusterOptions, CoverEverySettingOfAJob) {
   options.bootstrap = "mpi";
   options.start_timeout = std::chrono::milliseconds(1500);
   options.wait_timeout = std::chrono::milliseconds(1500);
-  options.push_ring_bytes = std::uint64_t{1} << 20;
+  options.push_ring_bytes = std::uint64_t{2} << 20;
   options.checkpoint_bandwidth = std::uint64_t{1} << 20;
   options.checkpoint_fast_dir = "some";
   options.heap_slab_bytes = std::uint64_t{1} << 20;

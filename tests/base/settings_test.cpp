@@ -106,7 +106,7 @@ TEST(SettingsTable, EveryRowIsCompleteAndUnique) {
 TEST(SettingsTable, DefaultsMatchTheDocumentation) {
   const Settings settings;
   EXPECT_EQ(settings.integer("ps"), 0);
-  EXPECT_EQ(settings.bytes("push-ring-bytes"), 8u << 20);
+  EXPECT_EQ(settings.bytes("push-ring-bytes"), 1u << 20);
   EXPECT_EQ(settings.bytes("heap-slab-bytes"), 64u << 20);
   EXPECT_EQ(settings.duration("start-timeout"), 60'000ms);
   EXPECT_EQ(settings.integer("queue-limit"), 256 * 1024);
@@ -366,7 +366,7 @@ TEST(SettingsPrint, ShowsEverySettingWithItsOrigin) {
                                  HasSubstr(std::string(setting.help))));
   }
   EXPECT_THAT(out.str(), HasSubstr("dim = 64 floats  (from: flag)"));
-  EXPECT_THAT(out.str(), HasSubstr("push-ring-bytes = 8MiB  (from: default)"));
+  EXPECT_THAT(out.str(), HasSubstr("push-ring-bytes = 1MiB  (from: default)"));
 }
 
 TEST(SettingsPrint, MarkdownDoesNotDependOnTheValues) {
@@ -385,7 +385,7 @@ TEST(SettingsPrint, JsonHasTypedValues) {
   const std::string json = settings.to_json();
   EXPECT_THAT(json,
               AllOf(HasSubstr("\"dim\":64"), HasSubstr("\"learning-rate\":0.5"), HasSubstr("\"resume\":true"),
-                    HasSubstr("\"push-ring-bytes\":8388608"), HasSubstr("\"wait-timeout\":\"60s\""),
+                    HasSubstr("\"push-ring-bytes\":1048576"), HasSubstr("\"wait-timeout\":\"60s\""),
                     HasSubstr("\"checkpoint-dir\":\"a \\\"b\\\"")));
 }
 

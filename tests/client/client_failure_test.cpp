@@ -71,11 +71,11 @@ TEST_P(ClientFailureTest, SlowPsBlocksThePusherAndLosesNothing) {
   client().flush();
   const int ended_before = stalls_ended;
   stall(v.shards[0].ps, 150);
-  for (int push = 0; push < 100; ++push)
-    client().push_dense(v, ones.data());  // 400 KB through a ring of 64 KB
+  // 800 KB through a ring of 64 KiB, or with at most 512 KiB of messages in flight.
+  for (int push = 0; push < 200; ++push) client().push_dense(v, ones.data());
   EXPECT_GT(stalls_ended, ended_before) << "the pusher did not block";
   client().flush();
-  EXPECT_EQ(pull<float>(v), std::vector<float>(1000, 101));
+  EXPECT_EQ(pull<float>(v), std::vector<float>(1000, 201));
 }
 
 TEST_P(ClientFailureTest, HangingPsIsNamedByDeadlineExceededAndOthersStayUsable) {
@@ -90,7 +90,7 @@ TEST_P(ClientFailureTest, HangingPsIsNamedByDeadlineExceededAndOthersStayUsable)
   stall(v.shards[0].ps, kUntilReleased);
   const auto waited = "waited 3000 ms for " + ps_name(v.shards[0].ps) + " to ";
   expect_error(Code::deadline_exceeded, waited + "free its push ring", [&] {
-    for (int push = 0; push < 100; ++push) client().push_dense(v, ones.data());
+    for (int push = 0; push < 200; ++push) client().push_dense(v, ones.data());
   });
   expect_error(Code::deadline_exceeded, waited + "apply pushes", [&] { client().flush(); });
   client().push_dense(w, ones.data());

@@ -307,7 +307,7 @@ TEST_P(ClientTest, RejectsRowsThatDoNotFitTheRing) {
   expect_error(
       Code::resource_exhausted,
       "push: a row of 72000 bytes does not fit a push ring of 65536 bytes; set --push-ring-bytes to at "
-      "least eight rows",
+      "least four rows",
       [&] { client().push_dense(v, gradient.data()); });
   EXPECT_EQ(pull<double>(v), std::vector<double>(18000, 0));
 }

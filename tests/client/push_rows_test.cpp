@@ -198,13 +198,13 @@ TEST(PushRows, EntryHasOneRowIfARowExceedsAMessage) {
   EXPECT_EQ(rows_an_entry(push, 16 * push.row_bytes), 1U);
 }
 
-TEST(PushRows, RejectsARowThatDoesNotFitAQuarterOfTheRing) {
+TEST(PushRows, RejectsARowThatDoesNotFitHalfOfTheRing) {
   PushRows push;
   push.row_bytes = 4096;
-  EXPECT_EQ(rows_an_entry(push, 4 * (4096 + 64)), 1U);
+  EXPECT_EQ(rows_an_entry(push, 2 * (4096 + 64)), 1U);
   const std::string error =
-      error_of(Code::resource_exhausted, [&] { rows_an_entry(push, 4 * (4096 + 64) - 4); });
-  for (const char* parameter : {"4096", "16636", "--push-ring-bytes"}) {
+      error_of(Code::resource_exhausted, [&] { rows_an_entry(push, 2 * (4096 + 64) - 2); });
+  for (const char* parameter : {"4096", "8318", "--push-ring-bytes"}) {
     EXPECT_NE(error.find(parameter), std::string::npos) << error;
   }
 }

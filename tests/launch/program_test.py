@@ -46,7 +46,7 @@ class Program(unittest.TestCase):
         self.assertIn("dim = 64 floats  (from: flag)", done.stdout)
         self.assertIn("batch = 32 examples  (from: environment)", done.stdout)
         self.assertIn(f"epochs = 9 epochs  (from: {config}:2)", done.stdout)
-        self.assertIn("push-ring-bytes = 8MiB  (from: default)", done.stdout)
+        self.assertIn("push-ring-bytes = 1MiB  (from: default)", done.stdout)
         self.assertIn("CAPSTAN_PUSH_RING_BYTES", done.stdout)
 
     def test_docs_settings_md_equals_the_output(self):

@@ -42,7 +42,7 @@ void MessagePushChannel::reclaim_gradient() {
 }
 
 void MessagePushChannel::send_entries(const PushRows& push, PushNumbering& numbering) {
-  const std::uint64_t part = rows_an_entry(push, capacity_);
+  const std::uint64_t part = rows_an_entry(push, ring_bytes_);
   for (std::uint64_t first = 0; first < push.count; first += part) {
     const std::uint64_t count = std::min(part, push.count - first);
     if (push.arrival != nullptr) (*push.arrival)((first + count) * push.row_bytes);
@@ -54,7 +54,7 @@ void MessagePushChannel::send_entry(const PushRows& push, std::uint64_t first, s
                                     PushNumbering& numbering) {
   protocol::PushHeader header = header_of(push, first, count, session_.rank());
   numbering.number(header, session_.ps());
-  const std::uint64_t quarter = capacity_ / 4;
+  const std::uint64_t quarter = capacity() / 4;
   const bool fills_a_quarter = (tail_ + header.bytes) / quarter != tail_ / quarter;
   header.acknowledge = header.last_part != 0 || fills_a_quarter ? 1 : 0;
   wait_for_capacity(header.bytes);
@@ -92,7 +92,7 @@ void MessagePushChannel::send(protocol::PushHeader header) {
 }
 
 void MessagePushChannel::wait_for_capacity(std::uint64_t bytes) {
-  const auto fits = [this, bytes] { return tail_ + bytes - session_.acknowledged() <= capacity_; };
+  const auto fits = [this, bytes] { return tail_ + bytes - session_.acknowledged() <= capacity(); };
   if (fits()) return;
   session_.wait_for("free its push ring", [this, &fits] {
     require_accepted();

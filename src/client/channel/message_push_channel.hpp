@@ -17,7 +17,7 @@ class MessagePushChannel final : public PushChannel {
   /// REQUIRES: `session` is connected and outlives the channel.
   explicit MessagePushChannel(PsSession& session)
       : session_(session),
-        capacity_(session.process().ring_bytes),
+        ring_bytes_(session.process().ring_bytes),
         tail_(session.process().applied),
         relocations_(session.relocations()) {}
   /// Leaks the buffers that the transport still reads.
@@ -45,10 +45,12 @@ class MessagePushChannel final : public PushChannel {
   void send_entry(const PushRows& push, std::uint64_t first, std::uint64_t count, PushNumbering& numbering);
   SendBuffer& free_send_buffer();
   void reclaim_gradient();
+  /// Maximum bytes of entries in flight. More than a ring holds, since a round trip takes longer.
+  std::uint64_t capacity() const noexcept { return 8 * ring_bytes_; }
   void wait_for_capacity(std::uint64_t bytes);
 
   PsSession& session_;
-  std::uint64_t capacity_;           // maximum bytes of entries in flight
+  std::uint64_t ring_bytes_;         // --push-ring-bytes of the ps
   std::uint64_t tail_;               // bytes of entries sent
   const std::uint64_t relocations_;  // of the session, when the channel was created
   std::vector<std::unique_ptr<SendBuffer>> send_buffers_;

@@ -76,11 +76,11 @@ std::uint64_t rows_an_entry(const PushRows& push, std::uint64_t ring_bytes) {
   const std::uint64_t row_cost =
       push.value_bytes() + protocol::number_words(push.kind(), 1) * sizeof(std::uint32_t);
   const std::uint64_t rows = std::max<std::uint64_t>(1, (max_bytes - 3 * protocol::kCacheLine) / row_cost);
-  if (header_of(push, 0, rows, 0).bytes <= ring_bytes / 4) return rows;
+  if (header_of(push, 0, rows, 0).bytes <= protocol::largest_entry(ring_bytes)) return rows;
   throw Error(
       Code::resource_exhausted,
       fmt::format("push: a row of {} bytes does not fit a push ring of {} bytes; set --push-ring-bytes to "
-                  "at least eight rows",
+                  "at least four rows",
                   push.row_bytes, ring_bytes));
 }
 

@@ -39,7 +39,7 @@ class PsServer {
   ~PsServer() { fabric_.remove_handlers(); }
   /// Size of the largest entry of a push.
   static std::uint64_t entry_bytes(const cluster::Runtime& runtime) {
-    return runtime.settings().bytes("push-ring-bytes") / 4;
+    return protocol::largest_entry(runtime.settings().bytes("push-ring-bytes"));
   }
   static ClosureLedger::Capacity ledger_capacity(const cluster::Runtime& runtime) {
     return {.replicas = static_cast<std::size_t>(runtime.settings().integer("replicas")),
