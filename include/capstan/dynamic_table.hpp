@@ -58,6 +58,8 @@ struct CAPSTAN_API TableCalls {
   void insert(Keys keys) const;
   void erase(Keys keys) const;
   void assign(Keys keys, const void* values, std::size_t elements) const;
+  /// As assign. In a closure that runs again, also applies what an earlier run may have applied.
+  void assign_in_every_run(Keys keys, const void* values, std::size_t elements) const;
   void set_default_row(const void* values, std::size_t elements) const;
   std::vector<std::uint8_t> contains(Keys keys) const;
   TableStatistics statistics() const;

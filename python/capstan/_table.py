@@ -285,14 +285,14 @@ class KeyTexts:
         Raises
         ------
         AlreadyExistsError
-            Another text has the same key. The message names both.
+            Another text has the same key. The message names both. If two ranks add such texts at the same time,
+            one replaces the other, and possibly only a later call with the replaced text raises.
         """
         keys = hash_keys(texts, salt)
         flat = keys.reshape(-1)
         wanted = self._stored_parts(_text(text) for text in np.asarray(texts).reshape(-1).tolist())
         unknown = np.arange(flat.size)
-        # The second pass finds texts that another one has replaced. In the second run of a function, it keeps
-        # those that the first pass cannot: a ps skips pushes with the numbers of the first run's.
+        # The second pass finds texts that another one with the same key has replaced.
         for _ in range(2):
             unknown = self._store(wanted, flat, unknown)
         return keys
@@ -308,8 +308,9 @@ class KeyTexts:
                 f"{_decoded(wanted[at])!r} and {_decoded(found[at])!r} have the same key, {asked[at]}, in "
                 f"{self.table.name!r}; use another salt for one of their columns"
             )
-        # Also without new keys, so that every run numbers its pushes alike.
-        self.table.assign(asked[new], wanted[new].view(np.int64).reshape(-1, self.table.shape[1]))
+        # A run of a function stores what the runs before it have not, so its pushes differ from theirs.
+        rows = np.ascontiguousarray(wanted[new]).view(np.int64)
+        _capstan.table_assign_in_every_run(self.table._native, asked[new], rows)
         return unknown[new]
 
     def texts_of(self, keys: ArrayLike) -> Array:

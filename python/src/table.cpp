@@ -73,6 +73,14 @@ void bind_table(nb::module_& module) {
       },
       "table"_a, "keys"_a);
   module.def(
+      "table_assign_in_every_run",
+      [](const RawVariable& self, const Ids& keys, const In& values) {
+        check_element(self, values);
+        const nb::gil_scoped_release unlocked;
+        calls(self).assign_in_every_run(span_of(keys), values.data(), values.size());
+      },
+      "table"_a, "keys"_a, "values"_a);
+  module.def(
       "table_set_default_row",
       [](const RawVariable& self, const In& values) {
         check_element(self, values);

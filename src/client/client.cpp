@@ -388,6 +388,16 @@ void Client::scatter(const protocol::VariableDescriptor& variable, protocol::Row
   for (const ShardRoute& shard : routes_.of(variable).shards) shard.connection->flush();
 }
 
+void Client::set_rows_in_every_run(const protocol::VariableDescriptor& variable,
+                                   std::span<const std::int64_t> ids, const void* values) {
+  throw_if_cancelled();
+  check_ids(variable, ids);
+  if (ids.empty()) return;
+  numbering_.next_push_of_every_run();
+  push_unique(variable, ids, static_cast<const std::byte*>(values), false, protocol::RowOp::set);
+  for (const ShardRoute& shard : routes_.of(variable).shards) shard.connection->flush();
+}
+
 void Client::set_learning_rate(const protocol::VariableDescriptor& variable, double rate) {
   throw_if_cancelled();
   numbering_.next_push();

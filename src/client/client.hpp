@@ -107,6 +107,10 @@ class Client {
   /// Applies `op` to the rows `ids`, in this order; a row that occurs twice is changed twice.
   void scatter(const protocol::VariableDescriptor& variable, protocol::RowOp op,
                std::span<const std::int64_t> ids, const void* values);
+  /// Sets the rows `ids`. In a closure that runs again, also applies what an earlier run may have applied:
+  /// for rows whose values do not depend on the run.
+  void set_rows_in_every_run(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
+                             const void* values);
   /// Sets the learning rate of a variable, after all pushes of this client. Returns once it has been set on
   /// every ps. REQUIRES: the optimizer can use the rate.
   void set_learning_rate(const protocol::VariableDescriptor& variable, double rate);

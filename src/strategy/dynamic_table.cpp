@@ -40,6 +40,11 @@ void TableCalls::assign(Keys keys, const void* values, std::size_t elements) con
   client_of(table)->scatter(table.descriptor, protocol::RowOp::set, keys, values);
 }
 
+void TableCalls::assign_in_every_run(Keys keys, const void* values, std::size_t elements) const {
+  strategy::check_elements(table, elements, keys.size(), "assign");
+  client_of(table)->set_rows_in_every_run(table.descriptor, keys, values);
+}
+
 void TableCalls::set_default_row(const void* values, std::size_t elements) const {
   strategy::check_elements(table, elements, 1, "set_default_row");
   client_of(table)->tables().set_default_row(table.descriptor, static_cast<const std::byte*>(values));

@@ -44,8 +44,7 @@ std::vector<std::int64_t> KeyTexts::keys_of(ConstSpan<std::string> texts, std::u
   for (const std::string& text : texts) keys.push_back(hash_key(text, salt));
   std::vector<std::size_t> unknown(texts.size());
   std::iota(unknown.begin(), unknown.end(), std::size_t{0});
-  // The second pass finds texts that another one has replaced. In the second run of a closure, it keeps those
-  // that the first pass cannot: a ps skips pushes with the numbers of the first run's, whatever they contain.
+  // The second pass finds texts that another one with the same key has replaced.
   for (int pass = 0; pass < 2; ++pass) store(texts, keys, unknown);
   return keys;
 }
@@ -75,7 +74,8 @@ void KeyTexts::store(ConstSpan<std::string> texts, ConstSpan<std::int64_t> keys,
     new_rows.resize(new_rows.size() + width);
     std::memcpy(&new_rows[new_rows.size() - width], text.data(), text.size());
   }
-  table_.assign(new_keys, new_rows);  // also without new keys, so that every run numbers its pushes alike
+  // A run of a closure stores what the runs before it have not, so its pushes differ from theirs.
+  detail::TableCalls{*table_.bound()}.assign_in_every_run(new_keys, new_rows.data(), new_rows.size());
   unknown = std::move(missing);
 }
 

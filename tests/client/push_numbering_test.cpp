@@ -55,6 +55,19 @@ TEST(PushNumbering, NamesTheClosureTheRunAndTheReplica) {
   EXPECT_EQ(header.replica, 0);
 }
 
+TEST(PushNumbering, APushOfEveryRunTakesNoNumberOfTheClosure) {
+  PushNumbering numbering(1);
+  numbering.begin({.id = 7});
+  numbering.next_push();
+  EXPECT_EQ(next_entry(numbering, 0), Numbers(0, 0));
+  numbering.next_push_of_every_run();
+  protocol::PushHeader header;
+  numbering.number(header, 0);
+  EXPECT_EQ(header.closure, 0U);
+  numbering.next_push();
+  EXPECT_EQ(next_entry(numbering, 0), Numbers(1, 0));
+}
+
 TEST(PushNumbering, CountsEntriesOfAPushByPs) {
   PushNumbering numbering(2);
   numbering.begin({.id = 7});

@@ -124,6 +124,7 @@ TEST(SmallKeyIndex, RejectsKeysWhenFull) {
 /// With CAPSTAN_TESTS_LONG, until the readers have compared 10^9 rows.
 TEST_F(KeyIndexTest, ReadersNeverSeeTheRowOfAnotherKey) {
   constexpr std::uint32_t kUsed = 4000;
+  constexpr std::uint64_t kKeys = 8000;
   auto* const values = reinterpret_cast<std::int64_t*>(memory_.get() + layout_.values());
   const auto value = [&](std::uint32_t row) -> std::int64_t& { return values[row * 32]; };
   std::atomic<bool> done{false};
@@ -136,7 +137,7 @@ TEST_F(KeyIndexTest, ReadersNeverSeeTheRowOfAnotherKey) {
       std::int64_t keys[32];
       std::int64_t copies[32];
       std::uint32_t rows[32];
-      for (std::int64_t& key : keys) key = static_cast<std::int64_t>(random() % 100'000);
+      for (std::int64_t& key : keys) key = static_cast<std::int64_t>(random() % kKeys);
       protocol::find_keys(epochs.index(), keys, rows);
       for (int i = 0; i < 32; ++i) copies[i] = __atomic_load_n(&value(rows[i]), __ATOMIC_RELAXED);
       thread_fence(std::memory_order_acquire);
@@ -158,8 +159,8 @@ TEST_F(KeyIndexTest, ReadersNeverSeeTheRowOfAnotherKey) {
   const std::uint64_t min_compared = std::getenv("CAPSTAN_TESTS_LONG") != nullptr ? 1'000'000'000 : 1000;
   for (int round = 0; round < 20 || valid < min_compared; ++round) {
     for (int step = 0; step < 50'000; ++step) {
-      if (!free.empty() && (present.empty() || random() % 2 == 0)) {
-        const auto key = static_cast<std::int64_t>(random() % 100'000);
+      if (!free.empty() && (present.size() < kUsed / 2 || random() % 2 == 0)) {
+        const auto key = static_cast<std::int64_t>(random() % kKeys);
         if (find(key) != kDefaultRow) continue;
         const std::uint32_t row = free.back();
         free.pop_back();

@@ -105,7 +105,7 @@ const std::vector<std::byte>& entry(std::uint64_t k) {
 class PsProcess {
  public:
   explicit PsProcess(const std::shared_ptr<transport::PersistentMemory>& memory)
-      : persistent_(memory, fabric_, kPersistentStateRanks, kPersistentStateRing / 4),
+      : persistent_(memory, fabric_, kPersistentStateRanks, protocol::largest_entry(kPersistentStateRing)),
         board_(persistent_.board(protocol::BoardLayout(kPersistentStateRanks).bytes())),
         store_(
             fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},

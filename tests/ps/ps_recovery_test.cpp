@@ -27,7 +27,7 @@ using Values = std::vector<double>;
 class PersistentPs {
  public:
   explicit PersistentPs(const std::shared_ptr<transport::PersistentMemory>& memory)
-      : persistent_(memory, fabric_, kMaxRanks, kRingBytes / 4),
+      : persistent_(memory, fabric_, kMaxRanks, protocol::largest_entry(kRingBytes)),
         board_(persistent_.board(protocol::BoardLayout(kMaxRanks).bytes())),
         store_(
             fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},

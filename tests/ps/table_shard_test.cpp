@@ -509,6 +509,17 @@ TEST(AdmissionDraw, DependsOnTheKeyAndThePushOnly) {
   EXPECT_NE(admission_draw(5, other), draw);
 }
 
+TEST(AdmissionDraw, DoesNotDependOnTheShardOfAKey) {
+  const protocol::PushHeader first;  // as for the first step of a group
+  std::vector<int> keys(2), drawn(2);
+  for (std::int64_t key = 0; key < 10'000; ++key) {
+    const std::uint32_t shard = protocol::shard_of_hash(protocol::hash_of(key), 2);
+    ++keys[shard];
+    drawn[shard] += admission_draw(key, first) < 0.25 ? 1 : 0;
+  }
+  for (int shard = 0; shard < 2; ++shard) EXPECT_NEAR(drawn[shard], keys[shard] / 4.0, 160);
+}
+
 TEST_F(TableShardTest, DrawsOnceForAStepOfAGroup) {
   const auto keys_after_step = [&](const std::vector<std::uint32_t>& ranks) {
     transport::LoopHub hub;

@@ -83,10 +83,12 @@ TEST(KeyTexts, KeepsAllTextsOfAClosureThatRunsAgain) {
     (void)words.keys_of(texts);
     client.begin({});
   };
-  // As if the first run had been killed before its entry with "green", whose number it had used for "red".
+  // As if the first two runs had been killed before they stored the next text.
   run(false, {"red"});
   run(true, {"red", "green"});
-  EXPECT_THAT(words.texts_of({hash_key("red"), hash_key("green")}), ElementsAre("red", "green"));
+  run(true, {"red", "green", "blue"});
+  EXPECT_THAT(words.texts_of({hash_key("red"), hash_key("green"), hash_key("blue")}),
+              ElementsAre("red", "green", "blue"));
 }
 
 TEST_F(KeyTextsTest, RejectsTextsWithoutBytes) {

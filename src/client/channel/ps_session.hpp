@@ -33,7 +33,7 @@ struct PsProcess {
   std::string doorbell;
   bool counts_by_call = false;         // only the ps itself adds to its counters
   protocol::PushSink* sink = nullptr;  // its store if it is a thread of this process
-  std::uint64_t ring_bytes = 0;        // maximum bytes of entries in flight
+  std::uint64_t ring_bytes = 0;        // --push-ring-bytes of the ps
   std::uint64_t applied = 0;           // bytes of applied entries when the session connected
 };
 

@@ -15,8 +15,8 @@
 
 namespace capstan::ps {
 
-/// Applies entries directly from the message if possible. A pusher has at most as many bytes in flight as a
-/// ring would hold, which bounds the queue of waiting entries. Used by the ps's thread only.
+/// Applies entries directly from the message if possible. A pusher has at most eight times as many bytes in
+/// flight as a ring would hold, which bounds the queue of waiting entries. Used by the ps's thread only.
 class PushInbox {
  public:
   /// Acknowledges to a rank the number of bytes of its entries that have been applied.

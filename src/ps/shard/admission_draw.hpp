@@ -15,9 +15,10 @@ inline double admission_draw(std::int64_t key, const protocol::PushHeader& entry
   // (closure, replica, call) names a push in a closure, (rank, call) one outside of closures.
   const std::uint64_t origin = entry.closure != 0 ? entry.closure : std::uint64_t{entry.rank} << 32;
   const std::uint64_t call = std::uint64_t{entry.replica} << 32 | entry.call;
-  std::uint64_t mixed = protocol::hash_of(static_cast<std::int64_t>(origin));
-  for (const std::uint64_t part : {call, static_cast<std::uint64_t>(key)})
-    mixed = protocol::hash_of(static_cast<std::int64_t>(mixed + part));
+  constexpr std::uint64_t kGamma = 0x9e3779b97f4a7c15;  // of SplitMix64; the hash of 0 is 0
+  std::uint64_t mixed = 0;
+  for (const std::uint64_t part : {origin, call, static_cast<std::uint64_t>(key)})
+    mixed = protocol::hash_of(static_cast<std::int64_t>(mixed + part + kGamma));
   return static_cast<double>(mixed >> 11) * 0x1p-53;
 }
 
