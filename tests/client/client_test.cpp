@@ -312,6 +312,21 @@ TEST_P(ClientTest, RejectsRowsThatDoNotFitTheRing) {
   EXPECT_EQ(pull<double>(v), std::vector<double>(18000, 0));
 }
 
+TEST_P(ClientTest, RowsOfHalfARingShareItWithSmallEntries) {
+  start(two_ps());
+  constexpr std::uint64_t kWidth = 8160;  // an entry of 32,704 bytes
+  const auto wide = create("wide", DType::float32, {3, kWidth});
+  const auto narrow = create("narrow", DType::float32, {5});
+  const std::vector<float> ones(3 * kWidth, 1);
+  for (int push = 0; push < 20; ++push) {
+    client().push_dense(wide, ones.data());
+    client().push_dense(narrow, ones.data());
+  }
+  client().flush();
+  EXPECT_EQ(pull<float>(wide), std::vector<float>(3 * kWidth, 20));
+  EXPECT_EQ(pull<float>(narrow), std::vector<float>(5, 20));
+}
+
 /// Workers with their own clients.
 TEST_P(ClientTest, ConcurrentClientsPushToTheSameRows) {
   protocol::VariableDescriptor v;
