@@ -230,7 +230,9 @@ Timings time_first_pushes(RowCase c, DynamicTable<float> table, Counter counter,
 Timings time_evictions(RowCase c, DynamicTable<float> full, DynamicTable<float> roomy, Counter counter,
                        std::int64_t workers) {
   const std::vector<float> gradient(c.call * c.width, 1);
-  std::uint64_t first = (static_cast<std::uint64_t>(current_worker_index()) + 1) << 40;
+  // Continues after the keys of earlier cases, some of which the full table still has.
+  static thread_local std::uint64_t drawn = 0;
+  const std::uint64_t first = (static_cast<std::uint64_t>(current_worker_index()) + 1) << 40;
   std::vector<std::int64_t> keys;
   const auto push_to = [&](const DynamicTable<float>& table) {
     for (std::uint64_t at = 0; at < keys.size(); at += c.call)
@@ -239,8 +241,8 @@ Timings time_evictions(RowCase c, DynamicTable<float> full, DynamicTable<float> 
   };
   const auto draw = [&] {
     if (!keys.empty()) roomy.erase(keys);
-    keys = keys_of(first, kNewKeys);
-    first += kNewKeys;
+    keys = keys_of(first + drawn, kNewKeys);
+    drawn += kNewKeys;
   };
   Timings timings;
   timings.bound_name = "first push to a table that has room";
