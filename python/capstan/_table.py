@@ -256,7 +256,7 @@ class KeyTexts:
 
     The texts are the rows of a dynamic table of their own, so they are in checkpoints and survive failures as
     rows do. Any number of tables may use the keys. Made in a scope of a strategy on the coordinator; may be
-    passed to functions as an argument. C++ programs read the texts by their own ``KeyTexts``.
+    passed to functions as an argument.
 
     Parameters
     ----------
