@@ -172,7 +172,6 @@ void KeyIndex::recompute_overflow(std::uint32_t number) noexcept {
 void KeyIndex::clear() noexcept {
   for (std::uint32_t s = 0; s < TableHeader::kSubIndexes; ++s) {
     __atomic_store_n(&word(s).level, protocol::TableLayout::kFirstLevel, __ATOMIC_RELEASE);
-    begin_epoch(s);
     subs_[s] = {};
     attach(s);
   }
@@ -180,6 +179,8 @@ void KeyIndex::clear() noexcept {
   // published.
   const std::uint64_t first = layout_.lines(0, protocol::TableLayout::kFirstLevel);
   release_(memory_ + first, layout_.bytes() - first);
+  // Last: a reader that begins in the new epoch must not find entries, whose rows are used for other keys.
+  for (std::uint32_t s = 0; s < TableHeader::kSubIndexes; ++s) begin_epoch(s);
 }
 
 }  // namespace capstan::ps
