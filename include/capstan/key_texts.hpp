@@ -25,9 +25,9 @@ class CAPSTAN_API KeyTexts {
                     std::uint64_t max_keys = TableOptions{}.max_keys);
 
   /// Returns hash_key(text, salt) of each text, and keeps the texts that are new. Reads the texts of all
-  /// keys, and waits for this rank's earlier pushes. Throws Error(already_exists), which names both texts, if
-  /// another text has the same key. If two ranks add such texts at the same time, one of the texts replaces
-  /// the other, and possibly only a later call with the replaced text throws.
+  /// keys; if some are new, waits for this rank's earlier pushes. Throws Error(already_exists), which names
+  /// both texts, if another text has the same key. If two ranks add such texts at the same time, one of the
+  /// texts replaces the other, and possibly only a later call with the replaced text throws.
   std::vector<std::int64_t> keys_of(ConstSpan<std::string> texts, std::uint64_t salt = 0) const;
   /// Returns the text of each key; an empty text for a key without one. A text ends at its first zero byte.
   std::vector<std::string> texts_of(ConstSpan<std::int64_t> keys) const;

@@ -280,7 +280,7 @@ class KeyTexts:
     def keys_of(self, texts: ArrayLike, salt: int = 0) -> Array:
         """Return ``hash_keys(texts, salt)``, and keep the texts that are new.
 
-        Reads the texts of all keys, and waits for this rank's earlier pushes.
+        Reads the texts of all keys; if some are new, waits for this rank's earlier pushes.
 
         Raises
         ------
