@@ -14,7 +14,7 @@ namespace {
 /// Answers are sent when they have this size, when the first one has waited for this long, or when the queue
 /// is empty.
 constexpr std::size_t kAnswerBytes = transport::kPieceBytes / 2;
-constexpr std::chrono::microseconds kAnswerWaits{200};
+constexpr std::chrono::microseconds kAnswerWaits{50};
 
 }  // namespace
 
