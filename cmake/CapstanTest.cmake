@@ -91,8 +91,9 @@ function(capstan_test name sources)
   if(arg_LAYER STREQUAL "bench")
     set_property(TEST ${arg_LAYER}.${name} APPEND PROPERTY LABELS full)
   endif()
-  # The tsan preset omits the layer launch: its sources compile slowly, and its one test with rank threads adds no coverage.
-  if("capstan_rank_threads" IN_LIST arg_USES AND NOT arg_LAYER STREQUAL "launch")
+  # The tsan preset omits the directories launch and conformance: their sources compile slowly, and other tests call the same
+  # code in ranks as threads.
+  if("capstan_rank_threads" IN_LIST arg_USES AND NOT directory MATCHES "^(launch|conformance)$")
     set_property(TEST ${arg_LAYER}.${name} APPEND PROPERTY LABELS threads)
     add_dependencies(thread_tests ${program})
   endif()
