@@ -1,5 +1,6 @@
 // device_shard_test.cpp -- compares a shard in GPU memory with the same shard in host memory.
 // Tests: src/ps/shard/device_context.cpp
+// Tests: src/ps/shard/shard_rounding.hpp
 // Tests: src/ps/shard/store_device.cpp
 #include "ps/shard/device_shard.hpp"
 
@@ -233,26 +234,45 @@ TEST_F(DeviceShardTest, DeterministicSumsAreReproducible) {
 }
 
 TEST_F(DeviceShardTest, StochasticRoundingPreservesTheMeanOfSmallUpdates) {
-  OneStore gpu(ShardMemory::device);
-  protocol::CreateShard chance =
-      one_shard<bfloat16>(1, {1, 4096}, optimizers::SGD{.learning_rate = 1}, initializers::constant(1));
-  chance.stochastic_rounding = true;
-  gpu.create(chance);
-  gpu.create(
-      one_shard<bfloat16>(2, {1, 4096}, optimizers::SGD{.learning_rate = 1}, initializers::constant(1)));
-  // 16 updates by 1/16 of the spacing of these numbers: rounding to nearest would never change them.
-  const std::vector<bfloat16> small(4096, bfloat16(-0.0078125F / 16));
-  for (int push = 0; push < 16; ++push) {
-    apply_entry(gpu.store(), push_entry<bfloat16>(1, 0, {}, 0, 4096, small));
-    apply_entry(gpu.store(), push_entry<bfloat16>(2, 0, {}, 0, 4096, small));
+  for (const ShardMemory memory : {ShardMemory::host, ShardMemory::device}) {
+    const auto run = [&](bool stochastic) {
+      OneStore one(memory);
+      protocol::CreateShard request =
+          one_shard<bfloat16>(1, {4, 1024}, optimizers::SGD{.learning_rate = 1}, initializers::constant(1));
+      request.stochastic_rounding = stochastic;
+      one.create(request);
+      // 16 updates by 1/16 of the spacing of these numbers: rounding to nearest would never change them.
+      const std::vector<bfloat16> dense(4096, bfloat16(-0.0078125F / 16));
+      const std::vector<bfloat16> sparse(2048, dense[0]);
+      for (int push = 0; push < 8; ++push) {
+        apply_entry(one.store(), push_entry<bfloat16>(1, 0, {}, 0, 1024, dense));
+        apply_entry(one.store(), push_entry<bfloat16>(1, 0, {0, 2}, 0, 1024, sparse));
+        apply_entry(one.store(), push_entry<bfloat16>(1, 0, {3, 1}, 0, 1024, sparse));
+      }
+      return one.values<bfloat16>(1);
+    };
+    const auto mean = [](const std::vector<bfloat16>& values) {
+      double sum = 0;
+      for (const bfloat16 value : values) sum += static_cast<float>(value);
+      return sum / static_cast<double>(values.size());
+    };
+    const std::vector<bfloat16> once = run(true);
+    EXPECT_EQ(mean(run(false)), 1) << to_string(memory);
+    EXPECT_NEAR(mean(once), 1.0078125, 0.0005) << to_string(memory);
+    const std::span<const bfloat16> rows = once;
+    EXPECT_FALSE(std::equal(rows.begin(), rows.begin() + 1024, rows.begin() + 1024)) << "rows differ";
+    // A row that occurs twice: with the same random bits, all values would be 1 or 1 + 2 x the spacing.
+    OneStore twice(memory);
+    protocol::CreateShard request =
+        one_shard<bfloat16>(1, {1, 1024}, optimizers::SGD{.learning_rate = 1}, initializers::constant(1));
+    request.stochastic_rounding = true;
+    twice.create(request);
+    const std::vector<bfloat16> halves(2048, bfloat16(-0.0078125F / 2));
+    apply_entry(twice.store(), push_entry<bfloat16>(1, 0, {0, 0}, 0, 1024, halves));
+    const std::vector<bfloat16> sums = twice.values<bfloat16>(1);
+    EXPECT_GT(std::count(sums.begin(), sums.end(), bfloat16(1.0078125F)), 256) << to_string(memory);
+    EXPECT_EQ(run(true), once) << to_string(memory) << ": the same updates have the same results";
   }
-  const auto mean = [&](std::uint32_t id) {
-    double sum = 0;
-    for (const bfloat16 value : gpu.values<bfloat16>(id)) sum += static_cast<float>(value);
-    return sum / 4096;
-  };
-  EXPECT_EQ(mean(2), 1);
-  EXPECT_NEAR(mean(1), 1.0078125, 0.0005);
 }
 
 TEST_F(DeviceShardTest, InitialValuesMatchTheHostBitForBit) {

@@ -7,6 +7,7 @@
 
 #include "base/with_type.hpp"
 #include "capstan/error.hpp"
+#include "ps/shard/shard_rounding.hpp"
 #include "ps/update/row_ops.hpp"
 
 namespace capstan::ps {
@@ -161,9 +162,7 @@ void DeviceTable::update(const std::byte* rows, std::uint64_t first_row, std::ui
       u.gradient = reinterpret_cast<T*>(gradient);
       u.step = step.number;
       u.first_bad = gpu_->first_bad();
-      // A different seed for every update of every shard.
-      const std::uint64_t shard = std::uint64_t{description_.variable} << 32 | description_.shard;
-      u.rounding = {description_.stochastic_rounding, (shard + 1) * 0xD1B54A32D192ED03U + ++updates_};
+      u.rounding = rounding_of(description_, ++updates_);
       optimizer_.learning_rate = step.learning_rate;
       updater_.apply(gpu_->stream(), optimizer_, u);
     }

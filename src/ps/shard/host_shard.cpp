@@ -10,6 +10,7 @@
 #include "protocol/row_copy.hpp"
 #include "ps/durability/restore_files.hpp"
 #include "ps/shard/initialize.hpp"
+#include "ps/shard/shard_rounding.hpp"
 #include "ps/shard/shard_snapshot.hpp"
 #include "ps/update/kernels.hpp"
 #include "ps/update/row_ops.hpp"
@@ -60,6 +61,10 @@ void HostShard::update_as(const protocol::PushHeader& header, std::span<const st
   u.slot1 = slots_.size() < 2 ? nullptr : reinterpret_cast<Slot*>(slots_[1]);
   u.gradient = reinterpret_cast<const T*>(values);
   u.step = steps();
+  // Depends on nothing but the number of updates, so that an undone update has the same results again.
+  u.rounding = rounding_of(description(), static_cast<std::uint64_t>(steps()));
+  u.first_value = u.values;
+  u.first_gradient = u.gradient;
   u.width = width();
   u.count = header.rows;
   if (header.kind == protocol::PushKind::sparse) {

@@ -89,7 +89,13 @@ void apply_halves(const Optimizer& o, const Update<T>& u) {
       block.gradient = gradient;
       block.step = u.step;
       apply(o, block);
-      for (std::uint64_t j = 0; j < width; ++j) w[j] = static_cast<T>(values[j]);
+      if (u.rounding.stochastic) {
+        const std::uint64_t first = static_cast<std::uint64_t>(w - u.first_value) +
+                                    (static_cast<std::uint64_t>(g - u.first_gradient) << 32);
+        for (std::uint64_t j = 0; j < width; ++j) w[j] = gpu::narrowed<T>(values[j], u.rounding, first + j);
+      } else {
+        for (std::uint64_t j = 0; j < width; ++j) w[j] = static_cast<T>(values[j]);
+      }
     }
   }
 }

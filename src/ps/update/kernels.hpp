@@ -5,6 +5,7 @@
 
 #include "base/with_type.hpp"
 #include "capstan/optimizers.hpp"
+#include "gpu/rounding.hpp"
 
 namespace capstan::ps {
 
@@ -22,14 +23,20 @@ struct Update {
   std::uint64_t first_row = 0;
   std::uint64_t count = 0;
   const T* gradient = nullptr;
-  std::int64_t step = 1;  // t of Adam and AdamW
+  std::int64_t step = 1;        // t of Adam and AdamW
+  gpu::Rounding rounding = {};  // of 16-bit values
+  /// First element of the shard, and first gradient of the entry. The distances of an element and its
+  /// gradient from them determine the random bits, which thus differ if a row occurs twice.
+  const T* first_value = nullptr;
+  const T* first_gradient = nullptr;
 };
 
 /// Applies an update. REQUIRES: row numbers within the shard, and no repeated row unless the optimizer is
 /// SGD.
 void apply(const Optimizer& optimizer, const Update<float>& update);
 void apply(const Optimizer& optimizer, const Update<double>& update);
-/// Computes in float and rounds each element once.
+/// Computes in float and rounds each element once. REQUIRES: stochastic rounding has first_value and
+/// first_gradient.
 void apply(const Optimizer& optimizer, const Update<float16>& update);
 void apply(const Optimizer& optimizer, const Update<bfloat16>& update);
 /// SGD only, in wrapping integer arithmetic: w -= round(learning_rate) * g.
