@@ -1,7 +1,8 @@
 // perf_push.cpp -- push rate of a worker, in rows of gradient per second, applied by SGD.
 //
 // Bounds: a prefetching loop that updates the same rows of a table in this process; and two threads, of which
-// one writes the gradients to memory and the other applies them. Rival: MPI_Accumulate between the same
+// one writes the gradients to memory and the other applies them; for combined pushes, the same pushes without
+// combining. Rival: MPI_Accumulate between the same
 // ranks. Gradients are integers, so that the sums in the table are exact in any order; they are compared with
 // a local copy of the table before anything is timed.
 #include <optional>
@@ -134,6 +135,39 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
   return timings;
 }
 
+/// Compares pushes to a variable that combines them with the same pushes to one that does not.
+Timings measure_combined(RowCase c, Variable<float> combined, Variable<float> plain, Counter counter,
+                         std::int64_t workers) {
+  static thread_local Array array;
+  const std::span<float> gradient = array.get(c.call * c.width, true);
+  fill_gradient(gradient, c.width);
+  std::vector<std::int64_t> ids(c.sample_ids());
+  Ids stream = c.draw_ids(static_cast<std::uint64_t>(current_worker_index()));
+  Timings timings;
+  timings.verified = true;  // the coordinator compares
+  take_turns(
+      c.warmup, c.samples, StartBarrier(counter, workers), true, [&] { stream.draw(ids); },
+      [&] { push_all(c, ids, combined, gradient); }, [&] { push_all(c, ids, plain, gradient); }, timings);
+  return timings;
+}
+
+void measure_combined_pushes(const Session& session, RowTables& tables) {
+  constexpr CombinePushes kCombine;
+  RowTables combining([](const Variable<float>&) {}, "combining");
+  for (const RowCase& c : row_cases(session.options, "combined push", kSampleIds, kMinCalls)) {
+    const Variable<float>& plain = tables.get(c.rows, c.width, {optimizers::SGD{1.0}});
+    const Variable<float>& combined =
+        combining.get(c.rows, c.width, {.optimizer = optimizers::SGD{1.0}, .combine_pushes = kCombine});
+    Timings timings;
+    timings.verified = verified(session, c, combined);
+    for (int repeat = 0; repeat < session.options.repeat; ++repeat) {
+      append_slowest(timings,
+                     session.on_all_workers<&measure_combined>(for_repeat(c, repeat), combined, plain));
+    }
+    session.report.add(row_result(c, timings, session, "the same pushes, not combined"));
+  }
+}
+
 void measure_latencies(const Session& session, RowTables& tables) {
   constexpr std::uint64_t kRowsPerIteration =
       51200;  // large, to sample the tail of the latencies and to let the scheduler settle
@@ -188,6 +222,7 @@ void measure_all(const Session& session) {
                                                    : "scatter-SGD loop in one process";
     session.report.add(row_result(cases[i], timings[i], session, bound));
   }
+  measure_combined_pushes(session, tables);
   measure_latencies(session, tables);
 }
 

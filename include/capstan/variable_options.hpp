@@ -103,6 +103,18 @@ enum class ShardMemory : std::uint8_t {
   device = 1,
 };
 
+/// Each worker sums the gradients of frequently pushed rows in its own memory, and pushes the sums. This
+/// takes load off the ps if a small part of the rows gets most of the gradients, such as frequent words.
+struct CombinePushes {
+  /// Number of rows whose sums a worker holds, up to 2^24. A worker rounds it up to a power of two, and
+  /// allocates that many rows at its first push.
+  std::uint32_t rows = 4096;
+  /// A worker sends the sums after this number of pushes to the variable, and at the end of the function.
+  /// docs/consistency.md lists the calls that send them earlier.
+  std::uint32_t pushes = 16;
+  bool operator==(const CombinePushes&) const = default;
+};
+
 struct VariableOptions {
   /// Applied by the ps to pushes. None: SGD{}; for integers SGD{1}, since they support only SGD with an
   /// integer learning rate.
@@ -117,8 +129,12 @@ struct VariableOptions {
   /// GPU, resource_exhausted if the GPU's memory is insufficient; the ps remains usable.
   std::optional<ShardMemory> memory = {};
   /// Rounds updates to the dtype stochastically, so that small updates take effect on average. Only for
-  /// float16 and bfloat16 in GPU memory; otherwise Error(invalid_argument).
+  /// float16 and bfloat16; otherwise Error(invalid_argument).
   bool stochastic_rounding = false;
+  /// None: every push is sent at once. Otherwise gradients of some rows take effect later, and an optimizer
+  /// other than SGD applies the sum of several gradients once. Only for float, double and integers; otherwise
+  /// Error(invalid_argument). docs/consistency.md describes which pushes are combined, and when this is safe.
+  std::optional<CombinePushes> combine_pushes = {};
 };
 
 constexpr std::string_view to_string(ShardMemory memory) noexcept {

@@ -84,7 +84,7 @@ const Variable<float>& RowTables::get(std::uint64_t rows, std::uint64_t width,
   auto found = tables_.find({rows, width});
   if (found == tables_.end()) {
     const Shape shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(width)};
-    const std::string name = fmt::format("table{}x{}", rows, width);
+    const std::string name = fmt::format("{}{}x{}", name_, rows, width);
     found =
         tables_.emplace(std::pair(rows, width), Variable<float>(name, shape, initializers::zeros(), options))
             .first;

@@ -59,15 +59,16 @@ inline constexpr const char* kRowBound = "row_bandwidth";
 /// Session::on_all_workers.
 bool read_once(Variable<float> variable, Counter counter, std::int64_t workers);
 
-/// One variable per size, created on first use.
+/// One variable per size, created on first use; names begin with `name`.
 class RowTables {
  public:
   using Fill = void (*)(const Variable<float>&);
-  explicit RowTables(Fill fill) : fill_(fill) {}
+  explicit RowTables(Fill fill, std::string name = "table") : fill_(fill), name_(std::move(name)) {}
   const Variable<float>& get(std::uint64_t rows, std::uint64_t width, const VariableOptions& options);
 
  private:
   Fill fill_;
+  std::string name_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, Variable<float>> tables_;
 };
 

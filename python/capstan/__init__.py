@@ -36,13 +36,14 @@ from ._replicas import InputContext, PerReplica, ReplicaContext, Replicas, Value
 from ._scope import current_strategy
 from ._strategy import ParameterServerStrategy
 from ._table import DynamicTable, KeyTexts, hash_keys
-from ._variable import IndexedSlices, PendingRows, Variable
+from ._variable import CombinePushes, IndexedSlices, PendingRows, Variable
 
 __all__ = [
     "Checkpoint",
     "CheckpointManager",
     "Cluster",
     "ClusterCoordinator",
+    "CombinePushes",
     "Counter",
     "DynamicTable",
     "IndexedSlices",

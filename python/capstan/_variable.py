@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -13,11 +13,23 @@ from ._arrays import Array, contiguous, host_array, initial_array, number_of, ra
 from ._rows import Ids, IndexedSlices, PendingRows, RowAccess, check_optimizer
 from ._scope import current_strategy
 
-__all__ = ["IndexedSlices", "PendingRows", "Variable"]
+__all__ = ["CombinePushes", "IndexedSlices", "PendingRows", "Variable"]
 
 # Numbers of VariableAggregation, and of RowOp.
 _AGGREGATIONS = {"NONE": 0, "SUM": 1, "MEAN": 2, "ONLY_FIRST_REPLICA": 3}
 _SET, _ADD, _SUB, _MUL, _DIV, _MIN, _MAX = range(1, 8)
+
+
+class CombinePushes(NamedTuple):
+    """Each worker sums the gradients of frequently pushed rows in its own memory, and pushes the sums.
+
+    This takes load off the ps if a small part of the rows gets most of the gradients. Parameters are the number of
+    rows whose sums a worker holds, and the number of pushes after which it sends the sums. It sends them earlier at the end
+    of the function, and when the function flushes, ends a step or assigns.
+    """
+
+    rows: int = 4096
+    pushes: int = 16
 
 
 class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
@@ -48,6 +60,10 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
         Synchronizes the workers that push.
     memory : {"host", "device"}, optional
         Default: the memory that the strategy selects.
+    combine_pushes : CombinePushes, optional
+        Functions push the sums of several gradients of frequent rows. Default: every push is sent at once.
+    stochastic_rounding : bool
+        For float16 and bfloat16: rounds updates at random, so that small ones take effect on average.
 
     Raises
     ------
@@ -71,6 +87,8 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
         aggregation: str = "NONE",
         group: _capstan.UpdateGroup | None = None,
         memory: str | None = None,
+        combine_pushes: CombinePushes | None = None,
+        stochastic_rounding: bool = False,
     ) -> None:
         strategy = current_strategy()
         if strategy is None:
@@ -103,6 +121,8 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
                 _aggregation(aggregation),
                 group,
                 memory,
+                combine_pushes,
+                stochastic_rounding,
             ),
             strategy._implementation,
         )

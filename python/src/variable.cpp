@@ -1,8 +1,10 @@
 // variable.cpp -- variables of any dtype, counters and update groups.
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 #include "bindings.hpp"
 #include "raw_variable.hpp"
@@ -165,16 +167,21 @@ void bind_variable(nb::module_& module) {
           [](RawVariable* self, const std::string& name, int dtype, const std::vector<std::int64_t>& shape,
              const Initializer* initializer, const std::optional<In>& values,
              const std::optional<Optimizer>& optimizer, bool trainable, int aggregation,
-             const std::optional<UpdateGroup>& group, const std::optional<std::string>& memory) {
+             const std::optional<UpdateGroup>& group, const std::optional<std::string>& memory,
+             const std::optional<std::pair<std::uint32_t, std::uint32_t>>& combine_pushes,
+             bool stochastic_rounding) {
             detail::AnyInitialValue initial;
             if (initializer != nullptr) initial.initializer = *initializer;
             if (values) initial = value_of(*values, shape);
-            const VariableOptions options = options_of(optimizer, trainable, aggregation, group, memory);
+            VariableOptions options = options_of(optimizer, trainable, aggregation, group, memory);
+            options.stochastic_rounding = stochastic_rounding;
+            if (combine_pushes) options.combine_pushes = {combine_pushes->first, combine_pushes->second};
             const nb::gil_scoped_release unlocked;
             new (self) RawVariable(name, static_cast<DType>(dtype), Shape(shape), initial, options);
           },
           "name"_a, "dtype"_a, "shape"_a, "initializer"_a.none(), "values"_a.none(), "optimizer"_a.none(),
-          "trainable"_a, "aggregation"_a, "group"_a.none(), "memory"_a.none())
+          "trainable"_a, "aggregation"_a, "group"_a.none(), "memory"_a.none(), "combine_pushes"_a.none(),
+          "stochastic_rounding"_a)
       .def("to_send",
            [](const RawVariable& self) {
              const auto sent = self.to_send();

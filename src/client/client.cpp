@@ -32,6 +32,8 @@ Client::Client(std::shared_ptr<cluster::Runtime> runtime)
       tables_(*runtime_, connections_, routes_, numbering_) {}
 
 void Client::begin(const RunningClosure& closure) {
+  // The ledger of a ps matches pushes of a second run by their numbers, so every run starts without sums.
+  for (auto& [key, combined] : combined_) combined.sums.clear();
   numbering_.begin(closure);
   restarts_ = connections_.restarts();
 }
@@ -40,6 +42,7 @@ bool Client::ps_restarted() { return connections_.reconnect() && connections_.re
 
 void Client::lookup(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
                     void* out, ReadMode mode) {
+  const CallTrace::Span span(trace_, "lookup");
   const cluster::Traffic::Timed timed(traffic_.pull);
   const Lookup lookup{&variable, ids, out};
   connections_.retry([&] { finish(start({&lookup, 1}, mode)); });
@@ -47,6 +50,7 @@ void Client::lookup(const protocol::VariableDescriptor& variable, std::span<cons
 
 void Client::pull(const protocol::VariableDescriptor& variable, std::uint64_t first_row, std::uint64_t rows,
                   void* out, ReadMode mode) {
+  const CallTrace::Span span(trace_, "pull");
   const cluster::Traffic::Timed timed(traffic_.pull);
   const Lookup lookup{.variable = &variable, .out = out, .first_row = first_row, .rows = rows};
   connections_.retry([&] { finish(start({&lookup, 1}, mode)); });
@@ -54,6 +58,7 @@ void Client::pull(const protocol::VariableDescriptor& variable, std::uint64_t fi
 
 void Client::lookup_or_insert(const protocol::VariableDescriptor& table, std::span<const std::int64_t> keys,
                               void* out) {
+  const CallTrace::Span span(trace_, "lookup");
   throw_if_cancelled();
   check_ids(table, keys);
   std::vector<std::int64_t> may_be_missing;
@@ -76,6 +81,7 @@ void Client::lookup_or_insert(const protocol::VariableDescriptor& table, std::sp
 }
 
 Client::Reading Client::start(std::span<const Lookup> lookups, ReadMode mode) {
+  const CallTrace::Span span(trace_, "read");
   throw_if_cancelled();
   for (const Lookup& lookup : lookups) {
     check_ids(*lookup.variable, lookup.ids);
@@ -110,7 +116,9 @@ bool Client::ready(Reading reading) {
 }
 
 void Client::finish(Reading reading) {
-  if (reading != 0) reads_.wait(reading, runtime_->wait_timeout(), "read rows");
+  if (reading == 0) return;
+  const CallTrace::Span span(trace_, "wait");
+  reads_.wait(reading, runtime_->wait_timeout(), "read rows");
 }
 
 void Client::gather(const Route& route, const Lookup& lookup) {
@@ -199,6 +207,7 @@ void Client::push(const protocol::VariableDescriptor& variable, std::span<const 
 }
 
 void Client::push(std::span<const Push> pushes) {
+  const CallTrace::Span span(trace_, "push");
   throw_if_cancelled();
   const cluster::Traffic::Timed timed(traffic_.push);
   for (const Push& push : pushes) check_ids(*push.variable, push.ids);
@@ -212,8 +221,12 @@ void Client::push(std::span<const Push> pushes) {
 
 void Client::push_one(const Push& push, bool more) {
   const protocol::VariableDescriptor& variable = *push.variable;
+  const bool has_rows = variable.rows() != 0 && variable.row_bytes() != 0;
+  if (has_rows && variable.combine_pushes && combines_pushes_ && numbering_.in_closure()) {
+    return push_combined(push, more);
+  }
   numbering_.next_push();
-  if (variable.row_bytes() == 0) return;
+  if (!has_rows) return;
   // SGD is linear in the gradient, so two rows with the same id may be applied separately.
   if (variable.optimizer.kind == OptimizerKind::sgd) {
     return push_unique(variable, push.ids, static_cast<const std::byte*>(push.gradient), more);
@@ -223,8 +236,70 @@ void Client::push_one(const Push& push, bool more) {
   push_unique(variable, combined.ids, combined.values, more);
 }
 
+/// Adds the rows of frequent ids to their sums, and pushes the other rows and the sums that are due.
+void Client::push_combined(const Push& push, bool more) {
+  const protocol::VariableDescriptor& variable = *push.variable;
+  const std::pair key(variable.id, variable.part);
+  auto found = combined_.find(key);
+  if (found == combined_.end() || found->second.variable.combine_pushes != variable.combine_pushes) {
+    CombinePushes options = *variable.combine_pushes;
+    options.rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(options.rows, variable.rows()));
+    found = combined_
+                .insert_or_assign(key,
+                                  Combined{variable, GradientSums(variable.dtype, variable.width(), options)})
+                .first;
+  }
+  GradientSums& sums = found->second.sums;
+  numbering_.next_push();
+  const auto* gradient = static_cast<const std::byte*>(push.gradient);
+  Combiner::Rows rows{push.ids, gradient};
+  if (variable.optimizer.kind != OptimizerKind::sgd)
+    rows = combiner_.combine(variable.dtype, variable.width(), variable.rows(), push.ids, gradient);
+  const GradientSums::Rows rest = sums.add(rows.ids, rows.values);
+  push_unique(variable, rest.ids, rest.values, more, protocol::RowOp::gradient, rest.order);
+  if (sums.due()) push_sums(variable, sums, more);
+}
+
+void Client::push_sums(const protocol::VariableDescriptor& variable, GradientSums& sums, bool more) {
+  // An error may have ended the function, whose cleanup pushes or flushes. Its next run has other numbers
+  // then.
+  if (connections_.restarts() != restarts_) {
+    throw Error(
+        Code::unavailable,
+        fmt::format("a ps was restarted or replaced before the sums of \"{}\" were sent; the function "
+                    "has to run again",
+                    variable.name));
+  }
+  numbering_.next_push();
+  const GradientSums::Rows rows = sums.take();
+  push_unique(variable, rows.ids, rows.values, more, protocol::RowOp::gradient, rows.order);
+}
+
+void Client::send_sums() {
+  for (auto& [key, combined] : combined_) {
+    if (!combined.sums.idle()) push_sums(combined.variable, combined.sums, false);
+  }
+}
+
+bool Client::combine_pushes(bool combine) {
+  if (!combine) send_sums();
+  return std::exchange(combines_pushes_, combine);
+}
+
+std::uint64_t Client::end_step(std::uint32_t group, const std::string& name) {
+  const CallTrace::Span span(trace_, "end step");
+  send_sums();
+  return steps_.end_step(group, name);
+}
+
+void Client::leave(std::uint32_t group) {
+  send_sums();
+  steps_.leave(group);
+}
+
 void Client::push_unique(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
-                         const std::byte* gradient, bool more, protocol::RowOp op) {
+                         const std::byte* gradient, bool more, protocol::RowOp op,
+                         std::span<const std::uint32_t> order_of_ids) {
   if (ids.empty()) return;
   if (variable.table) return tables_.push(variable, op, ids, gradient, more);
   const std::uint64_t row_bytes = variable.row_bytes();
@@ -235,6 +310,7 @@ void Client::push_unique(const protocol::VariableDescriptor& variable, std::span
                         .shard = shard.number,
                         .row_bytes = row_bytes,
                         .ids = ids,
+                        .order = order_of_ids,
                         .count = ids.size(),
                         .gradient = gradient,
                         .op = op};
@@ -243,7 +319,12 @@ void Client::push_unique(const protocol::VariableDescriptor& variable, std::span
   by_shard_.sort(route, ids);
   for (std::size_t s = 0; s < route.shards.size(); ++s) {
     if (by_shard_.count(s) == 0) continue;
-    const auto order = by_shard_.order(s);
+    std::span<const std::uint32_t> order = by_shard_.order(s);
+    if (!order_of_ids.empty()) {
+      positions_.clear();
+      for (const std::uint32_t i : order) positions_.push_back(order_of_ids[i]);
+      order = positions_;
+    }
     PushRows push{.variable = variable.id,
                   .shard = static_cast<std::uint32_t>(s),
                   .row_bytes = row_bytes,
@@ -254,7 +335,7 @@ void Client::push_unique(const protocol::VariableDescriptor& variable, std::span
                   .op = op};
     // Positions ascend, so the gradient rows of this shard are contiguous in this case. It is the usual case:
     // sorted ids.
-    if (order.back() - order.front() + std::size_t{1} == order.size()) {
+    if (order_of_ids.empty() && order.back() - order.front() + std::size_t{1} == order.size()) {
       push.gradient += order.front() * row_bytes;
       push.order = {};
     }
@@ -303,9 +384,11 @@ void Client::push_dense_from_gpu(const protocol::VariableDescriptor& variable, c
 
 void Client::push_all_rows(const protocol::VariableDescriptor& variable, const void* gradient,
                            const Arrival* arrival, bool on_gpu) {
+  const CallTrace::Span span(trace_, "push");
   const std::uint64_t row_bytes = variable.row_bytes();
   const cluster::Traffic::Timed timed(traffic_.push);
   throw_if_cancelled();
+  send_sums();
   traffic_.push.count(variable.rows(), variable.rows() * row_bytes);
   numbering_.next_push();
   for (const ShardRoute& shard : routes_.of(variable).shards) {
@@ -323,6 +406,8 @@ void Client::push_all_rows(const protocol::VariableDescriptor& variable, const v
 }
 
 void Client::flush() {
+  const CallTrace::Span span(trace_, "flush");
+  send_sums();
   const bool nothing = connections_.idle();
   throw_if_cancelled();
   if (nothing) return;
@@ -332,6 +417,7 @@ void Client::flush() {
 }
 
 Client::PushPositions Client::pushed(const protocol::VariableDescriptor& variable) {
+  send_sums();
   PushPositions positions;
   for (const ShardRoute& shard : routes_.of(variable).shards)
     positions.emplace_back(shard.connection, shard.connection->pushed());
@@ -344,6 +430,7 @@ bool Client::applied(const PushPositions& positions) {
 }
 
 void Client::wait(const PushPositions& positions) {
+  const CallTrace::Span span(trace_, "wait");
   throw_if_cancelled();
   const cluster::Traffic::Timed timed(traffic_.flush);
   traffic_.flush.count(0, 0);
@@ -352,8 +439,10 @@ void Client::wait(const PushPositions& positions) {
 
 void Client::update(const protocol::VariableDescriptor& variable, protocol::RowOp op, std::uint64_t first_row,
                     std::uint64_t rows, const void* values) {
+  const CallTrace::Span span(trace_, "update");
   throw_if_cancelled();
   check_rows(variable, first_row, rows);
+  send_sums();
   numbering_.next_push();
   const std::uint64_t row_bytes = variable.row_bytes();
   const Route& route = routes_.of(variable);
@@ -381,8 +470,10 @@ void Client::update(const protocol::VariableDescriptor& variable, protocol::RowO
 
 void Client::scatter(const protocol::VariableDescriptor& variable, protocol::RowOp op,
                      std::span<const std::int64_t> ids, const void* values) {
+  const CallTrace::Span span(trace_, "update");
   throw_if_cancelled();
   check_ids(variable, ids);
+  send_sums();
   numbering_.next_push();
   push_unique(variable, ids, static_cast<const std::byte*>(values), false, op);
   for (const ShardRoute& shard : routes_.of(variable).shards) shard.connection->flush();
@@ -400,6 +491,7 @@ void Client::set_rows_in_every_run(const protocol::VariableDescriptor& variable,
 
 void Client::set_learning_rate(const protocol::VariableDescriptor& variable, double rate) {
   throw_if_cancelled();
+  send_sums();
   numbering_.next_push();
   const Route& route = routes_.of(variable);
   for (const ShardRoute& shard : route.shards)
@@ -408,6 +500,7 @@ void Client::set_learning_rate(const protocol::VariableDescriptor& variable, dou
 }
 
 std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta) {
+  const CallTrace::Span span(trace_, "fetch_add");
   throw_if_cancelled();
   std::uint64_t before = 0;
   const auto add = [&] { before = connections_.at(ps).fetch_add(index, delta); };
@@ -417,6 +510,7 @@ std::uint64_t Client::fetch_add(int ps, std::uint64_t index, std::uint64_t delta
 
 void Client::count(int ps, std::uint32_t index, std::uint64_t delta) {
   throw_if_cancelled();
+  send_sums();
   numbering_.next_push();
   connections_.at(ps).count(index, delta, numbering_);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,8 +12,10 @@
 #include <vector>
 
 #include "capstan/variable.hpp"
+#include "client/call_trace.hpp"
 #include "client/combine.hpp"
 #include "client/gpu_client.hpp"
+#include "client/gradient_sums.hpp"
 #include "client/ps_connections.hpp"
 #include "client/push_numbering.hpp"
 #include "client/remote_reads.hpp"
@@ -132,8 +135,17 @@ class Client {
   /// begin(). The closure must run again then, because its pushes to that ps may be lost.
   bool ps_restarted();
 
-  /// Steps of the update groups of which this rank is a member.
-  StepClock& steps() noexcept { return steps_; }
+  /// Sets whether closures combine pushes to variables with `combine_pushes`, and returns the previous
+  /// setting. Off where the pushes of two runs of a closure may differ in order or number. Sends the sums
+  /// first.
+  bool combine_pushes(bool combine);
+  /// Sends the sums of combined pushes.
+  void send_sums();
+
+  /// As StepClock::end_step and StepClock::leave, after the pushes so far.
+  std::uint64_t end_step(std::uint32_t group, const std::string& name);
+  void leave(std::uint32_t group);
+  CallTrace& trace() noexcept { return trace_; }
   /// For other calls to a ps.
   PsConnections& connections() noexcept { return connections_; }
   cluster::Runtime& runtime() const noexcept { return *runtime_; }
@@ -144,8 +156,11 @@ class Client {
   void start_sparse(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote);
   void start_dense(const Lookup& lookup, ReadMode mode, std::vector<RemoteReads::Segment>& remote);
   void push_unique(const protocol::VariableDescriptor& variable, std::span<const std::int64_t> ids,
-                   const std::byte* gradient, bool more, protocol::RowOp op = protocol::RowOp::gradient);
+                   const std::byte* gradient, bool more, protocol::RowOp op = protocol::RowOp::gradient,
+                   std::span<const std::uint32_t> order = {});
   void push_one(const Push& push, bool more);
+  void push_combined(const Push& push, bool more);
+  void push_sums(const protocol::VariableDescriptor& variable, GradientSums& sums, bool more);
   void push_all_rows(const protocol::VariableDescriptor& variable, const void* gradient,
                      const Arrival* arrival, bool on_gpu);
 
@@ -154,10 +169,18 @@ class Client {
   PsConnections connections_;
   RemoteReads reads_;
   PushNumbering numbering_;
+  CallTrace trace_;
   std::uint64_t restarts_ = 0;  // number of restarts of all ps before begin()
   Routes routes_;
   ByShard by_shard_;
   Combiner combiner_;
+  struct Combined {
+    protocol::VariableDescriptor variable;
+    GradientSums sums;
+  };
+  bool combines_pushes_ = true;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Combined> combined_;  // by id and part of the variable
+  std::vector<std::uint32_t> positions_;                                  // of the rows of one shard
   StepClock steps_;
   GpuClient gpu_;
   TableClient tables_;

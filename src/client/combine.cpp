@@ -5,8 +5,6 @@
 #include <bit>
 #include <cstring>
 
-#include "base/with_type.hpp"
-
 namespace capstan::client {
 namespace {
 
@@ -14,22 +12,6 @@ namespace {
 constexpr std::uint64_t kMaxBitmapRows = std::uint64_t{8} << 20;
 /// How many ids ahead a slot is prefetched.
 constexpr std::size_t kAhead = 16;
-
-template <class T>
-void add(std::byte* to, const std::byte* from, std::uint64_t width) {
-  auto* __restrict sum = reinterpret_cast<T*>(to);
-  const auto* __restrict term = reinterpret_cast<const T*>(from);
-  using W = Wrapping<T>;
-  for (std::uint64_t i = 0; i < width; ++i) {
-    sum[i] = static_cast<T>(static_cast<W>(sum[i]) + static_cast<W>(term[i]));
-  }
-}
-
-/// Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4), which spreads adjacent ids over the
-/// table.
-std::size_t slot_of(std::int64_t id, int bits) noexcept {
-  return static_cast<std::size_t>((static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15U) >> (64 - bits));
-}
 
 }  // namespace
 
@@ -63,8 +45,8 @@ void Combiner::find_indices(std::span<const std::int64_t> ids) {
   ids_.clear();
   indices_.resize(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (i + kAhead < ids.size()) __builtin_prefetch(&slots_[slot_of(ids[i + kAhead], bits)], 1);
-    std::size_t at = slot_of(ids[i], bits);
+    if (i + kAhead < ids.size()) __builtin_prefetch(&slots_[hash_slot(ids[i + kAhead], bits)], 1);
+    std::size_t at = hash_slot(ids[i], bits);
     while (slots_[at].call == call_ && slots_[at].id != ids[i]) at = (at + 1) & (capacity - 1);
     Slot& slot = slots_[at];
     if (slot.call != call_) {
@@ -85,11 +67,12 @@ Combiner::Rows Combiner::combine(DType dtype, std::uint64_t width, std::uint64_t
   std::size_t started = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     std::byte* sum = values_.data() + indices_[i] * row_bytes;
+    const std::byte* row = from + i * row_bytes;
     if (indices_[i] == started) {  // indices are in the order of first appearance
-      std::memcpy(sum, from + i * row_bytes, row_bytes);
+      std::memcpy(sum, row, row_bytes);
       ++started;
     } else {
-      with_type(dtype, [&]<class T>(std::type_identity<T>) { add<T>(sum, from + i * row_bytes, width); });
+      with_type(dtype, [&]<class T>(std::type_identity<T>) { add_row<T>(sum, row, width); });
     }
   }
   return {ids_, values_.data()};

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/with_type.hpp"
 #include "capstan/dtype.hpp"
 
 namespace capstan::client {
@@ -15,6 +16,23 @@ inline bool strictly_increasing(std::span<const std::int64_t> ids) noexcept {
     if (ids[i] <= ids[i - 1]) return false;
   }
   return true;
+}
+
+/// Returns the index of an id in a table of 2^bits slots: Fibonacci hashing (Knuth, The Art of Computer
+/// Programming 3, 6.4), which spreads adjacent ids over the table.
+inline std::size_t hash_slot(std::int64_t id, int bits) noexcept {
+  return static_cast<std::size_t>((static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15U) >> (64 - bits));
+}
+
+/// Adds a row of `width` elements to `to`.
+template <class T>
+void add_row(std::byte* to, const std::byte* from, std::uint64_t width) {
+  auto* __restrict sum = reinterpret_cast<T*>(to);
+  const auto* __restrict term = reinterpret_cast<const T*>(from);
+  using W = Wrapping<T>;
+  for (std::uint64_t i = 0; i < width; ++i) {
+    sum[i] = static_cast<T>(static_cast<W>(sum[i]) + static_cast<W>(term[i]));
+  }
 }
 
 /// Finds duplicate ids and sums their rows. Reuses its memory. Used by one thread at a time.

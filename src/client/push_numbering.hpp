@@ -29,6 +29,7 @@ class PushNumbering {
     call_ = 0;
     calls_.clear();
   }
+  bool in_closure() const noexcept { return closure_.id != 0; }
   /// Assigns the following pushes to `replica`. Each replica has its own count, because pushes of different
   /// replicas are sent in any order.
   void push_as(int replica) noexcept { replica_ = static_cast<std::uint16_t>(replica); }
@@ -37,16 +38,16 @@ class PushNumbering {
     ++pushes_;
     if (calls_.size() <= replica_) calls_.resize(replica_ + std::size_t{1});
     call_ = calls_[replica_]++;
-    in_closure_ = closure_.id != 0;
+    counts_once_ = closure_.id != 0;
   }
   /// Starts a push that every run of the closure applies, as if it was outside of the closure.
   void next_push_of_every_run() noexcept {
     ++pushes_;
-    in_closure_ = false;
+    counts_once_ = false;
   }
   /// Numbers the next entry that the current push sends to the ps with index `ps`.
   void number(protocol::PushHeader& header, int ps) noexcept {
-    if (!in_closure_) {
+    if (!counts_once_) {
       header.call = static_cast<std::uint32_t>(pushes_);
       return;
     }
@@ -66,7 +67,7 @@ class PushNumbering {
   };
 
   RunningClosure closure_;
-  bool in_closure_ = false;  // the current push counts once, however often the closure runs
+  bool counts_once_ = false;  // the current push counts once, however often the closure runs
   std::uint16_t replica_ = 0;
   std::uint32_t call_ = 0;            // number of the current push within its replica
   std::uint64_t pushes_ = 0;          // of this client; never reset

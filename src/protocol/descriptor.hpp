@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,6 +72,7 @@ struct VariableDescriptor {
   std::uint32_t group = 0;  // id of its update group; 0: none
   ShardMemory memory = ShardMemory::host;
   bool stochastic_rounding = false;
+  std::optional<CombinePushes> combine_pushes;
   bool table = false;                 // a dynamic table, with one shard on each ps
   TablePolicy policy;                 // of a table
   std::vector<ShardLocation> shards;  // by first row, div partition

@@ -28,7 +28,9 @@ std::shared_ptr<const BoundVariable> part_of(const BoundVariable& variable, std:
 }
 
 Context::Context(std::shared_ptr<cluster::Runtime> runtime)
-    : client_(std::move(runtime)), replicas_(std::make_unique<ReplicaGroup>(*this)) {}
+    : client_(std::move(runtime)), replicas_(std::make_unique<ReplicaGroup>(*this)) {
+  share(false);
+}
 Context::~Context() = default;
 
 int Context::pusher() const noexcept {

@@ -22,6 +22,7 @@ class ClientUse {
   ClientUse(client::Client& client, std::unique_lock<std::recursive_mutex> lock)
       : client_(client), lock_(std::move(lock)) {}
   client::Client* operator->() const noexcept { return &client_; }
+  client::Client& operator*() const noexcept { return client_; }
 
  private:
   client::Client& client_;
@@ -54,8 +55,12 @@ class Context {
     use->push_as(pusher());
     return use;
   }
-  /// Makes use_client() lock. The replica group sets it while several replica threads run.
-  void share(bool shared) noexcept { shared_ = shared; }
+  /// Makes use_client() lock. The replica group sets it while several replica threads run. Their order
+  /// differs between runs of a function, so their pushes are not combined.
+  void share(bool shared) {
+    client_.combine_pushes(!shared && !gradients_.skips());
+    shared_ = shared;
+  }
   bool shared() const noexcept { return shared_; }
   /// Attributes pushes to replica 0. The replica group sets it while one replica acts for all, and the others
   /// wait.

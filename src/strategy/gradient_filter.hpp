@@ -21,6 +21,8 @@ class GradientFilter {
 
   /// Returns true if gradients are sent unchecked.
   bool passes_all() const noexcept { return rule_ == Rule::pass; }
+  /// Returns true if some gradients are not sent.
+  bool skips() const noexcept { return rule_ == Rule::skip; }
 
   /// The finite rows of a push.
   struct FiniteRows {

@@ -51,9 +51,9 @@ void ReplicaGroup::run(const std::function<void(ReplicaContext&)>& body) {
   }
   prepare_gpus();
   threads_.ensure_started();
-  active_.store(true, kRelaxed);
   const bool was_shared = context_.shared();  // always true if the variables are outside of scopes
   context_.share(was_shared || size() > 1);
+  active_.store(true, kRelaxed);
   cancellation_ = current_cancellation();
   std::fill(errors_.begin(), errors_.end(), nullptr);
   body_ = &body;

@@ -312,14 +312,14 @@ UpdateGroup::UpdateGroup(std::string name, const Synchronization& synchronizatio
       name_(std::move(name)) {}
 
 std::int64_t UpdateGroup::end_step() const {
-  return static_cast<std::int64_t>(worker_context("end_step").use_client()->steps().end_step(id_, name_));
+  return static_cast<std::int64_t>(worker_context("end_step").use_client()->end_step(id_, name_));
 }
 
 void UpdateGroup::restart() const {
   scope_strategy("update group \"" + name_ + "\"").update_groups().restart(id_, name_);
 }
 
-void UpdateGroup::leave() const { worker_context("leave").use_client()->steps().leave(id_); }
+void UpdateGroup::leave() const { worker_context("leave").use_client()->leave(id_); }
 
 Counter::Counter(std::string name) {
   Strategy& strategy = scope_strategy("counter \"" + name + "\"");

@@ -27,13 +27,32 @@ void check_options(const std::string& name, const VariableOptions& options) {
   check("memory", options.memory.value_or(ShardMemory::host), ShardMemory::device, "host or device");
 }
 
+void check_combining(const protocol::VariableDescriptor& variable) {
+  constexpr std::uint32_t kMaxRows = 1 << 24;
+  const auto& combine = variable.combine_pushes;
+  if (!combine) return;
+  if (combine->rows == 0 || combine->rows > kMaxRows || combine->pushes == 0) {
+    throw Error(Code::invalid_argument,
+                fmt::format("variable \"{}\" combines the pushes of {} rows over {} pushes; expected 1 to {} "
+                            "rows, and at least 1 push",
+                            variable.name, combine->rows, combine->pushes, kMaxRows));
+  }
+  // Sums of 16-bit numbers would be rounded, and may overflow.
+  if (size_of(variable.dtype) < sizeof(float)) {
+    throw Error(Code::invalid_argument,
+                fmt::format("variable \"{}\" has dtype {} and combines pushes; expected float32, float64, "
+                            "int32 or int64",
+                            variable.name, to_string(variable.dtype)));
+  }
+}
+
 void check_rounding(const protocol::VariableDescriptor& variable) {
   const bool is_half = variable.dtype == DType::float16 || variable.dtype == DType::bfloat16;
-  if (!variable.stochastic_rounding || (is_half && variable.memory == ShardMemory::device)) return;
-  throw Error(Code::invalid_argument,
-              fmt::format("variable \"{}\" has dtype {} in the memory of a {} and stochastic rounding; "
-                          "expected float16 or bfloat16 in the memory of GPUs (ShardMemory::device)",
-                          variable.name, to_string(variable.dtype), to_string(variable.memory)));
+  if (!variable.stochastic_rounding || is_half) return;
+  throw Error(
+      Code::invalid_argument,
+      fmt::format("variable \"{}\" has dtype {} and stochastic rounding; expected float16 or bfloat16",
+                  variable.name, to_string(variable.dtype)));
 }
 
 }  // namespace
@@ -68,6 +87,7 @@ std::shared_ptr<const BoundVariable> VariableCreator::create(const std::string& 
   check_options(name, options);
   protocol::VariableDescriptor descriptor = describe(name, dtype, sizes, options);
   protocol::check_optimizer(name, dtype, descriptor.optimizer);
+  check_combining(descriptor);
   check_rounding(descriptor);
   protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
   services_.restore_point.require_fit(descriptor);
@@ -171,6 +191,7 @@ protocol::VariableDescriptor VariableCreator::describe(const std::string& name, 
   descriptor.group = options.group ? options.group->id() : 0;
   descriptor.memory = options.memory.value_or(default_memory_);
   descriptor.stochastic_rounding = options.stochastic_rounding;
+  descriptor.combine_pushes = options.combine_pushes;
   return descriptor;
 }
 

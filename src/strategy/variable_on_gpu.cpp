@@ -43,6 +43,20 @@ void read_rows(const BoundVariable& bound, const DeviceStream& stream, void* out
       .to_gpu(stream.implementation(), static_cast<std::byte*>(out), rows * row_bytes, unit, fill);
 }
 
+/// Sends the sums of combined pushes, and combines none while it exists. Two runs of a function may transfer
+/// rows of GPUs in different ways, but must send the same pushes.
+class PushesAtOnce {
+ public:
+  explicit PushesAtOnce(const ClientUse& client) : client_(*client), before_(client_.combine_pushes(false)) {}
+  ~PushesAtOnce() { client_.combine_pushes(before_); }
+  PushesAtOnce(const PushesAtOnce&) = delete;
+  PushesAtOnce& operator=(const PushesAtOnce&) = delete;
+
+ private:
+  client::Client& client_;
+  bool before_;
+};
+
 }  // namespace
 
 void AnyVariable::lookup_to_gpu(const DeviceStream& stream, std::span<const std::int64_t> ids, void* out,
@@ -87,6 +101,7 @@ void AnyVariable::push_from_gpu(const DeviceStream& stream, std::span<const std:
   strategy::check_elements(*bound_, elements, ids.size(), "push");
   strategy::check_push(*bound_);
   const ClientUse client = bound_->context->use_client();
+  const PushesAtOnce at_once(client);
   if (bound_->context->gradients().passes_all() && may_go_direct(*bound_) &&
       client->gpu().push(bound_->descriptor, ids, static_cast<const std::byte*>(gradient),
                          stream.implementation(), bound_->context->staging(stream.device()))) {
@@ -105,6 +120,7 @@ void AnyVariable::push_dense_from_gpu(const DeviceStream& stream, const void* gr
   strategy::check_elements(*bound_, elements, rows(), "push_dense");
   strategy::check_push(*bound_);
   const ClientUse client = bound_->context->use_client();
+  const PushesAtOnce at_once(client);
   const bool unchecked = bound_->context->gradients().passes_all();
   if (unchecked && may_go_direct(*bound_) &&
       client->gpu().push(bound_->descriptor, std::nullopt, static_cast<const std::byte*>(gradient),

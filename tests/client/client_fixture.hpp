@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,9 +45,11 @@ class ClientFixture : public testing::TestWithParam<PathParam> {
 
   protocol::VariableDescriptor create(const std::string& name, DType dtype, const Shape& shape,
                                       const Optimizer& optimizer = optimizers::SGD{.learning_rate = -1},
-                                      const Initializer& initializer = {}) {
+                                      const Initializer& initializer = {},
+                                      const std::optional<CombinePushes>& combine = {}) {
     return strategy_->variable_creator()
-        .create(name, dtype, &shape, {initializer, 0, {}}, {.optimizer = optimizer})
+        .create(name, dtype, &shape, {initializer, 0, {}},
+                {.optimizer = optimizer, .combine_pushes = combine})
         ->descriptor;
   }
   Client& client() { return strategy_->context().client(); }

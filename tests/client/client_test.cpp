@@ -13,7 +13,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <random>
+#include <string>
 
 #include "client/client_fixture.hpp"
 #include "support/poll.hpp"
@@ -327,7 +329,123 @@ TEST_P(ClientTest, RowsOfHalfARingShareItWithSmallEntries) {
   EXPECT_EQ(pull<float>(narrow), std::vector<float>(5, 20));
 }
 
-/// Workers with their own clients.
+TEST_P(ClientTest, CombinedPushesAddUp) {
+  start(two_ps());
+  constexpr std::int64_t kRows = 1000;
+  const auto v = create("v", DType::float64, {kRows, 2}, optimizers::SGD{.learning_rate = -1}, {},
+                        CombinePushes{.rows = 64, .pushes = 4});
+  std::mt19937 random(1);
+  std::vector<double> wanted(kRows * 2);
+  client().begin({.id = 5});
+  for (int push_number = 0; push_number < 50; ++push_number) {
+    Ids ids(random() % 300);
+    for (auto& id : ids) id = static_cast<std::int64_t>(random() % (1 + random() % kRows));
+    std::vector<double> gradient(ids.size() * 2);
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      gradient[i] = static_cast<double>(random() % 10);
+      wanted[static_cast<std::size_t>(ids[i / 2]) * 2 + i % 2] += gradient[i];
+    }
+    push(v, ids, gradient);
+  }
+  client().flush();
+  EXPECT_EQ(pull<double>(v), wanted);
+  client().begin({});
+}
+
+// The first gradient g of a row is sent alone: Adagrad with a rate of -1 adds g / sqrt(g^2). Then it adds the
+// sum 2g of the two others: 2g / sqrt(g^2 + 4g^2). Equal ids of a push count as one gradient.
+TEST_P(ClientTest, OptimizerAppliesASumOnce) {
+  start(two_ps());
+  const auto v = create("v", DType::float64, {9},
+                        optimizers::Adagrad{.learning_rate = -1, .initial_accumulator = 0, .epsilon = 0}, {},
+                        CombinePushes{.pushes = 3});
+  client().begin({.id = 5});
+  for (int i = 0; i < 3; ++i) push<double>(v, {0, 4, 8, 4}, {1, 2, 3, 4});
+  client().flush();
+  for (const double value : lookup<double>(v, {0, 4, 8})) EXPECT_DOUBLE_EQ(value, 1 + 2 / std::sqrt(5));
+  client().begin({});
+}
+
+TEST_P(ClientTest, AssignmentsFollowTheSumsOfEarlierPushes) {
+  start(two_ps());
+  const auto v = create("v", DType::float64, {4}, optimizers::SGD{.learning_rate = -1}, {}, CombinePushes{});
+  const std::vector<double> tens(4, 10);
+  client().begin({.id = 5});
+  for (int i = 0; i < 3; ++i) push<double>(v, {0, 1, 2, 3}, {1, 2, 3, 4});
+  client().update(v, protocol::RowOp::set, 0, 2, tens.data());
+  client().flush();
+  EXPECT_EQ(pull<double>(v), (std::vector<double>{10, 10, 9, 12}));
+  push<double>(v, {0}, {1});
+  client().scatter(v, protocol::RowOp::mul, Ids{0}, tens.data());
+  EXPECT_EQ(pull<double>(v)[0], 110);
+  push<double>(v, {1}, {1});
+  client().wait(client().pushed(v));
+  EXPECT_EQ(pull<double>(v)[1], 11);
+  push<double>(v, {2}, {1});
+  client().combine_pushes(false);
+  push<double>(v, {2}, {1});
+  client().flush();
+  EXPECT_EQ(pull<double>(v)[2], 11);
+  client().begin({});
+}
+
+// The first run ends after any of its pushes; the second one has other gradients, of which a part counts.
+TEST_P(ClientTest, CombinedPushesOfASecondRunCountOnce) {
+  start({.flags = {{"ps", "2"}}});
+  constexpr int kPushes = 9;
+  constexpr int kOfSecondRun = 1000;
+  for (int sent = 0; sent <= kPushes; ++sent) {
+    const auto v = create("v" + std::to_string(sent), DType::float64, {9},
+                          optimizers::SGD{.learning_rate = -1}, {}, CombinePushes{.rows = 2, .pushes = 3});
+    const auto run = [&](bool again, int pushes) {
+      client().begin({.id = static_cast<std::uint64_t>(10 + sent), .again = again});
+      const double value = again ? kOfSecondRun + 1 : 1;
+      for (std::int64_t i = 0; i < pushes; ++i) {
+        push<double>(v, {0, i % 4, 8}, {value, value, value});
+        if (i == 4) client().flush();
+      }
+    };
+    run(false, sent);
+    run(true, kPushes);
+    client().flush();
+    client().begin({});
+    client().flush();
+    const std::vector<double> values = pull<double>(v);
+    const auto all = static_cast<int>(std::accumulate(values.begin(), values.end(), 0.0));
+    EXPECT_EQ(all % kOfSecondRun, 3 * kPushes) << sent;
+    EXPECT_LE(all / kOfSecondRun, 3 * kPushes) << sent;
+    EXPECT_EQ(static_cast<int>(values[0]) % kOfSecondRun, kPushes + 3) << sent;
+  }
+}
+
+TEST_P(ClientTest, CombinesOnlyWhatEveryRunPushesAlike) {
+  start(two_ps());
+  EXPECT_TRUE(client().combine_pushes(true));
+  strategy_->context().share(true);  // replicas in threads
+  EXPECT_FALSE(client().combine_pushes(false));
+  TearDown();
+  start({.ranks = 4, .flags = {{"ps", "2"}, {"nan-gradients", "skip"}}});
+  EXPECT_FALSE(client().combine_pushes(false));
+}
+
+TEST_P(ClientTest, CombinesPushesOfSeveralVariablesInOneCall) {
+  start(two_ps());
+  const CombinePushes combine{.rows = 8, .pushes = 2};
+  const auto a = create("a", DType::float64, {9}, optimizers::SGD{.learning_rate = -1}, {}, combine);
+  const auto b = create("b", DType::float32, {9}, optimizers::SGD{.learning_rate = -1}, {}, combine);
+  const Ids ids{0, 4, 8};
+  const std::vector<double> of_a{1, 2, 3};
+  const std::vector<float> of_b{10, 20, 30};
+  client().begin({.id = 5});
+  for (int i = 0; i < 5; ++i)
+    client().push(std::vector<Client::Push>{{&a, ids, of_a.data()}, {&b, ids, of_b.data()}});
+  client().flush();
+  EXPECT_EQ(lookup<double>(a, ids), (std::vector<double>{5, 10, 15}));
+  EXPECT_EQ(lookup<float>(b, ids), (std::vector<float>{50, 100, 150}));
+  client().begin({});
+}
+
+// Workers with their own clients.
 TEST_P(ClientTest, ConcurrentClientsPushToTheSameRows) {
   protocol::VariableDescriptor v;
   strategy::CounterRegistry::Slot counter;

@@ -1,4 +1,4 @@
-// sums_until_death.cpp -- closures that each count 1 in five places, while ranks are killed.
+// sums_until_death.cpp -- closures that each count 1 in six places, while ranks are killed.
 //
 //   mpirun -np 7 sums_until_death CLOSURES|FILE [MICROSECONDS [endless|LEAVE]] --capstan-ps=2
 //
@@ -14,8 +14,10 @@
 // strategy, and creates the variables once that file exists.
 //
 // Prints the number of closures, and the sums at the end: of a counter, of a sharded table (one row after the
-// other), of a variable on the last ps, of a metric, and of a dynamic table.
+// other), of a variable on the last ps, of a metric, of a dynamic table, and of a variable to which workers
+// push the sums of several gradients.
 #include <unistd.h>
+#include <algorithm>
 #include <capstan/capstan.hpp>
 #include <chrono>
 #include <cstdio>
@@ -48,21 +50,33 @@ struct Sums {
   cs::metrics::Sum metric{"metric"};
   cs::DynamicTable<double> table{
       "table", kWidth, {}, {.optimizer = cs::optimizers::SGD{.learning_rate = -1}, .max_keys = 1 << 16}};
+  cs::Variable<double> combined{"combined",
+                                cs::Shape{kRows, kWidth},
+                                {},
+                                {.optimizer = cs::optimizers::SGD{.learning_rate = -1},
+                                 .combine_pushes = cs::CombinePushes{.rows = 16, .pushes = 3}}};
 };
 
 void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other,
-             cs::metrics::Sum metric, cs::DynamicTable<double> table, std::int64_t i,
-             std::int64_t microseconds) {
+             cs::metrics::Sum metric, cs::DynamicTable<double> table, cs::Variable<double> combined,
+             std::int64_t i, std::int64_t microseconds) {
   const std::vector<double> ones(kWidth, 1);
   metric.update_state(1);
   sharded.push(cs::IndexedSlices<double>{{i % kRows}, ones});
   table.push(cs::IndexedSlices<double>{{cs::key_of(i)}, ones});
+  const auto push_combined = [&](double value) {
+    std::vector<double> rows(2 * kWidth, value);
+    std::fill(rows.begin() + kWidth, rows.end(), 1);
+    combined.push(cs::IndexedSlices<double>{{i % kRows, (i + 1) % kRows}, rows});
+  };
+  for (const double value : {-7, 4, -3}) push_combined(value);  // the third sends the sums of two gradients
   // Long enough that most kills fall between two pushes, or during one.
   if (microseconds > 0) {
     cs::compute_for(std::chrono::microseconds(microseconds));
   } else if (i % 16 == 0) {
     cs::compute_for(std::chrono::microseconds(300));
   }
+  for (const double value : {8, -6}) push_combined(value);  // with 1 for the other row, all add 1
   other.scatter_add(std::vector<std::int64_t>{0}, std::vector<std::int64_t>{1});
   counter.add(1);
 }
@@ -109,18 +123,22 @@ class Job {
   void schedule(std::int64_t closures) {
     for (const std::int64_t end = scheduled_ + closures; scheduled_ < end; ++scheduled_) {
       coordinator_.schedule<&add_one>(sums_.counter, sums_.sharded, sums_.other, sums_.metric, sums_.table,
-                                      scheduled_, microseconds_);
+                                      sums_.combined, scheduled_, microseconds_);
     }
   }
 
   void print() const {
-    const std::vector<double> sharded = sums_.sharded.pull();
+    const auto sum_of = [](const cs::Variable<double>& variable) {
+      const std::vector<double> values = variable.pull();
+      return std::accumulate(values.begin(), values.end(), 0.0) / kWidth;
+    };
     std::printf("scheduled %lld\n", static_cast<long long>(scheduled_));
     std::printf("counter %lld\n", static_cast<long long>(sums_.counter.value()));
-    std::printf("sharded %.0f\n", std::accumulate(sharded.begin(), sharded.end(), 0.0) / kWidth);
+    std::printf("sharded %.0f\n", sum_of(sums_.sharded));
     std::printf("other %lld\n", static_cast<long long>(sums_.other.pull()[0]));
     std::printf("metric %.0f\n", sums_.metric.result());
     std::printf("table %.0f\n", cs::sum_of(sums_.table) / kWidth);
+    std::printf("combined %.0f\n", sum_of(sums_.combined));
     std::printf("workers %d\n", coordinator_.workers());
   }
 

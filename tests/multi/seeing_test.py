@@ -134,6 +134,11 @@ class Seeing(JobTest):
         self.assertEqual(len(functions), self.records()[-1]["functions"]["ended"])
         self.assertEqual({event["pid"] for event in functions}, set(ROLES.workers))
         self.assertIn("train_slice", {event["name"].rpartition("::")[2].lstrip("&") for event in functions})
+        calls = [event for event in events if event.get("cat") == "call"]
+        self.assertLessEqual({"lookup", "compute", "push", "flush"}, {event["name"] for event in calls})
+        for call in calls[:1000]:  # within the function
+            self.assertTrue(any(function["pid"] == call["pid"] and function["ts"] <= call["ts"]
+                                and call["ts"] + call["dur"] <= function["ts"] + function["dur"] + 1 for function in functions), call)
         saves = [event for event in events if event["name"] == "checkpoint"]
         self.assertEqual([event["args"]["step"] for event in saves], [100, 200])
         parts = [event for event in events if event["name"] == "write part"]

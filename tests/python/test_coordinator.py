@@ -34,6 +34,21 @@ def test_pushes_of_a_function_are_applied_when_it_is_done(coordinator, variable)
     assert coordinator.schedule(lambda parts: [part.name for part in parts], (v.variables,)).fetch() == ["v/part_0", "v/part_1"]
 
 
+def test_combined_pushes_are_applied_when_the_function_is_done(coordinator, variable):
+    v = variable(np.zeros((6, 2)), name="v", optimizer=cs.optimizers.SGD(1.0), combine_pushes=cs.CombinePushes(rows=4, pushes=3))
+
+    def push_often():
+        for i in range(10):
+            v.push([0, i % 6], np.full((2, 2), -1.0))
+
+    for _ in range(5):
+        coordinator.schedule(push_often)
+    coordinator.join()
+    np.testing.assert_array_equal(v.pull()[:, 0], [60, 10, 10, 10, 5, 5])
+    with pytest.raises(cs.errors.InvalidArgumentError, match="0 rows"):
+        variable(0.0, combine_pushes=cs.CombinePushes(rows=0))
+
+
 def test_results_are_arguments_of_later_functions(coordinator):
     one = coordinator.schedule(functions.add, (0,))
     two = coordinator.schedule(functions.add, (one,))

@@ -24,6 +24,20 @@ def test_reads_return_what_was_assigned(variable, dtype):
     np.testing.assert_array_equal(np.asarray(v), expected[::-1])
 
 
+def test_stochastic_rounding(variable):
+    ones = np.ones((4, 1000), ml_dtypes.bfloat16)
+    nearest = variable(ones, name="n", optimizer=cs.optimizers.SGD(1.0))
+    v = variable(ones, name="v", optimizer=cs.optimizers.SGD(1.0), stochastic_rounding=True)
+    for _ in range(16):
+        for one in (nearest, v):
+            one.push_dense(np.full(ones.shape, -(2**-11), ml_dtypes.bfloat16))
+    v.flush()
+    assert (nearest.pull() == 1).all()
+    assert abs(v.pull().astype(np.float32).mean() - (1 + 2**-7)) < 2**-10
+    with pytest.raises(cs.errors.InvalidArgumentError, match="float32"):
+        variable(0.0, stochastic_rounding=True)
+
+
 def test_booleans(variable):
     v = variable([True, False, True], name="b")
     assert v.dtype == np.bool_

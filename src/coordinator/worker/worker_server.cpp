@@ -366,6 +366,8 @@ void WorkerServer::execute(const Task& task) {
     code = with;
     result.assign(bytes.begin(), bytes.end());
   };
+  client::CallTrace& calls = context_.client().trace();
+  calls.begin(runtime_->trace(), begin);
   try {
     learn_announcements();
     if (task.begin_by && begin > *task.begin_by) {
@@ -385,6 +387,7 @@ void WorkerServer::execute(const Task& task) {
   }
   context_.client().begin({});
   const auto end = Clock::now();
+  calls.end(end);
   if (io::TraceFile* trace = runtime_->trace(); trace != nullptr) {
     trace->span("function", short_name(detail::registered_function(task.header.function).name), begin, end,
                 {{"id", static_cast<std::int64_t>(task.header.id)},
