@@ -45,6 +45,10 @@ def test_combined_pushes_are_applied_when_the_function_is_done(coordinator, vari
         coordinator.schedule(push_often)
     coordinator.join()
     np.testing.assert_array_equal(v.pull()[:, 0], [60, 10, 10, 10, 5, 5])
+    # Adagrad divides the first gradient g by |g|; then it applies the sum of the two others, 2g, once.
+    once = variable(np.zeros(2), name="once", optimizer=cs.optimizers.Adagrad(1.0, 0.0, 0.0), combine_pushes=cs.CombinePushes(pushes=3))
+    coordinator.schedule(lambda: [once.push([0], [-2.0]) for _ in range(3)] and None).fetch()
+    np.testing.assert_allclose(once.pull(), [1 + 2 / np.sqrt(5), 0])
     with pytest.raises(cs.errors.InvalidArgumentError, match="0 rows"):
         variable(0.0, combine_pushes=cs.CombinePushes(rows=0))
 
