@@ -6,8 +6,8 @@
 #   COST: expected duration; CTest starts expensive tests first.
 #   WAITS: the test mostly waits for timeouts, so it counts as one processor.
 # With a second MPI, every capstan_mpi_test and the MPICH cases of every capstan_job_test also run under it, as NAME.mpich.
-# Every test has a TIMEOUT. The asan preset runs the label "unit". The tsan preset runs the label "threads": unit tests whose
-# ranks are threads (USES rank_threads), which the target thread_tests builds.
+# Every test has a TIMEOUT. The asan preset runs the label "unit". The tsan preset runs the label "threads": most unit tests
+# whose ranks are threads (USES rank_threads), which the target thread_tests builds.
 #
 # `launch/test` verifies a build on the user's machine: it runs all tests without the label "full". `launch/test --all` runs
 # all tests without the label "short". FULL gives a capstan_job_test the label "full". SHORT also registers its cases as the

@@ -235,12 +235,15 @@ TEST_F(DeviceShardTest, DeterministicSumsAreReproducible) {
 
 TEST_F(DeviceShardTest, StochasticRoundingPreservesTheMeanOfSmallUpdates) {
   for (const ShardMemory memory : {ShardMemory::host, ShardMemory::device}) {
+    const auto ones = [](bool stochastic, std::uint64_t rows) {
+      protocol::CreateShard request = one_shard<bfloat16>(
+          1, {rows, 1024}, optimizers::SGD{.learning_rate = 1}, initializers::constant(1));
+      request.stochastic_rounding = stochastic;
+      return request;
+    };
     const auto run = [&](bool stochastic) {
       OneStore one(memory);
-      protocol::CreateShard request =
-          one_shard<bfloat16>(1, {4, 1024}, optimizers::SGD{.learning_rate = 1}, initializers::constant(1));
-      request.stochastic_rounding = stochastic;
-      one.create(request);
+      one.create(ones(stochastic, 4));
       // 16 updates by 1/16 of the spacing of these numbers: rounding to nearest would never change them.
       const std::vector<bfloat16> dense(4096, bfloat16(-0.0078125F / 16));
       const std::vector<bfloat16> sparse(2048, dense[0]);
@@ -263,10 +266,7 @@ TEST_F(DeviceShardTest, StochasticRoundingPreservesTheMeanOfSmallUpdates) {
     EXPECT_FALSE(std::equal(rows.begin(), rows.begin() + 1024, rows.begin() + 1024)) << "rows differ";
     // A row that occurs twice: with the same random bits, all values would be 1 or 1 + 2 x the spacing.
     OneStore twice(memory);
-    protocol::CreateShard request =
-        one_shard<bfloat16>(1, {1, 1024}, optimizers::SGD{.learning_rate = 1}, initializers::constant(1));
-    request.stochastic_rounding = true;
-    twice.create(request);
+    twice.create(ones(true, 1));
     const std::vector<bfloat16> halves(2048, bfloat16(-0.0078125F / 2));
     apply_entry(twice.store(), push_entry<bfloat16>(1, 0, {0, 0}, 0, 1024, halves));
     const std::vector<bfloat16> sums = twice.values<bfloat16>(1);
