@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/cancellation_request.hpp"
 #include "support/poll.hpp"
 
 namespace {
@@ -27,8 +28,7 @@ using namespace std::chrono_literals;
 constexpr std::int64_t kRows = 8192;
 constexpr std::int64_t kWidth = 64;
 constexpr std::size_t kIds = 512;
-constexpr std::int64_t kStarted =
-    50;  // accesses before NAME.started is created before NAME.started is created
+constexpr std::int64_t kStarted = 50;       // accesses before NAME.started is created
 constexpr std::int64_t kMoreTries = 50;     // accesses after the first failure
 constexpr auto kTimeout = 100s;             // ends the job if the test does not
 constexpr auto kWorkersWriteReports = 60s;  // a report takes some milliseconds
@@ -65,6 +65,8 @@ std::function<void()> access_by_name(const std::string& name, const cs::Variable
 
 /// Repeats the access until it throws, and kMoreTries times after that, to check that it keeps throwing.
 void access_until_it_fails(std::string directory, std::string name, cs::Variable<float> w) {
+  // The coordinator may notice the death first and cancel this function. Each access must notice it by itself.
+  const cs::CancellationScope not_cancelled(nullptr);
   const auto access = access_by_name(name, w);
   const std::filesystem::path place = std::filesystem::path(directory) / name;
   std::int64_t good = 0;
