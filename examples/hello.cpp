@@ -6,7 +6,7 @@ namespace cs = capstan;
 
 // Runs on any free worker. SGD with a learning rate of 1 is w -= g, so pushing -number adds it.
 std::string add(cs::Variable<double> w, double number) {
-  const std::vector<double> values = w.pull();
+  const cs::Buffer<double> values = w.pull();
   w.push_dense(std::vector<double>(values.size(), -number));
   return "worker " + std::to_string(cs::current_worker_index()) + " adds " +
          std::to_string(static_cast<int>(number)) + " to " + std::to_string(static_cast<int>(values[0]));
@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
   coordinator.join();  // every push is applied now
   for (const auto& line : lines) std::printf("%s\n", line.fetch().c_str());
 
-  const std::vector<double> sum = w.pull();
+  const cs::Buffer<double> sum = w.pull();
   std::printf("w is %g %g %g\n", sum[0], sum[1], sum[2]);
   return sum == std::vector<double>{55, 55, 55} ? 0 : 1;
 }

@@ -4,19 +4,18 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <span>
 
 namespace cs = capstan;
 constexpr double kLambda = 1e-4;
 constexpr std::int64_t kAll = 1 << 30;
-double squared(const std::vector<double>& x) {
-  return std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
-}
+double squared(std::span<const double> x) { return std::inner_product(x.begin(), x.end(), x.begin(), 0.0); }
 struct Objective {  // weight * (mean log-loss + lambda / 2 |w|^2), and number of correct predictions
   double value, correct;
   std::vector<double> gradient;
 };
-Objective evaluate(const cs::SparseBatch& data, const std::vector<double>& w, double weight = 1) {
-  Objective sum{weight * kLambda / 2 * squared(w), 0, w};
+Objective evaluate(const cs::SparseBatch& data, std::span<const double> w, double weight = 1) {
+  Objective sum{weight * kLambda / 2 * squared(w), 0, {w.begin(), w.end()}};
   for (double& g : sum.gradient) g *= weight * kLambda;
   for (std::int64_t row = 0; row < data.size(); ++row) {
     const double y = data.labels[row] > 0 ? 1 : -1, scale = weight / data.size();

@@ -3,6 +3,7 @@
 #include <capstan/capstan.hpp>
 #include <cmath>
 #include <cstdio>
+#include <span>
 
 namespace cs = capstan;
 constexpr std::size_t kHidden = 128, kClasses = 10, kBatch = 64, kSteps = 500;
@@ -12,7 +13,7 @@ struct Result {  // means over a batch, and gradients of the loss
   double loss = 0, correct = 0;
   std::vector<float> g1, g2;
 };
-Result evaluate(const Batch& batch, const std::vector<float>& w1, const std::vector<float>& w2) {
+Result evaluate(const Batch& batch, std::span<const float> w1, std::span<const float> w2) {
   Result mean{0, 0, std::vector<float>(w1.size()), std::vector<float>(w2.size())};
   for (const auto& [image, label] : batch) {
     std::vector<std::pair<std::size_t, float>> input{{image.size(), 1}};  // the last row is the bias

@@ -22,7 +22,7 @@ std::int64_t train(cs::UpdateGroup group, cs::Variable<double> w, cs::Variable<s
   std::int64_t ahead = 0;
   for (int step = 0; step < kSteps; ++step) {
     if (part == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the slow worker
-    const std::vector<double> values = w.pull();  // lacks at most kBound steps of any worker
+    const cs::Buffer<double> values = w.pull();  // lacks at most kBound steps of any worker
     std::vector<double> gradient(kFeatures);
     for (int example = 0; example < 32; ++example) {
       double x[kFeatures], error = 0;
@@ -36,7 +36,7 @@ std::int64_t train(cs::UpdateGroup group, cs::Variable<double> w, cs::Variable<s
 
     ended.scatter_add(std::vector<std::int64_t>{part}, std::vector<std::int64_t>{1});
     group.end_step();  // blocks while a worker is more than kBound steps behind
-    const std::vector<std::int64_t> steps = ended.pull();
+    const cs::Buffer<std::int64_t> steps = ended.pull();
     ahead = std::max(ahead, steps[part] - *std::min_element(steps.begin(), steps.end()));
   }
   group.leave();
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   std::int64_t ahead = 0;
   for (const auto& lead : leads) ahead = std::max(ahead, lead.fetch());
   double error = 0;
-  const std::vector<double> learned = w.pull();
+  const cs::Buffer<double> learned = w.pull();
   for (std::int64_t i = 0; i < kFeatures; ++i) error = std::max(error, std::abs(learned[i] - truth(i)));
   std::printf("%d workers, at most %d steps ahead, largest error %.1e\n", coordinator.workers(),
               static_cast<int>(ahead), error);

@@ -3,6 +3,7 @@
 // Bound on one host: memcpy of the same bytes from a cold source, and for pushes memcpy and a pass of SGD in
 // place. Between hosts: the bandwidth of the link from --bounds, with several pulls in flight. Capstan and
 // the bound read a source larger than any cache in a scattered order of blocks, so that each block is cold.
+// Returned pulls are compared with the same pull into an array.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -137,6 +138,30 @@ Timings measure_pull(DenseCase c, Variable<float> variable, Counter counter, std
   return timings;
 }
 
+/// Compares pulls that return the complete variable with pulls into an array.
+Timings measure_returned(DenseCase c, Variable<float> variable, Counter counter, std::int64_t workers) {
+  const std::span<float> out = arrays.out.get(c.floats(), true);
+  variable.pull(0, out);
+  Timings timings;
+  timings.verified = variable.pull() == out;
+  take_turns(
+      c.warmup, c.samples, StartBarrier(counter, workers), true, [] {},
+      [&] {
+        for (int k = 0; k < c.calls; ++k) {
+          const Buffer<float> values = variable.pull();
+          use_memory();
+        }
+      },
+      [&] {
+        for (int k = 0; k < c.calls; ++k) {
+          variable.pull(0, out);
+          use_memory();
+        }
+      },
+      timings);
+  return timings;
+}
+
 /// Integers with a mean near 0, so that sums are exact.
 void fill_gradient(std::span<float> gradient) {
   for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -214,6 +239,7 @@ std::vector<DenseCase> dense_cases(const Session& session, std::uint64_t sample_
 
 constexpr const char* kPull = "dense pull";
 constexpr const char* kPush = "dense push";
+constexpr const char* kReturned = "returned pull";
 
 std::string name_of(const std::string& group, const DenseCase& c) {
   return fmt::format("{} bytes={}", group, c.bytes());
@@ -266,9 +292,10 @@ void measure_all(const Session& session) {
   std::vector<Variable<float>> targets;
   std::vector<Timings> pulls(cases.size());
   std::vector<Timings> pushes(cases.size());
+  std::vector<Timings> returned(cases.size());
   for (std::size_t i = 0; i < cases.size(); ++i) {
     targets.push_back(make_variable("target" + std::to_string(cases[i].bytes()), cases[i].rows));
-    pulls[i].verified = true;
+    pulls[i].verified = returned[i].verified = true;
     pushes[i].verified = pushes_verified(session, cases[i], targets[i]);
   }
   const Options& options = session.options;
@@ -278,6 +305,8 @@ void measure_all(const Session& session) {
         append_slowest(pulls[i], session.on_all_workers<&measure_pull>(cases[i], source));
       if (options.wants(name_of(kPush, push_cases[i])))
         append_slowest(pushes[i], session.on_all_workers<&measure_push>(push_cases[i], targets[i]));
+      if (options.wants(name_of(kReturned, cases[i])))
+        append_slowest(returned[i], session.on_all_workers<&measure_returned>(cases[i], targets[i]));
     }
   }
   const auto report = [&](const char* group, const DenseCase& c, const Timings& timings, const char* loop) {
@@ -286,6 +315,8 @@ void measure_all(const Session& session) {
   for (std::size_t i = 0; i < cases.size(); ++i) report(kPull, cases[i], pulls[i], "memcpy, cold source");
   for (std::size_t i = 0; i < cases.size(); ++i)
     report(kPush, push_cases[i], pushes[i], "memcpy and a pass of SGD in place");
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    report(kReturned, cases[i], returned[i], "the same pull into an array");
 }
 
 }  // namespace

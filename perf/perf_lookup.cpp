@@ -1,10 +1,14 @@
 // perf_lookup.cpp -- lookup rate of a worker, in rows per second.
 //
-// Bound: a prefetching loop over the same rows of a table in this process. Rival: MPI_Get between the same
-// ranks. Values are verified before anything is timed.
+// Bound: a prefetching loop over the same rows of a table in this process; for returned rows, bfloat16 and
+// cached rows, the same lookup of float32 into an array. Rival: MPI_Get between the same ranks. Values are
+// verified before anything is timed.
+#include <algorithm>
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "capstan/hot_rows.hpp"
 #include "perf/bench/memory.hpp"
 #include "perf/bench/mpi_ranks.hpp"
 #include "perf/bench/mpi_table.hpp"
@@ -93,6 +97,69 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
   return timings;
 }
 
+enum class Form : std::uint8_t { returned, bfloat16, hot };
+
+/// Compares lookups that return their rows, lookups of `variable` with bfloat16, or lookups through a cache
+/// (HotRowsOnHost) with lookups of `plain` into an array.
+Timings measure_form(RowCase c, Form form, Variable<float> variable, Variable<float> plain, Counter counter,
+                     std::int64_t workers) {
+  static thread_local Array array;
+  const std::span<float> out = array.get(c.call * c.width, true);
+  std::vector<std::int64_t> ids(c.sample_ids());
+  Ids stream = c.draw_ids(static_cast<std::uint64_t>(current_worker_index()));
+  const auto one_call = [&](int k) {
+    return std::span<const std::int64_t>(ids).subspan(static_cast<std::size_t>(k) * c.call, c.call);
+  };
+  const auto into_array = [&](const Variable<float>& from) {
+    for (int k = 0; k < c.calls; ++k) from.lookup(one_call(k), out);
+    use_memory();
+  };
+  HotRowsOnHost<float> hot(variable);
+  const auto measured = [&] {
+    if (form == Form::bfloat16) return into_array(variable);
+    for (int k = 0; k < c.calls; ++k) {
+      if (form == Form::hot) {
+        hot.lookup(one_call(k), out);
+        continue;
+      }
+      const Rows<float> rows = variable.lookup(one_call(k));
+      if (k + 1 == c.calls) std::copy(rows.values.begin(), rows.values.end(), out.begin());
+    }
+    use_memory();
+  };
+  Timings timings;
+  stream.draw(ids);
+  measured();
+  const std::span<const std::int64_t> last = one_call(c.calls - 1);
+  timings.verified = true;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const float exact = pattern(static_cast<std::uint64_t>(last[i / c.width]), i % c.width);
+    const bool rounded = form == Form::bfloat16 && out[i] == static_cast<float>(bfloat16(exact));
+    timings.verified = timings.verified && (out[i] == exact || rounded);
+  }
+  take_turns(
+      c.warmup, c.samples, StartBarrier(counter, workers), true, [&] { stream.draw(ids); }, measured,
+      [&] { into_array(plain); }, timings);
+  return timings;
+}
+
+void compare_form(const Session& session, RowTables& tables, Form form, const std::string& group,
+                  const VariableOptions& options) {
+  RowTables of_form(&fill_variable, group.substr(0, group.find(' ')));
+  for (const RowCase& c : row_cases(session.options, group, kSampleIds, 1)) {
+    const Variable<float>& plain = tables.get(c.rows, c.width, {});
+    const Variable<float>& variable = form != Form::bfloat16 ? plain : of_form.get(c.rows, c.width, options);
+    session.on_all_workers<&read_once>(variable);
+    Timings timings;
+    timings.verified = true;
+    for (int repeat = 0; repeat < session.options.repeat; ++repeat) {
+      append_slowest(timings,
+                     session.on_all_workers<&measure_form>(for_repeat(c, repeat), form, variable, plain));
+    }
+    session.report.add(row_result(c, timings, session, "the same lookup of float32 into an array"));
+  }
+}
+
 /// Returns all sizes with relaxed reads, the default, and one row size with consistent reads.
 std::vector<RowCase> all_cases(Options options) {
   std::vector<RowCase> cases = row_cases(options, "lookup", kSampleIds, 1);
@@ -123,6 +190,9 @@ void measure_all(const Session& session) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     session.report.add(row_result(cases[i], timings[i], session, "gather loop in one process"));
   }
+  compare_form(session, tables, Form::returned, "returned lookup", {});
+  compare_form(session, tables, Form::hot, "hot lookup", {});
+  compare_form(session, tables, Form::bfloat16, "bfloat16 lookup", {.communication_dtype = DType::bfloat16});
 }
 
 /// Returns the samples of the rival for one case, in seconds. Called on a worker.

@@ -1,10 +1,11 @@
 // perf_push.cpp -- push rate of a worker, in rows of gradient per second, applied by SGD.
 //
 // Bounds: a prefetching loop that updates the same rows of a table in this process; and two threads, of which
-// one writes the gradients to memory and the other applies them; for combined pushes, the same pushes without
-// combining. Rival: MPI_Accumulate between the same
-// ranks. Gradients are integers, so that the sums in the table are exact in any order; they are compared with
-// a local copy of the table before anything is timed.
+// one writes the gradients to memory and the other applies them; for combined pushes and for bfloat16, the
+// same pushes without that option. Rival: MPI_Accumulate between the same ranks. Gradients are integers, so
+// that the sums in the table are exact in any order; they are compared with a local copy of the table before
+// anything is timed.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -85,12 +86,18 @@ void add_to_replica(const RowCase& c, std::uint64_t workers, float rate, std::ui
   }
 }
 
-bool verified(const Session& session, const RowCase& c, const Variable<float>& variable) {
+/// With `rounded`, messages may carry the sums as bfloat16.
+bool verified(const Session& session, const RowCase& c, const Variable<float>& variable,
+              bool rounded = false) {
   std::vector<float> replica(c.rows * c.width, 0);
   variable.assign(replica);
   session.on_all_workers<&push_for_check>(c, variable);
   add_to_replica(c, static_cast<std::uint64_t>(session.workers), 1, 0, replica);
-  return variable.pull() == replica;
+  const auto same = [&](float a, float b) {
+    return a == b || (rounded && a == static_cast<float>(bfloat16(b)));
+  };
+  const auto pulled = variable.pull();
+  return std::equal(pulled.begin(), pulled.end(), replica.begin(), replica.end(), same);
 }
 
 Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64_t workers) {
@@ -135,9 +142,9 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
   return timings;
 }
 
-/// Compares pushes to a variable that combines them with the same pushes to one that does not.
-Timings measure_combined(RowCase c, Variable<float> combined, Variable<float> plain, Counter counter,
-                         std::int64_t workers) {
+/// Compares pushes to a variable with some option with the same pushes to one without it.
+Timings measure_option(RowCase c, Variable<float> variable, Variable<float> plain, Counter counter,
+                       std::int64_t workers) {
   static thread_local Array array;
   const std::span<float> gradient = array.get(c.call * c.width, true);
   fill_gradient(gradient, c.width);
@@ -147,24 +154,23 @@ Timings measure_combined(RowCase c, Variable<float> combined, Variable<float> pl
   timings.verified = true;  // the coordinator compares
   take_turns(
       c.warmup, c.samples, StartBarrier(counter, workers), true, [&] { stream.draw(ids); },
-      [&] { push_all(c, ids, combined, gradient); }, [&] { push_all(c, ids, plain, gradient); }, timings);
+      [&] { push_all(c, ids, variable, gradient); }, [&] { push_all(c, ids, plain, gradient); }, timings);
   return timings;
 }
 
-void measure_combined_pushes(const Session& session, RowTables& tables) {
-  constexpr CombinePushes kCombine;
-  RowTables combining([](const Variable<float>&) {}, "combining");
-  for (const RowCase& c : row_cases(session.options, "combined push", kSampleIds, kMinCalls)) {
+void compare_option(const Session& session, RowTables& tables, const std::string& group,
+                    const VariableOptions& options, const std::string& bound) {
+  RowTables with_option([](const Variable<float>&) {}, group.substr(0, group.find(' ')));
+  for (const RowCase& c : row_cases(session.options, group, kSampleIds, kMinCalls)) {
     const Variable<float>& plain = tables.get(c.rows, c.width, {optimizers::SGD{1.0}});
-    const Variable<float>& combined =
-        combining.get(c.rows, c.width, {.optimizer = optimizers::SGD{1.0}, .combine_pushes = kCombine});
+    const Variable<float>& variable = with_option.get(c.rows, c.width, options);
     Timings timings;
-    timings.verified = verified(session, c, combined);
+    timings.verified = verified(session, c, variable, options.communication_dtype.has_value());
     for (int repeat = 0; repeat < session.options.repeat; ++repeat) {
       append_slowest(timings,
-                     session.on_all_workers<&measure_combined>(for_repeat(c, repeat), combined, plain));
+                     session.on_all_workers<&measure_option>(for_repeat(c, repeat), variable, plain));
     }
-    session.report.add(row_result(c, timings, session, "the same pushes, not combined"));
+    session.report.add(row_result(c, timings, session, bound));
   }
 }
 
@@ -222,7 +228,11 @@ void measure_all(const Session& session) {
                                                    : "scatter-SGD loop in one process";
     session.report.add(row_result(cases[i], timings[i], session, bound));
   }
-  measure_combined_pushes(session, tables);
+  const Optimizer sgd = optimizers::SGD{1.0};
+  compare_option(session, tables, "combined push", {.optimizer = sgd, .combine_pushes = CombinePushes{}},
+                 "the same pushes, not combined");
+  compare_option(session, tables, "bfloat16 push", {.optimizer = sgd, .communication_dtype = DType::bfloat16},
+                 "the same pushes of float32");
   measure_latencies(session, tables);
 }
 

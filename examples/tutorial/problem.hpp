@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <random>
+#include <span>
 #include <vector>
 
 constexpr std::int64_t kFeatures = 1000, kBatches = 2000;
@@ -34,7 +35,7 @@ inline Batch make_batch(std::int64_t number) {
 }
 
 /// Returns the gradient of half the squared error. Like `weights`, it has one number for each of batch.ids.
-inline std::vector<double> gradient_of(const Batch& batch, const std::vector<double>& weights) {
+inline std::vector<double> gradient_of(const Batch& batch, std::span<const double> weights) {
   std::vector<double> gradient(weights.size());
   for (std::size_t example = 0; example < batch.labels.size(); ++example) {
     double error = -batch.labels[example];
@@ -45,7 +46,7 @@ inline std::vector<double> gradient_of(const Batch& batch, const std::vector<dou
 }
 
 /// Prints the largest error of the trained weights. Returns true if training has found the true ones.
-inline bool check(const std::vector<double>& weights) {
+inline bool check(std::span<const double> weights) {
   double largest = 0;
   for (std::int64_t id = 0; id < kFeatures; ++id) {
     largest = std::max(largest, std::abs(weights[static_cast<std::size_t>(id)] - true_weight(id)));

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
 
   for (std::int64_t number = 0; number < kBatches; ++number) {
     const Batch batch = make_batch(number);
-    const std::vector<double> all = w.pull();
+    const cs::Buffer<double> all = w.pull();
     std::vector<double> weights, gradient(kFeatures);
     for (const std::int64_t id : batch.ids) weights.push_back(all[id]);
     const std::vector<double> parts = gradient_of(batch, weights);

@@ -8,7 +8,7 @@ namespace cs = capstan;
 // Runs on a worker. Arguments are copied; a variable is a handle.
 void train_step(std::int64_t number, cs::Variable<double> w) {
   const Batch batch = make_batch(number);
-  const std::vector<double> all = w.pull();
+  const cs::Buffer<double> all = w.pull();
   std::vector<double> weights, gradient(kFeatures);
   for (const std::int64_t id : batch.ids) weights.push_back(all[id]);
   const std::vector<double> parts = gradient_of(batch, weights);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "capstan/array.hpp"
+#include "capstan/buffer.hpp"
 #include "capstan/cancellation.hpp"
 #include "capstan/checkpoint.hpp"
 #include "capstan/cluster.hpp"

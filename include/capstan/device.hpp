@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -137,10 +138,12 @@ std::vector<std::remove_const_t<T>> to_host(const DeviceStream& stream, DeviceSp
   stream.wait();
   return elements;
 }
-template <class T>
-DeviceArray<T> to_device(const DeviceStream& stream, const std::vector<T>& from) {
-  DeviceArray<T> array(stream.device(), from.size());
-  detail::copy_bytes(stream, array.data(), from.data(), from.size() * sizeof(T));
+template <std::ranges::contiguous_range R>
+auto to_device(const DeviceStream& stream, const R& from) {
+  const std::span elements(from);
+  using T = std::remove_const_t<typename decltype(elements)::element_type>;
+  DeviceArray<T> array(stream.device(), elements.size());
+  detail::copy_bytes(stream, array.data(), elements.data(), elements.size_bytes());
   stream.wait();
   return array;
 }

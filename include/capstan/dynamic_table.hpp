@@ -105,7 +105,7 @@ class DynamicTable : public RowAccess<T> {
   /// Looks up rows as with MissingKeys::initial, and adds the keys that do not exist. Returns before they
   /// have been added; see flush().
   Rows<T> lookup_or_insert(ConstSpan<std::int64_t> keys) const {
-    Rows<T> rows{std::vector<element_type>(keys.size() * this->width()), this->width()};
+    Rows<T> rows{Buffer<element_type>(keys.size() * this->width()), this->width()};
     calls().lookup_or_insert(keys, rows.values.data(), rows.values.size());
     return rows;
   }

@@ -1,4 +1,4 @@
-// hot_rows.hpp -- HotRows: a cache of frequently used rows of a variable in a worker's GPU memory.
+// hot_rows.hpp -- caches of frequently used rows of a variable, in the main memory or GPU of a worker.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace capstan {
 
 struct HotRowsOptions {
-  /// Cache capacity, in rows. GPU memory used: this number times the size of a row, plus the distinct rows by
+  /// Cache capacity, in rows. Memory used: this number times the size of a row, plus the distinct rows by
   /// which a lookup exceeds the capacity.
   std::uint32_t rows = 1 << 16;
   /// Maximum age of a cached row in lookups: a row read from its ps more than this number of lookups ago is
@@ -51,7 +51,63 @@ class CAPSTAN_API HotRowBytes {
   std::unique_ptr<Implementation> implementation_;
 };
 
+class CAPSTAN_API HotRowBytesOnHost {
+ public:
+  /// Reads rows `ids` of the variable into `out`.
+  using Read = std::function<void(std::span<const std::int64_t> ids, void* out)>;
+
+  HotRowBytesOnHost(std::uint64_t row_bytes, HotRowsOptions options, Read read);
+  ~HotRowBytesOnHost();
+  HotRowBytesOnHost(HotRowBytesOnHost&&) noexcept;
+  HotRowBytesOnHost& operator=(HotRowBytesOnHost&&) noexcept;
+
+  void lookup(std::span<const std::int64_t> ids, void* out);
+  void evict(std::span<const std::int64_t> ids);
+  HotRowsStatistics statistics() const;
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
 }  // namespace detail
+
+/// Cache of rows in main memory, for variables whose ps are on other hosts. If a small set of rows receives
+/// most of the lookups, few rows cross the network. Lookups of rows that a worker maps are faster without it.
+/// Evicts as HotRows does. Used by one thread at a time.
+template <class T>
+class HotRowsOnHost {
+ public:
+  using element_type = Element<T>;
+
+  /// Throws Error(invalid_argument) for 0 rows.
+  explicit HotRowsOnHost(Variable<T> variable, HotRowsOptions options = {})
+      : width_(variable.width()),
+        rows_(width_ * sizeof(element_type), options,
+              [variable = std::move(variable)](std::span<const std::int64_t> ids, void* out) {
+                variable.lookup(ids,
+                                std::span(static_cast<element_type*>(out), ids.size() * variable.width()));
+              }) {}
+
+  /// As Variable::lookup, but rows may be as old as the options allow. Throws as Variable::lookup does; rows
+  /// that could not be read are not cached.
+  void lookup(ConstSpan<std::int64_t> ids, std::span<element_type> out) {
+    detail::HotRowBytes::check_size(out.size(), ids.size(), width_);
+    rows_.lookup(ids, out.data());
+  }
+  Rows<T> lookup(ConstSpan<std::int64_t> ids) {
+    Rows<T> rows{Buffer<element_type>(ids.size() * width_), width_};
+    rows_.lookup(ids, rows.values.data());
+    return rows;
+  }
+  /// As HotRows::evict.
+  void evict(ConstSpan<std::int64_t> ids) { rows_.evict(ids); }
+  HotRowsStatistics statistics() const { return rows_.statistics(); }
+
+ private:
+  std::uint64_t width_;
+  detail::HotRowBytesOnHost rows_;
+};
 
 /// Cache of rows in GPU memory. If a small set of rows, such as frequent words or popular items, receives
 /// most of the lookups, most rows need no transfer from the host. Evicts rows that were not used again since

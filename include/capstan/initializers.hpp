@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/buffer.hpp"
 #include "capstan/detail/export.hpp"
 #include "capstan/dtype.hpp"
 
@@ -202,6 +203,10 @@ struct ValueType<Array<T>> {
 };
 template <class T>
 struct ValueType<std::vector<T>> {
+  using type = T;
+};
+template <class T>
+struct ValueType<Buffer<T>> {
   using type = T;
 };
 template <class V>

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/buffer.hpp"
 #include "capstan/detail/const_span.hpp"
 #include "capstan/detail/export.hpp"
 #include "capstan/detail/slice.hpp"
@@ -31,7 +32,7 @@ class PendingCall;
 /// A copy of some rows of a variable: row i is `[i * width, (i + 1) * width)` of `values`.
 template <class T>
 struct Rows {
-  std::vector<Element<T>> values;
+  Buffer<Element<T>> values;
   std::uint64_t width = 0;
   std::span<const Element<T>> operator[](std::size_t row) const {
     return {values.data() + row * width, width};
@@ -206,7 +207,7 @@ class RowAccess : public AnyVariable {
 
   /// Returns the rows `ids`, in that order.
   Rows<T> lookup(ConstSpan<std::int64_t> ids, ReadMode mode = ReadMode::relaxed) const {
-    Rows<T> rows{std::vector<element_type>(ids.size() * width()), width()};
+    Rows<T> rows{Buffer<element_type>(ids.size() * width()), width()};
     AnyVariable::lookup(ids, rows.values.data(), rows.values.size(), mode);
     return rows;
   }

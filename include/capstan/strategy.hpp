@@ -11,6 +11,7 @@
 
 #include "capstan/cluster.hpp"
 #include "capstan/detail/export.hpp"
+#include "capstan/dtype.hpp"
 #include "capstan/partitioners.hpp"
 #include "capstan/replica.hpp"
 #include "capstan/variable.hpp"
@@ -35,6 +36,8 @@ struct StrategyOptions {
   Placement placement = Placement::round_robin;
   /// Memory of variables whose own options do not set it.
   ShardMemory memory = ShardMemory::host;
+  /// VariableOptions::communication_dtype of float variables and tables whose own options do not set it.
+  std::optional<DType> communication_dtype = {};
   /// Number of GPUs that the replicas of each worker compute on. Replicas are set up when their rank starts,
   /// so this must match how the job was started: N for `--replicas=N --replica-device=gpu`, 0 for
   /// `--replica-device=host`. The constructor throws Error(invalid_argument) otherwise. none: not checked.
@@ -49,7 +52,7 @@ struct PsLoad {
   std::uint64_t bytes = 0;   ///< of values and slots
   std::uint64_t pushes = 0;  ///< applied pushes of all ranks
   std::uint64_t rows_pushed = 0;
-  std::uint64_t bytes_pushed = 0;
+  std::uint64_t bytes_pushed = 0;  ///< of gradients as the ps applies them, in the dtype of the variable
   /// Rows sent as messages, for lookups and pulls. Reads that bypass the ps (from mapped memory on its host,
   /// or by RMA) are not counted: see docs/variables.md.
   std::uint64_t rows_sent = 0;

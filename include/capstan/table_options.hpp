@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "capstan/dtype.hpp"
 #include "capstan/optimizers.hpp"
 #include "capstan/variable_options.hpp"
 
@@ -60,6 +61,8 @@ struct TableOptions {
   bool trainable = true;
   /// As in VariableOptions. A synchronous group adds the keys of a step when the step ends.
   std::optional<UpdateGroup> group = {};
+  /// As in VariableOptions.
+  std::optional<DType> communication_dtype = {};
 };
 
 constexpr std::string_view to_string(WhenFull when_full) noexcept {

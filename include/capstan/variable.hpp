@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "capstan/array.hpp"
+#include "capstan/buffer.hpp"
 #include "capstan/counter.hpp"
 #include "capstan/detail/const_span.hpp"
 #include "capstan/detail/slice.hpp"
@@ -94,13 +95,17 @@ class Variable : public RowAccess<T> {
 
   /// Returns the complete variable: the shards in order. In a CachingScope, returns the result of the first
   /// complete read in the scope.
-  std::vector<element_type> pull() const {
-    std::vector<element_type> values(this->rows() * this->width());
+  Buffer<element_type> pull() const {
+    Buffer<element_type> values(this->rows() * this->width());
     AnyVariable::pull_complete(values.data(), values.size());
     return values;
   }
   /// pull() as an array of the variable's shape.
-  Array<T> read() const { return Array<T>(this->shape(), pull()); }
+  Array<T> read() const {
+    Array<T> array(this->shape());
+    AnyVariable::pull_complete(array.values.data(), array.values.size());
+    return array;
+  }
   /// Calls read() where an Array is expected. Variables are also operands of arithmetic and comparisons
   /// (capstan/array.hpp).
   operator Array<T>() const { return read(); }  // NOLINT(google-explicit-constructor)

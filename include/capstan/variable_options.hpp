@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "capstan/detail/export.hpp"
+#include "capstan/dtype.hpp"
 #include "capstan/optimizers.hpp"
 #include "capstan/serialize.hpp"
 
@@ -135,6 +136,11 @@ struct VariableOptions {
   /// other than SGD applies the sum of several gradients once. Only for float, double and integers; otherwise
   /// Error(invalid_argument). docs/consistency.md describes which pushes are combined, and when this is safe.
   std::optional<CombinePushes> combine_pushes = {};
+  /// The dtype of gradients that are pushed to another process, and of rows that a ps sends; none: that of
+  /// the variable. A float variable may have bfloat16, which halves them: they are rounded to 8 significant
+  /// bits, and the ps still stores and updates float. Assignments, rows that are read from mapped memory or
+  /// pulled by RMA, and everything in GPU memory are exact. Other dtypes are Error(invalid_argument).
+  std::optional<DType> communication_dtype = {};
 };
 
 constexpr std::string_view to_string(ShardMemory memory) noexcept {

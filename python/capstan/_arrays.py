@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,25 @@ def number_of(dtype: Any) -> int:
     if name == "bfloat16" and _bfloat16 is None:
         raise errors.UnimplementedError("bfloat16 needs the package ml_dtypes; install it with pip")
     return _NUMBERS[name]
+
+
+def communication_number(dtype: Any) -> int | None:
+    """Return the number of a dtype of messages, or None. No array has it, so bfloat16 needs no package."""
+    if dtype is None:
+        return None
+    return _NUMBERS["bfloat16"] if str(dtype) == "bfloat16" else number_of(dtype)
+
+
+# Below this, numpy reuses its own memory.
+_SMALLEST_BUFFER = 64 << 10
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return an array for a read. A large one gets the memory of an earlier one: new pages take longer than the read."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < _SMALLEST_BUFFER:
+        return np.empty(shape, dtype)
+    return _capstan.buffer(size).view(dtype).reshape(shape)
 
 
 def raw(array: Array) -> Array:

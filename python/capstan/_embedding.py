@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _capstan, errors
-from ._arrays import Array, id_array, raw
+from ._arrays import Array, empty, id_array, raw
 from ._rows import RowAccess
 
 
@@ -27,7 +27,7 @@ def lookup_all(lookups: list[tuple[RowAccess, ArrayLike]]) -> PendingAll:
     parts, outs = [], []
     for variable, ids in lookups:
         ids = variable._ids(ids)
-        outs.append(np.empty(ids.shape + variable._row_shape, variable.dtype))
+        outs.append(empty(ids.shape + variable._row_shape, variable.dtype))
         parts.append((variable._native, ids.reshape(-1), raw(outs[-1])))
     return PendingAll(_capstan.lookup_all_async(parts), outs, parts)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _capstan, errors
-from ._arrays import DTYPES, Array, contiguous, host_array, id_array, raw, writable
+from ._arrays import DTYPES, Array, contiguous, empty, host_array, id_array, raw, writable
 
 
 class IndexedSlices:
@@ -99,7 +99,7 @@ class RowAccess:
         """
         ids = self._ids(ids)
         if out is None:
-            out = np.empty(ids.shape + self._row_shape, self.dtype)
+            out = empty(ids.shape + self._row_shape, self.dtype)
         self._native.lookup(ids.reshape(-1), self._receiver(out), consistent)
         return out
 
@@ -107,7 +107,7 @@ class RowAccess:
         """Start a lookup. Return a `PendingRows`, whose `wait` returns the rows."""
         ids = self._ids(ids)
         if out is None:
-            out = np.empty(ids.shape + self._row_shape, self.dtype)
+            out = empty(ids.shape + self._row_shape, self.dtype)
         return PendingRows(self._native.lookup_async(ids.reshape(-1), self._receiver(out)), out)
 
     def push(self, ids: Ids, gradients: ArrayLike | None = None) -> None:

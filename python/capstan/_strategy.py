@@ -8,7 +8,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from numpy.typing import DTypeLike
+
 from . import _capstan, _scope
+from ._arrays import communication_number
 from ._cluster import Cluster
 from ._replicas import Replicas
 
@@ -31,6 +34,8 @@ class ParameterServerStrategy(Replicas):
         Selects the ps of a new shard: the next ps in turn, or the ps with the fewest bytes.
     memory : {"host", "device"}
         Where a ps stores variables: in main memory, or in the memory of its GPU.
+    communication_dtype : optional
+        "bfloat16": as in `Variable`, for all float32 variables and tables that do not set it.
     """
 
     def __init__(
@@ -40,6 +45,7 @@ class ParameterServerStrategy(Replicas):
         *,
         placement: str = "round_robin",
         memory: str = "host",
+        communication_dtype: DTypeLike | None = None,
     ) -> None:
         if placement not in ("round_robin", "by_bytes"):
             raise ValueError(f"placement: found {placement!r}, expected 'round_robin' or 'by_bytes'")
@@ -47,7 +53,11 @@ class ParameterServerStrategy(Replicas):
             raise ValueError(f"memory: found {memory!r}, expected 'host' or 'device'")
         self._cluster = cluster or Cluster.join()
         self._implementation: _capstan.Strategy = _capstan.Strategy(
-            self._cluster._implementation, variable_partitioner, placement == "by_bytes", memory == "device"
+            self._cluster._implementation,
+            variable_partitioner,
+            placement == "by_bytes",
+            memory == "device",
+            communication_number(communication_dtype),
         )
         self._before_close: list[Callable[[], None]] = []
         self._names: dict[str, int] = {}

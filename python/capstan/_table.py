@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import _capstan, errors
-from ._arrays import Array, host_array, id_array, number_of
+from ._arrays import Array, communication_number, empty, host_array, id_array, number_of
 from ._rows import RowAccess, check_optimizer
 from ._scope import current_strategy
 
@@ -84,6 +84,8 @@ class DynamicTable(RowAccess):
         Marks the table for training; pushes are accepted in any case.
     group : UpdateGroup, optional
         As in `Variable`. A synchronous group adds the keys of a step when the step ends.
+    communication_dtype : optional
+        As in `Variable`.
 
     Raises
     ------
@@ -113,6 +115,7 @@ class DynamicTable(RowAccess):
         evict_after: int = 0,
         trainable: bool = True,
         group: _capstan.UpdateGroup | None = None,
+        communication_dtype: DTypeLike | None = None,
     ) -> None:
         strategy = current_strategy()
         if strategy is None:
@@ -143,6 +146,7 @@ class DynamicTable(RowAccess):
                 evict_after,
                 trainable,
                 group,
+                communication_number(communication_dtype),
             ),
             strategy._implementation,
         )
@@ -179,7 +183,7 @@ class DynamicTable(RowAccess):
         """
         keys = self._ids(keys)
         if out is None:
-            out = np.empty(keys.shape + self._row_shape, self.dtype)
+            out = empty(keys.shape + self._row_shape, self.dtype)
         _capstan.table_lookup_or_insert(self._native, keys.reshape(-1), self._receiver(out))
         return out
 

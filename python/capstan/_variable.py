@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import _capstan, errors
-from ._arrays import Array, contiguous, host_array, initial_array, number_of, raw
+from ._arrays import Array, communication_number, contiguous, empty, host_array, initial_array, number_of, raw
 from ._rows import Ids, IndexedSlices, PendingRows, RowAccess, check_optimizer
 from ._scope import current_strategy
 
@@ -64,6 +64,9 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
         Functions push the sums of several gradients of frequent rows. Default: every push is sent at once.
     stochastic_rounding : bool
         For float16 and bfloat16: rounds updates at random, so that small ones take effect on average.
+    communication_dtype : optional
+        "bfloat16" for float32: gradients are pushed to other processes, and rows sent by a ps, as bfloat16, which
+        halves them. Default: the variable's dtype.
 
     Raises
     ------
@@ -89,6 +92,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
         memory: str | None = None,
         combine_pushes: CombinePushes | None = None,
         stochastic_rounding: bool = False,
+        communication_dtype: DTypeLike | None = None,
     ) -> None:
         strategy = current_strategy()
         if strategy is None:
@@ -123,6 +127,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
                 memory,
                 combine_pushes,
                 stochastic_rounding,
+                communication_number(communication_dtype),
             ),
             strategy._implementation,
         )
@@ -148,7 +153,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
     def pull(self, *, out: Array | None = None, consistent: bool = False) -> Array:
         """Return the complete variable, as an array of its shape."""
         if out is None:
-            out = np.empty(self.shape, self.dtype)
+            out = empty(self.shape, self.dtype)
         self._native.pull(0, self._receiver(out), consistent)
         return out
 
@@ -205,7 +210,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
         return self.pull()[index]
 
     def _rows(self, first: int, last: int) -> Array:
-        out = np.empty((last - first, *self._row_shape), self.dtype)
+        out = empty((last - first, *self._row_shape), self.dtype)
         if out.size:
             self._native.pull(first, raw(out))
         return out

@@ -36,19 +36,24 @@ using Bytes = std::vector<std::byte>;
 Bytes to_bytes(const nb::bytes& bytes);
 nb::bytes to_python(const Bytes& bytes);
 
-/// Moves a vector into a numpy array of this shape. REQUIRES: the interpreter's lock.
-template <class T>
-nb::ndarray<nb::numpy, T> array_of(std::vector<T> values, const Shape& shape) {
-  auto owned = std::make_unique<std::vector<T>>(std::move(values));
+/// Numbers of dtypes are those of DType.
+inline std::optional<DType> dtype_of(std::optional<int> number) {
+  return number ? std::optional(static_cast<DType>(*number)) : std::nullopt;
+}
+
+/// Moves a std::vector or Buffer into a numpy array of this shape. REQUIRES: the interpreter's lock.
+template <class Values>
+auto array_of(Values values, const Shape& shape) {
+  using T = typename Values::value_type;
+  auto owned = std::make_unique<Values>(std::move(values));
   T* data = owned->data();
   const std::vector<std::size_t> sizes(shape.begin(), shape.end());
-  const nb::capsule owner(owned.get(),
-                          [](void* held) noexcept { delete static_cast<std::vector<T>*>(held); });
+  const nb::capsule owner(owned.get(), [](void* held) noexcept { delete static_cast<Values*>(held); });
   (void)owned.release();
   return nb::ndarray<nb::numpy, T>(data, sizes.size(), sizes.data(), owner);
 }
-template <class T>
-nb::ndarray<nb::numpy, T> array_of(std::vector<T> values) {
+template <class Values>
+auto array_of(Values values) {
   const Shape shape{static_cast<std::int64_t>(values.size())};
   return array_of(std::move(values), shape);
 }

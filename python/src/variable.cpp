@@ -118,6 +118,9 @@ detail::AnyInitialValue value_of(const In& values, const std::vector<std::int64_
 
 void bind_variable(nb::module_& module) {
   using nb::literals::operator""_a;
+  module.def(
+      "buffer", [](std::size_t bytes) { return array_of(Buffer<std::uint8_t>(bytes)); }, "bytes"_a,
+      "Return an array of bytes without values, in the memory of an earlier one if there is one.");
   nb::class_<UpdateGroup>(module, "UpdateGroup", "Variables for which workers synchronize their steps.")
       .def_prop_ro("name", &UpdateGroup::name)
       .def("end_step", &UpdateGroup::end_step, nb::call_guard<nb::gil_scoped_release>(),
@@ -169,19 +172,20 @@ void bind_variable(nb::module_& module) {
              const std::optional<Optimizer>& optimizer, bool trainable, int aggregation,
              const std::optional<UpdateGroup>& group, const std::optional<std::string>& memory,
              const std::optional<std::pair<std::uint32_t, std::uint32_t>>& combine_pushes,
-             bool stochastic_rounding) {
+             bool stochastic_rounding, std::optional<int> communication_dtype) {
             detail::AnyInitialValue initial;
             if (initializer != nullptr) initial.initializer = *initializer;
             if (values) initial = value_of(*values, shape);
             VariableOptions options = options_of(optimizer, trainable, aggregation, group, memory);
             options.stochastic_rounding = stochastic_rounding;
+            options.communication_dtype = dtype_of(communication_dtype);
             if (combine_pushes) options.combine_pushes = {combine_pushes->first, combine_pushes->second};
             const nb::gil_scoped_release unlocked;
             new (self) RawVariable(name, static_cast<DType>(dtype), Shape(shape), initial, options);
           },
           "name"_a, "dtype"_a, "shape"_a, "initializer"_a.none(), "values"_a.none(), "optimizer"_a.none(),
           "trainable"_a, "aggregation"_a, "group"_a.none(), "memory"_a.none(), "combine_pushes"_a.none(),
-          "stochastic_rounding"_a)
+          "stochastic_rounding"_a, "communication_dtype"_a.none())
       .def("to_send",
            [](const RawVariable& self) {
              const auto sent = self.to_send();

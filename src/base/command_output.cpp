@@ -106,7 +106,7 @@ bool read_all(int from, Clock::time_point deadline, std::string& text) {
     const int ready = poll(&readable, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
     if (ready == 0) return false;
     if (ready < 0 && errno == EINTR) continue;
-    const ssize_t size = read(from, buffer.data(), buffer.size());
+    const ssize_t size = ::read(from, buffer.data(), buffer.size());
     if (size > 0) {
       if (text.size() < kMaxOutputBytes) text.append(buffer.data(), static_cast<std::size_t>(size));
     } else if (size == 0 || errno != EINTR) {

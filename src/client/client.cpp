@@ -164,7 +164,8 @@ void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<Remot
                                  .rows = {rows.begin(), rows.end()},
                                  .order = {order.begin(), order.end()},
                                  .count = rows.size(),
-                                 .out = out};
+                                 .out = out,
+                                 .bfloat16 = shard.sends_bfloat16(variable)};
     if (rows.size() == lookup.ids.size()) segment.order.clear();  // all ids, in the order of the call
     shard.connection->require_alive();
     remote.push_back(std::move(segment));
@@ -196,7 +197,9 @@ void Client::start_dense(const Lookup& lookup, ReadMode mode, std::vector<Remote
                       .row_bytes = row_bytes,
                       .first_row = first,
                       .count = end - begin,
-                      .out = to});
+                      .out = to,
+                      .bfloat16 = shard.sends_bfloat16(variable) &&
+                                  shard.connection->path() != Path::rma});  // relaxed ones are exact
   }
 }
 
@@ -222,7 +225,7 @@ void Client::push(std::span<const Push> pushes) {
 void Client::push_one(const Push& push, bool more) {
   const protocol::VariableDescriptor& variable = *push.variable;
   const bool has_rows = variable.rows() != 0 && variable.row_bytes() != 0;
-  if (has_rows && variable.combine_pushes && combines_pushes_ && numbering_.in_closure()) {
+  if (has_rows && variable.communication.combine_pushes && combines_pushes_ && numbering_.in_closure()) {
     return push_combined(push, more);
   }
   numbering_.next_push();
@@ -241,8 +244,9 @@ void Client::push_combined(const Push& push, bool more) {
   const protocol::VariableDescriptor& variable = *push.variable;
   const std::pair key(variable.id, variable.part);
   auto found = combined_.find(key);
-  if (found == combined_.end() || found->second.variable.combine_pushes != variable.combine_pushes) {
-    CombinePushes options = *variable.combine_pushes;
+  const auto& wanted = variable.communication.combine_pushes;
+  if (found == combined_.end() || found->second.variable.communication.combine_pushes != wanted) {
+    CombinePushes options = *wanted;
     options.rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(options.rows, variable.rows()));
     found = combined_
                 .insert_or_assign(key,
@@ -303,6 +307,7 @@ void Client::push_unique(const protocol::VariableDescriptor& variable, std::span
   if (ids.empty()) return;
   if (variable.table) return tables_.push(variable, op, ids, gradient, more);
   const std::uint64_t row_bytes = variable.row_bytes();
+  const bool as_bfloat16 = variable.communication.bfloat16 && op == protocol::RowOp::gradient;
   const Route& route = routes_.of(variable);
   if (route.shards.size() == 1) {
     const ShardRoute& shard = route.shards[0];
@@ -313,7 +318,8 @@ void Client::push_unique(const protocol::VariableDescriptor& variable, std::span
                         .order = order_of_ids,
                         .count = ids.size(),
                         .gradient = gradient,
-                        .op = op};
+                        .op = op,
+                        .bfloat16 = as_bfloat16};
     return shard.connection->push(push, numbering_, more);
   }
   by_shard_.sort(route, ids);
@@ -332,7 +338,8 @@ void Client::push_unique(const protocol::VariableDescriptor& variable, std::span
                   .order = order,
                   .count = order.size(),
                   .gradient = gradient,
-                  .op = op};
+                  .op = op,
+                  .bfloat16 = as_bfloat16};
     // Positions ascend, so the gradient rows of this shard are contiguous in this case. It is the usual case:
     // sorted ids.
     if (order_of_ids.empty() && order.back() - order.front() + std::size_t{1} == order.size()) {
@@ -401,6 +408,7 @@ void Client::push_all_rows(const protocol::VariableDescriptor& variable, const v
                   .gradient = static_cast<const std::byte*>(gradient) + before};
     if (arrival != nullptr) push.arrival = &of_shard;
     push.on_gpu = on_gpu;
+    push.bfloat16 = variable.communication.bfloat16 && !on_gpu;
     shard.connection->push(push, numbering_);
   }
 }

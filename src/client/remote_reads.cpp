@@ -7,6 +7,7 @@
 #include "base/assert.hpp"
 #include "base/log.hpp"
 #include "capstan/cancellation.hpp"
+#include "protocol/bfloat16_values.hpp"
 #include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
 
@@ -35,7 +36,7 @@ RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consisten
   Read& read = reads_[id];
   read.segments = std::move(segments);
   for (const Segment& segment : read.segments) {
-    read.missing += segment.count * segment.row_bytes;
+    read.missing += segment.count * segment.sent_row_bytes();
     read.revivals.push_back(segment.peer->revivals());
   }
 
@@ -56,6 +57,7 @@ RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consisten
                                        .shard = segment.shard,
                                        .kind = segment.kind(),
                                        .missing = segment.missing,
+                                       .bfloat16 = segment.bfloat16 ? std::uint8_t{1} : std::uint8_t{0},
                                        .first_row = segment.first_row,
                                        .rows = segment.count};
       append(payload, std::span(&what, 1));
@@ -106,25 +108,43 @@ void RemoteReads::take_piece(const transport::Message& message) {
   if (header->segment >= read.segments.size()) return;
   const Segment& segment = read.segments[header->segment];
   const transport::Bytes piece = message.payload;
-  // A piece of a dense segment may start at any byte; a piece of any other segment consists of complete rows.
+  // A piece of a dense segment may start at any byte, or element of bfloat16; a piece of any other segment
+  // consists of complete rows.
   const bool dense = segment.kind() == protocol::ReadKind::dense;
-  const std::uint64_t unit = dense ? 1 : segment.row_bytes;
-  const std::uint64_t units = dense ? segment.count * segment.row_bytes : segment.count;
+  const std::uint64_t element = segment.bfloat16 ? sizeof(bfloat16) : 1;
+  const std::uint64_t unit = dense ? element : segment.sent_row_bytes();
+  const std::uint64_t units = segment.count * segment.sent_row_bytes() / unit;
   const bool fits = header->begin <= units && piece.size() / unit <= units - header->begin;
   if (!fits || piece.size() % unit != 0 || piece.size() > read.missing) {
     log::error("dropped {} bytes from rank {}: they do not belong to a read in flight", piece.size(),
                message.from);
     return;
   }
-  if (segment.order.empty()) {
-    if (!piece.empty()) std::memcpy(segment.out + header->begin * unit, piece.data(), piece.size());
-  } else {
-    const std::uint32_t* order = segment.order.data() + header->begin;
-    for (std::uint64_t at = 0; at < piece.size(); at += segment.row_bytes, ++order) {
-      std::memcpy(segment.out + *order * segment.row_bytes, piece.data() + at, segment.row_bytes);
-    }
-  }
+  store(segment, header->begin, piece);
   read.missing -= piece.size();
+}
+
+/// Copies a piece, which starts with unit `begin` of the segment, to the memory of the reader.
+void RemoteReads::store(const Segment& segment, std::uint64_t begin, transport::Bytes piece) {
+  if (piece.empty()) return;
+  const auto copy = [&](transport::Bytes from, std::byte* to) {
+    if (segment.bfloat16) {
+      protocol::from_bfloat16(
+          {reinterpret_cast<const bfloat16*>(from.data()), from.size() / sizeof(bfloat16)},
+          reinterpret_cast<float*>(to));
+    } else {
+      std::memcpy(to, from.data(), from.size());
+    }
+  };
+  if (segment.kind() == protocol::ReadKind::dense) {
+    return copy(piece, segment.out + begin * (segment.bfloat16 ? sizeof(float) : 1));
+  }
+  if (segment.order.empty()) return copy(piece, segment.out + begin * segment.row_bytes);
+  const std::uint64_t sent = segment.sent_row_bytes();
+  const std::uint32_t* order = segment.order.data() + begin;
+  for (std::uint64_t at = 0; at < piece.size(); at += sent, ++order) {
+    copy(piece.subspan(at, sent), segment.out + *order * segment.row_bytes);
+  }
 }
 
 void RemoteReads::take_failure(const transport::Message& message) {

@@ -22,7 +22,7 @@ class RemoteReads {
 
   /// Rows of one shard. Sparse: `rows` are numbers within the shard; keyed: `keys` are keys of a dynamic
   /// table. Row i goes to position order[i] of `out`, or to position i if `order` is empty. Dense (both are
-  /// empty): `count` rows starting at first_row.
+  /// empty): `count` rows starting at first_row. With `bfloat16`, the ps sends bfloat16 for float32 rows.
   struct Segment {
     transport::Peer* peer = nullptr;
     std::uint32_t variable = 0;
@@ -35,11 +35,14 @@ class RemoteReads {
     std::uint64_t first_row = 0;
     std::uint64_t count = 0;
     std::byte* out = nullptr;
+    bool bfloat16 = false;
 
     protocol::ReadKind kind() const noexcept {
       if (!keys.empty()) return protocol::ReadKind::keyed;
       return rows.empty() ? protocol::ReadKind::dense : protocol::ReadKind::sparse;
     }
+    /// Bytes of a row in a message.
+    std::uint64_t sent_row_bytes() const noexcept { return bfloat16 ? row_bytes / 2 : row_bytes; }
   };
 
   explicit RemoteReads(transport::Fabric& fabric);
@@ -67,6 +70,7 @@ class RemoteReads {
     bool ended() const { return missing == 0 || error.has_value() || dead() != nullptr; }
   };
   void take_piece(const transport::Message& message);
+  static void store(const Segment& segment, std::uint64_t begin, transport::Bytes piece);
   void take_failure(const transport::Message& message);
 
   transport::Fabric& fabric_;

@@ -26,6 +26,11 @@ struct ShardRoute {
   /// Returns true if the shard is in host memory, which channels can access.
   bool in_host_memory() const noexcept { return location.region != protocol::kNoRegion; }
   bool valid() const noexcept { return connection->relocations() == relocations; }
+  /// Returns true if the ps sends rows of this shard as bfloat16. Mapped shards are read exactly; if the ps
+  /// serves such a read because of concurrent writers, the result must be the same.
+  bool sends_bfloat16(const protocol::VariableDescriptor& variable) const noexcept {
+    return variable.communication.bfloat16 && values == nullptr && in_host_memory();
+  }
 };
 
 struct Route {

@@ -53,7 +53,8 @@ RemoteReads::Segment TableClient::segment(const Table& table, MissingKeys missin
           .missing = missing,
           .order = {part.order.begin(), part.order.end()},
           .count = part.keys.size(),
-          .out = out};
+          .out = out,
+          .bfloat16 = shard.sends_bfloat16(table)};
 }
 
 /// Sets of_ps_ to the keys whose rows the ps has to send.
@@ -124,7 +125,8 @@ void TableClient::push(const Table& table, protocol::RowOp op, Keys keys, const 
                         .order = by_shard_.order(s),
                         .count = of_shard.size(),
                         .gradient = values,
-                        .op = op};
+                        .op = op,
+                        .bfloat16 = table.communication.bfloat16 && op == protocol::RowOp::gradient};
     route.shards[s].connection->push(push, numbering_, more);
   }
 }

@@ -60,6 +60,12 @@ struct TablePolicy {
   bool has_admission() const noexcept { return admit_after > 1 || admit_probability < 1; }
 };
 
+/// How clients send gradients and receive values.
+struct Communication {
+  std::optional<CombinePushes> combine_pushes;
+  bool bfloat16 = false;  // values of messages and rings; the variable is float32
+};
+
 struct VariableDescriptor {
   std::uint32_t id = 0;
   std::string name;
@@ -72,7 +78,7 @@ struct VariableDescriptor {
   std::uint32_t group = 0;  // id of its update group; 0: none
   ShardMemory memory = ShardMemory::host;
   bool stochastic_rounding = false;
-  std::optional<CombinePushes> combine_pushes;
+  Communication communication;
   bool table = false;                 // a dynamic table, with one shard on each ps
   TablePolicy policy;                 // of a table
   std::vector<ShardLocation> shards;  // by first row, div partition

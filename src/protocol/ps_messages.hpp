@@ -171,12 +171,13 @@ struct ReadSegment {
   std::uint32_t shard = 0;
   ReadKind kind = ReadKind::dense;
   MissingKeys missing{};        // keyed only
+  std::uint8_t bfloat16 = 0;    // 1: the ps sends the values of a float32 variable as bfloat16
   std::uint64_t first_row = 0;  // within the shard (dense only)
   std::uint64_t rows = 0;
 };
 
 /// Header of kRowsPiece. Sparse and keyed: complete rows, starting with the `begin`-th row of the segment.
-/// Dense: bytes of the segment, starting at byte `begin`.
+/// Dense: bytes of the segment, starting at byte `begin`; with ReadSegment::bfloat16, elements.
 struct PieceHeader {
   std::uint64_t id = 0;
   std::uint64_t begin = 0;

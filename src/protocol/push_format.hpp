@@ -77,6 +77,7 @@ struct alignas(kCacheLine) PushHeader {
   std::uint8_t acknowledge = 0;        // 1: requests kPushApplied; pushes by message only
   std::uint8_t again = 0;              // 1: a dead worker has started the closure before
   std::uint8_t in_staging_buffer = 0;  // 1: a BufferSlot replaces the values
+  std::uint8_t bfloat16_values = 0;    // 1: the values are bfloat16, of a variable of float32
   std::uint16_t replica = 0;           // index of the pushing replica within its worker
   std::uint32_t part = 0;              // number of previous entries of the same push to this ps
 };

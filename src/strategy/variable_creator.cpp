@@ -29,7 +29,7 @@ void check_options(const std::string& name, const VariableOptions& options) {
 
 void check_combining(const protocol::VariableDescriptor& variable) {
   constexpr std::uint32_t kMaxRows = 1 << 24;
-  const auto& combine = variable.combine_pushes;
+  const auto& combine = variable.communication.combine_pushes;
   if (!combine) return;
   if (combine->rows == 0 || combine->rows > kMaxRows || combine->pushes == 0) {
     throw Error(Code::invalid_argument,
@@ -44,6 +44,15 @@ void check_combining(const protocol::VariableDescriptor& variable) {
                             "int32 or int64",
                             variable.name, to_string(variable.dtype)));
   }
+}
+
+void check_communication(const std::string& name, DType dtype, std::optional<DType> communication) {
+  const bool narrows = dtype == DType::float32 && communication == DType::bfloat16;
+  if (!communication || communication == dtype || narrows) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("variable or table \"{}\" has dtype {} and communication_dtype {}; expected {}",
+                          name, to_string(dtype), to_string(*communication),
+                          dtype == DType::float32 ? "float32 or bfloat16" : to_string(dtype)));
 }
 
 void check_rounding(const protocol::VariableDescriptor& variable) {
@@ -61,6 +70,7 @@ VariableCreator::VariableCreator(const Services& services, const StrategyOptions
                                  bool on_coordinator)
     : services_(services),
       default_memory_(options.memory),
+      default_communication_(options.communication_dtype),
       on_coordinator_(on_coordinator),
       placement_(services.runtime.count(Role::ps), options.variable_partitioner, options.placement),
       shards_(services.context, services.recovery, placement_) {}
@@ -160,10 +170,12 @@ std::shared_ptr<const BoundVariable> VariableCreator::create_table(const std::st
   check_new(name, shape);
   for (std::uint64_t s = 0; s < ps; ++s) services_.variables.require_new(io::table_part(name, s));
   protocol::check_initializer(name, dtype, shape, initial);
-  protocol::VariableDescriptor descriptor =
-      describe(name, dtype, shape,
-               {.optimizer = options.optimizer, .trainable = options.trainable, .group = options.group});
-  descriptor.memory = ShardMemory::host;
+  protocol::VariableDescriptor descriptor = describe(name, dtype, shape,
+                                                     {.optimizer = options.optimizer,
+                                                      .trainable = options.trainable,
+                                                      .group = options.group,
+                                                      .memory = ShardMemory::host,
+                                                      .communication_dtype = options.communication_dtype});
   descriptor.table = true;
   descriptor.policy = {options.missing, options.when_full, options.admit_after, options.evict_after,
                        options.admit_probability};
@@ -191,7 +203,11 @@ protocol::VariableDescriptor VariableCreator::describe(const std::string& name, 
   descriptor.group = options.group ? options.group->id() : 0;
   descriptor.memory = options.memory.value_or(default_memory_);
   descriptor.stochastic_rounding = options.stochastic_rounding;
-  descriptor.combine_pushes = options.combine_pushes;
+  auto communication = options.communication_dtype;
+  if (!communication && dtype == DType::float32) communication = default_communication_;
+  check_communication(name, dtype, communication);
+  descriptor.communication = {options.combine_pushes,
+                              dtype == DType::float32 && communication == DType::bfloat16};
   return descriptor;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "capstan/dtype.hpp"
 #include "capstan/optimizers.hpp"
 #include "capstan/variable_options.hpp"
 #include "train/sparse/examples.hpp"
@@ -42,6 +43,7 @@ struct ModelOptions {
   double l2 = 0;
   std::uint64_t seed = 1;
   ShardMemory memory = ShardMemory::host;
+  DType communication_dtype = DType::float32;
   std::string checkpoint_dir;
   int checkpoint_every = 5;
   int max_to_keep = 3;

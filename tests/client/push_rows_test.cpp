@@ -209,5 +209,27 @@ TEST(PushRows, RejectsARowThatDoesNotFitHalfOfTheRing) {
   }
 }
 
+TEST(PushRows, Bfloat16HalvesTheValuesButNotTheRowsOfAnEntry) {
+  const auto gradient = numbered_rows(5);
+  PushRows exact = push_of(gradient);
+  PushRows narrow = exact;
+  narrow.bfloat16 = true;
+  EXPECT_EQ(rows_an_entry(narrow, 4096), rows_an_entry(exact, 4096));
+  const protocol::PushHeader header = header_of(narrow, 0, 5, 1);
+  EXPECT_EQ(header.bfloat16_values, 1);
+  EXPECT_EQ(header.bytes, protocol::entry_bytes(header.kind, 5, kFloatRowBytes / 2));
+
+  const std::vector<std::uint32_t> order{4, 0, 2};
+  narrow.order = order;
+  std::vector<bfloat16> copied(2 * kRowFloats + 1, bfloat16(-1));
+  copy_rows(narrow, 1, 2, reinterpret_cast<std::byte*>(copied.data()));
+  const std::vector<bfloat16> expected{bfloat16(0),  bfloat16(1),  bfloat16(2), bfloat16(20),
+                                       bfloat16(21), bfloat16(22), bfloat16(-1)};
+  EXPECT_EQ(copied, expected);
+
+  narrow.op = protocol::RowOp::erase;
+  EXPECT_EQ(narrow.value_bytes(), 0U);
+}
+
 }  // namespace
 }  // namespace capstan::client

@@ -65,7 +65,8 @@ std::function<void()> access_by_name(const std::string& name, const cs::Variable
 
 /// Repeats the access until it throws, and kMoreTries times after that, to check that it keeps throwing.
 void access_until_it_fails(std::string directory, std::string name, cs::Variable<float> w) {
-  // The coordinator may notice the death first and cancel this function. Each access must notice it by itself.
+  // The coordinator may notice the death first and cancel this function. Each access must notice it by
+  // itself.
   const cs::CancellationScope not_cancelled(nullptr);
   const auto access = access_by_name(name, w);
   const std::filesystem::path place = std::filesystem::path(directory) / name;

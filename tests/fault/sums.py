@@ -7,7 +7,7 @@ from job import BIN, LONG_TIMEOUTS, JobTest
 
 SUMS = BIN / "sums_until_death"
 # The places in which every closure counts 1.
-COUNTED = ("counter", "sharded", "other", "metric", "table", "combined")
+COUNTED = ("counter", "sharded", "other", "metric", "table", "combined", "narrow")
 # Environment in which the variables lie in the memory of the ps' GPUs.
 ON_GPU = {"SHARD_MEMORY": "device"}
 

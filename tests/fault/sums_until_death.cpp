@@ -38,6 +38,7 @@ namespace cs = capstan;
 
 constexpr std::int64_t kRows = 64;
 constexpr std::int64_t kWidth = 16;
+constexpr std::int64_t kNarrowRows = 1 << 14;
 constexpr std::uint64_t kAhead = 1000;  // maximum number of queued closures until the file exists
 constexpr std::chrono::milliseconds kBetweenRounds(50);
 
@@ -55,15 +56,28 @@ struct Sums {
                                 {},
                                 {.optimizer = cs::optimizers::SGD{.learning_rate = -1},
                                  .combine_pushes = cs::CombinePushes{.rows = 16, .pushes = 3}}};
+  // So many rows that no sum needs more bits than bfloat16 has.
+  cs::Variable<float> narrow{
+      "narrow",
+      cs::Shape{kNarrowRows},
+      {},
+      {.optimizer = cs::optimizers::SGD{.learning_rate = -1}, .communication_dtype = cs::DType::bfloat16}};
 };
 
 void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std::int64_t> other,
              cs::metrics::Sum metric, cs::DynamicTable<double> table, cs::Variable<double> combined,
-             std::int64_t i, std::int64_t microseconds) {
+             cs::Variable<float> narrow, std::int64_t i, std::int64_t microseconds) {
   const std::vector<double> ones(kWidth, 1);
   metric.update_state(1);
   sharded.push(cs::IndexedSlices<double>{{i % kRows}, ones});
   table.push(cs::IndexedSlices<double>{{cs::key_of(i)}, ones});
+  if (i % 8 == 0) {
+    // Several entries of the ring, so that a second run may continue after any of them.
+    std::vector<std::int64_t> rows(kNarrowRows);
+    std::iota(rows.begin(), rows.end(), 0);
+    narrow.push(rows, std::vector<float>(kNarrowRows, 0));
+  }
+  narrow.push({i % kNarrowRows}, {1});
   const auto push_combined = [&](double value) {
     std::vector<double> rows(2 * kWidth, value);
     std::fill(rows.begin() + kWidth, rows.end(), 1);
@@ -123,14 +137,14 @@ class Job {
   void schedule(std::int64_t closures) {
     for (const std::int64_t end = scheduled_ + closures; scheduled_ < end; ++scheduled_) {
       coordinator_.schedule<&add_one>(sums_.counter, sums_.sharded, sums_.other, sums_.metric, sums_.table,
-                                      sums_.combined, scheduled_, microseconds_);
+                                      sums_.combined, sums_.narrow, scheduled_, microseconds_);
     }
   }
 
   void print() const {
-    const auto sum_of = [](const cs::Variable<double>& variable) {
-      const std::vector<double> values = variable.pull();
-      return std::accumulate(values.begin(), values.end(), 0.0) / kWidth;
+    const auto sum_of = [](const auto& variable) {
+      const auto values = variable.pull();
+      return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(variable.width());
     };
     std::printf("scheduled %lld\n", static_cast<long long>(scheduled_));
     std::printf("counter %lld\n", static_cast<long long>(sums_.counter.value()));
@@ -139,6 +153,7 @@ class Job {
     std::printf("metric %.0f\n", sums_.metric.result());
     std::printf("table %.0f\n", cs::sum_of(sums_.table) / kWidth);
     std::printf("combined %.0f\n", sum_of(sums_.combined));
+    std::printf("narrow %.0f\n", sum_of(sums_.narrow));
     std::printf("workers %d\n", coordinator_.workers());
   }
 

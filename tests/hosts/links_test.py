@@ -81,8 +81,8 @@ class Links(JobTest):
     def assert_exact(self, job, closures, seconds=120):
         self.assertEqual(self.exit_code(job, seconds), 0, job.stderr)
         printed = dict(line.split() for line in job.stdout.splitlines())
-        self.assertEqual({name: int(printed[name]) for name in ("counter", "sharded", "other", "table", "combined")},
-                         {"counter": closures, "sharded": closures, "other": closures, "table": closures, "combined": closures})
+        self.assertEqual({name: int(printed[name]) for name in ("counter", "sharded", "other", "table", "combined", "narrow")},
+                         {"counter": closures, "sharded": closures, "other": closures, "table": closures, "combined": closures, "narrow": closures})
 
     def impair(self, *words, seconds):
         self.hosts.tell_cable(*words)

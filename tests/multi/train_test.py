@@ -159,6 +159,9 @@ class Train(JobTest):
         self.assertEqual(self.summary()["data"]["relations"], 2)
         self.assertGreater(self.summary()["test"]["mrr"], 0.4)
 
+    def test_bfloat16_messages(self):
+        self.trained(4, "--communication-dtype", "bfloat16", "--window", "am", ps=1, workers=2)
+
     def test_without_agents(self):
         self.trained(4, "--supervise", "off", ps=1, workers=2)
 

@@ -18,6 +18,7 @@ static_assert(offsetof(PushHeader, bytes) == 16 && offsetof(PushHeader, first_ro
 static_assert(offsetof(PushHeader, closure) == 32 && offsetof(PushHeader, call) == 40);
 static_assert(offsetof(PushHeader, replica) == 58 && offsetof(PushHeader, part) == 60);
 static_assert(offsetof(PushHeader, op) == 48 && offsetof(PushHeader, first_part) == 52);
+static_assert(offsetof(PushHeader, bfloat16_values) == 57);
 static_assert(static_cast<int>(PushKind::padding) == 1 && static_cast<int>(PushKind::sparse) == 2 &&
               static_cast<int>(PushKind::dense) == 3);
 

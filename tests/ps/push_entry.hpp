@@ -42,6 +42,15 @@ inline std::vector<std::byte> with_op(std::vector<std::byte> entry, protocol::Ro
   return entry;
 }
 
+/// Returns the entry with values that are marked as bfloat16.
+inline std::vector<std::byte> with_bfloat16(std::vector<std::byte> entry) {
+  protocol::PushHeader header;
+  std::memcpy(&header, entry.data(), sizeof header);
+  header.bfloat16_values = 1;
+  std::memcpy(entry.data(), &header, sizeof header);
+  return entry;
+}
+
 /// Returns an entry for keys of a dynamic table; without values for RowOp::insert and erase.
 template <class T>
 std::vector<std::byte> keyed_entry(std::uint32_t variable, const std::vector<std::int64_t>& keys,

@@ -249,6 +249,45 @@ TEST_P(RowSenderTest, DividesLongSegmentsIntoPieces) {
   }
 }
 
+TEST_P(RowSenderTest, SendsBfloat16ForFloatsOfTheHost) {
+  constexpr std::uint32_t kLongRows = 9000;
+  create(1, kLongRows, 51);
+  const auto with_bfloat16 = [](protocol::ReadSegment segment) {
+    segment.bfloat16 = 1;
+    return segment;
+  };
+  if (GetParam() == ShardMemory::device) {
+    return expect_refused(Code::out_of_range, {with_bfloat16(dense_segment(0, 1, 0, 1))});
+  }
+  const auto rounded = [&](const std::vector<std::uint32_t>& rows) {
+    std::vector<bfloat16> out;
+    for (const std::uint32_t row : rows) {
+      for (std::uint32_t i = 0; i < 51; ++i) out.emplace_back(values_.at(1)[row * 51 + i]);
+    }
+    const auto bytes = std::as_bytes(std::span(out));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  for (const bool consistent : {false, true}) {
+    client_.pieces.clear();
+    auto backwards = consecutive(0, kLongRows);
+    std::reverse(backwards.begin(), backwards.end());
+    request(kClient,
+            {with_bfloat16(sparse_segment(0, 1, kLongRows)),
+             with_bfloat16(dense_segment(1, 1, 3, kLongRows - 3)), dense_segment(2, 1, 0, 2)},
+            backwards, consistent);
+    send_all();
+    EXPECT_EQ(client_.segment(0, 102), rounded(backwards));
+    EXPECT_EQ(client_.segment(1, 2), rounded(consecutive(3, kLongRows - 3)));
+    EXPECT_EQ(client_.segment(2), rows_of(1, 51, {0, 1}));
+    for (const auto& piece : client_.pieces) EXPECT_LE(piece.bytes.size(), transport::kPieceBytes);
+  }
+  protocol::ReadSegment malformed = dense_segment(0, 1, 0, 1);
+  malformed.bfloat16 = 2;
+  expect_refused(Code::out_of_range, {malformed});
+  store_->create(one_shard<std::int32_t>(2, {4}, optimizers::SGD{1}));
+  expect_refused(Code::out_of_range, {with_bfloat16(dense_segment(0, 2, 0, 1))});
+}
+
 TEST_P(RowSenderTest, SendsRowsLargerThanAPieceIndividually) {
   constexpr std::uint64_t kLong = transport::kPieceBytes / sizeof(float) + 1;
   create(1, 3, kLong);

@@ -325,6 +325,30 @@ TEST_F(StoreTest, SparseSgdPushAcceptsRepeatedRows) {
   EXPECT_EQ(all<float>(1, 3), (std::vector<float>{-1, -7, 0}));
 }
 
+TEST_F(StoreTest, AppliesGradientsOfBfloat16ToFloats) {
+  create<float>(1, {4, 3}, optimizers::SGD{.learning_rate = -1}, initializers::constant(1000));
+  const std::vector<bfloat16> gradient{bfloat16(1), bfloat16(2), bfloat16(0.5F)};
+  apply_entry(store_, with_bfloat16(push_entry<bfloat16>(1, 0, {2}, 0, 3, gradient)));
+  apply_entry(store_, with_bfloat16(push_entry<bfloat16>(1, 0, {}, 2, 3, gradient)));
+  EXPECT_EQ(rows<float>(1, {2}), (std::vector<float>{1002, 1004, 1001}));
+  EXPECT_EQ(rows<float>(1, {1, 3}), std::vector<float>(6, 1000));
+}
+
+TEST_F(StoreTest, HoldsBfloat16GradientsOfASynchronousStep) {
+  store_.create_group({.id = 1, .mode = protocol::GroupMode::synchronous, .workers = {0}});
+  store_.create(
+      {1, 0, "v1", DType::float32, {3}, 0, 3, optimizers::SGD{.learning_rate = -1}, {}, /*group=*/1});
+  apply_entry(store_, with_bfloat16(push_entry<bfloat16>(1, 0, {2}, 0, 1, {bfloat16(5)})));
+  apply_entry(store_, with_bfloat16(push_entry<bfloat16>(1, 0, {1}, 0, 1, {bfloat16(7)})));
+  EXPECT_EQ(all<float>(1, 3), std::vector<float>(3, 0));
+  protocol::PushHeader step;
+  step.kind = protocol::PushKind::step;
+  step.variable = 1;
+  step.first_row = 1;
+  store_.apply(step, {}, nullptr);
+  EXPECT_EQ(all<float>(1, 3), (std::vector<float>{0, 7, 5}));
+}
+
 TEST_F(StoreTest, InitialValuesDoNotDependOnSharding) {
   const Initializer normal = initializers::normal(0, 1, 5);
   store_.create({1, 0, "whole", DType::float32, {10, 3}, 0, 10, {}, normal});
@@ -451,6 +475,15 @@ TEST_F(StoreTest, DropsAndLogsAPushThatDoesNotFit) {
   header.bytes = 128;
   std::memcpy(short_entry.data(), &header, sizeof header);
   expect_dropped(short_entry);
+
+  // bfloat16 for another dtype, of another width, or for an assignment.
+  create<double>(2, {4, 2}, optimizers::SGD{.learning_rate = 1});
+  const std::vector<bfloat16> narrow(2, bfloat16(1));
+  expect_dropped(with_bfloat16(push_entry<bfloat16>(2, 0, {0}, 0, 2, narrow)));
+  expect_dropped(with_bfloat16(push_entry<bfloat16>(1, 0, {0}, 0, 80, std::vector<bfloat16>(80))));
+  expect_dropped(with_op(with_bfloat16(push_entry<bfloat16>(1, 0, {0}, 0, 2, narrow)), protocol::RowOp::set));
+  expect_dropped(with_bfloat16(push_entry<bfloat16>(1, 0, {4}, 0, 2, narrow)));  // no such row
+  expect_dropped(with_bfloat16(push_entry<bfloat16>(9, 0, {0}, 0, 2, narrow)));  // no such variable
 
   EXPECT_EQ(all<float>(1, 4), std::vector<float>(8, 0));
   EXPECT_EQ(store_.statistics().pushes, 0U);

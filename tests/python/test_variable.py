@@ -38,6 +38,33 @@ def test_stochastic_rounding(variable):
         variable(0.0, stochastic_rounding=True)
 
 
+def test_bfloat16_communication(variable, strategy):
+    exact = 1 + 2.0**-12
+    v = variable([[0.0, 0.0]], name="v", optimizer=cs.optimizers.SGD(-1.0), communication_dtype="bfloat16")
+    v.push([0], [[exact, 2.0]])
+    v.flush()
+    # One process sends nothing; ranks round the gradient.
+    assert v.pull()[0, 0] in (1, np.float32(exact)) and v.pull()[0, 1] == 2
+    for communication_dtype in ("float16", ml_dtypes.bfloat16):
+        with pytest.raises(cs.errors.InvalidArgumentError, match="communication_dtype"):
+            variable(np.zeros(2), communication_dtype=communication_dtype)
+    with strategy.scope():
+        table = cs.DynamicTable("t", 2, communication_dtype="bfloat16")
+    np.testing.assert_array_equal(table.lookup([7]), [[0, 0]])
+
+
+def test_large_reads_reuse_memory(variable):
+    v = variable(np.arange(1 << 16, dtype=np.float32).reshape(-1, 64), name="large")
+    first = v.pull()
+    place = first.ctypes.data
+    np.testing.assert_array_equal(first[-1], np.arange((1 << 16) - 64, 1 << 16))
+    other = v.pull()
+    assert other.ctypes.data != place
+    del first
+    assert v.lookup(np.arange(1024)).ctypes.data == place
+    np.testing.assert_array_equal(other[0], np.arange(64))
+
+
 def test_booleans(variable):
     v = variable([True, False, True], name="b")
     assert v.dtype == np.bool_

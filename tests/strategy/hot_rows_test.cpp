@@ -1,4 +1,5 @@
-// hot_rows_test.cpp -- rows cached on a GPU: their values, their age limit, and the choice of rows.
+// hot_rows_test.cpp -- rows cached on a GPU or in main memory: their values, age limit, and choice.
+// Tests: src/strategy/hot_rows_on_host.cpp
 #include "capstan/hot_rows.hpp"
 
 #include <gtest/gtest.h>
@@ -77,6 +78,42 @@ TEST(HotRowIndex, RespectsTheMaximumAge) {
       if (now % 10 == 0) index.evict(ids);
     }
   }
+}
+
+TEST(HotRowsOnHost, ReturnTheRowsOfTheVariable) {
+  const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}, {"window", "am"}}});
+  ParameterServerStrategy strategy(ranks.cluster(), {FixedShardsPartitioner{2}});
+  const auto scope = strategy.scope();
+  constexpr std::int64_t kRows = 300, kWidth = 5;
+  const Variable<float> table("table", Shape{kRows, kWidth});
+  std::vector<float> values(kRows * kWidth);
+  std::iota(values.begin(), values.end(), 0.0F);
+  table.assign(values);
+
+  HotRowsOnHost<float> hot(table, {.rows = 20, .staleness = 3});
+  std::mt19937 random(3);
+  for (int i = 0; i < 60; ++i) {
+    Ids ids(random() % 40);
+    for (auto& id : ids) id = static_cast<std::int64_t>(random() % (random() % 4 == 0 ? kRows : 10));
+    ASSERT_EQ(hot.lookup(ids).values, table.lookup(ids).values) << i;
+  }
+  EXPECT_GT(hot.statistics().hits, 100U);
+  EXPECT_EQ(hot.lookup({}).size(), 0U);
+
+  EXPECT_EQ(hot.lookup({7})[0][0], 35);
+  table.assign(std::vector<float>(kWidth, -1), 7);
+  for (int lookups = 1; hot.lookup({7})[0][0] != -1; ++lookups) ASSERT_LE(lookups, 3);
+  table.assign(std::vector<float>(kWidth, -2), 7);
+  EXPECT_EQ(hot.lookup({7})[0][0], -1) << "one lookup old";
+  hot.evict({7});
+  EXPECT_EQ(hot.lookup({7})[0][0], -2);
+
+  // A failed read leaves no rows in the cache.
+  EXPECT_THROW((void)hot.lookup({250, kRows}), Error);
+  EXPECT_EQ(hot.lookup({250, 251}).values, table.lookup({250, 251}).values);
+  std::vector<float> two(2 * kWidth);
+  EXPECT_THROW(hot.lookup({1}, two), Error);
+  EXPECT_THROW(HotRowsOnHost<float>(table, {.rows = 0}), Error);
 }
 
 TEST(HotRows, ReturnTheRowsOfTheVariable) {

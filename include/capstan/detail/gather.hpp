@@ -72,6 +72,17 @@ struct Gathering<std::vector<T>> {
   }
 };
 
+template <Scalar T>
+struct Gathering<Buffer<T>> {
+  static Buffer<T> of(Parts<Buffer<T>> parts, std::int64_t axis) {
+    std::vector<std::vector<T>> vectors;
+    for (const Buffer<T>* part : parts) vectors.push_back(*part);
+    std::vector<const std::vector<T>*> pointers;
+    for (const std::vector<T>& vector : vectors) pointers.push_back(&vector);
+    return Buffer<T>(Gathering<std::vector<T>>::of(pointers, axis));
+  }
+};
+
 template <class T>
 struct Gathering<IndexedSlices<T>> {
   static IndexedSlices<T> of(Parts<IndexedSlices<T>>, std::int64_t) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "capstan/array.hpp"
+#include "capstan/buffer.hpp"
 #include "capstan/detail/export.hpp"
 #include "capstan/dtype.hpp"
 #include "capstan/error.hpp"
@@ -245,15 +246,20 @@ struct Reduction<Op, kAlong, Array<T>> {
   }
 };
 
+template <class V>
+concept NumberVector = Number<typename V::value_type> &&
+    (std::same_as<V, std::vector<typename V::value_type>> || std::same_as<V, Buffer<typename V::value_type>>);
+
 /// A vector of numbers is an array of rank 1: along its axis it is reduced to a number.
-template <class Op, bool kAlong, Number T>
-struct Reduction<Op, kAlong, std::vector<T>> {
-  static auto of(Op op, Parts<std::vector<T>> parts, const Axes& axes) {
+template <class Op, bool kAlong, NumberVector V>
+struct Reduction<Op, kAlong, V> {
+  static auto of(Op op, Parts<V> parts, const Axes& axes) {
+    using T = typename V::value_type;
     if constexpr (kAlong) {
       if (axes.empty()) throw Error(Code::invalid_argument, "reduce: found no axis, expected 0 or -1");
     }
     std::vector<Array<T>> arrays;
-    for (const std::vector<T>* part : parts) arrays.push_back(Array<T>::vector(*part));
+    for (const V* part : parts) arrays.push_back(Array<T>::vector(*part));
     std::vector<const Array<T>*> pointers;
     for (const Array<T>& array : arrays) pointers.push_back(&array);
     auto result = Reduction<Op, kAlong, Array<T>>::of(op, pointers, axes);
@@ -389,7 +395,8 @@ struct Reduction<Op, kAlong, Rows<T>> {
     auto values = reduce_element<Op, kAlong>(
         op, parts, axes, [](const auto& p) -> const auto& { return p.values; });
     static_assert(!kAlong, "rows are reduced across replicas alone, without an axis");
-    return Rows<ReducedNumber<Op, T>>{std::move(values), parts[0]->width};
+    using Sum = ReducedNumber<Op, T>;
+    return Rows<Sum>{Buffer<Sum>(values), parts[0]->width};
   }
 };
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/buffer.hpp"
 #include "capstan/detail/export.hpp"
 #include "capstan/serialize.hpp"
 
@@ -51,6 +52,9 @@ template <class T>
 struct StateType<std::vector<T>> {
   static std::string name() { return "[" + StateType<T>::name() + "]"; }
 };
+/// A buffer is stored as a vector.
+template <class T>
+struct StateType<Buffer<T>> : StateType<std::vector<T>> {};
 template <class T, std::size_t N>
 struct StateType<std::array<T, N>> {
   static std::string name() { return "[" + StateType<T>::name() + " x " + std::to_string(N) + "]"; }

@@ -60,7 +60,7 @@ void MessagePushChannel::send_entry(const PushRows& push, std::uint64_t first, s
   wait_for_capacity(header.bytes);
   const std::uint64_t bytes = header.bytes - sizeof header;
   const bool complete_lines = count * push.row_bytes % protocol::kCacheLine == 0;
-  if (push.kind() == protocol::PushKind::dense && complete_lines) {
+  if (push.kind() == protocol::PushKind::dense && complete_lines && !push.bfloat16) {
     session_.peer().send_in_place(transport::kPushEntry, transport::as_bytes(header),
                                   {push.gradient + first * push.row_bytes, bytes}, *from_gradient_);
   } else {

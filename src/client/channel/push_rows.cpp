@@ -7,19 +7,33 @@
 #include <cstring>
 
 #include "capstan/error.hpp"
+#include "protocol/bfloat16_values.hpp"
 #include "transport/fabric.hpp"
 
 namespace capstan::client {
 
+namespace {
+
+/// Copies `bytes` bytes of consecutive gradient rows.
+void copy_values(const PushRows& push, const std::byte* from, std::uint64_t bytes, std::byte* to) {
+  if (push.bfloat16) {
+    protocol::to_bfloat16({reinterpret_cast<const float*>(from), bytes / sizeof(float)},
+                          reinterpret_cast<bfloat16*>(to));
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+}  // namespace
+
 void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
   if (push.value_bytes() == 0) return;
   if (push.order.empty()) {
-    std::memcpy(to, push.gradient + first * push.row_bytes, count * push.row_bytes);
-    return;
+    return copy_values(push, push.gradient + first * push.row_bytes, count * push.row_bytes, to);
   }
   for (std::uint64_t i = 0; i < count; ++i) {
-    std::memcpy(to + i * push.row_bytes, push.gradient + push.order[first + i] * push.row_bytes,
-                push.row_bytes);
+    copy_values(push, push.gradient + push.order[first + i] * push.row_bytes, push.row_bytes,
+                to + i * push.value_bytes());
   }
 }
 
@@ -67,16 +81,18 @@ protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::u
   header.first_part = first == 0 ? 1 : 0;
   header.last_part = first + count == push.count ? 1 : 0;
   header.op = push.op;
+  header.bfloat16_values = push.bfloat16 ? 1 : 0;
   return header;
 }
 
 std::uint64_t rows_an_entry(const PushRows& push, std::uint64_t ring_bytes) {
   // At most a quarter of the ring, so that both ends work concurrently.
   const std::uint64_t max_bytes = std::min<std::uint64_t>(ring_bytes / 4, transport::kPieceBytes);
-  const std::uint64_t row_cost =
-      push.value_bytes() + protocol::number_words(push.kind(), 1) * sizeof(std::uint32_t);
+  const std::uint64_t value_bytes = protocol::has_values(push.op) ? push.row_bytes : 0;
+  const std::uint64_t row_cost = value_bytes + protocol::number_words(push.kind(), 1) * sizeof(std::uint32_t);
   const std::uint64_t rows = std::max<std::uint64_t>(1, (max_bytes - 3 * protocol::kCacheLine) / row_cost);
-  if (header_of(push, 0, rows, 0).bytes <= protocol::largest_entry(ring_bytes)) return rows;
+  if (protocol::entry_bytes(push.kind(), rows, value_bytes) <= protocol::largest_entry(ring_bytes))
+    return rows;
   throw Error(
       Code::resource_exhausted,
       fmt::format("push: a row of {} bytes does not fit a push ring of {} bytes; set --push-ring-bytes to "

@@ -16,6 +16,7 @@ using Arrival = std::function<void(std::uint64_t bytes)>;
 /// One push to one shard: gradient row i is at `gradient + order[i] * row_bytes`, or rows are consecutive if
 /// `order` is empty. Row numbers within the shard are `rows`, or `ids` minus `first_row`. A push with `keys`
 /// is for rows of a dynamic table. A push without `rows`, `ids` and `keys` is dense, starting at `first_row`.
+/// With `bfloat16`, the values of `gradient` are float32, and those that are sent are bfloat16.
 struct PushRows {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
@@ -30,16 +31,20 @@ struct PushRows {
   protocol::RowOp op = protocol::RowOp::gradient;
   const Arrival* arrival = nullptr;  // of the gradient; nullptr if it has arrived completely
   bool on_gpu = false;               // `gradient` is in GPU memory. REQUIRES: a dense push by RMA
+  bool bfloat16 = false;
 
   protocol::PushKind kind() const noexcept {
     if (!keys.empty()) return protocol::PushKind::keyed;
     return rows.empty() && ids.empty() ? protocol::PushKind::dense : protocol::PushKind::sparse;
   }
   /// Bytes of the values that each row sends.
-  std::uint64_t value_bytes() const noexcept { return protocol::has_values(op) ? row_bytes : 0; }
+  std::uint64_t value_bytes() const noexcept {
+    if (!protocol::has_values(op)) return 0;
+    return bfloat16 ? row_bytes / 2 : row_bytes;
+  }
 };
 
-/// Copies gradient rows [first, first + count) of a push to consecutive memory.
+/// Copies gradient rows [first, first + count) of a push to consecutive memory, in the format that is sent.
 void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to);
 /// Copies their row numbers within the shard, or their keys.
 void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to);
@@ -53,8 +58,9 @@ std::span<const std::uint32_t> all_numbers(const PushRows& push, std::vector<std
 protocol::PushHeader header_of(const PushRows& push, std::uint64_t first, std::uint64_t count, int rank);
 
 /// Returns the number of rows, at least 1, in one entry of a push through rings of `ring_bytes` bytes. It
-/// is the same on every path: a ClosureLedger counts entries, and the second run of a closure may use
-/// another path. Throws Error(resource_exhausted) if a row does not fit the ring.
+/// is the same on every path and for every format: a ClosureLedger counts entries, the second run of a
+/// closure may use another path, and the journal holds the rows of one entry. Throws
+/// Error(resource_exhausted) if a row does not fit the ring.
 std::uint64_t rows_an_entry(const PushRows& push, std::uint64_t ring_bytes);
 
 }  // namespace capstan::client

@@ -8,6 +8,7 @@
 
 #include "base/log.hpp"
 #include "capstan/error.hpp"
+#include "protocol/bfloat16_values.hpp"
 #include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
 
@@ -67,6 +68,10 @@ RowSender::Read RowSender::parse(const transport::Message& message,
     const protocol::ReadSegment& requested = segment.requested;
     segment.from = store_.view(requested.variable, requested.shard);
     bool valid = requested.rows != 0 && segment.from.row_bytes != 0;
+    if (requested.bfloat16 != 0) {
+      valid &= requested.bfloat16 == 1;
+      valid &= segment.from.values != nullptr && segment.from.shard->description().dtype == DType::float32;
+    }
     const auto take_all = [&](auto& numbers) {
       const std::uint64_t size = sizeof numbers[0];
       if (requested.rows > rest.size() / size) valid = false;
@@ -157,8 +162,9 @@ void RowSender::gather(const Segment& segment, std::uint64_t begin, std::uint64_
   const std::uint64_t count = end - begin;
   switch (segment.requested.kind) {
     case protocol::ReadKind::dense:
-      return store_.gather(segment.from, segment.requested.first_row * segment.from.row_bytes + begin,
-                           {out, count});
+      return store_.gather(segment.from,
+                           segment.requested.first_row * segment.from.row_bytes + begin * segment.unit(),
+                           {out, count * segment.unit()});
     case protocol::ReadKind::sparse:
       return store_.gather(segment.from, std::span(segment.rows).subspan(begin, count), out);
     case protocol::ReadKind::keyed:
@@ -210,21 +216,32 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
 
   const std::uint64_t unit = segment.unit();
   const std::uint64_t end = segment.units();
-  const std::uint64_t most = std::max<std::uint64_t>(1, kPieceBytes / unit);
+  const std::uint64_t most = std::max<std::uint64_t>(1, kPieceBytes / segment.sent_unit());
   const std::uint64_t count = std::min(most, (read.staged ? read.staged->end : end) - read.begin);
   const protocol::PieceHeader header{read.request.id, read.begin, segment.requested.number, 0};
+  const auto reserved = [](auto& memory, std::uint64_t size) {
+    if (memory.size() < size) memory.resize(size);
+    return reinterpret_cast<std::byte*>(memory.data());
+  };
   const std::byte* data = nullptr;
   if (read.staged != nullptr) {
     piece->staged = read.staged;
     data = read.staged->data() + (read.begin - read.staged->begin) * unit;
   } else if (segment.requested.kind != protocol::ReadKind::dense) {
-    if (piece->bytes.size() < count * unit) piece->bytes.resize(count * unit);
-    gather(segment, read.begin, read.begin + count, piece->bytes.data());
-    data = piece->bytes.data();
+    std::byte* const rows = segment.narrows() ? reserved(floats_, count * unit / sizeof(float))
+                                              : reserved(piece->bytes, count * unit);
+    gather(segment, read.begin, read.begin + count, rows);
+    data = rows;
   } else {
-    data = segment.from.values + segment.requested.first_row * segment.from.row_bytes + read.begin;
+    data = segment.from.values + segment.requested.first_row * segment.from.row_bytes + read.begin * unit;
   }
-  peer.send_in_place(transport::kRowsPiece, transport::as_bytes(header), {data, count * unit},
+  if (segment.narrows()) {
+    std::byte* const narrow = reserved(piece->bytes, count * segment.sent_unit());
+    protocol::to_bfloat16({reinterpret_cast<const float*>(data), count * unit / sizeof(float)},
+                          reinterpret_cast<bfloat16*>(narrow));
+    data = narrow;
+  }
+  peer.send_in_place(transport::kRowsPiece, transport::as_bytes(header), {data, count * segment.sent_unit()},
                      piece->in_flight);
   in_flight_ += piece->in_flight;
   read.begin += count;

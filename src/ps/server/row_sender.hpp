@@ -43,10 +43,14 @@ class RowSender {
     std::vector<std::uint32_t> rows;  // of a sparse segment
     std::vector<std::int64_t> keys;   // of a keyed segment
 
-    /// Size of the smallest part of a segment that a piece may hold: a row, or one byte of consecutive rows.
+    bool narrows() const noexcept { return requested.bfloat16 != 0; }
+    /// Size of the smallest part of a segment that a piece may hold: a row, or one byte of consecutive rows
+    /// (one element if they are sent as bfloat16).
     std::uint64_t unit() const noexcept {
-      return requested.kind == protocol::ReadKind::dense ? 1 : from.row_bytes;
+      if (requested.kind != protocol::ReadKind::dense) return from.row_bytes;
+      return narrows() ? sizeof(float) : 1;
     }
+    std::uint64_t sent_unit() const noexcept { return narrows() ? unit() / 2 : unit(); }
     std::uint64_t units() const noexcept { return requested.rows * from.row_bytes / unit(); }
   };
   /// Copied rows from which pieces are sent: the complete segment for a consistent read, or the rows of one
@@ -94,6 +98,7 @@ class RowSender {
   std::deque<Read> reads_;
   std::vector<std::unique_ptr<Piece>> pieces_;
   std::vector<std::shared_ptr<StagedRows>> staged_;  // objects with pinned memory, reused
+  std::vector<float> floats_;                        // of a piece that is sent as bfloat16
   std::uint32_t in_flight_ = 0;                      // pieces, as last counted
 };
 

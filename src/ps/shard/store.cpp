@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
+#include "protocol/bfloat16_values.hpp"
 #include "ps/update/sum_of_pushes.hpp"
 
 namespace capstan::ps {
@@ -95,7 +96,7 @@ Shard& Store::find(std::uint32_t variable, std::uint32_t shard) const {
               fmt::format("shard {} of variable {} does not exist on ps {}", shard, variable, ps_index_));
 }
 
-void Store::apply(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+void Store::apply(const protocol::PushHeader& header, std::span<const std::uint32_t> numbers,
                   const std::byte* values) {
   const std::lock_guard lock(mutex_);
   Shard* const shard = find_or_null(header.variable, header.shard);
@@ -116,19 +117,46 @@ void Store::apply(const protocol::PushHeader& header, std::span<const std::uint3
     if (ledger_.enter(header)) set_learning_rate(header);
     return;
   }
-  if (header.kind == protocol::PushKind::keyed) return apply_keyed(shard, header, rows, values);
-  if (shard == nullptr || !shard->fits(header, rows, values)) {
-    return log_misfit(header);
+  if (shard == nullptr) return log_misfit(header);
+  if (header.bfloat16_values == 0) return apply_values(*shard, header, numbers, values);
+  if (const auto widened = widen(header, *shard, values))
+    return apply_values(*shard, *widened, numbers, reinterpret_cast<const std::byte*>(floats_.data()));
+  log_misfit(header);
+}
+
+/// Converts the values of an entry to `floats_`, and returns the header of the entry that they make. Returns
+/// nothing if the entry does not fit the shard.
+std::optional<protocol::PushHeader> Store::widen(const protocol::PushHeader& header, const Shard& shard,
+                                                 const std::byte* values) {
+  const auto bytes_with = [&](std::uint64_t row_bytes) {
+    return protocol::entry_bytes(header.kind, header.rows, row_bytes);
+  };
+  if (shard.description().dtype != DType::float32 || header.in_staging_buffer != 0 ||
+      header.op != protocol::RowOp::gradient || header.bytes != bytes_with(shard.row_bytes() / 2)) {
+    return std::nullopt;
   }
+  floats_.resize(header.rows * shard.width());
+  protocol::from_bfloat16({reinterpret_cast<const bfloat16*>(values), floats_.size()}, floats_.data());
+  protocol::PushHeader widened = header;
+  widened.bfloat16_values = 0;
+  widened.bytes = bytes_with(shard.row_bytes());
+  return widened;
+}
+
+/// Applies an entry whose values have the dtype of the shard.
+void Store::apply_values(Shard& shard, const protocol::PushHeader& header,
+                         std::span<const std::uint32_t> rows, const std::byte* values) {
+  if (header.kind == protocol::PushKind::keyed) return apply_keyed(shard, header, rows, values);
+  if (!shard.fits(header, rows, values)) return log_misfit(header);
   // Gradients of a dynamic table come by key.
-  if (shard->description().table && header.op == protocol::RowOp::gradient) return log_misfit(header);
-  const std::uint32_t group = shard->description().group;
+  if (shard.description().table && header.op == protocol::RowOp::gradient) return log_misfit(header);
+  const std::uint32_t group = shard.description().group;
   if (group != 0 && header.op == protocol::RowOp::gradient &&
       groups_.holds_back(group, static_cast<int>(header.rank))) {
-    return groups_.hold(group, header, rows, {values, header.rows * shard->row_bytes()});
+    return groups_.hold(group, header, rows, {values, header.rows * shard.row_bytes()});
   }
-  if (ledger_.enter(header)) return apply_to(*shard, header, rows, values);
-  shard->skip(header);
+  if (ledger_.enter(header)) return apply_to(shard, header, rows, values);
+  shard.skip(header);
 }
 
 void Store::log_misfit(const protocol::PushHeader& header) const {
@@ -137,9 +165,9 @@ void Store::log_misfit(const protocol::PushHeader& header) const {
 }
 
 /// Applies an entry that names keys by converting it to an entry that names rows.
-void Store::apply_keyed(Shard* shard, const protocol::PushHeader& header,
+void Store::apply_keyed(Shard& shard, const protocol::PushHeader& header,
                         std::span<const std::uint32_t> words, const std::byte* values) {
-  auto* const table = dynamic_cast<TableShard*>(shard);
+  auto* const table = dynamic_cast<TableShard*>(&shard);
   const bool has_values = protocol::has_values(header.op);
   if (table == nullptr || header.op > protocol::RowOp::erase ||
       words.size() != 2 * std::size_t{header.rows} ||
@@ -152,13 +180,13 @@ void Store::apply_keyed(Shard* shard, const protocol::PushHeader& header,
       groups_.holds_back(group, static_cast<int>(header.rank))) {
     return groups_.hold(group, header, words, {values, header.rows * table->row_bytes()});
   }
-  if (!ledger_.enter(header)) return shard->skip(header);
+  if (!ledger_.enter(header)) return shard.skip(header);
   if (header.op == protocol::RowOp::erase) {
     table->erase(keys);
-    return shard->skip(header);
+    return shard.skip(header);
   }
   std::span<const std::uint32_t> rows = table->find_or_add(keys, header);
-  if (!has_values) return shard->skip(header);
+  if (!has_values) return shard.skip(header);
   protocol::PushHeader of_rows = header;
   of_rows.kind = protocol::PushKind::sparse;
   if (drops_default_row(*table, header.op) &&

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -118,7 +119,11 @@ class Store final : public protocol::PushSink {
   Shard& find(std::uint32_t variable, std::uint32_t shard) const;
   /// Throws Error: not_found, invalid_argument.
   TableShard& find_table(std::uint32_t variable, std::uint32_t shard) const;
-  void apply_keyed(Shard* shard, const protocol::PushHeader& header, std::span<const std::uint32_t> words,
+  std::optional<protocol::PushHeader> widen(const protocol::PushHeader& header, const Shard& shard,
+                                            const std::byte* values);
+  void apply_values(Shard& shard, const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                    const std::byte* values);
+  void apply_keyed(Shard& shard, const protocol::PushHeader& header, std::span<const std::uint32_t> words,
                    const std::byte* values);
   std::vector<HeldPush> pushes_to_rows(TableShard& table, std::span<const HeldPush* const> pushes);
   void log_misfit(const protocol::PushHeader& header) const;
@@ -149,6 +154,7 @@ class Store final : public protocol::PushSink {
   Count count_;
   ClosureLedger ledger_;
   AcceptedRows accepted_;
+  std::vector<float> floats_;  // values of an entry with bfloat16
 };
 
 }  // namespace capstan::ps

@@ -84,7 +84,8 @@ class Program {
       : options_(options),
         hooks_(hooks),
         strategy_(cluster, {.variable_partitioner = FixedShardsPartitioner{cluster.count(Role::ps)},
-                            .memory = options.memory}),
+                            .memory = options.memory,
+                            .communication_dtype = options.communication_dtype}),
         scope_(strategy_.scope()),
         stop_(options.stop, !options.checkpoint_dir.empty()),
         graph_(load_graph(options.data)) {

@@ -32,6 +32,7 @@ struct ProgramOptions {
   float n3 = 0;
   std::uint64_t seed = 1;
   ShardMemory memory = ShardMemory::host;
+  DType communication_dtype = DType::float32;
   std::string checkpoint_dir;
   int checkpoint_every = 5;
   int max_to_keep = 3;

@@ -24,6 +24,7 @@ ProgramOptions ProgramOptions::from(const Settings& settings) {
   o.optimizer = train::choose_optimizer(settings, "adagrad", static_cast<double>(defaults.learning_rate));
   o.seed = static_cast<std::uint64_t>(settings.integer("seed"));
   if (settings.text("ps-memory") == "device") o.memory = ShardMemory::device;
+  if (settings.text("communication-dtype") == "bfloat16") o.communication_dtype = DType::bfloat16;
   o.checkpoint_dir = settings.text("checkpoint-dir");
   o.checkpoint_every = static_cast<int>(settings.integer("checkpoint-every"));
   o.max_to_keep = static_cast<int>(settings.integer("max-to-keep"));

@@ -43,7 +43,7 @@ class ImageModel final : public Model {
     if (options_.l2 == 0) return 0;
     std::vector<float> values;
     for (const auto& layer : layers_) {
-      const std::vector<float> more = layer.pull();
+      const Buffer<float> more = layer.pull();
       values.insert(values.end(), more.begin(), more.end());
     }
     return options_.l2 / 2 * Layers(widths_).squares(values);

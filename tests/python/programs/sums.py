@@ -29,10 +29,12 @@ def main():
     if cluster.role != "coordinator":
         return cs.Server(cluster).join()
     rounds = int(sys.argv[1])
-    strategy = cs.ParameterServerStrategy(cluster, cs.partitioners.FixedShardsPartitioner(cluster.count("ps")))
+    strategy = cs.ParameterServerStrategy(cluster, cs.partitioners.FixedShardsPartitioner(cluster.count("ps")),
+                                          communication_dtype="bfloat16")
     with strategy.scope():
         table = cs.Variable(np.zeros((ROWS, WIDTH)), name="table", optimizer=cs.optimizers.SGD(1.0))
         counter = cs.Counter("functions")
+        narrow = cs.Variable(np.zeros(2, np.float32), name="narrow", optimizer=cs.optimizers.SGD(-1.0))
     coordinator = cs.ClusterCoordinator(strategy)
     by_value = lambda first: add_rows(table, counter, first)  # noqa: E731
     recorded = cluster.recorded_step()
@@ -50,7 +52,11 @@ def main():
     np.add.at(expected, numbers % ROWS, 1)
     np.add.at(expected, (numbers + 1) % ROWS, 1)
     right = np.array_equal(table.pull(), expected) and counter.value() == numbers.size
-    print(f"sums are {'right' if right else f'wrong: {table.pull() - expected}, {counter.value()}'}", flush=True)
+    # Only the float32 variable has bfloat16 gradients.
+    narrow.assign([0, 0]).push([1], [1 + 2.0**-12])
+    narrow.flush()
+    right = right and np.array_equal(narrow.pull(), [0, 1])
+    print(f"sums are {'right' if right else f'wrong: {table.pull() - expected}, {counter.value()}, {narrow.pull()}'}", flush=True)
     return 0
 
 

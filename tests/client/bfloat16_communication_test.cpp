@@ -1,0 +1,206 @@
+// bfloat16_communication_test.cpp -- variables whose messages carry bfloat16: what is rounded, on every path.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "client/client_fixture.hpp"
+#include "protocol/table_layout.hpp"
+
+namespace capstan::client {
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+
+float rounded(float value) { return static_cast<float>(bfloat16(value)); }
+std::vector<float> rounded(std::vector<float> values) {
+  for (float& value : values) value = rounded(value);
+  return values;
+}
+
+class Bfloat16CommunicationTest : public ClientFixture {
+ protected:
+  void start_small() {
+    // Small rings, which wrap around often.
+    start({.ranks = 4, .flags = {{"ps", "2"}, {"push-ring-bytes", "64KiB"}}});
+  }
+  protocol::VariableDescriptor create_narrow(const std::string& name, const Shape& shape,
+                                             const Optimizer& optimizer = optimizers::SGD{
+                                                 .learning_rate = -1}) {
+    return strategy_->variable_creator()
+        .create(name, DType::float32, &shape, {},
+                {.optimizer = optimizer, .communication_dtype = DType::bfloat16})
+        ->descriptor;
+  }
+  /// Returns what a read of these values yields: mapped memory is exact.
+  std::vector<float> as_read(const std::vector<float>& values) const {
+    return GetParam().window == "auto" ? values : rounded(values);
+  }
+};
+
+// The sums of rounded gradients have more bits than bfloat16, so that rounded sums would differ.
+TEST_P(Bfloat16CommunicationTest, GradientsAreRoundedAndSumsAreNot) {
+  start_small();
+  constexpr std::uint64_t kRows = 301;
+  constexpr std::uint64_t kWidth = 7;
+  const auto v = create_narrow("w", {kRows, kWidth});
+  ASSERT_EQ(v.shards.size(), 3U);
+  std::vector<float> plain(kRows * kWidth);
+  std::mt19937 random(5);
+  const auto next = [&] { return static_cast<float>(random() % 100'000) / 64; };
+  for (int round = 0; round < 20; ++round) {
+    if (round % 5 == 4) {
+      std::vector<float> gradient(plain.size());
+      for (std::size_t i = 0; i < plain.size(); ++i) plain[i] += rounded(gradient[i] = next());
+      client().push_dense(v, gradient.data());
+    } else {
+      Ids ids(random() % 900);  // more than an entry holds; some are duplicates
+      for (auto& id : ids) id = static_cast<std::int64_t>(random() % kRows);
+      std::vector<float> gradient(ids.size() * kWidth);
+      for (std::size_t i = 0; i < gradient.size(); ++i) {
+        gradient[i] = next();
+        plain[static_cast<std::uint64_t>(ids[i / kWidth]) * kWidth + i % kWidth] += rounded(gradient[i]);
+      }
+      push(v, ids, gradient);
+    }
+    client().flush();
+    const Ids some{300, 0, 100, 101, 200, 201, 100};
+    std::vector<float> expected;
+    for (const std::int64_t id : some) {
+      for (std::uint64_t j = 0; j < kWidth; ++j)
+        expected.push_back(plain[static_cast<std::uint64_t>(id) * kWidth + j]);
+    }
+    ASSERT_EQ(lookup<float>(v, some), as_read(expected)) << "round " << round;
+  }
+  EXPECT_NE(plain, rounded(plain));
+  // Dense pulls by RMA read the memory of the ps.
+  const std::vector<float> all = pull<float>(v);
+  EXPECT_EQ(all, GetParam().window == "rma" ? plain : as_read(plain));
+}
+
+TEST_P(Bfloat16CommunicationTest, ConsistentReadsEqualRelaxedOnes) {
+  start_small();
+  const auto v = create_narrow("w", {20'000, 3});
+  const bool exact_pulls = GetParam().window != "am";
+  std::vector<float> values(20'000 * 3);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  client().update(v, protocol::RowOp::set, 0, 20'000, values.data());
+  std::vector<float> out(values.size());
+  client().pull(v, 1, 19'999, out.data(), ReadMode::consistent);
+  out.resize(19'999 * 3);
+  const std::vector<float> wanted(values.begin() + 3, values.end());
+  EXPECT_EQ(out, exact_pulls ? wanted : rounded(wanted));
+  std::vector<float> relaxed(out.size());
+  client().pull(v, 1, 19'999, relaxed.data());
+  EXPECT_EQ(relaxed, out);
+  const Ids ids{19'999, 5, 7777};
+  out.resize(9);
+  client().lookup(v, ids, out.data(), ReadMode::consistent);
+  EXPECT_EQ(lookup<float>(v, ids), out);
+  EXPECT_EQ(out, as_read({59'997, 59'998, 59'999, 15, 16, 17, 23'331, 23'332, 23'333}));
+}
+
+TEST_P(Bfloat16CommunicationTest, AssignmentsAreExact) {
+  start_small();
+  const auto v = create_narrow("w", {4});
+  const float exact = 1.0F + 0x1p-20F;
+  const std::vector<float> values{exact, 0, 0, 0};
+  client().update(v, protocol::RowOp::set, 0, 4, values.data());
+  // Adds the exact value a second time; a rounded one would make it 2.
+  client().scatter(v, protocol::RowOp::add, Ids{0}, &exact);
+  const std::vector<float> minus{-2, 0, 0, 0};
+  push(v, {0, 1, 2, 3}, minus);
+  client().flush();
+  EXPECT_EQ(lookup<float>(v, {0}), std::vector<float>{0x1p-19F});
+}
+
+TEST_P(Bfloat16CommunicationTest, OptimizersGetRoundedGradients) {
+  start_small();
+  const auto v = create_narrow(
+      "w", {2}, optimizers::Adagrad{.learning_rate = -4, .initial_accumulator = 0, .epsilon = 0});
+  push<float>(v, {1}, {1.0F + 0x1p-12F});  // rounded to 1
+  client().flush();
+  EXPECT_EQ(lookup<float>(v, {1}), std::vector<float>{4});
+}
+
+// Sums of combined gradients are exact, and rounded once when they are sent.
+TEST_P(Bfloat16CommunicationTest, SumsOfGradientsAreRoundedOnce) {
+  start_small();
+  const Shape shape{2};
+  const auto v = strategy_->variable_creator()
+                     .create("w", DType::float32, &shape, {},
+                             {.optimizer = optimizers::SGD{.learning_rate = -1},
+                              .combine_pushes = CombinePushes{.rows = 2, .pushes = 8},
+                              .communication_dtype = DType::bfloat16})
+                     ->descriptor;
+  client().begin({.id = 5});
+  push<float>(v, {1}, {0});  // the first gradient of a row is not summed
+  for (const float value : {256.0F, 1.0F, 1.0F}) push<float>(v, {1}, {value});
+  client().flush();
+  client().begin({});
+  EXPECT_EQ(lookup<float>(v, {1}), std::vector<float>{258});
+}
+
+TEST_P(Bfloat16CommunicationTest, TablesCommunicateAlike) {
+  start_small();
+  const auto table = strategy_->variable_creator()
+                         .create_table("t", DType::float32, 3, {},
+                                       {.optimizer = optimizers::SGD{.learning_rate = -1},
+                                        .max_keys = 1 << 12,
+                                        .communication_dtype = DType::bfloat16})
+                         ->descriptor;
+  const float exact = 1000.0F + 1.0F / 64;
+  push<float>(table, {-5, 77}, {exact, 1, 2, 3, 4, 5});
+  push<float>(table, {-5}, {1, 0, 0});
+  client().flush();
+  EXPECT_EQ(lookup<float>(table, {77, 6, -5}), as_read({3, 4, 5, 0, 0, 0, rounded(exact) + 1, 1, 2}));
+  std::vector<float> row(3);
+  client().lookup_or_insert(table, Ids{-5}, row.data());
+  EXPECT_EQ(row, as_read({rounded(exact) + 1, 1, 2}));
+}
+
+TEST_P(Bfloat16CommunicationTest, StrategyHasADefaultForFloats) {
+  ranks_ = std::make_unique<RankThreads>(RankThreadsOptions{.ranks = 3, .network = GetParam().network});
+  strategy_ = std::make_unique<strategy::Strategy>(ranks_->cluster().runtime(),
+                                                   StrategyOptions{.communication_dtype = DType::bfloat16});
+  const Shape shape{2};
+  const auto create_with = [&](const std::string& name, DType dtype, const VariableOptions& options) {
+    return strategy_->variable_creator().create(name, dtype, &shape, {}, options)->descriptor;
+  };
+  EXPECT_TRUE(create_with("a", DType::float32, {}).communication.bfloat16);
+  EXPECT_FALSE(
+      create_with("b", DType::float32, {.communication_dtype = DType::float32}).communication.bfloat16);
+  EXPECT_FALSE(create_with("c", DType::float64, {}).communication.bfloat16);
+}
+
+TEST_P(Bfloat16CommunicationTest, OtherDtypesAreRejected) {
+  start_small();
+  const auto attempt = [&](DType dtype, DType communication) {
+    const Shape shape{2};
+    (void)strategy_->variable_creator().create("v", dtype, &shape, {},
+                                               {.communication_dtype = communication});
+  };
+  for (const auto& [dtype, communication] : {std::pair{DType::float64, DType::bfloat16},
+                                             {DType::int32, DType::bfloat16},
+                                             {DType::float16, DType::bfloat16},
+                                             {DType::float32, DType::float16}}) {
+    try {
+      attempt(dtype, communication);
+      FAIL() << to_string(dtype) << " accepted " << to_string(communication);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      EXPECT_NE(std::string(error.what()).find("communication_dtype"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_NO_THROW(attempt(DType::float64, DType::float64));
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, Bfloat16CommunicationTest,
+                         testing::Values(PathParam{Network::loop, "auto"}, PathParam{Network::loop, "rma"},
+                                         PathParam{Network::loop, "am"}, PathParam{Network::ucx, "am"}),
+                         path_name);
+
+}  // namespace
+}  // namespace capstan::client
