@@ -136,10 +136,10 @@ struct VariableOptions {
   /// other than SGD applies the sum of several gradients once. Only for float, double and integers; otherwise
   /// Error(invalid_argument). docs/consistency.md describes which pushes are combined, and when this is safe.
   std::optional<CombinePushes> combine_pushes = {};
-  /// The dtype of gradients that are pushed to another process, and of rows that a ps sends; none: that of
-  /// the variable. A float variable may have bfloat16, which halves them: they are rounded to 8 significant
-  /// bits, and the ps still stores and updates float. Assignments, rows that are read from mapped memory or
-  /// pulled by RMA, and everything in GPU memory are exact. Other dtypes are Error(invalid_argument).
+  /// The dtype of gradients and rows that cross a network; none: that of the variable. A float variable may
+  /// have bfloat16, which halves them: they are rounded to 8 significant bits, and the ps still stores and
+  /// updates float. Assignments, dense pulls by RMA, rows and rings that a worker maps, and everything in GPU
+  /// memory are exact. Other dtypes are Error(invalid_argument).
   std::optional<DType> communication_dtype = {};
 };
 

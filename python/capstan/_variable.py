@@ -65,8 +65,8 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
     stochastic_rounding : bool
         For float16 and bfloat16: rounds updates at random, so that small ones take effect on average.
     communication_dtype : optional
-        "bfloat16" for float32: gradients are pushed to other processes, and rows sent by a ps, as bfloat16, which
-        halves them. Default: the variable's dtype.
+        "bfloat16" for float32: gradients and rows cross a network as bfloat16, which halves them. Default: the
+        variable's dtype.
 
     Raises
     ------

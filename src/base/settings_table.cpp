@@ -450,7 +450,7 @@ constexpr std::array kTable{
             .group = "train",
             .kind = choice,
             .initial = "float32",
-            .help = "dtype of gradients that are pushed and of rows that a ps sends; bfloat16 halves them",
+            .help = "dtype of gradients and rows that cross a network; bfloat16 halves them",
             .choices = "float32|bfloat16"},
     Setting{.name = "checkpoint-dir",
             .group = "train",

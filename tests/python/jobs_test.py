@@ -61,8 +61,8 @@ class PythonJobs(JobTest):
         os.kill(job.ranks()[0][1], signal.SIGKILL)
         self.assert_sums_are_right(job)
 
-    def test_without_agents(self):
-        self.assert_sums_are_right(self.start_sums("--capstan-supervise=off"))
+    def test_messages_without_agents(self):
+        self.assert_sums_are_right(self.start_sums("--capstan-supervise=off", "--capstan-window=am"))
 
     def test_capstan_run(self):
         command = [CAPSTAN, "run", "--ps", PS, "--workers", 2, "--", PYTHON, PROGRAMS / "sums.py", 3]

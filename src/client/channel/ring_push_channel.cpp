@@ -18,8 +18,10 @@ void RingPushChannel::prepare() {
   ring_.open(location, session_.window(location.region));
 }
 
-void RingPushChannel::push(const PushRows& push, PushNumbering& numbering, bool more) {
+void RingPushChannel::push(const PushRows& of_caller, PushNumbering& numbering, bool more) {
   prepare();
+  PushRows push = of_caller;
+  if (ring_.mapped() != nullptr) push.bfloat16 = false;  // conversion takes longer than a copy in the caches
   const std::uint64_t part = rows_an_entry(push, ring_.capacity());
   for (std::uint64_t first = 0; first < push.count; first += part) {
     const std::uint64_t count = std::min(part, push.count - first);
