@@ -1,4 +1,5 @@
-// bfloat16_communication_test.cpp -- variables whose messages carry bfloat16: what is rounded, on every path.
+// bfloat16_communication_test.cpp -- variables whose messages carry bfloat16: the rounded values, on every
+// path.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -34,7 +35,7 @@ class Bfloat16CommunicationTest : public ClientFixture {
   }
   /// Mapped memory is exact in both directions.
   bool mapped() const { return GetParam().window == "auto"; }
-  /// Returns what a ps gets of a gradient, or what a read of a row yields.
+  /// Returns the value of a gradient that a ps gets, or of a row that a read returns.
   float as_sent(float value) const { return mapped() ? value : rounded(value); }
   std::vector<float> as_sent(const std::vector<float>& values) const {
     return mapped() ? values : rounded(values);
