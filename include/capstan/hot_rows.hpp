@@ -14,8 +14,8 @@
 namespace capstan {
 
 struct HotRowsOptions {
-  /// Cache capacity, in rows. Memory used: this number times the size of a row, plus the distinct rows by
-  /// which a lookup exceeds the capacity.
+  /// Cache capacity, in rows; in main memory at most the rows of the variable. Memory used: this number times
+  /// the size of a row, plus the distinct rows by which a lookup exceeds the capacity.
   std::uint32_t rows = 1 << 16;
   /// Maximum age of a cached row in lookups: a row read from its ps more than this number of lookups ago is
   /// read again. 0: every lookup reads all of its rows.
@@ -83,7 +83,7 @@ class HotRowsOnHost {
   /// Throws Error(invalid_argument) for 0 rows.
   explicit HotRowsOnHost(Variable<T> variable, HotRowsOptions options = {})
       : width_(variable.width()),
-        rows_(width_ * sizeof(element_type), options,
+        rows_(width_ * sizeof(element_type), within(variable.rows(), options),
               [variable = std::move(variable)](std::span<const std::int64_t> ids, void* out) {
                 variable.lookup(ids,
                                 std::span(static_cast<element_type*>(out), ids.size() * variable.width()));
@@ -105,6 +105,11 @@ class HotRowsOnHost {
   HotRowsStatistics statistics() const { return rows_.statistics(); }
 
  private:
+  static HotRowsOptions within(std::uint64_t rows, HotRowsOptions options) {
+    if (rows != 0 && rows < options.rows) options.rows = static_cast<std::uint32_t>(rows);
+    return options;
+  }
+
   std::uint64_t width_;
   detail::HotRowBytesOnHost rows_;
 };

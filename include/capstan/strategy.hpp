@@ -36,7 +36,8 @@ struct StrategyOptions {
   Placement placement = Placement::round_robin;
   /// Memory of variables whose own options do not set it.
   ShardMemory memory = ShardMemory::host;
-  /// VariableOptions::communication_dtype of float variables and tables whose own options do not set it.
+  /// VariableOptions::communication_dtype of float variables and tables whose own options do not set it. The
+  /// constructor throws Error(invalid_argument) unless it is float32 or bfloat16.
   std::optional<DType> communication_dtype = {};
   /// Number of GPUs that the replicas of each worker compute on. Replicas are set up when their rank starts,
   /// so this must match how the job was started: N for `--replicas=N --replica-device=gpu`, 0 for

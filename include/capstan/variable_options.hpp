@@ -138,8 +138,9 @@ struct VariableOptions {
   std::optional<CombinePushes> combine_pushes = {};
   /// The dtype of gradients and rows that cross a network; none: that of the variable. A float variable may
   /// have bfloat16, which halves them: they are rounded to 8 significant bits, and the ps still stores and
-  /// updates float. Assignments, dense pulls by RMA, rows and rings that a worker maps, and everything in GPU
-  /// memory are exact. Other dtypes are Error(invalid_argument).
+  /// updates float. Assignments, dense pulls by RMA, rows and rings that a worker maps, reads of shards in
+  /// GPU memory, and transfers between an adapter and a GPU are exact. Other dtypes are
+  /// Error(invalid_argument).
   std::optional<DType> communication_dtype = {};
 };
 

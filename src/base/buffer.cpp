@@ -10,6 +10,7 @@
 #include <new>
 #include <vector>
 
+#include "base/kept_buffers.hpp"
 #include "base/topology.hpp"
 
 namespace capstan::detail {
@@ -17,11 +18,10 @@ namespace {
 
 /// malloc keeps smaller blocks itself.
 constexpr std::size_t kSmallestKept = std::size_t{64} << 10;
-constexpr std::size_t kMostKept = std::size_t{256} << 20;  // in all
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-bool is_kept(std::size_t bytes) { return bytes >= kSmallestKept && bytes <= kMostKept; }
+bool is_kept(std::size_t bytes) { return bytes >= kSmallestKept && bytes <= kMostKeptBytes; }
 
 /// Rounds the sizes of blocks that may be kept to four steps between powers of two, so that one fits buffers
 /// of slightly different sizes. The end of a block that no buffer has filled has no pages.
@@ -60,7 +60,7 @@ class FreeBlocks {
   /// Frees the oldest blocks to stay below the limits.
   void keep(void* memory, std::size_t bytes) noexcept {
     std::unique_lock lock(mutex_);
-    while (blocks_.size() == kMostBlocks || kept_ + bytes > kMostKept) {
+    while (blocks_.size() == kMostBlocks || kept_ + bytes > kMostKeptBytes) {
       const Block oldest = blocks_.front();
       blocks_.erase(blocks_.begin());
       kept_ -= oldest.bytes;
@@ -70,6 +70,11 @@ class FreeBlocks {
     }
     blocks_.push_back({memory, bytes});
     kept_ += bytes;
+  }
+
+  std::size_t bytes() {
+    const std::lock_guard lock(mutex_);
+    return kept_;
   }
 
  private:
@@ -108,3 +113,9 @@ void free_buffer(void* memory, std::size_t bytes) noexcept {
 }
 
 }  // namespace capstan::detail
+
+namespace capstan {
+
+std::size_t kept_buffer_bytes() { return detail::free_blocks().bytes(); }
+
+}  // namespace capstan

@@ -8,7 +8,8 @@
 
 namespace capstan::protocol {
 
-// Both use the widest vectors of the CPU. Rounds to nearest, ties to even, as bfloat16's constructor.
+// Both use the widest vectors of the CPU, and accept memory of any alignment. Rounds to nearest, ties to
+// even, as bfloat16's constructor.
 
 void to_bfloat16(std::span<const float> from, bfloat16* to);
 void from_bfloat16(std::span<const bfloat16> from, float* to);

@@ -63,7 +63,7 @@ struct TablePolicy {
 /// How clients send gradients and receive values.
 struct Communication {
   std::optional<CombinePushes> combine_pushes;
-  bool bfloat16 = false;  // values of messages and rings; the variable is float32
+  bool bfloat16 = false;  // values that cross a network; the variable is float32
 };
 
 struct VariableDescriptor {

@@ -124,7 +124,7 @@ HotRowsStatistics HotRowBytes::statistics() const { return implementation_->inde
 void HotRowBytes::check_size(std::size_t elements, std::size_t rows, std::uint64_t width) {
   if (elements == rows * width) return;
   throw Error(Code::invalid_argument,
-              fmt::format("HotRows::lookup: {} rows of {} elements make {} elements, the output holds {}",
+              fmt::format("lookup of hot rows: {} rows of {} elements make {} elements, the output holds {}",
                           rows, width, rows * width, elements));
 }
 

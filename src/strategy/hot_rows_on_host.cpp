@@ -31,7 +31,10 @@ class HotRowBytesOnHost::Implementation {
 
  private:
   void read(const strategy::HotRowIndex::Plan& plan) {
-    if (rows_.size() < plan.rows * row_bytes_) rows_.resize(plan.rows * row_bytes_);
+    if (rows_.size() < plan.rows * row_bytes_) {
+      rows_.reserve(plan.rows * row_bytes_);  // exactly
+      rows_.resize(plan.rows * row_bytes_);
+    }
     Buffer<std::byte> fetched(plan.to_read.size() * row_bytes_);
     read_(plan.to_read, fetched.data());
     for (std::size_t i = 0; i < plan.read_slots.size(); ++i) {

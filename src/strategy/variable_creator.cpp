@@ -73,7 +73,13 @@ VariableCreator::VariableCreator(const Services& services, const StrategyOptions
       default_communication_(options.communication_dtype),
       on_coordinator_(on_coordinator),
       placement_(services.runtime.count(Role::ps), options.variable_partitioner, options.placement),
-      shards_(services.context, services.recovery, placement_) {}
+      shards_(services.context, services.recovery, placement_) {
+  const auto& dtype = options.communication_dtype;
+  if (!dtype || *dtype == DType::float32 || *dtype == DType::bfloat16) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("the strategy has communication_dtype {}; expected float32 or bfloat16",
+                          to_string(*dtype)));
+}
 
 std::shared_ptr<const BoundVariable> VariableCreator::create(const std::string& name, DType dtype,
                                                              const Shape* shape,

@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <new>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/kept_buffers.hpp"
 
 namespace capstan {
 namespace {
@@ -33,12 +34,17 @@ TEST(Buffer, LargeBufferUsesTheMemoryOfADestroyedOne) {
 }
 
 TEST(Buffer, BuffersOfOtherSizesDoNotShareMemory) {
-  { const Buffer<float> buffer(kLarge); }
-  Buffer<float> small(kLarge / 8);
+  const float* first = nullptr;
+  {
+    const Buffer<float> small(kLarge / 8);
+    first = small.data();
+  }
   Buffer<float> large(kLarge);
-  std::fill(small.begin(), small.end(), 1.0F);
+  EXPECT_NE(large.data(), first) << "the memory of a smaller one";
   std::fill(large.begin(), large.end(), 2.0F);
-  EXPECT_EQ(std::count(small.begin(), small.end(), 1.0F), static_cast<std::ptrdiff_t>(small.size()));
+  Buffer<float> small(kLarge / 8);
+  std::fill(small.begin(), small.end(), 1.0F);
+  EXPECT_EQ(std::count(large.begin(), large.end(), 2.0F), static_cast<std::ptrdiff_t>(large.size()));
 }
 
 TEST(Buffer, ThreadsNeverShareABuffer) {
@@ -55,25 +61,16 @@ TEST(Buffer, ThreadsNeverShareABuffer) {
   }
 }
 
-/// Bytes of the process that are in memory.
-std::size_t resident_bytes() {
-  std::size_t pages = 0;
-  std::ifstream file("/proc/self/statm");
-  file >> pages >> pages;
-  return pages * 4096;
-}
-
 TEST(Buffer, KeepsALimitedAmountOfMemory) {
-  constexpr std::size_t kMost = std::size_t{256} << 20;
-  const std::size_t before = resident_bytes();
   {
     std::vector<Buffer<std::byte>> buffers;
     for (int i = 0; i < 8; ++i) buffers.emplace_back(std::size_t{64} << 20);
-    buffers.emplace_back(kMost + 1);
-    for (auto& buffer : buffers) std::fill(buffer.begin(), buffer.end(), std::byte{1});
-    EXPECT_GT(resident_bytes(), before + 2 * kMost);
+    buffers.emplace_back(kMostKeptBytes + 1);
   }
-  EXPECT_LT(resident_bytes(), before + kMost + kMost / 4);
+  EXPECT_EQ(kept_buffer_bytes(), kMostKeptBytes) << "four of the first eight";
+  { const std::vector<Buffer<std::byte>> buffers(200, Buffer<std::byte>(std::size_t{64} << 10)); }
+  EXPECT_LE(kept_buffer_bytes(), std::size_t{64} << 20) << "the larger ones were older";
+  EXPECT_GT(kept_buffer_bytes(), 0U);
 }
 
 TEST(Buffer, ThrowsForSizesThatNoMemoryHas) {

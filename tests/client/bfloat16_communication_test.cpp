@@ -45,20 +45,20 @@ class Bfloat16CommunicationTest : public ClientFixture {
 // The sums of rounded gradients have more bits than bfloat16, so that rounded sums would differ.
 TEST_P(Bfloat16CommunicationTest, GradientsAreRoundedAndSumsAreNot) {
   start_small();
-  constexpr std::uint64_t kRows = 301;
+  constexpr std::uint64_t kRows = 6001;
   constexpr std::uint64_t kWidth = 7;
   const auto v = create_narrow("w", {kRows, kWidth});
   ASSERT_EQ(v.shards.size(), 3U);
   std::vector<float> plain(kRows * kWidth);
   std::mt19937 random(5);
-  const auto next = [&] { return static_cast<float>(random() % 100'000) / 64; };
+  const auto next = [&] { return static_cast<float>(random() % 10'000) / 64; };
   for (int round = 0; round < 20; ++round) {
     if (round % 5 == 4) {
       std::vector<float> gradient(plain.size());
       for (std::size_t i = 0; i < plain.size(); ++i) plain[i] += as_sent(gradient[i] = next());
       client().push_dense(v, gradient.data());
     } else {
-      Ids ids(random() % 900);  // more than an entry holds; some are duplicates
+      Ids ids(random() % 9000);  // several entries, of about 500 rows; some are duplicates
       for (auto& id : ids) id = static_cast<std::int64_t>(random() % kRows);
       std::vector<float> gradient(ids.size() * kWidth);
       for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -68,7 +68,7 @@ TEST_P(Bfloat16CommunicationTest, GradientsAreRoundedAndSumsAreNot) {
       push(v, ids, gradient);
     }
     client().flush();
-    const Ids some{300, 0, 100, 101, 200, 201, 100};
+    const Ids some{6000, 0, 2000, 2001, 4000, 4001, 2000};
     std::vector<float> expected;
     for (const std::int64_t id : some) {
       for (std::uint64_t j = 0; j < kWidth; ++j)
@@ -130,10 +130,12 @@ TEST_P(Bfloat16CommunicationTest, SumsOfGradientsAreRoundedOnce) {
                      ->descriptor;
   client().begin({.id = 5});
   push<float>(v, {1}, {0});  // the first gradient of a row is not summed
-  for (const float value : {256.0F, 1.0F, 1.0F}) push<float>(v, {1}, {value});
+  for (const float value : {256.0F, 1.0F, 2.0F}) push<float>(v, {1}, {value});
+  client().flush();  // sends 259, which is rounded to 260
+  push<float>(v, {1}, {-256});
   client().flush();
   client().begin({});
-  EXPECT_EQ(lookup<float>(v, {1}), std::vector<float>{258});
+  EXPECT_EQ(lookup<float>(v, {1}), std::vector<float>{mapped() ? 3.0F : 4.0F});
 }
 
 TEST_P(Bfloat16CommunicationTest, TablesCommunicateAlike) {
@@ -166,6 +168,18 @@ TEST_P(Bfloat16CommunicationTest, StrategyHasADefaultForFloats) {
   EXPECT_FALSE(
       create_with("b", DType::float32, {.communication_dtype = DType::float32}).communication.bfloat16);
   EXPECT_FALSE(create_with("c", DType::float64, {}).communication.bfloat16);
+  const auto create_table = [&](const std::string& name, DType dtype) {
+    return strategy_->variable_creator().create_table(name, dtype, 2, {}, {.max_keys = 100})->descriptor;
+  };
+  EXPECT_TRUE(create_table("d", DType::float32).communication.bfloat16);
+  EXPECT_FALSE(create_table("e", DType::int32).communication.bfloat16);
+}
+
+TEST_P(Bfloat16CommunicationTest, StrategyRejectsOtherDefaults) {
+  ranks_ = std::make_unique<RankThreads>(RankThreadsOptions{.ranks = 3, .network = GetParam().network});
+  expect_error_naming(Code::invalid_argument, {"float16"}, [&] {
+    strategy::Strategy(ranks_->cluster().runtime(), StrategyOptions{.communication_dtype = DType::float16});
+  });
 }
 
 TEST_P(Bfloat16CommunicationTest, OtherDtypesAreRejected) {

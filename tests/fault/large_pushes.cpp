@@ -72,8 +72,9 @@ int main(int argc, char** argv) {
   cs::ParameterServerStrategy strategy(
       cluster, {.variable_partitioner = cs::FixedShardsPartitioner{2}, .memory = cs::shard_memory()});
   const auto scope = strategy.scope();
-  const cs::Variable<float> table("table", cs::Shape{kRows, kWidth}, {},
-                                  {.optimizer = cs::optimizers::SGD{.learning_rate = -1}});
+  const cs::Variable<float> table(
+      "table", cs::Shape{kRows, kWidth}, {},
+      {.optimizer = cs::optimizers::SGD{.learning_rate = -1}, .communication_dtype = cs::DType::bfloat16});
   cs::ClusterCoordinator coordinator(strategy);
   double expected = 0;
   for (const std::string dies : {"one", "other"}) {

@@ -71,11 +71,11 @@ void add_one(cs::Counter counter, cs::Variable<double> sharded, cs::Variable<std
   metric.update_state(1);
   sharded.push(cs::IndexedSlices<double>{{i % kRows}, ones});
   table.push(cs::IndexedSlices<double>{{cs::key_of(i)}, ones});
-  if (i % 8 == 0) {
+  if (i % 64 == 0) {
     // Several entries of the ring, so that a second run may continue after any of them.
     std::vector<std::int64_t> rows(kNarrowRows);
     std::iota(rows.begin(), rows.end(), 0);
-    narrow.push(rows, std::vector<float>(kNarrowRows, 0));
+    for (const float value : {2.0F, -2.0F}) narrow.push(rows, std::vector<float>(kNarrowRows, value));
   }
   narrow.push({i % kNarrowRows}, {1});
   const auto push_combined = [&](double value) {

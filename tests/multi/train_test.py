@@ -159,8 +159,13 @@ class Train(JobTest):
         self.assertEqual(self.summary()["data"]["relations"], 2)
         self.assertGreater(self.summary()["test"]["mrr"], 0.4)
 
-    def test_bfloat16_messages(self):
-        self.trained(4, "--communication-dtype", "bfloat16", "--window", "am", ps=1, workers=2)
+    def test_bfloat16_messages_train_almost_the_same_model(self):
+        options = ["--slice-batches", 1, "--window", "am", "--communication-dtype"]
+        exact, rounded = (self.trained(3, *options, dtype, ps=1, workers=1) for dtype in ("float32", "bfloat16"))
+        losses = [[epoch["loss"] for epoch in summary["training"]["epochs"]] for summary in (exact, rounded)]
+        self.assertNotEqual(*losses)
+        for mine, theirs in zip(*losses, strict=True):
+            self.assertAlmostEqual(mine, theirs, delta=0.02 * mine)
 
     def test_without_agents(self):
         self.trained(4, "--supervise", "off", ps=1, workers=2)

@@ -108,6 +108,7 @@ class Smoke(JobTest):
         curve = {"by": "a test", "values": {"4096": 1000, "65536": 2000}}
         file.write_text(json.dumps({"dense_bandwidth": curve}))
         found = self.results("perf_dense", PROGRAMS["perf_dense"][0], 3, "--bounds", file)
+        found = [r for r in found if not r["case"].startswith("returned")]  # its bound is another call
         self.assertEqual({r["bound"] for r in found if r["size"] == 4096}, {1000})
         self.assertEqual({r["bound"] for r in found if r["size"] == 65536}, {2000})
         self.assertEqual({r["bound_name"] for r in found}, {"a test"})

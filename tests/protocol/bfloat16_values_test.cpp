@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -47,6 +49,20 @@ TEST(Bfloat16Values, AnyCountIsConverted) {
     EXPECT_EQ(narrow[count], bfloat16(7.0F)) << count;
     EXPECT_EQ(wide[count], 9.0F) << count;
   }
+}
+
+TEST(Bfloat16Values, MemoryMayHaveAnyAlignment) {
+  constexpr std::size_t kCount = 37;
+  std::vector<float> values(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) values[i] = static_cast<float>(i);
+  std::vector<std::byte> narrow(kCount * sizeof(bfloat16) + 1);
+  std::vector<std::byte> wide(kCount * sizeof(float) + 1);
+  auto* const odd = reinterpret_cast<bfloat16*>(narrow.data() + 1);
+  to_bfloat16(values, odd);
+  from_bfloat16({odd, kCount}, reinterpret_cast<float*>(wide.data() + 1));
+  std::vector<float> found(kCount);
+  std::memcpy(found.data(), wide.data() + 1, kCount * sizeof(float));
+  EXPECT_EQ(found, values);
 }
 
 }  // namespace

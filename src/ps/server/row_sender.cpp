@@ -225,7 +225,7 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   };
   const std::byte* data = nullptr;
   if (read.staged != nullptr) {
-    piece->staged = read.staged;
+    if (!segment.narrows()) piece->staged = read.staged;
     data = read.staged->data() + (read.begin - read.staged->begin) * unit;
   } else if (segment.requested.kind != protocol::ReadKind::dense) {
     std::byte* const rows = segment.narrows() ? reserved(floats_, count * unit / sizeof(float))
