@@ -81,10 +81,10 @@ class HotRowsOnHost {
   using element_type = Element<T>;
 
   /// Throws Error(invalid_argument) for 0 rows.
-  explicit HotRowsOnHost(Variable<T> variable, HotRowsOptions options = {})
+  explicit HotRowsOnHost(const Variable<T>& variable, HotRowsOptions options = {})
       : width_(variable.width()),
         rows_(width_ * sizeof(element_type), within(variable.rows(), options),
-              [variable = std::move(variable)](std::span<const std::int64_t> ids, void* out) {
+              [variable](std::span<const std::int64_t> ids, void* out) {
                 variable.lookup(ids,
                                 std::span(static_cast<element_type*>(out), ids.size() * variable.width()));
               }) {}

@@ -175,13 +175,6 @@ TEST_P(Bfloat16CommunicationTest, StrategyHasADefaultForFloats) {
   EXPECT_FALSE(create_table("e", DType::int32).communication.bfloat16);
 }
 
-TEST_P(Bfloat16CommunicationTest, StrategyRejectsOtherDefaults) {
-  ranks_ = std::make_unique<RankThreads>(RankThreadsOptions{.ranks = 3, .network = GetParam().network});
-  expect_error_naming(Code::invalid_argument, {"float16"}, [&] {
-    strategy::Strategy(ranks_->cluster().runtime(), StrategyOptions{.communication_dtype = DType::float16});
-  });
-}
-
 TEST_P(Bfloat16CommunicationTest, OtherDtypesAreRejected) {
   start_small();
   const auto attempt = [&](DType dtype, DType communication) {

@@ -128,6 +128,8 @@ TEST_P(PsMemoryTest, MemoryOf64WorkersMatchesTheFormula) {
 }
 
 TEST_P(PsMemoryTest, ReusesTheMemoryOfDeadWorkers) {
+  if (GetParam().network == Network::ucx)
+    GTEST_SKIP() << "UCX 1.13 may abort the process if a rank dies while another one connects to it";
   orders_.may_push = kWorkers / 2;
   wait_for_pushes(kWorkers / 2);
   const std::uint64_t half = statistics().heap_bytes;

@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "ucx_shm_posix_";
-/// Tolerance of comparisons, because file times come from a coarser clock.
-constexpr std::chrono::seconds kTick{1};
+/// Tolerance of comparisons: times of files are whole seconds, of a clock that is some milliseconds late.
+constexpr std::chrono::seconds kTick{2};
 /// Maximum wait for the lock of OneAtATime. On a busy host the process that holds it may wait 0.1 s for a
 /// processor. A launcher that ends a job kills its processes after a second.
 constexpr std::chrono::milliseconds kMaxLockWait{500};
