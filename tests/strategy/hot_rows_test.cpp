@@ -80,38 +80,44 @@ TEST(HotRowIndex, RespectsTheMaximumAge) {
   }
 }
 
+constexpr std::int64_t kHotTableRows = 300, kHotTableWidth = 5;
+
+/// A variable whose element i is i.
+Variable<float> numbered_table() {
+  const Variable<float> table("table", Shape{kHotTableRows, kHotTableWidth});
+  std::vector<float> values(kHotTableRows * kHotTableWidth);
+  std::iota(values.begin(), values.end(), 0.0F);
+  return table.assign(values);
+}
+
 TEST(HotRowsOnHost, ReturnTheRowsOfTheVariable) {
   const RankThreads ranks({.ranks = 4, .flags = {{"ps", "2"}, {"window", "am"}}});
   ParameterServerStrategy strategy(ranks.cluster(), {FixedShardsPartitioner{2}});
   const auto scope = strategy.scope();
-  constexpr std::int64_t kRows = 300, kWidth = 5;
-  const Variable<float> table("table", Shape{kRows, kWidth});
-  std::vector<float> values(kRows * kWidth);
-  std::iota(values.begin(), values.end(), 0.0F);
-  table.assign(values);
+  const Variable<float> table = numbered_table();
 
   HotRowsOnHost<float> hot(table, {.rows = 20, .staleness = 3});
   std::mt19937 random(3);
   for (int i = 0; i < 60; ++i) {
     Ids ids(random() % 40);
-    for (auto& id : ids) id = static_cast<std::int64_t>(random() % (random() % 4 == 0 ? kRows : 10));
+    for (auto& id : ids) id = static_cast<std::int64_t>(random() % (random() % 4 == 0 ? kHotTableRows : 10));
     ASSERT_EQ(hot.lookup(ids).values, table.lookup(ids).values) << i;
   }
   EXPECT_GT(hot.statistics().hits, 100U);
   EXPECT_EQ(hot.lookup({}).size(), 0U);
 
   EXPECT_EQ(hot.lookup({7})[0][0], 35);
-  table.assign(std::vector<float>(kWidth, -1), 7);
+  table.assign(std::vector<float>(kHotTableWidth, -1), 7);
   for (int lookups = 1; hot.lookup({7})[0][0] != -1; ++lookups) ASSERT_LE(lookups, 3);
-  table.assign(std::vector<float>(kWidth, -2), 7);
+  table.assign(std::vector<float>(kHotTableWidth, -2), 7);
   EXPECT_EQ(hot.lookup({7})[0][0], -1) << "one lookup old";
   hot.evict({7});
   EXPECT_EQ(hot.lookup({7})[0][0], -2);
 
   // A failed read leaves no rows in the cache.
-  EXPECT_THROW((void)hot.lookup({250, kRows}), Error);
+  EXPECT_THROW((void)hot.lookup({250, kHotTableRows}), Error);
   EXPECT_EQ(hot.lookup({250, 251}).values, table.lookup({250, 251}).values);
-  std::vector<float> two(2 * kWidth);
+  std::vector<float> two(2 * kHotTableWidth);
   EXPECT_THROW(hot.lookup({1}, two), Error);
   EXPECT_THROW(HotRowsOnHost<float>(table, {.rows = 0}), Error);
 }
@@ -123,19 +129,16 @@ TEST(HotRows, ReturnTheRowsOfTheVariable) {
     const RankThreads ranks({.ranks = 4, .flags = flags});
     ParameterServerStrategy strategy(ranks.cluster(), {FixedShardsPartitioner{2}});
     const auto scope = strategy.scope();
-    constexpr std::int64_t kRows = 300, kWidth = 5;
-    const Variable<float> table("table", Shape{kRows, kWidth});
-    std::vector<float> values(kRows * kWidth);
-    std::iota(values.begin(), values.end(), 0.0F);
-    table.assign(values);
+    const Variable<float> table = numbered_table();
 
     DeviceStream stream(0), other(0);
     HotRows<float> hot(table, 0, {.rows = 20, .staleness = 3});
     std::mt19937 random(3);
     for (int i = 0; i < 60; ++i) {
       Ids ids(random() % 40);
-      for (auto& id : ids) id = static_cast<std::int64_t>(random() % (random() % 4 == 0 ? kRows : 10));
-      const DeviceArray<float> out(0, ids.size() * kWidth);
+      for (auto& id : ids)
+        id = static_cast<std::int64_t>(random() % (random() % 4 == 0 ? kHotTableRows : 10));
+      const DeviceArray<float> out(0, ids.size() * kHotTableWidth);
       const DeviceStream& by = i % 3 == 0 ? other : stream;
       hot.lookup(by, ids, out.span());
       ASSERT_EQ(to_host(by, out.span()), table.lookup(ids).values) << i;
@@ -143,22 +146,22 @@ TEST(HotRows, ReturnTheRowsOfTheVariable) {
     EXPECT_GT(hot.statistics().hits, 100U);
 
     const Ids one{7};
-    const DeviceArray<float> out(0, kWidth);
+    const DeviceArray<float> out(0, kHotTableWidth);
     hot.lookup(stream, one, out.span());
-    table.assign(std::vector<float>(kWidth, -1), 7);
+    table.assign(std::vector<float>(kHotTableWidth, -1), 7);
     for (int lookups = 1;; ++lookups) {
       hot.lookup(stream, one, out.span());
       if (to_host(stream, out.span())[0] == -1) break;
       ASSERT_LE(lookups, 3);
     }
-    table.assign(std::vector<float>(kWidth, -2), 7);
+    table.assign(std::vector<float>(kHotTableWidth, -2), 7);
     hot.evict(one);
     hot.lookup(stream, one, out.span());
-    EXPECT_EQ(to_host(stream, out.span()), std::vector<float>(kWidth, -2));
+    EXPECT_EQ(to_host(stream, out.span()), std::vector<float>(kHotTableWidth, -2));
 
     // A failed read leaves no rows in the cache.
-    const DeviceArray<float> two(0, 2 * kWidth);
-    EXPECT_THROW(hot.lookup(stream, Ids{250, kRows}, two.span()), Error);
+    const DeviceArray<float> two(0, 2 * kHotTableWidth);
+    EXPECT_THROW(hot.lookup(stream, Ids{250, kHotTableRows}, two.span()), Error);
     hot.lookup(stream, Ids{250, 251}, two.span());
     EXPECT_EQ(to_host(stream, two.span()), table.lookup(Ids{250, 251}).values);
     EXPECT_THROW(hot.lookup(stream, Ids{1}, two.span()), Error);
