@@ -1,8 +1,10 @@
 // perf_optimizer.cpp -- update rate of each optimizer's kernel in one process, in rows per second.
 //
-// Bound: a plain loop that reads and writes the same bytes: the values, the gradient and as many slots as the
-// optimizer has, with one addition each. A kernel is verified by comparing updates of complete rows with
-// updates of single elements; tests/ps/kernels_test.cpp verifies the update rules.
+// Cases named "two threads" divide the entries of a push among two threads, as --ps-threads=2 does; their
+// bound is one thread. Bound of the others: a plain loop that reads and writes the same bytes: the values,
+// the gradient and as many slots as the optimizer has, with one addition each. A kernel is verified by
+// comparing updates of complete rows with updates of single elements; tests/ps/kernels_test.cpp verifies the
+// update rules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +20,11 @@
 #include "perf/bench/row_loops.hpp"
 #include "perf/bench/statistics.hpp"
 #include "protocol/descriptor.hpp"
+#include "protocol/push_format.hpp"
+#include "ps/durability/journal.hpp"
 #include "ps/update/kernels.hpp"
+#include "ps/update/update_in_groups.hpp"
+#include "ps/update/update_parts.hpp"
 
 namespace capstan::perf {
 namespace {
@@ -173,11 +179,93 @@ void measure_one(const Named& named, std::uint64_t width, bool sparse, const Opt
   report.add(std::move(result));
 }
 
+/// Applies updates of scattered rows in entries of the size that a push ring of 1 MiB has, and logs them to a
+/// journal, as a ps does.
+class Entries {
+ public:
+  Entries(int threads, const Optimizer& optimizer, std::uint64_t width)
+      : parts_(threads),
+        optimizer_(optimizer),
+        rows_(std::max<std::uint64_t>(kEntryBytes / (width * sizeof(float)), 1)),
+        memory_(ps::Journal::bytes_for(2 * kEntryBytes) / sizeof(Line) + 1),
+        journal_(reinterpret_cast<std::byte*>(memory_.data()), memory_.size() * sizeof(Line)) {}
+
+  void apply(const Table& table, std::uint64_t width, const std::uint32_t* rows, std::uint64_t count,
+             const float* gradient) {
+    std::vector<std::byte*> slots;
+    for (std::size_t a = 1; a < table.arrays.size(); ++a)
+      slots.push_back(reinterpret_cast<std::byte*>(table.arrays[a]));
+    for (std::uint64_t first = 0; first < count; first += rows_) {
+      journal_.begin({}, 0, 0, 0);
+      parts_.apply(update_of(table, width, true, rows + first, std::min(rows_, count - first),
+                             gradient + first * width),
+                   [&](const ps::Update<float>& part, std::size_t number) {
+                     const auto group = [&](const ps::Update<float>& u) { ps::apply(optimizer_, u); };
+                     ps::apply_in_groups(part, table.arrays[0], slots, journal_, group, number);
+                   });
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kEntryBytes = 262144;
+  struct alignas(protocol::kCacheLine) Line {
+    std::byte bytes[protocol::kCacheLine];
+  };
+
+  ps::UpdateParts parts_;
+  Optimizer optimizer_;
+  std::uint64_t rows_;
+  std::vector<Line> memory_;
+  ps::Journal journal_;
+};
+
+void measure_two_threads(const Named& named, std::uint64_t width, const Options& o, Report& report) {
+  const std::string group = fmt::format("{} two threads", named.name);
+  const std::string name = fmt::format("{} dim={}", group, width);
+  if (!o.wants(name)) return;
+  const std::size_t arrays = 1 + protocol::slots_of(named.optimizer.kind).size();
+  const std::uint64_t rows = o.rows_of(width);
+  static Table by_two;
+  static Table by_one;
+  by_two.make(rows * width, arrays, o.huge_pages);
+  by_one.make(rows * width, arrays, o.huge_pages);
+  Windows windows(rows, true, o.seed);
+  const std::uint64_t count = windows.size();
+  std::vector<float> gradient(count * width);
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = pattern(i, 1) / 4194304.0f - 1;
+  Entries two(2, named.optimizer, width);
+  Entries one(1, named.optimizer, width);
+  const std::uint32_t* chosen = windows.next();
+  int turn = 0;
+  const auto draw = [&] {
+    if (turn++ % 2 == 0) chosen = windows.next();  // both update the same rows
+  };
+  Timings timings;
+  take_turns(
+      o.warmup, o.iters * o.repeat, NoBarrier(), true, draw,
+      [&] { two.apply(by_two, width, chosen, count, gradient.data()); },
+      [&] { one.apply(by_one, width, chosen, count, gradient.data()); }, timings);
+
+  Result result{name, group, width, "floats a row", "rows/s"};
+  result.verified = true;
+  for (std::size_t a = 0; a < arrays; ++a) {
+    const std::span<const float> expected(by_one.arrays[a], rows * width);
+    result.verified &= std::equal(expected.begin(), expected.end(), by_two.arrays[a]);
+    const bool moved = std::any_of(expected.begin(), expected.end(), [](float x) { return x != 0.5f; });
+    result.verified &= moved;
+  }
+  result = rate_result(std::move(result), static_cast<double>(count), timings.measured);
+  result.bound = static_cast<double>(count) / median(timings.bound);
+  result.bound_name = "one thread";
+  report.add(std::move(result));
+}
+
 void measure_all(const Options& options, Report& report) {
   for (const Named& named : optimizers_to_measure()) {
     for (const bool sparse : {true, false}) {
       for (const std::uint64_t dim : options.dims) measure_one(named, dim, sparse, options, report);
     }
+    for (const std::uint64_t dim : options.dims) measure_two_threads(named, dim, options, report);
   }
 }
 
@@ -185,7 +273,8 @@ void measure_all(const Options& options, Report& report) {
 }  // namespace capstan::perf
 
 int main(int argc, char** argv) {
-  return capstan::perf::run_here(argc, argv,
-                                 "Measures rows per second of every optimizer's kernel, sparse and dense.",
-                                 &capstan::perf::measure_all);
+  return capstan::perf::run_here(
+      argc, argv,
+      "Measures rows per second of every optimizer's kernel, sparse and dense, and with two threads.",
+      &capstan::perf::measure_all);
 }

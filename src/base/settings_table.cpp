@@ -118,6 +118,15 @@ constexpr std::array kTable{
                 "on = the agent restarts a ps that was killed, which keeps its shards, up to --max-restarts "
                 "times; off = pushes cost less, but the job ends if a ps is killed",
             .choices = "on|off"},
+    Setting{.name = "ps-threads",
+            .group = "runtime",
+            .kind = integer,
+            .initial = "1",
+            .help =
+                "number of threads with which a ps applies a push to rows in its main memory; more than 1 "
+                "helps if the ps is the bottleneck and its host has idle cores",
+            .minimum = 1,
+            .maximum = 16},
     Setting{.name = "ps-wait",
             .group = "runtime",
             .kind = duration,

@@ -48,6 +48,9 @@ class PsRestarted(SumsTest):
     def test_under_continuous_pushes(self):
         self.sums_stay_exact(2, 3)
 
+    def test_while_several_threads_apply_pushes(self):
+        self.sums_stay_exact(6, 3, "--capstan-ps-threads=3", ps=1)
+
     def test_by_active_messages(self):
         self.sums_stay_exact(3, 3, "--capstan-window=am", microseconds=600)
 

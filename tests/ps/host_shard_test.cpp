@@ -41,7 +41,7 @@ class HostShardTest : public testing::Test {
     for (auto& slot : slots_) arrays.slots.push_back(reinterpret_cast<std::byte*>(slot.data()));
     shard_.emplace(description, protocol::ShardLocation{3, first_row, rows, 5, 64, 5, 0},
                    Shard::Words::at(reinterpret_cast<std::byte*>(line_)), std::move(arrays),
-                   std::make_shared<ChunkPool>(), journal);
+                   HostShard::Shared{.journal = journal});
     shard_->initialize();
     return *shard_;
   }

@@ -31,7 +31,7 @@ class JournalTest : public testing::Test {
     journal_.begin(header_, position, steps, entered);
   }
   /// Logs rows of all arrays, then changes them to `to`.
-  void change(const std::vector<std::uint32_t>& rows, std::byte to) {
+  void change(const std::vector<std::uint32_t>& rows, std::byte to, std::size_t list = 0) {
     Journal::Group group;
     group.rows = rows.data();
     group.count = rows.size();
@@ -40,7 +40,7 @@ class JournalTest : public testing::Test {
     group.bases[2] = slot1_.data();
     group.bytes[0] = kValueBytes;
     group.bytes[1] = group.bytes[2] = kSlotBytes;
-    journal_.log(group);
+    journal_.log(group, list);
     for (const std::uint32_t row : rows) {
       std::fill_n(values_.begin() + row * kValueBytes, kValueBytes, to);
       std::fill_n(slot0_.begin() + row * kSlotBytes, kSlotBytes, to);
@@ -172,6 +172,20 @@ TEST_F(JournalTest, UndoPreservesArraysThatWereNotLogged) {
   memory_.open().undo(bases);
   EXPECT_EQ(values_, values);
   EXPECT_EQ(slot0_[0], std::byte{0xDD});
+}
+
+TEST_F(JournalTest, UndoRestoresTheRowsOfEveryList) {
+  const Arrays before = arrays();
+  begin();
+  change({5, 6}, std::byte{0xAA}, Journal::kLists - 1);
+  change({0, 199}, std::byte{0xBB}, 0);
+  change({6, 7}, std::byte{0xCC}, Journal::kLists - 1);
+  undo_in_next_process();
+  EXPECT_EQ(arrays(), before);
+  begin();
+  change({8}, std::byte{0xDD}, 1);
+  undo_in_next_process();
+  EXPECT_EQ(arrays(), before) << "the lists of the previous entry do not count";
 }
 
 TEST_F(JournalTest, UndoIsIdempotentAfterAnInterruption) {

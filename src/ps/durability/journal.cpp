@@ -13,8 +13,8 @@
 namespace capstan::ps {
 std::uint64_t Journal::bytes_for(std::uint64_t entry_bytes) noexcept {
   // The worst case is 16-bit values: per element, an entry carries 2 bytes and the log takes 10, the value
-  // and two slots of 4 bytes.
-  const std::uint64_t groups = 2 + entry_bytes / protocol::kCacheLine;
+  // and two slots of 4 bytes. The last group of each list may have fewer rows than fit.
+  const std::uint64_t groups = 1 + kLists + entry_bytes / protocol::kCacheLine;
   return sizeof(Page) + 5 * entry_bytes + groups * sizeof(LoggedGroup);
 }
 
@@ -28,27 +28,30 @@ void Journal::begin(const protocol::PushHeader& header, std::uint64_t position, 
   entry.position = position;
   entry.steps = steps;
   entry.entered = entered;
-  entry.logged = entry.last = 0;
+  entry.logged = 0;
   signal_fence();
   page_->valid = 1;
   signal_fence();
 }
 
-void Journal::log(const Group& group) {
+void Journal::log(const Group& group, std::size_t list_number) {
   Entry& entry = page_->entry;
-  std::uint64_t end = sizeof(Page) + entry.logged + sizeof(LoggedGroup);
+  std::uint64_t size = sizeof(LoggedGroup);
   for (std::size_t a = 0; a < kArrays; ++a) {
-    if (group.bases[a] != nullptr) end += group.count * group.bytes[a];
+    if (group.bases[a] != nullptr) size += group.count * group.bytes[a];
   }
-  end = protocol::round_up(end);
+  size = protocol::round_up(size);
+  const std::uint64_t at = std::atomic_ref(entry.logged).fetch_add(size, std::memory_order_relaxed);
+  const std::uint64_t end = sizeof(Page) + at + size;
   if (end > bytes_) {
     throw Error(Code::internal, "cannot journal a push entry: its rows take " + std::to_string(end) +
                                     " bytes, expected at most " + std::to_string(bytes_));
   }
-  std::byte* to = reinterpret_cast<std::byte*>(page_) + sizeof(Page) + entry.logged;
+  List& list = page_->lists[list_number];
+  std::byte* to = reinterpret_cast<std::byte*>(page_) + sizeof(Page) + at;
   auto& logged = *reinterpret_cast<LoggedGroup*>(to);
   to += sizeof(LoggedGroup);
-  logged.before = entry.last;
+  logged.before = list.entry == entry.number ? list.last : kNoGroup;
   logged.count = group.count;
   for (std::size_t a = 0; a < kArrays; ++a) {
     logged.offsets[a] = group.offsets[a];
@@ -68,8 +71,9 @@ void Journal::log(const Group& group) {
     logged.rows[0] = 0;
   }
   signal_fence();
-  entry.last = entry.logged;
-  entry.logged = end - sizeof(Page);
+  list.last = at;
+  signal_fence();
+  list.entry = entry.number;
   signal_fence();
 }
 
@@ -81,11 +85,13 @@ void Journal::retire() noexcept {
 Journal::Entry Journal::last() const noexcept { return page_->valid != 0 ? page_->entry : Entry{}; }
 
 void Journal::undo(std::byte* const (&bases)[kArrays]) const noexcept {
-  const Entry& entry = page_->entry;
-  // After a kill in log(), `last` may be at a group that `logged` does not include. The rows of that group
-  // have not changed, so undoing it is harmless.
-  if (entry.logged == 0) return;
-  for (std::uint64_t at = entry.last;;) {
+  for (const List& list : page_->lists) {
+    if (page_->entry.number != 0 && list.entry == page_->entry.number) undo_list(list, bases);
+  }
+}
+
+void Journal::undo_list(const List& list, std::byte* const (&bases)[kArrays]) const noexcept {
+  for (std::uint64_t at = list.last; at != kNoGroup;) {
     const std::byte* from = reinterpret_cast<const std::byte*>(page_) + sizeof(Page) + at;
     const auto& logged = *reinterpret_cast<const LoggedGroup*>(from);
     from += sizeof(LoggedGroup);
@@ -94,7 +100,6 @@ void Journal::undo(std::byte* const (&bases)[kArrays]) const noexcept {
         std::memcpy(bases[a] + logged.offsets[a] + logged.rows[i] * logged.bytes[a], from, logged.bytes[a]);
       }
     }
-    if (at == 0) return;
     at = logged.before;
   }
 }

@@ -19,13 +19,12 @@
 namespace capstan::ps {
 
 HostShard::HostShard(protocol::CreateShard description, const protocol::ShardLocation& location,
-                     const Words& words, Arrays arrays, std::shared_ptr<ChunkPool> chunks, Journal* journal)
+                     const Words& words, Arrays arrays, Shared shared)
     : Shard(std::move(description), location, words),
       values_(arrays.values),
       slots_(std::move(arrays.slots)),
       optimizer_(this->description().optimizer),
-      chunks_(std::move(chunks)),
-      journal_(journal) {}
+      shared_(std::move(shared)) {}
 
 void HostShard::initialize() {
   const protocol::CreateShard& d = description();
@@ -86,16 +85,19 @@ void HostShard::update_as(const protocol::PushHeader& header, std::span<const st
       ps::apply(optimizer_, part);
     }
   };
-  if (journal_ == nullptr) return apply(u);
   const std::vector<std::byte*> none;
-  apply_in_groups(u, reinterpret_cast<T*>(values_), gradient ? slots_ : none, *journal_, apply);
+  const std::vector<std::byte*>& changed_slots = gradient ? slots_ : none;
+  shared_.parts->apply(u, [&](const Update<T>& part, std::size_t number) {
+    if (journal() == nullptr) return apply(part);
+    apply_in_groups(part, reinterpret_cast<T*>(values_), changed_slots, *journal(), apply, number);
+  });
 }
 
 std::shared_ptr<FrozenRows> HostShard::freeze_rows(std::optional<TouchedRows> touched) {
   std::vector<ShardSnapshot::Array> arrays;
   for (std::uint32_t number = 0; number <= slots_.size(); ++number)
     arrays.push_back({array(number), bytes_per_row(number)});
-  auto snapshot = std::make_shared<ShardSnapshot>(arrays, rows(), std::move(touched), chunks_);
+  auto snapshot = std::make_shared<ShardSnapshot>(arrays, rows(), std::move(touched), chunks());
   attach(snapshot);
   return snapshot;
 }
@@ -116,7 +118,7 @@ void HostShard::undo(std::int64_t steps) {
   std::byte* bases[Journal::kArrays] = {values_};
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) bases[slot + 1] = slots_[slot];
   add_bases(bases);
-  journal_->undo(bases);
+  journal()->undo(bases);
   set_steps(steps);
 }
 

@@ -9,6 +9,7 @@
 #include "ps/durability/journal.hpp"
 #include "ps/shard/chunk_pool.hpp"
 #include "ps/shard/shard.hpp"
+#include "ps/update/update_parts.hpp"
 
 namespace capstan::ps {
 
@@ -21,10 +22,15 @@ class HostShard : public Shard {
     std::vector<std::byte*> slots = {};  // in the order of protocol::slots_of
   };
 
-  /// `chunks`: memory for rows that a snapshot preserves. `journal`: records rows before they change, so that
-  /// the next process can undo an entry; null: no undo.
+  /// Objects that the shards of a ps share.
+  struct Shared {
+    std::shared_ptr<ChunkPool> chunks = std::make_shared<ChunkPool>();  // for rows that snapshots preserve
+    std::shared_ptr<UpdateParts> parts = std::make_shared<UpdateParts>(1);
+    Journal* journal = nullptr;  // records rows before they change, to undo an entry; null: no undo
+  };
+
   HostShard(protocol::CreateShard description, const protocol::ShardLocation& location, const Words& words,
-            Arrays arrays, std::shared_ptr<ChunkPool> chunks, Journal* journal = nullptr);
+            Arrays arrays, Shared shared);
 
   /// REQUIRES: zeroed memory.
   void initialize() override;
@@ -42,8 +48,8 @@ class HostShard : public Shard {
   /// Returns the address of the values (0) or of a slot (from 1 on).
   std::byte* array(std::uint32_t number) const { return number == 0 ? values_ : slots_.at(number - 1); }
   /// Null: no undo.
-  Journal* journal() const noexcept { return journal_; }
-  const std::shared_ptr<ChunkPool>& chunks() const noexcept { return chunks_; }
+  Journal* journal() const noexcept { return shared_.journal; }
+  const std::shared_ptr<ChunkPool>& chunks() const noexcept { return shared_.chunks; }
 
  private:
   void update(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
@@ -60,8 +66,7 @@ class HostShard : public Shard {
   std::byte* values_;
   std::vector<std::byte*> slots_;
   Optimizer optimizer_;  // with the learning rate of the last update
-  std::shared_ptr<ChunkPool> chunks_;
-  Journal* journal_;
+  Shared shared_;
 };
 
 }  // namespace capstan::ps

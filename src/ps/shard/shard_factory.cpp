@@ -102,10 +102,11 @@ std::shared_ptr<Shard> ShardFactory::allocate_table(const protocol::CreateShard&
   return table_shard(request, memory, words);
 }
 
-/// Returns null for shards of an update group: they are not recovered, and a step may exceed the journal,
+/// Shards of an update group have no journal: they are not recovered, and a step may exceed the journal,
 /// which has room for one entry.
-Journal* ShardFactory::journal_of(const protocol::CreateShard& description) const {
-  return persistent_ == nullptr || description.group != 0 ? nullptr : &persistent_->journal();
+HostShard::Shared ShardFactory::shared_by(const protocol::CreateShard& description) const {
+  const bool recovers = persistent_ != nullptr && description.group == 0;
+  return {chunks_, parts_, recovers ? &persistent_->journal() : nullptr};
 }
 
 std::shared_ptr<TableShard> ShardFactory::table_shard(const protocol::CreateShard& description,
@@ -115,7 +116,7 @@ std::shared_ptr<TableShard> ShardFactory::table_shard(const protocol::CreateShar
                                                description.dtype, description.optimizer.kind)
                          .values();
   return std::make_shared<TableShard>(description, location, Shard::Words::at(words.data), memory.data,
-                                      chunks_, journal_of(description));
+                                      shared_by(description));
 }
 
 std::shared_ptr<Shard> ShardFactory::allocate_on_host(const protocol::CreateShard& request,
@@ -149,7 +150,7 @@ std::shared_ptr<HostShard> ShardFactory::host_shard(const protocol::CreateShard&
                                                     std::vector<std::byte*> slots) const {
   return std::make_shared<HostShard>(
       description, location_of(ps_index_, description, values, words), Shard::Words::at(words.data),
-      HostShard::Arrays{values.data, std::move(slots)}, chunks_, journal_of(description));
+      HostShard::Arrays{values.data, std::move(slots)}, shared_by(description));
 }
 
 std::shared_ptr<HostShard> ShardFactory::recover(const ShardRecord& record) const {

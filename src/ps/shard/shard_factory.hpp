@@ -22,8 +22,13 @@ class ShardFactory {
  public:
   /// `persistent`: holds the manifest; null: shards are lost with this process. The arguments must outlive
   /// the factory.
-  ShardFactory(Heap& heap, DeviceContext& device, PersistentState* persistent, int ps_index)
-      : heap_(heap), device_(device), persistent_(persistent), ps_index_(ps_index) {}
+  /// `threads`: number of threads that apply an update.
+  ShardFactory(Heap& heap, DeviceContext& device, PersistentState* persistent, int ps_index, int threads)
+      : heap_(heap),
+        device_(device),
+        persistent_(persistent),
+        ps_index_(ps_index),
+        parts_(std::make_shared<UpdateParts>(threads)) {}
 
   /// Creates a shard with its initial values, or with zeros if its values are to be `restored`. Throws Error:
   /// invalid_argument, resource_exhausted, failed_precondition (no GPU); then nothing stays allocated.
@@ -60,7 +65,7 @@ class ShardFactory {
   std::shared_ptr<Shard> allocate_table(const protocol::CreateShard& request, ShardRecord& record);
   std::shared_ptr<Shard> allocate_on_device(const protocol::CreateShard& request, ShardRecord& record);
   Piece allocate_words();
-  Journal* journal_of(const protocol::CreateShard& description) const;
+  HostShard::Shared shared_by(const protocol::CreateShard& description) const;
   std::shared_ptr<HostShard> host_shard(const protocol::CreateShard& description, const Piece& values,
                                         const Piece& words, std::vector<std::byte*> slots) const;
   std::shared_ptr<TableShard> table_shard(const protocol::CreateShard& description, const Piece& memory,
@@ -71,7 +76,8 @@ class ShardFactory {
   DeviceContext& device_;
   PersistentState* persistent_;
   int ps_index_;
-  std::shared_ptr<ChunkPool> chunks_ = std::make_shared<ChunkPool>();  // shared by all snapshots
+  std::shared_ptr<ChunkPool> chunks_ = std::make_shared<ChunkPool>();
+  std::shared_ptr<UpdateParts> parts_;
   Piece versions_;                   // a page of Shard::Words, one cache line each
   std::uint64_t versions_used_ = 0;  // bytes of that page in use
   std::optional<Newest> newest_;

@@ -25,7 +25,7 @@ bool drops_default_row(const TableShard& table, protocol::RowOp op) {
 
 Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, UpdateGroups::Publish publish,
              Count count, PersistentState* persistent, SharedRegions* regions,
-             const ClosureLedger::Capacity& ledger)
+             const ClosureLedger::Capacity& ledger, int threads)
     : persistent_(persistent),
       ps_index_(ps_index),
       heap_(
@@ -39,7 +39,7 @@ Store::Store(transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index, 
           },
           slab_bytes),
       device_(*this, ps_index),
-      factory_(heap_, device_.context(), persistent, ps_index),
+      factory_(heap_, device_.context(), persistent, ps_index, threads),
       groups_([this](std::span<const HeldPush* const> pushes, int workers) { apply_sum(pushes, workers); },
               [this, publish = std::move(publish)](std::uint32_t group, std::uint64_t steps) {
                 device_.context().settle();  // other processes' kernels read the rows once they see the step

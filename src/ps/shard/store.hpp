@@ -36,12 +36,12 @@ class Store final : public protocol::PushSink {
 
   /// `publish` is called when a step of an update group is complete, `count` to add to a counter. Memory
   /// comes from `persistent` if not null, else from `regions` if not null, else from the fabric; all must
-  /// outlive the store.
+  /// outlive the store. `threads`: number of threads that apply a push to rows in host memory.
   Store(
       transport::Fabric& fabric, std::uint64_t slab_bytes, int ps_index,
       UpdateGroups::Publish publish = [](std::uint32_t, std::uint64_t) {},
       Count count = [](std::uint32_t, std::uint64_t) {}, PersistentState* persistent = nullptr,
-      SharedRegions* regions = nullptr, const ClosureLedger::Capacity& ledger = {});
+      SharedRegions* regions = nullptr, const ClosureLedger::Capacity& ledger = {}, int threads = 1);
 
   /// Recovers the shards of the previous process as of its last committed entry. Throws Error(unavailable) if
   /// there was an update group, whose unfinished step is lost, or a shard in GPU memory, which is lost.

@@ -67,12 +67,11 @@ std::uint64_t capacity_of(const protocol::CreateShard& d) {
 }  // namespace
 
 TableShard::TableShard(const protocol::CreateShard& description, const protocol::ShardLocation& location,
-                       const Words& words, std::byte* memory, std::shared_ptr<ChunkPool> chunks,
-                       Journal* journal)
+                       const Words& words, std::byte* memory, Shared shared)
     : HostShard(description, location, words,
                 {memory + layout_of(description).values(),
                  slots_at(memory, layout_of(description), description.optimizer.kind)},
-                std::move(chunks), journal),
+                std::move(shared)),
       memory_(memory),
       layout_(layout_of(description)),
       header_(*reinterpret_cast<protocol::TableHeader*>(memory)),

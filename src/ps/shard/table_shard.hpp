@@ -23,7 +23,7 @@ class TableShard final : public HostShard {
  public:
   /// `memory`: as large as the layout, zeroed before the first process uses it.
   TableShard(const protocol::CreateShard& description, const protocol::ShardLocation& location,
-             const Words& words, std::byte* memory, std::shared_ptr<ChunkPool> chunks, Journal* journal);
+             const Words& words, std::byte* memory, Shared shared);
 
   void initialize() override { write_initial_slots(protocol::kDefaultRow); }
   std::uint64_t saved_rows() const noexcept override {

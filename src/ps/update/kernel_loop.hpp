@@ -84,7 +84,7 @@ template <class Rule, class T>
 void consecutive_rows(Rule rule, const Update<T>& u) {
   for (std::uint64_t i = 0; i < u.count; ++i) {
     const Row<Rule::kSlots, T> row(u, u.first_row + i);
-    update_row(rule, row, u.width, u.gradient + i * u.width);
+    update_row(rule, row, u.width, u.gradient_of(i));
   }
 }
 
@@ -99,7 +99,7 @@ void scattered_rows(Rule rule, const Update<T>& u) {
     for (std::uint64_t j = 0; j < u.width; j += kLine) later.prefetch(j);
     if (ragged) later.prefetch(u.width - 1);
     const Row<Rule::kSlots, T> row(u, u.rows[i]);
-    update_row(rule, row, u.width, u.gradient + i * u.width);
+    update_row(rule, row, u.width, u.gradient_of(i));
   }
 }
 

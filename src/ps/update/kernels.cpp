@@ -59,9 +59,9 @@ void apply_integers(const Optimizer& o, const Update<T>& u) {
   const W rate = static_cast<W>(std::llround(o.learning_rate));
   for (std::uint64_t i = 0; i < u.count; ++i) {
     T* w = u.values + (u.rows != nullptr ? u.rows[i] : u.first_row + i) * u.width;
-    for (std::uint64_t j = 0; j < u.width; ++j) {
-      w[j] = static_cast<T>(static_cast<W>(w[j]) - rate * static_cast<W>(u.gradient[i * u.width + j]));
-    }
+    const T* g = u.gradient_of(i);
+    for (std::uint64_t j = 0; j < u.width; ++j)
+      w[j] = static_cast<T>(static_cast<W>(w[j]) - rate * static_cast<W>(g[j]));
   }
 }
 
@@ -75,7 +75,7 @@ void apply_halves(const Optimizer& o, const Update<T>& u) {
     for (std::uint64_t begin = 0; begin < u.width; begin += kBlock) {
       const std::uint64_t width = std::min(kBlock, u.width - begin);
       T* w = u.values + row + begin;
-      const T* g = u.gradient + i * u.width + begin;
+      const T* g = u.gradient_of(i) + begin;
       for (std::uint64_t j = 0; j < width; ++j) {
         values[j] = static_cast<float>(w[j]);
         gradient[j] = static_cast<float>(g[j]);

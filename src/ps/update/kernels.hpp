@@ -9,8 +9,8 @@
 
 namespace capstan::ps {
 
-/// Update of one shard by one push. Row i of the gradient belongs to row rows[i] of the shard, or to row
-/// first_row + i if `rows` is null. Slots have the layout of the values; unused slots are null. Rules are
+/// Update of one shard by one push, or by a part of it. Gradient i belongs to row rows[i] of the shard, or to
+/// row first_row + i if `rows` is null. Slots have the layout of the values; unused slots are null. Rules are
 /// elementwise, so a "row" may be a part of a row or several consecutive rows (HostShard,
 /// update_in_groups.hpp, 16-bit values).
 template <class T>
@@ -29,6 +29,11 @@ struct Update {
   /// gradient from them determine the random bits, which thus differ if a row occurs twice.
   const T* first_value = nullptr;
   const T* first_gradient = nullptr;
+  const std::uint32_t* positions = nullptr;  // of the gradients in `gradient`, in rows; null: 0, 1, 2, ...
+
+  const T* gradient_of(std::uint64_t i) const noexcept {
+    return gradient + (positions != nullptr ? positions[i] : i) * width;
+  }
 };
 
 /// Applies an update. REQUIRES: row numbers within the shard, and no repeated row unless the optimizer is

@@ -18,7 +18,7 @@ void for_rows(const Update<T>& u, Op op) {
       __builtin_prefetch(u.values + u.rows[std::min(i + kRowsAhead, u.count - 1)] * u.width, 1);
     }
     T* __restrict w = u.values + (u.rows != nullptr ? u.rows[i] : u.first_row + i) * u.width;
-    const T* __restrict x = u.gradient + i * u.width;
+    const T* __restrict x = u.gradient_of(i);
     for (std::uint64_t j = 0; j < u.width; ++j) {
       w[j] = static_cast<T>(op(static_cast<A>(w[j]), static_cast<A>(x[j])));
     }
@@ -29,7 +29,7 @@ template <class T>
 void set_rows(const Update<T>& u) {
   for (std::uint64_t i = 0; i < u.count; ++i) {
     T* w = u.values + (u.rows != nullptr ? u.rows[i] : u.first_row + i) * u.width;
-    std::memcpy(w, u.gradient + i * u.width, u.width * sizeof(T));
+    std::memcpy(w, u.gradient_of(i), u.width * sizeof(T));
   }
 }
 

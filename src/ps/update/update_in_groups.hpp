@@ -11,11 +11,11 @@ namespace capstan::ps {
 
 /// For each part of `update`, logs the old contents of its rows, then calls `apply` with the part. `values`
 /// and `slots` are the beginnings of the shard's arrays; `slots` is empty if the update does not change them.
-/// Updates are elementwise, so long rows are divided as well. Throws Error(internal) if the update exceeds
-/// the journal.
+/// Updates are elementwise, so long rows are divided as well. `list` is that of Journal::log. Throws
+/// Error(internal) if the update exceeds the journal.
 template <class T, class Apply>
 void apply_in_groups(const Update<T>& update, T* values, const std::vector<std::byte*>& slots,
-                     Journal& journal, const Apply& apply) {
+                     Journal& journal, const Apply& apply, std::size_t list = 0) {
   using Slot = Arithmetic<T>;
   Journal::Group group;
   group.bases[0] = reinterpret_cast<std::byte*>(values);
@@ -38,8 +38,12 @@ void apply_in_groups(const Update<T>& update, T* values, const std::vector<std::
       Update<T> part = update;
       part.rows = group.rows = update.rows + first;
       part.count = group.count = std::min(max_rows, update.count - first);
-      part.gradient += first * update.width;
-      journal.log(group);
+      if (part.positions != nullptr) {
+        part.positions += first;
+      } else {
+        part.gradient += first * update.width;
+      }
+      journal.log(group, list);
       apply(part);
     }
     return;
@@ -55,10 +59,11 @@ void apply_in_groups(const Update<T>& update, T* values, const std::vector<std::
       part.values += row * update.width + begin;
       if (part.slot0 != nullptr) part.slot0 += row * update.width + begin;
       if (part.slot1 != nullptr) part.slot1 += row * update.width + begin;
-      part.gradient += i * update.width + begin;
+      part.gradient = update.gradient_of(i) + begin;
+      part.positions = nullptr;
       set_row_bytes(part.width);
       set_offsets(static_cast<std::uint64_t>(part.values - values));
-      journal.log(group);
+      journal.log(group, list);
       apply(part);
     }
   }
