@@ -62,6 +62,8 @@ struct TableOptions {
   /// As in VariableOptions. A synchronous group adds the keys of a step when the step ends.
   std::optional<UpdateGroup> group = {};
   /// As in VariableOptions.
+  bool stochastic_rounding = false;
+  /// As in VariableOptions.
   std::optional<DType> communication_dtype = {};
 };
 

@@ -60,8 +60,8 @@ void check_rounding(const protocol::VariableDescriptor& variable) {
   if (!variable.stochastic_rounding || is_half) return;
   throw Error(
       Code::invalid_argument,
-      fmt::format("variable \"{}\" has dtype {} and stochastic rounding; expected float16 or bfloat16",
-                  variable.name, to_string(variable.dtype)));
+      fmt::format("{} \"{}\" has dtype {} and stochastic rounding; expected float16 or bfloat16",
+                  variable.table ? "dynamic table" : "variable", variable.name, to_string(variable.dtype)));
 }
 
 }  // namespace
@@ -181,11 +181,13 @@ std::shared_ptr<const BoundVariable> VariableCreator::create_table(const std::st
                                                       .trainable = options.trainable,
                                                       .group = options.group,
                                                       .memory = ShardMemory::host,
+                                                      .stochastic_rounding = options.stochastic_rounding,
                                                       .communication_dtype = options.communication_dtype});
   descriptor.table = true;
   descriptor.policy = {options.missing, options.when_full, options.admit_after, options.evict_after,
                        options.admit_probability};
   protocol::check_optimizer(name, dtype, descriptor.optimizer);
+  check_rounding(descriptor);
   protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
   services_.restore_point.require_fit(descriptor);
   ShardCreator::Created created = shards_.create(descriptor, {initial, 0, {}});

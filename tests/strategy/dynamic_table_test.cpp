@@ -201,6 +201,9 @@ TEST_F(DynamicTableTest, RejectsInvalidArguments) {
                  [] { DynamicTable<float>("t", 1, {}, {.admit_after = 2, .admit_probability = 0.5}); });
   (void)error_of(Code::invalid_argument,
                  [] { DynamicTable<float>("t", 1, {}, {.when_full = static_cast<WhenFull>(9)}); });
+  EXPECT_THAT(error_of(Code::invalid_argument,
+                       [] { DynamicTable<float>("t", 1, {}, {.stochastic_rounding = true}); }),
+              testing::AllOf(testing::HasSubstr("dynamic table \"t\""), testing::HasSubstr("float32")));
   const DynamicTable<float> t("t", 2, {}, kCounting);
   (void)error_of(Code::already_exists, [] { DynamicTable<float>("t", 2); });
   (void)error_of(Code::invalid_argument, [&] { t.push(Keys{1}, Floats{1}); });
