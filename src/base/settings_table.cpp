@@ -526,6 +526,23 @@ constexpr std::array kTable{
             .help = "JSON file for the results (summary.json)",
             .initial_means = "none"},
 
+    // kge, lr and fm
+    Setting{
+        .name = "table-dtype",
+        .group = "tables",
+        .kind = choice,
+        .initial = "float32",
+        .help = "dtype of the rows that the ps hold; float16 and bfloat16 take half the memory and network",
+        .choices = "float32|float16|bfloat16"},
+    Setting{.name = "table-rounding",
+            .group = "tables",
+            .kind = choice,
+            .initial = "stochastic",
+            .help =
+                "rounding of updates to a 16-bit table-dtype: stochastic = at random, so that small updates "
+                "take effect on average; nearest = updates below half a rounding step are lost",
+            .choices = "stochastic|nearest"},
+
     // kge
     Setting{.name = "model",
             .group = "kge",
@@ -710,9 +727,9 @@ constexpr std::array kTable{
 std::span<const Setting> Settings::table() { return kTable; }
 
 std::span<const std::string_view> groups_of(std::string_view program) {
-  static constexpr std::array<std::string_view, 2> kKge{"train", "kge"};
-  static constexpr std::array<std::string_view, 3> kLr{"train", "model", "sparse"};
-  static constexpr std::array<std::string_view, 4> kFm{"train", "model", "sparse", "fm"};
+  static constexpr std::array<std::string_view, 3> kKge{"train", "tables", "kge"};
+  static constexpr std::array<std::string_view, 4> kLr{"train", "tables", "model", "sparse"};
+  static constexpr std::array<std::string_view, 5> kFm{"train", "tables", "model", "sparse", "fm"};
   static constexpr std::array<std::string_view, 3> kMlp{"train", "model", "mlp"};
   if (program == "kge") return kKge;
   if (program == "lr") return kLr;

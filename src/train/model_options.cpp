@@ -151,6 +151,7 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
     read_dynamic(settings, o);
     o.bias = settings.flag("bias");
     o.factors = program == Program::fm ? settings.integer("factors") : 0;
+    o.tables = TablePrecision::from(settings);
   }
   o.on_gpu = settings.text("device") == "cuda";
   if (o.on_gpu && !images) {

@@ -11,6 +11,7 @@
 #include "capstan/variable_options.hpp"
 #include "train/sparse/examples.hpp"
 #include "train/stop_request.hpp"
+#include "train/table_precision.hpp"
 #include "train/tasks.hpp"
 
 namespace capstan {
@@ -44,6 +45,7 @@ struct ModelOptions {
   std::uint64_t seed = 1;
   ShardMemory memory = ShardMemory::host;
   DType communication_dtype = DType::float32;
+  TablePrecision tables;  // lr and fm only
   std::string checkpoint_dir;
   int checkpoint_every = 5;
   int max_to_keep = 3;

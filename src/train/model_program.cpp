@@ -287,6 +287,8 @@ class ModelProgram {
       throw Error(Code::failed_precondition, fmt::format("{} was not saved by `capstan {}`", where, program));
     }
     for (const auto& [name, value] : model_->identity()) {
+      // An earlier version did not save it. The restore compares the dtypes and shapes of the variables.
+      if (!saved["identity"].contains(name)) continue;
       const std::string saved_value = saved["identity"].value(name, "");
       if (saved_value == value) continue;
       throw Error(Code::failed_precondition,

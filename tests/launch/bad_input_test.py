@@ -102,6 +102,10 @@ class BadInput(JobTest):
     def test_odd_dimension_for_complex(self):
         self.refused(USAGE, "--dim 33", "even", command=train(self.data, "--model", "complex", "--dim", 33))
 
+    def test_16_bit_tables_on_a_gpu(self):
+        self.refused(USAGE, "--table-dtype float16: ", "--device cuda",
+                     command=train(self.data, "--table-dtype", "float16", "--device", "cuda"))
+
     def test_unknown_option(self):
         self.refused(USAGE, "--epoch: there is no such option", "did you mean --epochs?",
                      command=train(self.data, "--epoch", 3))

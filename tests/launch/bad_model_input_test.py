@@ -78,6 +78,16 @@ class BadModelInput(JobTest):
         for option in ("--max-keys", "--admit-after"):
             self.refused(f"{option} ", "--dynamic", command=["lr", *files, option, 3])
         self.refused("--dynamic: ", "--ps-memory", command=["fm", *files, "--dynamic", "--ps-memory", "device"])
+        self.refused("flag --table-dtype: ", '"int8"', "float32, float16, bfloat16",
+                     command=["lr", *files, "--table-dtype", "int8"])
+        self.refused("flag --table-rounding: ", '"up"', "stochastic, nearest",
+                     command=["fm", *files, "--table-rounding", "up"])
+        self.refused("--table-rounding: ", "--table-dtype float32",
+                     command=["fm", *files, "--table-rounding", "nearest"])
+        self.refused("--table-dtype bfloat16: ", "--communication-dtype bfloat16",
+                     command=["lr", *files, "--table-dtype", "bfloat16", "--communication-dtype", "bfloat16"])
+        self.refused("--table-dtype: there is no such option",
+                     command=["mlp", *files, "--labels", self.data, "--table-dtype", "bfloat16"])
         self.refused("`capstan train lr`", "--device cpu", command=["lr", *files, "--device", "cuda"])
         self.refused("--replicas 1", command=["mlp", *files, "--labels", self.data, "--device", "cuda",
                                                                 "--replicas", 2])

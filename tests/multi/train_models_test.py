@@ -6,6 +6,7 @@
 # Tests: src/train/model_options.cpp
 # Tests: src/train/model_program.cpp
 # Tests: src/train/optimizer_choice.cpp
+# Tests: src/train/table_precision.cpp
 # Tests: src/train/tasks.hpp
 # Tests: src/train/sparse/closures.cpp
 import itertools
@@ -153,6 +154,32 @@ class TrainModels(JobTest):
                                       epochs=300)
             self.assertLess(abs(summary["train"]["objective"] - optimum), 1e-7)
             self.assertEqual(summary["data"]["width"], 6)
+
+    def test_16_bit_tables_approach_the_optimum(self):
+        path = self.directory / "train.txt"
+        optimum = newton(write_libsvm(path, 301), 6, 1e-3)
+        for dtype, *more in (("bfloat16",), ("bfloat16", "--dynamic"), ("bfloat16", "--table-rounding", "nearest"),
+                             ("float16", "--dynamic")):
+            summary, _ = self.trained("lr", 0, "--data", path, "--no-bias", "--table-dtype", dtype, *more, l2=1e-3,
+                                      epochs=20, batch=20, learning_rate=0.2)
+            above = summary["train"]["objective"] - optimum
+            self.assertGreater(above, 1e-9, "the optimum has no exact value of 16 bits")
+            self.assertLess(above, 0.005, (dtype, more))
+
+    def test_16_bit_tables_resume(self):
+        path = self.pairs_file()
+        for more in ([], ["--dynamic"]):
+            directory = self.directory / f"saved{len(more)}"
+            files = ["--data", path, "--factors", 4, "--table-dtype", "bfloat16", "--checkpoint-dir", directory, *more]
+            sizes = {"epochs": 60, "batch": 16, "learning_rate": 0.1}
+            saved, _ = self.trained("fm", 4, *files, **sizes)
+            self.assertGreater(saved["train"]["accuracy"], 0.99)
+            resumed, _ = self.trained("fm", 0, *files, "--resume", "--ps", 2, **sizes)
+            for name in ("objective", "auc", "accuracy"):
+                self.assertAlmostEqual(resumed["train"][name], saved["train"][name], delta=1e-12)
+        job = self.start([CAPSTAN, "train", "fm", *files, "--resume", "--table-dtype", "float16"])
+        self.assertEqual(self.exit_code(job), 2, job.stderr)
+        self.assertIn("was saved with --table-dtype bfloat16, this run has float16", job.stderr)
 
     def test_dynamic_factors_resume_on_another_number_of_ps(self):
         path = self.pairs_file()

@@ -9,6 +9,7 @@ The graph is created here, so the test always runs; UMLS is used, too, if its fi
 # Tests: src/train/kge/known_graph.cpp
 # Tests: src/train/kge/program_options.cpp
 # Tests: src/train/kge/slice.cpp
+# Tests: src/train/kge/table.hpp
 # Tests: src/train/kge/trainer.cpp
 import pathlib
 import re
@@ -166,6 +167,23 @@ class Train(JobTest):
         self.assertNotEqual(*losses)
         for mine, theirs in zip(*losses, strict=True):
             self.assertAlmostEqual(mine, theirs, delta=0.1 * mine)
+
+    def test_16_bit_tables_learn(self):
+        for dtype, *rounding in (("bfloat16",), ("bfloat16", "--table-rounding", "nearest"), ("float16",)):
+            self.trained(0, "--table-dtype", dtype, *rounding, ps=1, workers=1)
+
+    def test_16_bit_tables_resume(self):
+        saved = ["--table-dtype", "bfloat16", "--checkpoint-dir", self.directory / "saved"]
+        trained = self.trained(4, *saved, ps=1, workers=2)
+        # The resumed run has nothing left to train, so it evaluates the restored rows.
+        command = train(self.graph(), *saved, "--resume", "--ps", 2, "--summary", self.directory / "summary.json", epochs=EPOCHS)
+        self.run_to_end(command, 4)
+        self.assertEqual(self.summary()["training"]["triples"], 0)
+        self.assertEqual(self.summary()["test"], trained["test"])
+        command[command.index("bfloat16")] = "float32"
+        job = self.start(command)
+        self.assertEqual(self.exit_code(job), 2, job.stderr)
+        self.assertIn("was saved with --table-dtype bfloat16, this run has float32", job.stderr)
 
     def test_without_agents(self):
         self.trained(4, "--supervise", "off", ps=1, workers=2)

@@ -14,8 +14,10 @@ class DeviceEvaluator final : public GpuEvaluator {
   DeviceEvaluator(const RankerOptions& options, const TrueAnswers& answers, int device)
       : stream_(device), ranker_(options, answers, stream_.implementation()) {}
 
-  Metrics rank(std::span<const Triple> triples, std::int64_t evaluation, const Variable<float>& entities,
-               const Variable<float>& relations) override {
+  Metrics rank(std::span<const Triple> triples, std::int64_t evaluation, const Table& entity_table,
+               const Table& relation_table) override {
+    const Variable<float>& entities = entity_table.as<float>();
+    const Variable<float>& relations = relation_table.as<float>();
     if (table_evaluation_ != evaluation) {
       table_evaluation_.reset();
       float* const table = ranker_.make_table();

@@ -78,8 +78,9 @@ class DeviceTrainer final : public Trainer {
         batches_{InFlightBatch(options.step, device), InFlightBatch(options.step, device)},
         looks_ahead_(options.looks_ahead) {}
 
-  SliceResult train(const Slice& slice, const Variable<float>& entities,
-                    const Variable<float>& relations) override {
+  SliceResult train(const Slice& slice, const Table& entity_table, const Table& relation_table) override {
+    const Variable<float>& entities = entity_table.as<float>();
+    const Variable<float>& relations = relation_table.as<float>();
     (void)step_.take_loss();  // discards the loss of a slice that failed
     const std::span<const Triple> triples(slice.triples);
     const auto batch_size = static_cast<std::size_t>(slice.batch);

@@ -21,8 +21,8 @@ Evaluator::Evaluator(TrueAnswers answers, const RankerOptions& options, std::opt
   if (device) gpu_ = make_gpu_evaluator(options, answers_, *device);
 }
 
-Metrics Evaluator::rank(std::span<const Triple> triples, std::int64_t evaluation,
-                        const Variable<float>& entities, const Variable<float>& relations) {
+Metrics Evaluator::rank(std::span<const Triple> triples, std::int64_t evaluation, const Table& entities,
+                        const Table& relations) {
   if (gpu_ && cpu_evaluation_ != evaluation) {
     try {
       return gpu_->rank(triples, evaluation, entities, relations);
@@ -43,8 +43,8 @@ bool Evaluator::end() {
   return gpu_ != nullptr;
 }
 
-Metrics Evaluator::rank_on_host(std::span<const Triple> triples, const Variable<float>& entities,
-                                const Variable<float>& relations) {
+Metrics Evaluator::rank_on_host(std::span<const Triple> triples, const Table& entities,
+                                const Table& relations) {
   ranker_.plan(triples);
   ranker_.begin(entities.lookup(ranker_.entity_ids()).values,
                 relations.lookup(ranker_.relation_ids()).values);

@@ -8,20 +8,20 @@
 #include <string>
 #include <vector>
 
-#include "capstan/variable.hpp"
 #include "train/kge/ranking.hpp"
+#include "train/kge/table.hpp"
 #include "train/kge/triple.hpp"
 #include "train/kge/true_answers.hpp"
 
 namespace capstan::kge {
 
-/// Ranks on a GPU. Pulls the entity table into its memory once per evaluation.
+/// Ranks on a GPU. Pulls the entity table into its memory once per evaluation. REQUIRES: float32 tables.
 class GpuEvaluator {
  public:
   virtual ~GpuEvaluator() = default;
   /// Throws Error(resource_exhausted) if the GPU's memory does not suffice.
-  virtual Metrics rank(std::span<const Triple> triples, std::int64_t evaluation,
-                       const Variable<float>& entities, const Variable<float>& relations) = 0;
+  virtual Metrics rank(std::span<const Triple> triples, std::int64_t evaluation, const Table& entities,
+                       const Table& relations) = 0;
   /// Frees the table.
   virtual void end() = 0;
 };
@@ -36,14 +36,13 @@ class Evaluator {
 
   /// Ranks a slice. All slices of an evaluation pass the same number, and no push is applied between them. If
   /// the GPU's memory does not suffice, the CPU ranks instead, with one warning.
-  Metrics rank(std::span<const Triple> triples, std::int64_t evaluation, const Variable<float>& entities,
-               const Variable<float>& relations);
+  Metrics rank(std::span<const Triple> triples, std::int64_t evaluation, const Table& entities,
+               const Table& relations);
   /// Ends an evaluation: frees its memory on the GPU. Returns false without a GPU.
   bool end();
 
  private:
-  Metrics rank_on_host(std::span<const Triple> triples, const Variable<float>& entities,
-                       const Variable<float>& relations);
+  Metrics rank_on_host(std::span<const Triple> triples, const Table& entities, const Table& relations);
 
   TrueAnswers answers_;
   Ranker ranker_;

@@ -43,8 +43,7 @@ void update(Guess& guess, std::int32_t entity, float s) {
 }  // namespace
 
 std::vector<Prediction> predict_tails(const io::Graph& graph, const std::vector<Triple>& triples,
-                                      const Variable<float>& entities, const Variable<float>& relations,
-                                      ModelKind model) {
+                                      const Table& entities, const Table& relations, ModelKind model) {
   if (triples.empty()) return {};
   const TrueAnswers answers = known_answers(graph);
   const std::size_t dim = entities.width();

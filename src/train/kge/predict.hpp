@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "capstan/variable.hpp"
 #include "io/data/graph.hpp"
 #include "train/kge/program.hpp"
+#include "train/kge/table.hpp"
 #include "train/kge/triple.hpp"
 
 namespace capstan::kge {
@@ -13,7 +13,6 @@ namespace capstan::kge {
 /// For each triple, returns the best-scored tail that is not a known answer, and the triple's own tail. Reads
 /// the entity table once, block by block.
 std::vector<Prediction> predict_tails(const io::Graph& graph, const std::vector<Triple>& triples,
-                                      const Variable<float>& entities, const Variable<float>& relations,
-                                      ModelKind model);
+                                      const Table& entities, const Table& relations, ModelKind model);
 
 }  // namespace capstan::kge

@@ -18,6 +18,7 @@
 #include "train/kge/learned_relations.hpp"
 #include "train/kge/predict.hpp"
 #include "train/kge/slice.hpp"
+#include "train/kge/table.hpp"
 
 namespace capstan::kge {
 namespace {
@@ -56,19 +57,29 @@ struct State {
   int dim = 0;
   std::int64_t entities = 0;
   std::int64_t relations = 0;
+  std::string table_dtype;
 
   std::string to_json() const {
-    nlohmann::json json{{"program", "train kge"}, {"epoch", epoch},        {"model", model}, {"dim", dim},
-                        {"entities", entities},   {"relations", relations}};
+    nlohmann::json json{{"program", "train kge"},
+                        {"epoch", epoch},
+                        {"model", model},
+                        {"dim", dim},
+                        {"entities", entities},
+                        {"relations", relations},
+                        {"table_dtype", table_dtype}};
     if (begun > 0) json["begun"] = begun;
     return json.dump();
   }
   static State from_json(const std::string& text, const std::string& where) {
     try {
       const auto json = try_parse_json(text);
-      return {json.at("epoch"),    json.value("begun", std::int64_t{0}),
-              json.at("model"),    json.at("dim"),
-              json.at("entities"), json.at("relations")};
+      return {json.at("epoch"),
+              json.value("begun", std::int64_t{0}),
+              json.at("model"),
+              json.at("dim"),
+              json.at("entities"),
+              json.at("relations"),
+              json.value("table_dtype", "float32")};
     } catch (const nlohmann::json::exception&) {
       throw Error(Code::failed_precondition, where + " was not saved by `capstan train kge`");
     }
@@ -105,9 +116,9 @@ class Program {
     const auto relations = static_cast<std::int64_t>(graph_.relations.size());
     const VariableOptions optimizer{options_.optimizer};
     const double stddev = static_cast<double>(defaults_of(options_.model).initial_stddev);
-    entities_.emplace("entities", Shape{entities, options_.dim},
+    entities_.emplace(options_.tables, "entities", Shape{entities, options_.dim},
                       initializers::normal(0, stddev, options_.seed), optimizer);
-    relations_.emplace("relations", Shape{2 * relations, options_.dim},
+    relations_.emplace(options_.tables, "relations", Shape{2 * relations, options_.dim},
                        initializers::normal(0, stddev, options_.seed + 1), optimizer);
     coordinator_.emplace(strategy_);
     workers_ = coordinator_->workers();
@@ -169,7 +180,8 @@ class Program {
             std::string(to_string(options_.model)),
             options_.dim,
             report_.entities,
-            report_.relations};
+            report_.relations,
+            std::string(to_string(options_.tables.dtype))};
   }
 
   /// Restores the latest checkpoint; returns its state, or an empty one if there is none.
@@ -186,6 +198,7 @@ class Program {
       };
       differs("--model", saved.model, current.model);
       differs("--dim", saved.dim, current.dim);
+      differs("--table-dtype", saved.table_dtype, current.table_dtype);
       differs("a number of entities of", saved.entities, current.entities);
       differs("a number of relations of", saved.relations, current.relations);
     });
@@ -372,8 +385,8 @@ class Program {
   train::StopRequest stop_;
   io::Graph graph_;
   std::optional<CheckpointManager> checkpoints_;
-  std::optional<Variable<float>> entities_;
-  std::optional<Variable<float>> relations_;
+  std::optional<Table> entities_;
+  std::optional<Table> relations_;
   std::optional<ClusterCoordinator> coordinator_;
   std::optional<PerWorker<std::unique_ptr<Trainer>>> trainer_;
   std::optional<PerWorker<std::unique_ptr<Evaluator>>> evaluator_;

@@ -11,6 +11,7 @@
 #include "train/kge/model.hpp"
 #include "train/kge/ranking.hpp"
 #include "train/stop_request.hpp"
+#include "train/table_precision.hpp"
 
 namespace capstan {
 class Settings;
@@ -33,6 +34,7 @@ struct ProgramOptions {
   std::uint64_t seed = 1;
   ShardMemory memory = ShardMemory::host;
   DType communication_dtype = DType::float32;
+  train::TablePrecision tables;
   std::string checkpoint_dir;
   int checkpoint_every = 5;
   int max_to_keep = 3;
@@ -44,7 +46,7 @@ struct ProgramOptions {
   std::string settings_json = "{}";
 
   /// Fills unset settings with the model's defaults. Throws Error(invalid_argument) for incompatible values:
-  /// an odd dim with ComplEx, --resume without --checkpoint-dir.
+  /// an odd dim with ComplEx, --resume without --checkpoint-dir, those that TablePrecision rejects.
   static ProgramOptions from(const Settings& settings);
 };
 

@@ -3,13 +3,13 @@
 
 namespace capstan::kge {
 
-SliceResult train_slice(PerWorker<std::unique_ptr<Trainer>> trainer, Slice slice, Variable<float> entities,
-                        Variable<float> relations) {
+SliceResult train_slice(PerWorker<std::unique_ptr<Trainer>> trainer, Slice slice, Table entities,
+                        Table relations) {
   return (*trainer)->train(slice, entities, relations);
 }
 
 Metrics rank_slice(PerWorker<std::unique_ptr<Evaluator>> evaluator, std::int64_t evaluation,
-                   std::vector<Triple> triples, Variable<float> entities, Variable<float> relations) {
+                   std::vector<Triple> triples, Table entities, Table relations) {
   return (*evaluator)->rank(triples, evaluation, entities, relations);
 }
 

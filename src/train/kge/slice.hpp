@@ -13,12 +13,12 @@
 
 namespace capstan::kge {
 
-SliceResult train_slice(PerWorker<std::unique_ptr<Trainer>> trainer, Slice slice, Variable<float> entities,
-                        Variable<float> relations);
+SliceResult train_slice(PerWorker<std::unique_ptr<Trainer>> trainer, Slice slice, Table entities,
+                        Table relations);
 
 /// `evaluation` numbers the evaluations, see Evaluator.
 Metrics rank_slice(PerWorker<std::unique_ptr<Evaluator>> evaluator, std::int64_t evaluation,
-                   std::vector<Triple> triples, Variable<float> entities, Variable<float> relations);
+                   std::vector<Triple> triples, Table entities, Table relations);
 /// Frees the GPU memory of an evaluation; returns false without a GPU.
 bool end_evaluation(PerWorker<std::unique_ptr<Evaluator>> evaluator);
 

@@ -14,8 +14,7 @@ class HostTrainer final : public Trainer {
  public:
   explicit HostTrainer(const StepOptions& options) : step_(options) {}
 
-  SliceResult train(const Slice& slice, const Variable<float>& entities,
-                    const Variable<float>& relations) override {
+  SliceResult train(const Slice& slice, const Table& entities, const Table& relations) override {
     const std::span<const Triple> triples(slice.triples);
     const auto batch_size = static_cast<std::size_t>(slice.batch);
     SliceResult result;

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "capstan/variable.hpp"
 #include "train/kge/batch_plan.hpp"
+#include "train/kge/table.hpp"
 #include "train/kge/triple.hpp"
 
 namespace capstan::kge {
@@ -37,9 +37,9 @@ struct TrainerOptions {
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  /// For each batch: looks up only the rows that it uses, and pushes their gradients.
-  virtual SliceResult train(const Slice& slice, const Variable<float>& entities,
-                            const Variable<float>& relations) = 0;
+  /// For each batch: looks up only the rows that it uses, and pushes their gradients. REQUIRES on a GPU:
+  /// float32 tables.
+  virtual SliceResult train(const Slice& slice, const Table& entities, const Table& relations) = 0;
 };
 
 /// Called on a worker. Throws Error: invalid_argument for an invalid option; failed_precondition, with the

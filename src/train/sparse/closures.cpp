@@ -12,8 +12,10 @@ namespace {
 
 constexpr std::size_t kEvaluationExamples = 4096;
 
-std::int64_t bias_id(const Variable<float>& weights) { return static_cast<std::int64_t>(weights.rows()) - 1; }
-std::int64_t bias_id(const DynamicTable<float>& /*weights*/) { return kBiasKey; }
+std::int64_t bias_id(const EmbeddingTable<Variable>& weights) {
+  return static_cast<std::int64_t>(weights.rows()) - 1;
+}
+std::int64_t bias_id(const EmbeddingTable<DynamicTable>& /*weights*/) { return kBiasKey; }
 
 /// Sets the ids of the batch's rows of `weights`; the bias is the last one.
 template <class Table>
@@ -30,8 +32,8 @@ void look_up(SparseWorkerState& state, const SparseExamples& batch, const Table&
   if (factors.empty()) {
     weights.lookup(state.weight_ids, state.rows.weights);
   } else {
-    lookup_all(Lookup{weights, state.weight_ids, state.rows.weights},
-               Lookup{factors.front(), batch.ids, state.rows.factors});
+    Table::lookup_all({weights, state.weight_ids, state.rows.weights},
+                      {factors.front(), batch.ids, state.rows.factors});
   }
 }
 
@@ -41,8 +43,8 @@ void push(SparseWorkerState& state, const SparseExamples& batch, const Table& we
   if (factors.empty()) {
     weights.push(state.weight_ids, state.gradients.weights);
   } else {
-    push_all(Push{weights, state.weight_ids, state.gradients.weights},
-             Push{factors.front(), batch.ids, state.gradients.factors});
+    Table::push_all({weights, state.weight_ids, state.gradients.weights},
+                    {factors.front(), batch.ids, state.gradients.factors});
   }
 }
 
@@ -96,7 +98,7 @@ void count_sparse(PerWorker<SparseWorkerState> state, Shares shares, Table<std::
 
 template <template <class> class Table>
 TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, UpdateGroup group,
-                         Table<float> weights, std::vector<Table<float>> factors,
+                         EmbeddingTable<Table> weights, std::vector<EmbeddingTable<Table>> factors,
                          std::vector<Table<std::int32_t>> occurrences) {
   std::map<std::int64_t, BatchCutter> cutters;
   for (const std::int64_t share : task.shares.assigned) {
@@ -121,8 +123,8 @@ TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, Upd
 }
 
 template <template <class> class Table>
-Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, Table<float> weights,
-                       std::vector<Table<float>> factors) {
+Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, EmbeddingTable<Table> weights,
+                       std::vector<EmbeddingTable<Table>> factors) {
   const SparseExamples& examples = state->share(task.test, task.share, task.total_shares).examples;
   BatchCutter cutter(examples);
   std::vector<std::uint32_t> chosen(static_cast<std::size_t>(task.count));
@@ -142,15 +144,17 @@ Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, Ta
 
 template void count_sparse<Variable>(PerWorker<SparseWorkerState>, Shares, Variable<std::int32_t>);
 template TrainResult train_sparse<Variable>(PerWorker<SparseWorkerState>, TrainTask, UpdateGroup,
-                                            Variable<float>, std::vector<Variable<float>>,
+                                            EmbeddingTable<Variable>, std::vector<EmbeddingTable<Variable>>,
                                             std::vector<Variable<std::int32_t>>);
-template Scores evaluate_sparse<Variable>(PerWorker<SparseWorkerState>, EvaluateTask, Variable<float>,
-                                          std::vector<Variable<float>>);
+template Scores evaluate_sparse<Variable>(PerWorker<SparseWorkerState>, EvaluateTask,
+                                          EmbeddingTable<Variable>, std::vector<EmbeddingTable<Variable>>);
 template void count_sparse<DynamicTable>(PerWorker<SparseWorkerState>, Shares, DynamicTable<std::int32_t>);
 template TrainResult train_sparse<DynamicTable>(PerWorker<SparseWorkerState>, TrainTask, UpdateGroup,
-                                                DynamicTable<float>, std::vector<DynamicTable<float>>,
+                                                EmbeddingTable<DynamicTable>,
+                                                std::vector<EmbeddingTable<DynamicTable>>,
                                                 std::vector<DynamicTable<std::int32_t>>);
-template Scores evaluate_sparse<DynamicTable>(PerWorker<SparseWorkerState>, EvaluateTask, DynamicTable<float>,
-                                              std::vector<DynamicTable<float>>);
+template Scores evaluate_sparse<DynamicTable>(PerWorker<SparseWorkerState>, EvaluateTask,
+                                              EmbeddingTable<DynamicTable>,
+                                              std::vector<EmbeddingTable<DynamicTable>>);
 
 }  // namespace capstan::train

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "capstan/capstan.hpp"
+#include "train/embedding_table.hpp"
 #include "train/metrics.hpp"
 #include "train/sparse/examples.hpp"
 #include "train/sparse/factorization_machine.hpp"
@@ -58,10 +59,10 @@ void count_sparse(PerWorker<SparseWorkerState> state, Shares shares, Table<std::
 /// For each batch: looks up only the rows that it uses, and pushes their gradients.
 template <template <class> class Table>
 TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, UpdateGroup group,
-                         Table<float> weights, std::vector<Table<float>> factors,
+                         EmbeddingTable<Table> weights, std::vector<EmbeddingTable<Table>> factors,
                          std::vector<Table<std::int32_t>> occurrences);
 template <template <class> class Table>
-Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, Table<float> weights,
-                       std::vector<Table<float>> factors);
+Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, EmbeddingTable<Table> weights,
+                       std::vector<EmbeddingTable<Table>> factors);
 
 }  // namespace capstan::train

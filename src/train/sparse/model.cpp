@@ -16,29 +16,35 @@ namespace {
 constexpr double kFactorStddev = 0.05;
 constexpr std::uint64_t kBlockRows = 65536;
 
-double sum_of_squares(std::span<const float> values) {
+template <class T>
+double sum_of_squares(std::span<const T> values) {
   double sum = 0;
-  for (const float x : values) sum += static_cast<double>(x) * static_cast<double>(x);
+  for (const T value : values) {
+    const auto x = static_cast<double>(static_cast<float>(value));
+    sum += x * x;
+  }
   return sum;
 }
 
 /// Returns the sum of the squares in the first `rows` rows, which do not include the bias.
-double sum_of_squares(const Variable<float>& table, std::uint64_t rows) {
+double sum_of_squares(const EmbeddingTable<Variable>& table, std::uint64_t rows) {
   std::vector<float> block;
   double sum = 0;
   for (std::uint64_t first = 0; first < rows; first += kBlockRows) {
     block.resize(std::min(kBlockRows, rows - first) * table.width());
     table.pull(first, block);
-    sum += sum_of_squares(block);
+    sum += sum_of_squares(std::span<const float>(block));
   }
   return sum;
 }
-double sum_of_squares(const DynamicTable<float>& table) {
+double sum_of_squares(const EmbeddingTable<DynamicTable>& table) {
   double sum = 0;
-  table.export_rows([&](std::span<const std::int64_t> keys, const Rows<float>& rows) {
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (keys[i] != kBiasKey) sum += sum_of_squares(rows[i]);
-    }
+  table.visit([&]<class T>(const DynamicTable<T>& typed) {
+    typed.export_rows([&](std::span<const std::int64_t> keys, const Rows<T>& rows) {
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (keys[i] != kBiasKey) sum += sum_of_squares(rows[i]);
+      }
+    });
   });
   return sum;
 }
@@ -78,6 +84,7 @@ class SparseModel : public Model {
     return {{"a table of rows", rows()},
             {"--factors", std::to_string(options_.factors)},
             {"--format", options_.format.format},
+            {"--table-dtype", std::string(to_string(options_.tables.dtype))},
             {"--bias", options_.bias ? "true" : "false"},
             {"an --l2 above 0:", options_.l2 > 0 ? "true" : "false"}};
   }
@@ -90,8 +97,8 @@ class SparseModel : public Model {
   ClusterCoordinator& coordinator_;
   UpdateGroup group_;
   PerWorker<SparseWorkerState> worker_state_;
-  std::optional<Table<float>> weights_;
-  std::vector<Table<float>> factors_;
+  std::optional<EmbeddingTable<Table>> weights_;
+  std::vector<EmbeddingTable<Table>> factors_;
   std::vector<Table<std::int32_t>> occurrences_;
 };
 
@@ -106,10 +113,10 @@ class NumberedModel final : public SparseModel<Variable> {
   void create(const DataSizes& sizes) override {
     rows_ = options_.format.rows() > 0 ? options_.format.rows() : std::max<std::int64_t>(sizes.width, 1);
     const VariableOptions trained_options{.optimizer = options_.optimizer, .group = group_};
-    weights_.emplace("weights", Shape{rows_ + (options_.bias ? 1 : 0)}, InitialValue<float>(),
+    weights_.emplace(options_.tables, "weights", Shape{rows_ + (options_.bias ? 1 : 0)}, Initializer(),
                      trained_options);
     if (options_.factors > 0) {
-      factors_.emplace_back("factors", Shape{rows_, options_.factors},
+      factors_.emplace_back(options_.tables, "factors", Shape{rows_, options_.factors},
                             initializers::normal(0, kFactorStddev, options_.seed), trained_options);
     }
     if (options_.l2 > 0) {
@@ -141,10 +148,10 @@ class DynamicModel final : public SparseModel<DynamicTable> {
                                  .max_keys = options_.max_keys,
                                  .admit_after = options_.admit_after,
                                  .group = group_};
-    weights_.emplace("weights", 1, Initializer(), trained_options);
-    if (options_.bias) weights_->insert(std::vector{kBiasKey});
+    weights_.emplace(options_.tables, "weights", 1, Initializer(), trained_options);
+    if (options_.bias) weights_->visit([](const auto& table) { table.insert(std::vector{kBiasKey}); });
     if (options_.factors > 0) {
-      factors_.emplace_back("factors", options_.factors,
+      factors_.emplace_back(options_.tables, "factors", options_.factors,
                             initializers::normal(0, kFactorStddev, options_.seed), trained_options);
     }
     if (options_.l2 > 0) {
@@ -160,7 +167,8 @@ class DynamicModel final : public SparseModel<DynamicTable> {
     return options_.l2 / 2 * sum;
   }
   std::optional<std::int64_t> learned_features() const override {
-    return static_cast<std::int64_t>(weights_->size()) - (options_.bias ? 1 : 0);
+    const std::uint64_t keys = weights_->visit([](const auto& table) { return table.size(); });
+    return static_cast<std::int64_t>(keys) - (options_.bias ? 1 : 0);
   }
 
  private:

@@ -1,0 +1,41 @@
+// table_precision.cpp -- conversion of settings to the precision of tables.
+#include "train/table_precision.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/settings.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::train {
+
+TablePrecision TablePrecision::from(const Settings& settings) {
+  const std::string& dtype = settings.text("table-dtype");
+  if (dtype == "float32") {
+    if (settings.given("table-rounding")) {
+      throw Error(
+          Code::invalid_argument,
+          "--table-rounding: found --table-dtype float32, expected float16 or bfloat16; float32 tables "
+          "always round to nearest");
+    }
+    return {};
+  }
+  if (settings.text("device") == "cuda") {
+    throw Error(Code::invalid_argument,
+                fmt::format("--table-dtype {}: found --device cuda, expected cpu; workers on a GPU read and "
+                            "push float32 rows only",
+                            dtype));
+  }
+  if (settings.text("communication-dtype") != "float32") {
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("--table-dtype {}: found --communication-dtype {}, expected float32; the rows and "
+                    "gradients of 16-bit tables cross the network in the dtype of the table",
+                    dtype, settings.text("communication-dtype")));
+  }
+  return {dtype == "float16" ? DType::float16 : DType::bfloat16,
+          settings.text("table-rounding") == "stochastic"};
+}
+
+}  // namespace capstan::train

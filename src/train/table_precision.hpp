@@ -1,0 +1,22 @@
+// table_precision.hpp -- the dtype of a program's tables and the rounding of its updates: --table-dtype and
+// --table-rounding.
+#pragma once
+
+#include "capstan/dtype.hpp"
+
+namespace capstan {
+class Settings;
+}
+
+namespace capstan::train {
+
+struct TablePrecision {
+  DType dtype = DType::float32;  // float32, float16 or bfloat16
+  bool stochastic_rounding = false;
+
+  /// Throws Error(invalid_argument) for 16-bit tables with --device cuda or --communication-dtype bfloat16,
+  /// and for --table-rounding with float32 tables.
+  static TablePrecision from(const Settings& settings);
+};
+
+}  // namespace capstan::train
