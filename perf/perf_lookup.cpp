@@ -1,9 +1,10 @@
 // perf_lookup.cpp -- lookup rate of a worker, in rows per second.
 //
-// Bound: a prefetching loop over the same rows of a table in this process; for returned rows, bfloat16 and
-// cached rows, the same lookup of float32 into an array. Rival: MPI_Get between the same ranks. Values are
-// verified before anything is timed.
+// Bound: a prefetching loop over the same rows of a table in this process; for returned rows, bfloat16, int8
+// and cached rows, the same lookup of float32 into an array. Rival: MPI_Get between the same ranks. Values
+// are verified before anything is timed.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -97,10 +98,30 @@ Timings measure(RowCase c, Variable<float> variable, Counter counter, std::int64
   return timings;
 }
 
-enum class Form : std::uint8_t { returned, bfloat16, hot };
+enum class Form : std::uint8_t { returned, bfloat16, int8, hot };
 
-/// Compares lookups that return their rows, lookups of `variable` with bfloat16, or lookups through a cache
-/// (HotRowsOnHost) with lookups of `plain` into an array.
+/// Returns true if a lookup of this form may return these values for a row.
+bool may_return(Form form, std::uint64_t row, std::span<const float> found) {
+  float low = pattern(row, 0);
+  float high = low;
+  for (std::size_t j = 1; j < found.size(); ++j) {
+    low = std::min(low, pattern(row, j));
+    high = std::max(high, pattern(row, j));
+  }
+  // Half a step, and the rounding of its arithmetic.
+  const float rounding = std::max(std::abs(low), std::abs(high)) * std::numeric_limits<float>::epsilon();
+  const float bound = (high - low) / 510 * 1.001F + rounding;
+  for (std::size_t j = 0; j < found.size(); ++j) {
+    const float exact = pattern(row, j);
+    const bool is_bfloat16 = form == Form::bfloat16 && found[j] == static_cast<float>(bfloat16(exact));
+    const bool is_int8 = form == Form::int8 && std::abs(found[j] - exact) <= bound;
+    if (found[j] != exact && !is_bfloat16 && !is_int8) return false;
+  }
+  return true;
+}
+
+/// Compares lookups that return their rows, lookups of `variable` with bfloat16 or int8, or lookups through a
+/// cache (HotRowsOnHost) with lookups of `plain` into an array.
 Timings measure_form(RowCase c, Form form, Variable<float> variable, Variable<float> plain, Counter counter,
                      std::int64_t workers) {
   static thread_local Array array;
@@ -116,7 +137,7 @@ Timings measure_form(RowCase c, Form form, Variable<float> variable, Variable<fl
   };
   HotRowsOnHost<float> hot(variable);
   const auto measured = [&] {
-    if (form == Form::bfloat16) return into_array(variable);
+    if (form == Form::bfloat16 || form == Form::int8) return into_array(variable);
     for (int k = 0; k < c.calls; ++k) {
       if (form == Form::hot) {
         hot.lookup(one_call(k), out);
@@ -132,10 +153,9 @@ Timings measure_form(RowCase c, Form form, Variable<float> variable, Variable<fl
   measured();
   const std::span<const std::int64_t> last = one_call(c.calls - 1);
   timings.verified = true;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const float exact = pattern(static_cast<std::uint64_t>(last[i / c.width]), i % c.width);
-    const bool rounded = form == Form::bfloat16 && out[i] == static_cast<float>(bfloat16(exact));
-    timings.verified = timings.verified && (out[i] == exact || rounded);
+  for (std::size_t i = 0; i < last.size() && timings.verified; ++i) {
+    const std::span<const float> row = out.subspan(i * c.width, c.width);
+    timings.verified = may_return(form, static_cast<std::uint64_t>(last[i]), row);
   }
   take_turns(
       c.warmup, c.samples, StartBarrier(counter, workers), true, [&] { stream.draw(ids); }, measured,
@@ -148,7 +168,8 @@ void compare_form(const Session& session, RowTables& tables, Form form, const st
   RowTables of_form(&fill_variable, group.substr(0, group.find(' ')));
   for (const RowCase& c : row_cases(session.options, group, kSampleIds, 1)) {
     const Variable<float>& plain = tables.get(c.rows, c.width, {});
-    const Variable<float>& variable = form != Form::bfloat16 ? plain : of_form.get(c.rows, c.width, options);
+    const bool is_narrow = form == Form::bfloat16 || form == Form::int8;
+    const Variable<float>& variable = is_narrow ? of_form.get(c.rows, c.width, options) : plain;
     session.on_all_workers<&read_once>(variable);
     Timings timings;
     timings.verified = true;
@@ -193,6 +214,7 @@ void measure_all(const Session& session) {
   compare_form(session, tables, Form::returned, "returned lookup", {});
   compare_form(session, tables, Form::hot, "hot lookup", {});
   compare_form(session, tables, Form::bfloat16, "bfloat16 lookup", {.communication_dtype = DType::bfloat16});
+  compare_form(session, tables, Form::int8, "int8 lookup", {.int8_lookups = true});
 }
 
 /// Returns the samples of the rival for one case, in seconds. Called on a worker.

@@ -39,6 +39,8 @@ struct StrategyOptions {
   /// VariableOptions::communication_dtype of float variables and tables whose own options do not set it. The
   /// constructor throws Error(invalid_argument) unless it is float32 or bfloat16.
   std::optional<DType> communication_dtype = {};
+  /// VariableOptions::int8_lookups of float variables and tables whose own options do not set it.
+  bool int8_lookups = false;
   /// Number of GPUs that the replicas of each worker compute on. Replicas are set up when their rank starts,
   /// so this must match how the job was started: N for `--replicas=N --replica-device=gpu`, 0 for
   /// `--replica-device=host`. The constructor throws Error(invalid_argument) otherwise. none: not checked.

@@ -65,6 +65,7 @@ struct TableOptions {
   bool stochastic_rounding = false;
   /// As in VariableOptions.
   std::optional<DType> communication_dtype = {};
+  std::optional<bool> int8_lookups = {};
 };
 
 constexpr std::string_view to_string(WhenFull when_full) noexcept {

@@ -142,6 +142,13 @@ struct VariableOptions {
   /// GPU memory, and transfers between an adapter and a GPU are exact. Other dtypes are
   /// Error(invalid_argument).
   std::optional<DType> communication_dtype = {};
+  /// Sends rows that `lookup` reads through a network as 8-bit integers, with a minimum and a step for each
+  /// row: 8 bytes and one for each element. The largest error of an element is (maximum - minimum) / 510 of
+  /// its row; a row with an infinity or NaN is read as NaN. Rows for which this is not smaller are sent in
+  /// communication_dtype, as are pulls and gradients. Reads that are exact with communication_dtype remain
+  /// so. None: StrategyOptions::int8_lookups for float variables, otherwise false. Other dtypes are
+  /// Error(invalid_argument).
+  std::optional<bool> int8_lookups = {};
 };
 
 constexpr std::string_view to_string(ShardMemory memory) noexcept {

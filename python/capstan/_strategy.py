@@ -36,6 +36,8 @@ class ParameterServerStrategy(Replicas):
         Where a ps stores variables: in main memory, or in the memory of its GPU.
     communication_dtype : optional
         "bfloat16": as in `Variable`, for all float32 variables and tables that do not set it.
+    int8_lookups : bool
+        As in `Variable`, for all float32 variables and tables that do not set it.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class ParameterServerStrategy(Replicas):
         placement: str = "round_robin",
         memory: str = "host",
         communication_dtype: DTypeLike | None = None,
+        int8_lookups: bool = False,
     ) -> None:
         if placement not in ("round_robin", "by_bytes"):
             raise ValueError(f"placement: found {placement!r}, expected 'round_robin' or 'by_bytes'")
@@ -58,6 +61,7 @@ class ParameterServerStrategy(Replicas):
             placement == "by_bytes",
             memory == "device",
             communication_number(communication_dtype),
+            int8_lookups,
         )
         self._before_close: list[Callable[[], None]] = []
         self._names: dict[str, int] = {}

@@ -86,6 +86,8 @@ class DynamicTable(RowAccess):
         As in `Variable`. A synchronous group adds the keys of a step when the step ends.
     communication_dtype : optional
         As in `Variable`.
+    int8_lookups : bool, optional
+        As in `Variable`.
 
     Raises
     ------
@@ -116,6 +118,7 @@ class DynamicTable(RowAccess):
         trainable: bool = True,
         group: _capstan.UpdateGroup | None = None,
         communication_dtype: DTypeLike | None = None,
+        int8_lookups: bool | None = None,
     ) -> None:
         strategy = current_strategy()
         if strategy is None:
@@ -147,6 +150,7 @@ class DynamicTable(RowAccess):
                 trainable,
                 group,
                 communication_number(communication_dtype),
+                int8_lookups,
             ),
             strategy._implementation,
         )

@@ -67,6 +67,9 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
     communication_dtype : optional
         "bfloat16" for float32: gradients and rows cross a network as bfloat16, which halves them. Default: the
         variable's dtype.
+    int8_lookups : bool, optional
+        For float32: `lookup` reads rows through a network as 8-bit integers, with a minimum and a step for each row.
+        The largest error is (maximum - minimum) / 510 of the row. Default: the strategy's.
 
     Raises
     ------
@@ -93,6 +96,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
         combine_pushes: CombinePushes | None = None,
         stochastic_rounding: bool = False,
         communication_dtype: DTypeLike | None = None,
+        int8_lookups: bool | None = None,
     ) -> None:
         strategy = current_strategy()
         if strategy is None:
@@ -128,6 +132,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
                 combine_pushes,
                 stochastic_rounding,
                 communication_number(communication_dtype),
+                int8_lookups,
             ),
             strategy._implementation,
         )

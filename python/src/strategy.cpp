@@ -47,17 +47,18 @@ void bind_strategy(nb::module_& module) {
       .def(
           "__init__",
           [](Strategy* self, const Cluster& cluster, const std::optional<Partitioner>& partitioner,
-             bool by_bytes, bool on_gpu, std::optional<int> communication_dtype) {
+             bool by_bytes, bool on_gpu, std::optional<int> communication_dtype, bool int8_lookups) {
             StrategyOptions options;
             if (partitioner) options.variable_partitioner = *partitioner;
             options.placement = by_bytes ? Placement::by_bytes : Placement::round_robin;
             options.memory = on_gpu ? ShardMemory::device : ShardMemory::host;
             options.communication_dtype = dtype_of(communication_dtype);
+            options.int8_lookups = int8_lookups;
             const nb::gil_scoped_release unlocked;
             new (self) Strategy(cluster, std::move(options));
           },
           "cluster"_a, "partitioner"_a = nb::none(), "by_bytes"_a = false, "on_gpu"_a = false,
-          "communication_dtype"_a = nb::none())
+          "communication_dtype"_a = nb::none(), "int8_lookups"_a = false)
       .def("open_scope", &Strategy::open_scope)
       .def("close_scope", &Strategy::close_scope)
       .def("close", &Strategy::close, nb::call_guard<nb::gil_scoped_release>())

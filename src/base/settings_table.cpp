@@ -461,6 +461,12 @@ constexpr std::array kTable{
             .initial = "float32",
             .help = "dtype of gradients and rows that cross a network; bfloat16 halves them",
             .choices = "float32|bfloat16"},
+    Setting{
+        .name = "int8-lookups",
+        .group = "train",
+        .kind = flag,
+        .initial = "false",
+        .help = "send rows that lookups read through a network as 8-bit integers, a quarter of the bytes"},
     Setting{.name = "checkpoint-dir",
             .group = "train",
             .kind = text,

@@ -165,7 +165,7 @@ void Client::start_sparse(const Lookup& lookup, ReadMode mode, std::vector<Remot
                                  .order = {order.begin(), order.end()},
                                  .count = rows.size(),
                                  .out = out,
-                                 .bfloat16 = shard.sends_bfloat16(variable)};
+                                 .values = shard.sent_by_lookups(variable)};
     if (rows.size() == lookup.ids.size()) segment.order.clear();  // all ids, in the order of the call
     shard.connection->require_alive();
     remote.push_back(std::move(segment));
@@ -198,8 +198,9 @@ void Client::start_dense(const Lookup& lookup, ReadMode mode, std::vector<Remote
                       .first_row = first,
                       .count = end - begin,
                       .out = to,
-                      .bfloat16 = shard.sends_bfloat16(variable) &&
-                                  shard.connection->path() != Path::rma});  // relaxed ones are exact
+                      // Relaxed ones by RMA are exact.
+                      .values = shard.connection->path() == Path::rma ? protocol::SentValues::stored
+                                                                      : shard.sent_values(variable)});
   }
 }
 

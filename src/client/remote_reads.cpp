@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "capstan/cancellation.hpp"
 #include "protocol/bfloat16_values.hpp"
+#include "protocol/int8_rows.hpp"
 #include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
 
@@ -57,7 +58,7 @@ RemoteReads::Id RemoteReads::start(std::vector<Segment> segments, bool consisten
                                        .shard = segment.shard,
                                        .kind = segment.kind(),
                                        .missing = segment.missing,
-                                       .bfloat16 = segment.bfloat16 ? std::uint8_t{1} : std::uint8_t{0},
+                                       .values = segment.values,
                                        .first_row = segment.first_row,
                                        .rows = segment.count};
       append(payload, std::span(&what, 1));
@@ -111,7 +112,7 @@ void RemoteReads::take_piece(const transport::Message& message) {
   // A piece of a dense segment may start at any byte, or element of bfloat16; a piece of any other segment
   // consists of complete rows.
   const bool dense = segment.kind() == protocol::ReadKind::dense;
-  const std::uint64_t element = segment.bfloat16 ? sizeof(bfloat16) : 1;
+  const std::uint64_t element = segment.values == protocol::SentValues::bfloat16 ? sizeof(bfloat16) : 1;
   const std::uint64_t unit = dense ? element : segment.sent_row_bytes();
   const std::uint64_t units = segment.count * segment.sent_row_bytes() / unit;
   const bool fits = header->begin <= units && piece.size() / unit <= units - header->begin;
@@ -127,17 +128,20 @@ void RemoteReads::take_piece(const transport::Message& message) {
 /// Copies a piece, which starts with unit `begin` of the segment, to the memory of the reader.
 void RemoteReads::store(const Segment& segment, std::uint64_t begin, transport::Bytes piece) {
   if (piece.empty()) return;
+  const bool is_bfloat16 = segment.values == protocol::SentValues::bfloat16;
   const auto copy = [&](transport::Bytes from, std::byte* to) {
-    if (segment.bfloat16) {
+    if (is_bfloat16) {
       protocol::from_bfloat16(
           {reinterpret_cast<const bfloat16*>(from.data()), from.size() / sizeof(bfloat16)},
           reinterpret_cast<float*>(to));
+    } else if (segment.values == protocol::SentValues::int8) {
+      protocol::from_int8_rows(from, segment.row_bytes / sizeof(float), reinterpret_cast<float*>(to));
     } else {
       std::memcpy(to, from.data(), from.size());
     }
   };
   if (segment.kind() == protocol::ReadKind::dense) {
-    return copy(piece, segment.out + begin * (segment.bfloat16 ? sizeof(float) : 1));
+    return copy(piece, segment.out + begin * (is_bfloat16 ? sizeof(float) : 1));
   }
   if (segment.order.empty()) return copy(piece, segment.out + begin * segment.row_bytes);
   const std::uint64_t sent = segment.sent_row_bytes();

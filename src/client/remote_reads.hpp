@@ -22,7 +22,7 @@ class RemoteReads {
 
   /// Rows of one shard. Sparse: `rows` are numbers within the shard; keyed: `keys` are keys of a dynamic
   /// table. Row i goes to position order[i] of `out`, or to position i if `order` is empty. Dense (both are
-  /// empty): `count` rows starting at first_row. With `bfloat16`, the ps sends bfloat16 for float32 rows.
+  /// empty): `count` rows starting at first_row. The ps sends them as `values`.
   struct Segment {
     transport::Peer* peer = nullptr;
     std::uint32_t variable = 0;
@@ -35,14 +35,14 @@ class RemoteReads {
     std::uint64_t first_row = 0;
     std::uint64_t count = 0;
     std::byte* out = nullptr;
-    bool bfloat16 = false;
+    protocol::SentValues values{};
 
     protocol::ReadKind kind() const noexcept {
       if (!keys.empty()) return protocol::ReadKind::keyed;
       return rows.empty() ? protocol::ReadKind::dense : protocol::ReadKind::sparse;
     }
     /// Bytes of a row in a message.
-    std::uint64_t sent_row_bytes() const noexcept { return bfloat16 ? row_bytes / 2 : row_bytes; }
+    std::uint64_t sent_row_bytes() const noexcept { return protocol::sent_bytes(values, row_bytes); }
   };
 
   explicit RemoteReads(transport::Fabric& fabric);

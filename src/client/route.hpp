@@ -10,6 +10,7 @@
 #include "client/channel/ps_connection.hpp"
 #include "protocol/descriptor.hpp"
 #include "protocol/partition.hpp"
+#include "protocol/ps_messages.hpp"
 #include "protocol/table_layout.hpp"
 
 namespace capstan::client {
@@ -26,10 +27,20 @@ struct ShardRoute {
   /// Returns true if the shard is in host memory, which channels can access.
   bool in_host_memory() const noexcept { return location.region != protocol::kNoRegion; }
   bool valid() const noexcept { return connection->relocations() == relocations; }
-  /// Returns true if the ps sends rows of this shard as bfloat16. Mapped shards are read exactly; if the ps
+  /// Returns the form in which the ps sends rows of this shard. Mapped shards are read exactly; if the ps
   /// serves such a read because of concurrent writers, the result must be the same.
-  bool sends_bfloat16(const protocol::VariableDescriptor& variable) const noexcept {
-    return variable.communication.bfloat16 && values == nullptr && in_host_memory();
+  protocol::SentValues sent_values(const protocol::VariableDescriptor& variable) const noexcept {
+    const bool narrows = variable.communication.bfloat16 && values == nullptr && in_host_memory();
+    return narrows ? protocol::SentValues::bfloat16 : protocol::SentValues::stored;
+  }
+  /// Returns the same for lookups, which may be of int8 if that has fewer bytes.
+  protocol::SentValues sent_by_lookups(const protocol::VariableDescriptor& variable) const noexcept {
+    using protocol::SentValues;
+    const SentValues otherwise = sent_values(variable);
+    const bool shorter = protocol::sent_bytes(SentValues::int8, variable.row_bytes()) <
+                         protocol::sent_bytes(otherwise, variable.row_bytes());
+    const bool narrows = variable.communication.int8_lookups && values == nullptr && in_host_memory();
+    return narrows && shorter ? SentValues::int8 : otherwise;
   }
 };
 

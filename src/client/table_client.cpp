@@ -54,7 +54,7 @@ RemoteReads::Segment TableClient::segment(const Table& table, MissingKeys missin
           .order = {part.order.begin(), part.order.end()},
           .count = part.keys.size(),
           .out = out,
-          .bfloat16 = shard.sends_bfloat16(table)};
+          .values = shard.sent_by_lookups(table)};
 }
 
 /// Sets of_ps_ to the keys whose rows the ps has to send.

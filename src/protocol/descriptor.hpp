@@ -63,7 +63,8 @@ struct TablePolicy {
 /// How clients send gradients and receive values.
 struct Communication {
   std::optional<CombinePushes> combine_pushes;
-  bool bfloat16 = false;  // values that cross a network; the variable is float32
+  bool bfloat16 = false;      // values that cross a network; the variable is float32
+  bool int8_lookups = false;  // the ps send rows for lookups as 8-bit integers; the variable is float32
 };
 
 struct VariableDescriptor {

@@ -9,6 +9,7 @@
 #include "capstan/partitioners.hpp"
 #include "cluster/traffic.hpp"
 #include "protocol/descriptor.hpp"
+#include "protocol/int8_rows.hpp"
 #include "transport/fabric.hpp"
 
 namespace capstan::protocol {
@@ -164,20 +165,34 @@ enum class ReadKind : std::uint32_t {
   keyed = 2,   // rows of a dynamic table by key
 };
 
+/// Form of the values that a ps sends. All but `stored` are for float32 variables in host memory. Sent over
+/// the wire: never renumber.
+enum class SentValues : std::uint8_t {
+  stored = 0,    // as the shard stores them
+  bfloat16 = 1,  // rounded to nearest
+  int8 = 2,      // rows of 8-bit integers (int8_rows.hpp); sparse and keyed segments only
+};
+
+/// Returns the bytes of a message for `bytes` bytes of stored values; for int8, of one row.
+constexpr std::uint64_t sent_bytes(SentValues values, std::uint64_t bytes) noexcept {
+  if (values == SentValues::int8) return int8_row_bytes(bytes / sizeof(float));
+  return values == SentValues::bfloat16 ? bytes / 2 : bytes;
+}
+
 /// Rows of one shard.
 struct ReadSegment {
   std::uint32_t number = 0;  // among all segments of the read on all ps
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
   ReadKind kind = ReadKind::dense;
-  MissingKeys missing{};        // keyed only
-  std::uint8_t bfloat16 = 0;    // 1: the ps sends the values of a float32 variable as bfloat16
+  MissingKeys missing{};  // keyed only
+  SentValues values{};
   std::uint64_t first_row = 0;  // within the shard (dense only)
   std::uint64_t rows = 0;
 };
 
 /// Header of kRowsPiece. Sparse and keyed: complete rows, starting with the `begin`-th row of the segment.
-/// Dense: bytes of the segment, starting at byte `begin`; with ReadSegment::bfloat16, elements.
+/// Dense: bytes of the segment, starting at byte `begin`; for SentValues::bfloat16, elements.
 struct PieceHeader {
   std::uint64_t id = 0;
   std::uint64_t begin = 0;

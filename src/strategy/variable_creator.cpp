@@ -55,6 +55,13 @@ void check_communication(const std::string& name, DType dtype, std::optional<DTy
                           dtype == DType::float32 ? "float32 or bfloat16" : to_string(dtype)));
 }
 
+void check_int8_lookups(const std::string& name, DType dtype, const VariableOptions& options) {
+  if (dtype == DType::float32 || !options.int8_lookups.value_or(false)) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("variable or table \"{}\" has dtype {} and int8_lookups; expected float32", name,
+                          to_string(dtype)));
+}
+
 void check_rounding(const protocol::VariableDescriptor& variable) {
   const bool is_half = variable.dtype == DType::float16 || variable.dtype == DType::bfloat16;
   if (!variable.stochastic_rounding || is_half) return;
@@ -71,6 +78,7 @@ VariableCreator::VariableCreator(const Services& services, const StrategyOptions
     : services_(services),
       default_memory_(options.memory),
       default_communication_(options.communication_dtype),
+      default_int8_lookups_(options.int8_lookups),
       on_coordinator_(on_coordinator),
       placement_(services.runtime.count(Role::ps), options.variable_partitioner, options.placement),
       shards_(services.context, services.recovery, placement_) {
@@ -182,7 +190,8 @@ std::shared_ptr<const BoundVariable> VariableCreator::create_table(const std::st
                                                       .group = options.group,
                                                       .memory = ShardMemory::host,
                                                       .stochastic_rounding = options.stochastic_rounding,
-                                                      .communication_dtype = options.communication_dtype});
+                                                      .communication_dtype = options.communication_dtype,
+                                                      .int8_lookups = options.int8_lookups});
   descriptor.table = true;
   descriptor.policy = {options.missing, options.when_full, options.admit_after, options.evict_after,
                        options.admit_probability};
@@ -214,8 +223,11 @@ protocol::VariableDescriptor VariableCreator::describe(const std::string& name, 
   auto communication = options.communication_dtype;
   if (!communication && dtype == DType::float32) communication = default_communication_;
   check_communication(name, dtype, communication);
-  descriptor.communication = {options.combine_pushes,
-                              dtype == DType::float32 && communication == DType::bfloat16};
+  check_int8_lookups(name, dtype, options);
+  descriptor.communication = {
+      .combine_pushes = options.combine_pushes,
+      .bfloat16 = dtype == DType::float32 && communication == DType::bfloat16,
+      .int8_lookups = dtype == DType::float32 && options.int8_lookups.value_or(default_int8_lookups_)};
   return descriptor;
 }
 

@@ -54,6 +54,7 @@ class VariableCreator {
   Services services_;
   ShardMemory default_memory_;
   std::optional<DType> default_communication_;  // of float variables
+  bool default_int8_lookups_;                   // of float variables
   bool on_coordinator_;
   ShardPlacement placement_;
   ShardCreator shards_;

@@ -179,6 +179,7 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
   o.seed = static_cast<std::uint64_t>(settings.integer("seed"));
   if (settings.text("ps-memory") == "device") o.memory = ShardMemory::device;
   if (settings.text("communication-dtype") == "bfloat16") o.communication_dtype = DType::bfloat16;
+  o.int8_lookups = settings.flag("int8-lookups");
   o.checkpoint_dir = settings.text("checkpoint-dir");
   o.checkpoint_every = static_cast<int>(settings.integer("checkpoint-every"));
   o.max_to_keep = static_cast<int>(settings.integer("max-to-keep"));

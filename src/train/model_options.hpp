@@ -46,6 +46,7 @@ struct ModelOptions {
   ShardMemory memory = ShardMemory::host;
   DType communication_dtype = DType::float32;
   TablePrecision tables;  // lr and fm only
+  bool int8_lookups = false;
   std::string checkpoint_dir;
   int checkpoint_every = 5;
   int max_to_keep = 3;

@@ -185,6 +185,14 @@ class Train(JobTest):
         self.assertEqual(self.exit_code(job), 2, job.stderr)
         self.assertIn("was saved with --table-dtype bfloat16, this run has float32", job.stderr)
 
+    def test_int8_lookups_train_almost_the_same_model(self):
+        options = ["--slice-batches", 1, "--window", "am"]
+        exact, rounded = (self.trained(3, *options, *more, ps=1, workers=1) for more in ([], ["--int8-lookups"]))
+        losses = [[epoch["loss"] for epoch in summary["training"]["epochs"]] for summary in (exact, rounded)]
+        self.assertNotEqual(*losses)
+        for mine, theirs in zip(*losses, strict=True):
+            self.assertAlmostEqual(mine, theirs, delta=0.1 * mine)
+
     def test_without_agents(self):
         self.trained(4, "--supervise", "off", ps=1, workers=2)
 

@@ -253,7 +253,7 @@ TEST_P(RowSenderTest, SendsBfloat16ForFloatsOfTheHost) {
   constexpr std::uint32_t kLongRows = 9000;
   create(1, kLongRows, 51);
   const auto with_bfloat16 = [](protocol::ReadSegment segment) {
-    segment.bfloat16 = 1;
+    segment.values = protocol::SentValues::bfloat16;
     return segment;
   };
   if (GetParam() == ShardMemory::device) {
@@ -282,10 +282,45 @@ TEST_P(RowSenderTest, SendsBfloat16ForFloatsOfTheHost) {
     for (const auto& piece : client_.pieces) EXPECT_LE(piece.bytes.size(), transport::kPieceBytes);
   }
   protocol::ReadSegment malformed = dense_segment(0, 1, 0, 1);
-  malformed.bfloat16 = 2;
+  malformed.values = static_cast<protocol::SentValues>(3);
   expect_refused(Code::out_of_range, {malformed});
   store_->create(one_shard<std::int32_t>(2, {4}, optimizers::SGD{1}));
   expect_refused(Code::out_of_range, {with_bfloat16(dense_segment(0, 2, 0, 1))});
+}
+
+TEST_P(RowSenderTest, SendsInt8RowsForFloatsOfTheHost) {
+  constexpr std::uint32_t kLongRows = 9000;
+  constexpr std::uint64_t kLongWidth = 51;
+  create(1, kLongRows, kLongWidth);
+  const auto with_int8 = [](protocol::ReadSegment segment) {
+    segment.values = protocol::SentValues::int8;
+    return segment;
+  };
+  if (GetParam() == ShardMemory::device) {
+    request(kClient, {with_int8(sparse_segment(0, 1, 1))}, {0});
+    return expect_one_refusal(Code::out_of_range);
+  }
+  auto backwards = consecutive(0, kLongRows);
+  std::reverse(backwards.begin(), backwards.end());
+  std::vector<float> floats(values_.at(1).size());
+  const auto stored = rows_of(1, kLongWidth, backwards);
+  std::memcpy(floats.data(), stored.data(), stored.size());
+  constexpr std::uint64_t kSentRowBytes = protocol::int8_row_bytes(kLongWidth);
+  std::vector<std::byte> expected(kLongRows * kSentRowBytes);
+  protocol::to_int8_rows(floats, kLongWidth, expected.data());
+  for (const bool consistent : {false, true}) {
+    client_.pieces.clear();
+    request(kClient, {with_int8(sparse_segment(0, 1, kLongRows)), dense_segment(2, 1, 0, 2)}, backwards,
+            consistent);
+    send_all();
+    EXPECT_EQ(client_.segment(0, kSentRowBytes), expected);
+    EXPECT_EQ(client_.segment(2), rows_of(1, kLongWidth, {0, 1}));
+    for (const auto& piece : client_.pieces) EXPECT_LE(piece.bytes.size(), transport::kPieceBytes);
+  }
+  expect_refused(Code::out_of_range, {with_int8(dense_segment(0, 1, 0, 1))});
+  expect_refused(Code::out_of_range, {with_int8(sparse_segment(0, 1, 1))}, {kLongRows});
+  store_->create(one_shard<std::int32_t>(2, {4}, optimizers::SGD{1}));
+  expect_refused(Code::out_of_range, {with_int8(sparse_segment(0, 2, 1))}, {0});
 }
 
 TEST_P(RowSenderTest, SendsRowsLargerThanAPieceIndividually) {

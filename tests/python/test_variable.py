@@ -53,6 +53,19 @@ def test_bfloat16_communication(variable, strategy):
     np.testing.assert_array_equal(table.lookup([7]), [[0, 0]])
 
 
+def test_int8_lookups(variable, strategy):
+    rows = np.linspace(0, 1, 30, dtype=np.float32).reshape(3, 10)
+    v = variable(rows, name="v", int8_lookups=True)
+    # One process sends nothing. tests/python/programs/sums.py checks ranks.
+    np.testing.assert_array_equal(v.lookup([2, 0]), rows[[2, 0]])
+    variable(np.zeros(2), int8_lookups=False)
+    with pytest.raises(cs.errors.InvalidArgumentError, match="int8_lookups"):
+        variable(np.zeros(2), int8_lookups=True)
+    with strategy.scope():
+        table = cs.DynamicTable("t", 2, int8_lookups=True)
+    np.testing.assert_array_equal(table.lookup([7]), [[0, 0]])
+
+
 def test_large_reads_reuse_memory(variable):
     v = variable(np.arange(1 << 16, dtype=np.float32).reshape(-1, 64), name="large")
     first = v.pull()

@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "capstan/error.hpp"
 #include "protocol/bfloat16_values.hpp"
+#include "protocol/int8_rows.hpp"
 #include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
 
@@ -68,8 +69,9 @@ RowSender::Read RowSender::parse(const transport::Message& message,
     const protocol::ReadSegment& requested = segment.requested;
     segment.from = store_.view(requested.variable, requested.shard);
     bool valid = requested.rows != 0 && segment.from.row_bytes != 0;
-    if (requested.bfloat16 != 0) {
-      valid &= requested.bfloat16 == 1;
+    if (segment.narrows()) {
+      valid &= requested.values <= protocol::SentValues::int8;
+      valid &= requested.values != protocol::SentValues::int8 || requested.kind != protocol::ReadKind::dense;
       valid &= segment.from.values != nullptr && segment.from.shard->description().dtype == DType::float32;
     }
     const auto take_all = [&](auto& numbers) {
@@ -173,6 +175,15 @@ void RowSender::gather(const Segment& segment, std::uint64_t begin, std::uint64_
   }
 }
 
+/// Converts values to the form in which they are sent. REQUIRES: complete rows, unless the segment is dense.
+void RowSender::narrow(const Segment& segment, std::span<const float> values, std::byte* out) {
+  if (segment.requested.values == protocol::SentValues::int8) {
+    protocol::to_int8_rows(values, segment.from.row_bytes / sizeof(float), out);
+  } else {
+    protocol::to_bfloat16(values, reinterpret_cast<bfloat16*>(out));
+  }
+}
+
 std::shared_ptr<RowSender::StagedRows> RowSender::free_staged() {
   for (const auto& piece : pieces_) {
     if (piece->in_flight == 0) piece->staged.reset();
@@ -236,10 +247,9 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
     data = segment.from.values + segment.requested.first_row * segment.from.row_bytes + read.begin * unit;
   }
   if (segment.narrows()) {
-    std::byte* const narrow = reserved(piece->bytes, count * segment.sent_unit());
-    protocol::to_bfloat16({reinterpret_cast<const float*>(data), count * unit / sizeof(float)},
-                          reinterpret_cast<bfloat16*>(narrow));
-    data = narrow;
+    std::byte* const sent = reserved(piece->bytes, count * segment.sent_unit());
+    narrow(segment, {reinterpret_cast<const float*>(data), count * unit / sizeof(float)}, sent);
+    data = sent;
   }
   peer.send_in_place(transport::kRowsPiece, transport::as_bytes(header), {data, count * segment.sent_unit()},
                      piece->in_flight);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "capstan/error.hpp"
@@ -43,14 +44,14 @@ class RowSender {
     std::vector<std::uint32_t> rows;  // of a sparse segment
     std::vector<std::int64_t> keys;   // of a keyed segment
 
-    bool narrows() const noexcept { return requested.bfloat16 != 0; }
+    bool narrows() const noexcept { return requested.values != protocol::SentValues::stored; }
     /// Size of the smallest part of a segment that a piece may hold: a row, or one byte of consecutive rows
     /// (one element if they are sent as bfloat16).
     std::uint64_t unit() const noexcept {
       if (requested.kind != protocol::ReadKind::dense) return from.row_bytes;
       return narrows() ? sizeof(float) : 1;
     }
-    std::uint64_t sent_unit() const noexcept { return narrows() ? unit() / 2 : unit(); }
+    std::uint64_t sent_unit() const noexcept { return protocol::sent_bytes(requested.values, unit()); }
     std::uint64_t units() const noexcept { return requested.rows * from.row_bytes / unit(); }
   };
   /// Copied rows from which pieces are sent: the complete segment for a consistent read, or the rows of one
@@ -90,6 +91,7 @@ class RowSender {
   /// object if there is none.
   std::shared_ptr<StagedRows> free_staged();
   void gather(const Segment& segment, std::uint64_t begin, std::uint64_t end, std::byte* out);
+  static void narrow(const Segment& segment, std::span<const float> values, std::byte* out);
   void stop_waiting(Read& read);
   void send_failure(int client, std::uint64_t request_id, const Error& error);
 
@@ -98,7 +100,7 @@ class RowSender {
   std::deque<Read> reads_;
   std::vector<std::unique_ptr<Piece>> pieces_;
   std::vector<std::shared_ptr<StagedRows>> staged_;  // objects with pinned memory, reused
-  std::vector<float> floats_;                        // of a piece that is sent as bfloat16
+  std::vector<float> floats_;                        // of a piece that is sent in another form
   std::uint32_t in_flight_ = 0;                      // pieces, as last counted
 };
 

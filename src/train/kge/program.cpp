@@ -96,7 +96,8 @@ class Program {
         hooks_(hooks),
         strategy_(cluster, {.variable_partitioner = FixedShardsPartitioner{cluster.count(Role::ps)},
                             .memory = options.memory,
-                            .communication_dtype = options.communication_dtype}),
+                            .communication_dtype = options.communication_dtype,
+                            .int8_lookups = options.int8_lookups}),
         scope_(strategy_.scope()),
         stop_(options.stop, !options.checkpoint_dir.empty()),
         graph_(load_graph(options.data)) {

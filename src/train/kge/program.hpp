@@ -35,6 +35,7 @@ struct ProgramOptions {
   ShardMemory memory = ShardMemory::host;
   DType communication_dtype = DType::float32;
   train::TablePrecision tables;
+  bool int8_lookups = false;
   std::string checkpoint_dir;
   int checkpoint_every = 5;
   int max_to_keep = 3;

@@ -36,6 +36,8 @@ def main():
         table = cs.Variable(np.zeros((ROWS, WIDTH)), name="table", optimizer=cs.optimizers.SGD(1.0))
         counter = cs.Counter("functions")
         narrow = cs.Variable(np.zeros(2, np.float32), name="narrow", optimizer=cs.optimizers.SGD(-1.0))
+        sines = np.sin(np.arange(200, dtype=np.float32)).reshape(2, 100)
+        coarse = cs.Variable(sines, name="coarse", int8_lookups=True)
     coordinator = cs.ClusterCoordinator(strategy)
     by_value = lambda first: add_rows(table, counter, first)  # noqa: E731
     recorded = cluster.recorded_step()
@@ -57,7 +59,10 @@ def main():
     narrow.assign([0, 0]).push([1], [1 + 2.0**-12])
     narrow.flush()
     right = right and narrow.pull()[1] in ([1] if by_messages else [1, 1 + 2.0**-12])
-    print(f"sums are {'right' if right else f'wrong: {table.pull() - expected}, {counter.value()}, {narrow.pull()}'}", flush=True)
+    # Rows for lookups by messages are 8-bit integers.
+    error = np.abs(coarse.lookup([1, 0]) - sines[::-1]).max()
+    right = right and (1 / 1000 < error < 1 / 254 if by_messages else error < 1 / 254)
+    print(f"sums are {'right' if right else f'wrong: {table.pull() - expected}, {counter.value()}, {narrow.pull()}, {error}'}", flush=True)
     return 0
 
 
