@@ -129,8 +129,9 @@ struct VariableOptions {
   /// None: StrategyOptions::memory. Creating the variable throws Error: failed_precondition if a ps has no
   /// GPU, resource_exhausted if the GPU's memory is insufficient; the ps remains usable.
   std::optional<ShardMemory> memory = {};
-  /// Rounds updates to the dtype stochastically, so that small updates take effect on average. Only for
-  /// float16 and bfloat16; otherwise Error(invalid_argument).
+  /// Rounds updates to float16 and bfloat16 stochastically, so that small updates take effect on average. A
+  /// float variable with communication_dtype bfloat16 rounds the gradients that it sends stochastically: the
+  /// expected value of a sent gradient is the gradient. Error(invalid_argument) for other variables.
   bool stochastic_rounding = false;
   /// None: every push is sent at once. Otherwise gradients of some rows take effect later, and an optimizer
   /// other than SGD applies the sum of several gradients once. Only for float, double and integers; otherwise

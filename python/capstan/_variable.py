@@ -63,7 +63,8 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
     combine_pushes : CombinePushes, optional
         Functions push the sums of several gradients of frequent rows. Default: every push is sent at once.
     stochastic_rounding : bool
-        For float16 and bfloat16: rounds updates at random, so that small ones take effect on average.
+        For float16 and bfloat16: rounds updates at random, so that small ones take effect on average. For float32
+        with a communication_dtype of bfloat16: rounds the gradients that are sent at random.
     communication_dtype : optional
         "bfloat16" for float32: gradients and rows cross a network as bfloat16, which halves them. Default: the
         variable's dtype.

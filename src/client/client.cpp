@@ -320,7 +320,8 @@ void Client::push_unique(const protocol::VariableDescriptor& variable, std::span
                         .count = ids.size(),
                         .gradient = gradient,
                         .op = op,
-                        .bfloat16 = as_bfloat16};
+                        .bfloat16 = as_bfloat16,
+                        .stochastic_rounding = variable.communication.stochastic_rounding};
     return shard.connection->push(push, numbering_, more);
   }
   by_shard_.sort(route, ids);
@@ -340,7 +341,8 @@ void Client::push_unique(const protocol::VariableDescriptor& variable, std::span
                   .count = order.size(),
                   .gradient = gradient,
                   .op = op,
-                  .bfloat16 = as_bfloat16};
+                  .bfloat16 = as_bfloat16,
+                  .stochastic_rounding = variable.communication.stochastic_rounding};
     // Positions ascend, so the gradient rows of this shard are contiguous in this case. It is the usual case:
     // sorted ids.
     if (order_of_ids.empty() && order.back() - order.front() + std::size_t{1} == order.size()) {
@@ -410,6 +412,7 @@ void Client::push_all_rows(const protocol::VariableDescriptor& variable, const v
     if (arrival != nullptr) push.arrival = &of_shard;
     push.on_gpu = on_gpu;
     push.bfloat16 = variable.communication.bfloat16 && !on_gpu;
+    push.stochastic_rounding = variable.communication.stochastic_rounding;
     shard.connection->push(push, numbering_);
   }
 }

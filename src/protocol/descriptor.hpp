@@ -63,7 +63,8 @@ struct TablePolicy {
 /// How clients send gradients and receive values.
 struct Communication {
   std::optional<CombinePushes> combine_pushes;
-  bool bfloat16 = false;      // values that cross a network; the variable is float32
+  bool bfloat16 = false;             // values that cross a network; the variable is float32
+  bool stochastic_rounding = false;  // of gradients that are sent as bfloat16; otherwise to nearest
   bool int8_lookups = false;  // the ps send rows for lookups as 8-bit integers; the variable is float32
 };
 
@@ -78,7 +79,7 @@ struct VariableDescriptor {
   VariableSynchronization synchronization{};
   std::uint32_t group = 0;  // id of its update group; 0: none
   ShardMemory memory = ShardMemory::host;
-  bool stochastic_rounding = false;
+  bool stochastic_rounding = false;  // of updates to 16-bit values
   Communication communication;
   bool table = false;                 // a dynamic table, with one shard on each ps
   TablePolicy policy;                 // of a table

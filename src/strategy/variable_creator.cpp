@@ -62,12 +62,13 @@ void check_int8_lookups(const std::string& name, DType dtype, const VariableOpti
                           to_string(dtype)));
 }
 
-void check_rounding(const protocol::VariableDescriptor& variable) {
-  const bool is_half = variable.dtype == DType::float16 || variable.dtype == DType::bfloat16;
-  if (!variable.stochastic_rounding || is_half) return;
+void check_rounding(const protocol::VariableDescriptor& variable, const VariableOptions& options) {
+  const bool rounds = variable.stochastic_rounding || variable.communication.stochastic_rounding;
+  if (!options.stochastic_rounding || rounds) return;
   throw Error(
       Code::invalid_argument,
-      fmt::format("{} \"{}\" has dtype {} and stochastic rounding; expected float16 or bfloat16",
+      fmt::format("{} \"{}\" has dtype {} and stochastic rounding; expected float16 or bfloat16, or "
+                  "float32 with communication_dtype bfloat16",
                   variable.table ? "dynamic table" : "variable", variable.name, to_string(variable.dtype)));
 }
 
@@ -112,7 +113,7 @@ std::shared_ptr<const BoundVariable> VariableCreator::create(const std::string& 
   protocol::VariableDescriptor descriptor = describe(name, dtype, sizes, options);
   protocol::check_optimizer(name, dtype, descriptor.optimizer);
   check_combining(descriptor);
-  check_rounding(descriptor);
+  check_rounding(descriptor, options);
   protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
   services_.restore_point.require_fit(descriptor);
 
@@ -219,14 +220,17 @@ protocol::VariableDescriptor VariableCreator::describe(const std::string& name, 
   descriptor.synchronization = options.synchronization;
   descriptor.group = options.group ? options.group->id() : 0;
   descriptor.memory = options.memory.value_or(default_memory_);
-  descriptor.stochastic_rounding = options.stochastic_rounding;
+  const bool is_half = dtype == DType::float16 || dtype == DType::bfloat16;
+  descriptor.stochastic_rounding = options.stochastic_rounding && is_half;
   auto communication = options.communication_dtype;
   if (!communication && dtype == DType::float32) communication = default_communication_;
   check_communication(name, dtype, communication);
   check_int8_lookups(name, dtype, options);
+  const bool sends_bfloat16 = dtype == DType::float32 && communication == DType::bfloat16;
   descriptor.communication = {
       .combine_pushes = options.combine_pushes,
-      .bfloat16 = dtype == DType::float32 && communication == DType::bfloat16,
+      .bfloat16 = sends_bfloat16,
+      .stochastic_rounding = sends_bfloat16 && options.stochastic_rounding,
       .int8_lookups = dtype == DType::float32 && options.int8_lookups.value_or(default_int8_lookups_)};
   return descriptor;
 }

@@ -2,7 +2,10 @@
 // path.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -136,6 +139,89 @@ TEST_P(Bfloat16CommunicationTest, SumsOfGradientsAreRoundedOnce) {
   client().flush();
   client().begin({});
   EXPECT_EQ(lookup<float>(v, {1}), std::vector<float>{mapped() ? 3.0F : 4.0F});
+}
+
+TEST_P(Bfloat16CommunicationTest, StochasticRoundingKeepsTheMeanOfGradients) {
+  start_small();
+  constexpr std::uint64_t kElements = 60;
+  constexpr int kPushes = 200;
+  constexpr double kShare = 0.25;  // of the distance between 1 and the next number
+  constexpr float kGap = 0x1p-7F;  // this distance
+  constexpr float kValue = 1 + kGap / 4;
+  const auto mean_of = [&](const std::string& name, bool stochastic_rounding) {
+    const Shape shape{12, kElements / 12};
+    const auto v = strategy_->variable_creator()
+                       .create(name, DType::float32, &shape, {},
+                               {.optimizer = optimizers::SGD{.learning_rate = -1},
+                                .stochastic_rounding = stochastic_rounding,
+                                .communication_dtype = DType::bfloat16})
+                       ->descriptor;
+    const std::vector<float> gradient(kElements, kValue);
+    const Ids all{11, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10};  // not in the order of the shards
+    for (int i = 0; i < kPushes; ++i) {
+      if (i % 2 == 0) {
+        client().push_dense(v, gradient.data());
+      } else {
+        push(v, all, gradient);
+      }
+    }
+    client().flush();
+    // Rows may be read as bfloat16, which holds the sums of the fractions exactly.
+    const std::vector<float> ones(kElements, -static_cast<float>(kPushes));
+    client().update(v, protocol::RowOp::add, 0, v.rows(), ones.data());
+    double total = 0;
+    for (const float sum : pull<float>(v)) {
+      const double gaps = static_cast<double>(sum) / kGap;
+      total += gaps;
+      if (stochastic_rounding && !mapped()) {
+        // Pushes that used the same random bits would round all gradients of an element alike.
+        EXPECT_NEAR(gaps, kPushes * kShare, 6 * std::sqrt(kPushes * kShare * (1 - kShare)));
+      }
+    }
+    return total / (kPushes * kElements);
+  };
+  const double bound = 6 * std::sqrt(kShare * (1 - kShare) / (kPushes * kElements));
+  EXPECT_NEAR(mean_of("stochastic", true), kShare, mapped() ? 0 : bound);
+  EXPECT_EQ(mean_of("nearest", false), mapped() ? kShare : 0);
+}
+
+TEST_P(Bfloat16CommunicationTest, StochasticRoundingKeepsValuesThatAreNotFinite) {
+  start_small();
+  const Shape shape{4};
+  const auto v = strategy_->variable_creator()
+                     .create("w", DType::float32, &shape, {},
+                             {.optimizer = optimizers::SGD{.learning_rate = -1},
+                              .stochastic_rounding = true,
+                              .communication_dtype = DType::bfloat16})
+                     ->descriptor;
+  const float infinity = std::numeric_limits<float>::infinity();
+  push<float>(v, {0, 1, 2, 3}, {infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 2});
+  client().flush();
+  const std::vector<float> found = pull<float>(v);
+  EXPECT_EQ(found[0], infinity);
+  EXPECT_EQ(found[1], -infinity);
+  EXPECT_TRUE(std::isnan(found[2]));
+  EXPECT_EQ(found[3], 2);
+}
+
+TEST_P(Bfloat16CommunicationTest, StochasticRoundingNeedsBfloat16) {
+  start_small();
+  const Shape shape{2};
+  const auto create_as = [&](const std::string& name, DType dtype, std::optional<DType> communication) {
+    return strategy_->variable_creator()
+        .create(name, dtype, &shape, {}, {.stochastic_rounding = true, .communication_dtype = communication})
+        ->descriptor;
+  };
+  const auto v = create_as("a", DType::float32, DType::bfloat16);
+  EXPECT_TRUE(v.communication.stochastic_rounding);
+  EXPECT_FALSE(v.stochastic_rounding) << "the ps updates float32";
+  const auto half = create_as("b", DType::float16, {});
+  EXPECT_TRUE(half.stochastic_rounding);
+  EXPECT_FALSE(half.communication.stochastic_rounding);
+  for (const auto& communication : {std::optional<DType>(), std::optional(DType::float32)}) {
+    expect_error_naming(Code::invalid_argument, {"\"c\"", "float32", "communication_dtype"},
+                        [&] { create_as("c", DType::float32, communication); });
+  }
 }
 
 TEST_P(Bfloat16CommunicationTest, TablesCommunicateAlike) {

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -229,6 +231,52 @@ TEST(PushRows, Bfloat16HalvesTheValuesButNotTheRowsOfAnEntry) {
 
   narrow.op = protocol::RowOp::erase;
   EXPECT_EQ(narrow.value_bytes(), 0U);
+}
+
+TEST(PushRows, RoundingSeedNamesThePush) {
+  protocol::PushHeader in_closure;
+  in_closure.closure = 3;
+  in_closure.call = 1;
+  in_closure.variable = 4;
+  std::set<std::uint64_t> seeds{rounding_seed(in_closure)};
+  const auto changed = [&](auto member, auto value) {
+    protocol::PushHeader header = in_closure;
+    header.*member = value;
+    return rounding_seed(header);
+  };
+  using Header = protocol::PushHeader;
+  seeds.insert(changed(&Header::closure, std::uint64_t{4}));
+  seeds.insert(changed(&Header::call, std::uint32_t{2}));
+  seeds.insert(changed(&Header::variable, std::uint32_t{5}));
+  seeds.insert(changed(&Header::shard, std::uint32_t{1}));
+  seeds.insert(changed(&Header::replica, std::uint16_t{1}));
+  EXPECT_EQ(seeds.size(), 6U);
+  // Another worker may run the closure again.
+  EXPECT_EQ(changed(&Header::rank, std::uint32_t{7}), rounding_seed(in_closure));
+  in_closure.closure = 0;
+  EXPECT_NE(changed(&Header::rank, std::uint32_t{7}), rounding_seed(in_closure));
+}
+
+TEST(PushRows, StochasticRoundingDiffersBetweenRowsAndEntries) {
+  const std::vector<float> gradient(8 * kRowFloats * 10, 1.0F + 0x1p-8F);
+  PushRows push = push_of(gradient);
+  push.bfloat16 = true;
+  push.stochastic_rounding = true;
+  const auto copied = [&](std::uint64_t first, std::uint64_t count, std::uint64_t seed) {
+    std::vector<bfloat16> out(count * kRowFloats);
+    copy_rows(push, first, count, reinterpret_cast<std::byte*>(out.data()), seed);
+    return out;
+  };
+  EXPECT_EQ(copied(0, 40, 1), copied(0, 40, 1));
+  EXPECT_NE(copied(0, 40, 1), copied(0, 40, 2));
+  EXPECT_NE(copied(0, 40, 1), copied(40, 40, 1)) << "the entries of a push must differ";
+  // All rows are the same one, and are copied one by one.
+  const std::vector<std::uint32_t> order(80, 0);
+  push.order = order;
+  const std::vector<bfloat16> rows = copied(0, 80, 1);
+  std::size_t away = 0;  // of the first elements
+  for (std::size_t i = 0; i < rows.size(); i += kRowFloats) away += rows[i] == bfloat16(1) ? 0 : 1;
+  EXPECT_NEAR(static_cast<double>(away), 40, 6 * std::sqrt(80 * 0.25));
 }
 
 }  // namespace

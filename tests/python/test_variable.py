@@ -36,6 +36,7 @@ def test_stochastic_rounding(variable):
     assert abs(v.pull().astype(np.float32).mean() - (1 + 2**-7)) < 2**-10
     with pytest.raises(cs.errors.InvalidArgumentError, match="float32"):
         variable(0.0, stochastic_rounding=True)
+    variable(0.0, stochastic_rounding=True, communication_dtype="bfloat16")  # rounds gradients that are sent
 
 
 def test_bfloat16_communication(variable, strategy):

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 
+#include "base/key_hash.hpp"
 #include "capstan/error.hpp"
 #include "protocol/bfloat16_values.hpp"
 #include "transport/fabric.hpp"
@@ -14,26 +16,46 @@ namespace capstan::client {
 
 namespace {
 
-/// Copies `bytes` bytes of consecutive gradient rows.
-void copy_values(const PushRows& push, const std::byte* from, std::uint64_t bytes, std::byte* to) {
-  if (push.bfloat16) {
-    protocol::to_bfloat16({reinterpret_cast<const float*>(from), bytes / sizeof(float)},
-                          reinterpret_cast<bfloat16*>(to));
-  } else {
+/// Hashes the parts of a seed.
+std::uint64_t mixed(std::initializer_list<std::uint64_t> parts) noexcept {
+  constexpr std::uint64_t kGamma = 0x9e3779b97f4a7c15;  // of SplitMix64; the hash of 0 is 0
+  std::uint64_t seed = 0;
+  for (const std::uint64_t part : parts) seed = hash_of(static_cast<std::int64_t>(seed + part + kGamma));
+  return seed;
+}
+
+/// Copies consecutive gradient rows, of `bytes` bytes, from row `first` of the push on.
+void copy_values(const PushRows& push, std::uint64_t first, const std::byte* from, std::uint64_t bytes,
+                 std::byte* to, std::uint64_t seed) {
+  const std::span<const float> floats(reinterpret_cast<const float*>(from), bytes / sizeof(float));
+  auto* const narrow = reinterpret_cast<bfloat16*>(to);
+  if (!push.bfloat16) {
     std::memcpy(to, from, bytes);
+  } else if (push.stochastic_rounding) {
+    protocol::to_bfloat16_stochastically(floats, narrow, mixed({seed, first}));
+  } else {
+    protocol::to_bfloat16(floats, narrow);
   }
 }
 
 }  // namespace
 
-void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
+std::uint64_t rounding_seed(const protocol::PushHeader& entry) noexcept {
+  // (closure, replica, call) names a push in a closure, (rank, call) one outside of closures.
+  const std::uint64_t origin = entry.closure != 0 ? entry.closure : std::uint64_t{entry.rank} << 32;
+  return mixed({origin, std::uint64_t{entry.replica} << 32 | entry.call,
+                std::uint64_t{entry.variable} << 32 | entry.shard});
+}
+
+void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to,
+               std::uint64_t seed) {
   if (push.value_bytes() == 0) return;
   if (push.order.empty()) {
-    return copy_values(push, push.gradient + first * push.row_bytes, count * push.row_bytes, to);
+    return copy_values(push, first, push.gradient + first * push.row_bytes, count * push.row_bytes, to, seed);
   }
   for (std::uint64_t i = 0; i < count; ++i) {
-    copy_values(push, push.gradient + push.order[first + i] * push.row_bytes, push.row_bytes,
-                to + i * push.value_bytes());
+    copy_values(push, first + i, push.gradient + push.order[first + i] * push.row_bytes, push.row_bytes,
+                to + i * push.value_bytes(), seed);
   }
 }
 
@@ -52,12 +74,13 @@ void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count
   }
 }
 
-void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
+void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to,
+               std::uint64_t seed) {
   if (push.kind() != protocol::PushKind::dense) {
     copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(to));
     to += protocol::number_bytes(push.kind(), count);
   }
-  copy_rows(push, first, count, to);
+  copy_rows(push, first, count, to, seed);
 }
 
 std::span<const std::uint32_t> all_numbers(const PushRows& push, std::vector<std::uint32_t>& buffer) {

@@ -16,7 +16,8 @@ using Arrival = std::function<void(std::uint64_t bytes)>;
 /// One push to one shard: gradient row i is at `gradient + order[i] * row_bytes`, or rows are consecutive if
 /// `order` is empty. Row numbers within the shard are `rows`, or `ids` minus `first_row`. A push with `keys`
 /// is for rows of a dynamic table. A push without `rows`, `ids` and `keys` is dense, starting at `first_row`.
-/// With `bfloat16`, the values of `gradient` are float32, and those that are sent are bfloat16.
+/// With `bfloat16`, the values of `gradient` are float32, and those that are sent are bfloat16, rounded to
+/// nearest or with `stochastic_rounding` at random.
 struct PushRows {
   std::uint32_t variable = 0;
   std::uint32_t shard = 0;
@@ -32,6 +33,7 @@ struct PushRows {
   const Arrival* arrival = nullptr;  // of the gradient; nullptr if it has arrived completely
   bool on_gpu = false;               // `gradient` is in GPU memory. REQUIRES: a dense push by RMA
   bool bfloat16 = false;
+  bool stochastic_rounding = false;
 
   protocol::PushKind kind() const noexcept {
     if (!keys.empty()) return protocol::PushKind::keyed;
@@ -44,13 +46,19 @@ struct PushRows {
   }
 };
 
+/// Returns the seed of the stochastic rounding of a push to a shard. `entry`: the numbered header of one of
+/// its entries. A closure that runs again rounds alike.
+std::uint64_t rounding_seed(const protocol::PushHeader& entry) noexcept;
 /// Copies gradient rows [first, first + count) of a push to consecutive memory, in the format that is sent.
-void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to);
+/// `seed`: of stochastic rounding.
+void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to,
+               std::uint64_t seed = 0);
 /// Copies their row numbers within the shard, or their keys.
 void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to);
 /// Writes the part of an entry that follows its header: row numbers or keys unless the push is dense, then
-/// rows.
-void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to);
+/// rows. `seed`: of stochastic rounding.
+void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to,
+               std::uint64_t seed = 0);
 /// Returns the row numbers of a push as PushSink::apply takes them. Numbers that must be computed are stored
 /// in `buffer`.
 std::span<const std::uint32_t> all_numbers(const PushRows& push, std::vector<std::uint32_t>& buffer);

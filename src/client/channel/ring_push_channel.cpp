@@ -45,7 +45,7 @@ void RingPushChannel::write_entry(const PushRows& push, std::uint64_t first, std
   } else {
     entry_.resize(header.bytes);
     std::memcpy(entry_.data(), &header, sizeof header);
-    copy_body(push, first, count, entry_.data() + sizeof header);
+    copy_body(push, first, count, entry_.data() + sizeof header, rounding_seed(header));
     ring_.put(0, entry_);
   }
   ring_.advance(header.bytes);
