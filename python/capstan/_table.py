@@ -84,6 +84,8 @@ class DynamicTable(RowAccess):
         Marks the table for training; pushes are accepted in any case.
     group : UpdateGroup, optional
         As in `Variable`. A synchronous group adds the keys of a step when the step ends.
+    stochastic_rounding : bool
+        As in `Variable`.
     communication_dtype : optional
         As in `Variable`.
     int8_lookups : bool, optional
@@ -117,6 +119,7 @@ class DynamicTable(RowAccess):
         evict_after: int = 0,
         trainable: bool = True,
         group: _capstan.UpdateGroup | None = None,
+        stochastic_rounding: bool = False,
         communication_dtype: DTypeLike | None = None,
         int8_lookups: bool | None = None,
     ) -> None:
@@ -149,6 +152,7 @@ class DynamicTable(RowAccess):
                 evict_after,
                 trainable,
                 group,
+                stochastic_rounding,
                 communication_number(communication_dtype),
                 int8_lookups,
             ),

@@ -126,7 +126,8 @@ void TableClient::push(const Table& table, protocol::RowOp op, Keys keys, const 
                         .count = of_shard.size(),
                         .gradient = values,
                         .op = op,
-                        .bfloat16 = table.communication.bfloat16 && op == protocol::RowOp::gradient};
+                        .bfloat16 = table.communication.bfloat16 && op == protocol::RowOp::gradient,
+                        .stochastic_rounding = table.communication.stochastic_rounding};
     route.shards[s].connection->push(push, numbering_, more);
   }
 }

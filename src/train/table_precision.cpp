@@ -34,6 +34,10 @@ TablePrecision TablePrecision::from(const Settings& settings) {
                     "gradients of 16-bit tables cross the network in the dtype of the table",
                     dtype, settings.text("communication-dtype")));
   }
+  if (settings.flag("int8-lookups")) {
+    throw Error(Code::invalid_argument,
+                fmt::format("--table-dtype {}: found --int8-lookups, expected float32 tables with it", dtype));
+  }
   return {dtype == "float16" ? DType::float16 : DType::bfloat16,
           settings.text("table-rounding") == "stochastic"};
 }

@@ -14,8 +14,8 @@ struct TablePrecision {
   DType dtype = DType::float32;  // float32, float16 or bfloat16
   bool stochastic_rounding = false;
 
-  /// Throws Error(invalid_argument) for 16-bit tables with --device cuda or --communication-dtype bfloat16,
-  /// and for --table-rounding with float32 tables.
+  /// Throws Error(invalid_argument) for 16-bit tables with --device cuda, --communication-dtype bfloat16 or
+  /// --int8-lookups, and for --table-rounding with float32 tables.
   static TablePrecision from(const Settings& settings);
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -183,6 +184,29 @@ TEST_P(Bfloat16CommunicationTest, StochasticRoundingKeepsTheMeanOfGradients) {
   const double bound = 6 * std::sqrt(kShare * (1 - kShare) / (kPushes * kElements));
   EXPECT_NEAR(mean_of("stochastic", true), kShare, mapped() ? 0 : bound);
   EXPECT_EQ(mean_of("nearest", false), mapped() ? kShare : 0);
+}
+
+TEST_P(Bfloat16CommunicationTest, StochasticRoundingKeepsTheMeanOfGradientsOfATable) {
+  start_small();
+  constexpr int kKeys = 100;
+  constexpr int kPushes = 100;
+  constexpr float kValue = 1 + 0x1p-9F;  // a quarter of the distance between 1 and the next number
+  const auto table = strategy_->variable_creator()
+                         .create_table("t", DType::float32, 1, {},
+                                       {.optimizer = optimizers::SGD{.learning_rate = -1},
+                                        .max_keys = 1000,
+                                        .stochastic_rounding = true,
+                                        .communication_dtype = DType::bfloat16})
+                         ->descriptor;
+  Ids keys(kKeys);
+  std::iota(keys.begin(), keys.end(), -5);
+  for (int i = 0; i < kPushes; ++i) push(table, keys, std::vector<float>(kKeys, kValue));
+  push(table, keys, std::vector<float>(kKeys, -kPushes));
+  client().flush();
+  double gaps = 0;
+  for (const float sum : lookup<float>(table, keys)) gaps += static_cast<double>(sum) / 0x1p-7;
+  const double share = gaps / (kPushes * kKeys);
+  EXPECT_NEAR(share, 0.25, mapped() ? 0 : 6 * std::sqrt(0.25 * 0.75 / (kPushes * kKeys)));
 }
 
 TEST_P(Bfloat16CommunicationTest, StochasticRoundingKeepsValuesThatAreNotFinite) {

@@ -86,6 +86,8 @@ class BadModelInput(JobTest):
                      command=["fm", *files, "--table-rounding", "nearest"])
         self.refused("--table-dtype bfloat16: ", "--communication-dtype bfloat16",
                      command=["lr", *files, "--table-dtype", "bfloat16", "--communication-dtype", "bfloat16"])
+        self.refused("--table-dtype bfloat16: ", "--int8-lookups",
+                     command=["fm", *files, "--table-dtype", "bfloat16", "--int8-lookups"])
         self.refused("--table-dtype: there is no such option",
                      command=["mlp", *files, "--labels", self.data, "--table-dtype", "bfloat16"])
         self.refused("`capstan train lr`", "--device cpu", command=["lr", *files, "--device", "cuda"])

@@ -1,6 +1,7 @@
 """Dynamic tables: rows by key."""
 import pickle
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -105,6 +106,18 @@ def test_rejects_invalid_options(table):
         table("t", 1, admit_after=99)
     with pytest.raises(cs.errors.InvalidArgumentError, match="admit_probability"):
         table("t", 1, admit_probability=0)
+
+
+def test_stochastic_rounding(table):
+    t = table("t", 2, dtype=ml_dtypes.bfloat16, optimizer=cs.optimizers.SGD(1.0), stochastic_rounding=True)
+    keys = np.arange(1000)
+    t.assign(keys, np.ones((1000, 2), ml_dtypes.bfloat16))
+    for _ in range(16):
+        t.push(keys, np.full((1000, 2), -(2**-11), ml_dtypes.bfloat16))
+    t.flush()
+    assert abs(t.lookup(keys).astype(np.float32).mean() - (1 + 2**-7)) < 2**-10
+    with pytest.raises(cs.errors.InvalidArgumentError, match="float32"):
+        table("u", 2, stochastic_rounding=True)
 
 
 def test_keys_may_be_strings(table):
