@@ -113,6 +113,14 @@ class Smoke(JobTest):
         self.assertEqual({r["bound"] for r in found if r["size"] == 65536}, {2000})
         self.assertEqual({r["bound_name"] for r in found}, {"a test"})
 
+    def test_trace(self):
+        file = self.directory / "trace.json"
+        self.run_to_end([BIN / "perf_trace", *TINY, "--json", file])
+        found = json.loads(file.read_text())["results"]
+        self.assertEqual([(r["size"], r["verified"]) for r in found], [(0, True), (100, True)])
+        for result in found:
+            self.assertGreater(result["bound"], 0, result)
+
     def test_optimizers(self):
         file = self.directory / "optimizer.json"
         self.run_to_end([BIN / "perf_optimizer", *TINY, "--rows", 300, "--dim", "7,64", "--json", file])
