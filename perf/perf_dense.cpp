@@ -1,9 +1,9 @@
 // perf_dense.cpp -- bandwidth of dense pulls and pushes, by size.
 //
 // Bound on one host: memcpy of the same bytes from a cold source, and for pushes memcpy and a pass of SGD in
-// place. Between hosts: the bandwidth of the link from --bounds, with several pulls in flight. Capstan and
-// the bound read a source larger than any cache in a scattered order of blocks, so that each block is cold.
-// Returned pulls are compared with the same pull into an array.
+// place. Between hosts: a raw TCP stream or the bandwidth of the link from --bounds, with several pulls in
+// flight. Capstan and memcpy read a source larger than any cache in a scattered order of blocks, so that each
+// block is cold. Returned pulls are compared with the same pull into an array.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -218,19 +218,19 @@ Timings measure_push(DenseCase c, Variable<float> variable, Counter counter, std
   return timings;
 }
 
-std::vector<DenseCase> dense_cases(const Session& session, std::uint64_t sample_bytes) {
-  const Options& o = session.options;
+std::vector<DenseCase> dense_cases(const Cluster& cluster, const Options& o, bool with_bound,
+                                   std::uint64_t sample_bytes) {
   const std::uint64_t source = o.rows != 0 ? o.rows * kRowBytes : kSourceBytes;
   std::vector<DenseCase> cases;
   for (std::uint64_t bytes = std::max(o.min_bytes, kRowBytes); bytes <= o.max_bytes; bytes *= factor) {
     DenseCase c;
     c.rows = bytes / kRowBytes;
     c.source_rows = std::max(source, o.max_bytes) / kRowBytes;
-    c.in_flight = session.cluster.runtime()->membership().single_host() ? 1 : kInFlightBetweenHosts;
+    c.in_flight = cluster.runtime()->membership().single_host() ? 1 : kInFlightBetweenHosts;
     c.calls = std::max(c.in_flight, static_cast<int>(sample_bytes / c.bytes()));
     c.warmup = o.warmup;
     c.samples = o.iters;
-    c.with_bound = !session.bounds.has(kDenseBound);
+    c.with_bound = with_bound;
     c.huge_pages = o.huge_pages;
     cases.push_back(c);
   }
@@ -256,10 +256,32 @@ Result dense_result(const DenseCase& c, const Timings& timings, const Session& s
     result.bound = megabytes / median(timings.bound);
     result.bound_name = loop;
   } else {
-    result.bound = session.bounds.at(kDenseBound, c.bytes());
-    result.bound_name = session.bounds.by(kDenseBound);
+    use_link_bandwidth(result, session, kDenseBound, c.bytes(), 1);
   }
   return result;
+}
+
+/// A pull is a small request and one answer. Pushes are one request each, and a flush is the count that the
+/// server returns.
+std::vector<TcpCase> tcp_cases(const Cluster& cluster, const Options& options) {
+  constexpr std::uint64_t kRequestBytes = 64;
+  std::vector<TcpCase> found;
+  const auto megabytes = [](const DenseCase& c) { return static_cast<double>(c.bytes()) * c.calls / 1e6; };
+  for (const DenseCase& c : dense_cases(cluster, options, false, kSampleBytes)) {
+    const TcpExchange exchange{.calls = static_cast<std::uint64_t>(c.calls),
+                               .request = kRequestBytes,
+                               .answer = c.bytes(),
+                               .piece = c.bytes(),
+                               .source = c.source_rows * kRowBytes,
+                               .in_flight = static_cast<std::uint64_t>(c.in_flight)};
+    if (options.wants(name_of(kPull, c))) found.push_back({name_of(kPull, c), exchange, megabytes(c)});
+  }
+  for (const DenseCase& c : dense_cases(cluster, options, false, kPushSampleBytes)) {
+    const TcpExchange exchange{
+        .calls = static_cast<std::uint64_t>(c.calls), .request = c.bytes(), .piece = c.bytes()};
+    if (options.wants(name_of(kPush, c))) found.push_back({name_of(kPush, c), exchange, megabytes(c)});
+  }
+  return found;
 }
 
 void fill_source(const Variable<float>& variable) {
@@ -280,8 +302,11 @@ Variable<float> make_variable(const std::string& name, std::uint64_t rows) {
 }
 
 void measure_all(const Session& session) {
-  const std::vector<DenseCase> cases = dense_cases(session, kSampleBytes);
-  const std::vector<DenseCase> push_cases = dense_cases(session, kPushSampleBytes);
+  const Options& options = session.options;
+  const bool with_bound = !session.tcp_bound && !session.bounds.has(kDenseBound);
+  const std::vector<DenseCase> cases = dense_cases(session.cluster, options, with_bound, kSampleBytes);
+  const std::vector<DenseCase> push_cases =
+      dense_cases(session.cluster, options, with_bound, kPushSampleBytes);
   if (cases.empty())
     throw Error(
         Code::invalid_argument,
@@ -298,7 +323,6 @@ void measure_all(const Session& session) {
     pulls[i].verified = returned[i].verified = true;
     pushes[i].verified = pushes_verified(session, cases[i], targets[i]);
   }
-  const Options& options = session.options;
   for (int repeat = 0; repeat < options.repeat; ++repeat) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       if (options.wants(name_of(kPull, cases[i])))
@@ -328,7 +352,9 @@ int main(int argc, char** argv) {
       argc, argv,
       {.question = "Measures the bandwidth of dense pull and push with SGD, by size, compared with memcpy.",
        .measure = &measure_all,
-       .more_flags = [](CLI::App& app) {
-         app.add_option("--factor", factor, "ratio of one size to the next")->check(CLI::Range(2, 1024));
-       }});
+       .more_flags =
+           [](CLI::App& app) {
+             app.add_option("--factor", factor, "ratio of one size to the next")->check(CLI::Range(2, 1024));
+           },
+       .tcp_cases = &tcp_cases});
 }

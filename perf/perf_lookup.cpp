@@ -1,8 +1,9 @@
 // perf_lookup.cpp -- lookup rate of a worker, in rows per second.
 //
-// Bound: a prefetching loop over the same rows of a table in this process; for returned rows, bfloat16, int8
-// and cached rows, the same lookup of float32 into an array. Rival: MPI_Get between the same ranks. Values
-// are verified before anything is timed.
+// Bound: a prefetching loop over the same rows of a table in this process, or between hosts a raw TCP stream;
+// for returned rows, bfloat16, int8 and cached rows, the same lookup of float32 into an array. Rival: MPI_Get
+// between the same ranks, or between hosts the bandwidth from --bounds. Values are verified before anything
+// is timed.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,6 +17,7 @@
 #include "perf/bench/program.hpp"
 #include "perf/bench/row_case.hpp"
 #include "perf/bench/statistics.hpp"
+#include "transport/fabric.hpp"
 
 namespace capstan::perf {
 namespace {
@@ -199,7 +201,7 @@ void measure_all(const Session& session) {
   for (int repeat = 0; repeat < session.options.repeat; ++repeat) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       RowCase& c = cases[i];
-      c.with_bound = !session.bounds.has(kRowBound);
+      c.with_bound = loop_bounds_rows(session);
       const Variable<float>& variable = tables.get(c.rows, c.width, {});
       if (repeat == 0) {
         session.on_all_workers<&read_once>(variable);
@@ -215,6 +217,19 @@ void measure_all(const Session& session) {
   compare_form(session, tables, Form::hot, "hot lookup", {});
   compare_form(session, tables, Form::bfloat16, "bfloat16 lookup", {.communication_dtype = DType::bfloat16});
   compare_form(session, tables, Form::int8, "int8 lookup", {.int8_lookups = true});
+}
+
+/// A call is one request with 32-bit row numbers, and one answer in pieces.
+std::vector<TcpCase> tcp_cases(const Cluster&, const Options& options) {
+  std::vector<TcpCase> found;
+  for (const RowCase& c : all_cases(options)) {
+    const TcpExchange exchange{.calls = static_cast<std::uint64_t>(c.calls),
+                               .request = c.call * sizeof(std::uint32_t),
+                               .answer = c.call * c.width * sizeof(float),
+                               .piece = transport::kPieceBytes};
+    found.push_back({c.name, exchange, static_cast<double>(c.sample_ids())});
+  }
+  return found;
 }
 
 /// Returns the samples of the rival for one case, in seconds. Called on a worker.
@@ -282,5 +297,6 @@ int main(int argc, char** argv) {
       {.question =
            "Measures rows per second of Variable::lookup, compared with a plain gather loop and MPI_Get.",
        .measure = &measure_all,
-       .rival = &rival});
+       .rival = &rival,
+       .tcp_cases = &tcp_cases});
 }

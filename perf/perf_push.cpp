@@ -1,8 +1,9 @@
 // perf_push.cpp -- push rate of a worker, in rows of gradient per second, applied by SGD.
 //
 // Bounds: a prefetching loop that updates the same rows of a table in this process; and two threads, of which
-// one writes the gradients to memory and the other applies them; for combined pushes and for bfloat16, the
-// same pushes without that option. Rival: MPI_Accumulate between the same ranks. Gradients are integers, so
+// one writes the gradients to memory and the other applies them; between hosts a raw TCP stream; for combined
+// pushes and for bfloat16, the same pushes without that option. Rival: MPI_Accumulate between the same ranks,
+// or between hosts the bandwidth from --bounds. Gradients are integers, so
 // that the sums in the table are exact in any order; they are compared with a local copy of the table before
 // anything is timed.
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "perf/bench/row_case.hpp"
 #include "perf/bench/statistics.hpp"
 #include "perf/bench/two_thread_sgd.hpp"
+#include "transport/fabric.hpp"
 
 namespace capstan::perf {
 namespace {
@@ -174,19 +176,23 @@ void compare_option(const Session& session, RowTables& tables, const std::string
   }
 }
 
-void measure_latencies(const Session& session, RowTables& tables) {
-  constexpr std::uint64_t kRowsPerIteration =
-      51200;  // large, to sample the tail of the latencies and to let the scheduler settle
-  Options options = session.options;
+std::vector<RowCase> latency_cases(Options options) {
   options.dims = {kLatencyWidth};
   options.call_ids = {std::begin(kLatencyRows), std::end(kLatencyRows)};
   std::vector<RowCase> cases = row_cases(options, "push and flush", 1, 1);
   options.rows = kRowsInCache;
   for (RowCase& c : row_cases(options, "push and flush, table in cache", 1, 1)) cases.push_back(c);
-  for (RowCase& c : cases) {
+  return cases;
+}
+
+void measure_latencies(const Session& session, RowTables& tables) {
+  constexpr std::uint64_t kRowsPerIteration =
+      51200;  // large, to sample the tail of the latencies and to let the scheduler settle
+  const Options& options = session.options;
+  for (RowCase& c : latency_cases(options)) {
     c.samples =
         options.iters * static_cast<int>(std::clamp<std::uint64_t>(kRowsPerIteration / c.call, 50, 500));
-    c.with_bound = !session.bounds.has(kRowBound);
+    c.with_bound = loop_bounds_rows(session);
     const Variable<float>& variable = tables.get(c.rows, c.width, {optimizers::SGD{1.0}});
     Timings timings;
     timings.verified = verified(session, c, variable);
@@ -206,7 +212,7 @@ void measure_latencies(const Session& session, RowTables& tables) {
 
 void measure_all(const Session& session) {
   std::vector<RowCase> cases = row_cases(session.options, "push", kSampleIds, kMinCalls);
-  if (!session.bounds.has(kRowBound)) {
+  if (loop_bounds_rows(session)) {
     for (RowCase& c : row_cases(session.options, "push, two threads", kSampleIds, kMinCalls)) {
       c.two_threads = true;
       cases.push_back(c);
@@ -217,7 +223,7 @@ void measure_all(const Session& session) {
   for (int repeat = 0; repeat < session.options.repeat; ++repeat) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       RowCase& c = cases[i];
-      c.with_bound = !session.bounds.has(kRowBound);
+      c.with_bound = loop_bounds_rows(session);
       const Variable<float>& variable = tables.get(c.rows, c.width, {optimizers::SGD{1.0}});
       if (repeat == 0) timings[i].verified = verified(session, c, variable);
       append_slowest(timings[i], session.on_all_workers<&measure>(for_repeat(c, repeat), variable));
@@ -234,6 +240,22 @@ void measure_all(const Session& session) {
   compare_option(session, tables, "bfloat16 push", {.optimizer = sgd, .communication_dtype = DType::bfloat16},
                  "the same pushes of float32");
   measure_latencies(session, tables);
+}
+
+/// Pushes are pieces with 32-bit row numbers and gradients, and a flush is the count that the server returns.
+std::vector<TcpCase> tcp_cases(const Cluster&, const Options& options) {
+  std::vector<TcpCase> found;
+  const auto add = [&](const RowCase& c, std::optional<double> work) {
+    const TcpExchange exchange{.calls = static_cast<std::uint64_t>(c.calls),
+                               .request = c.call * (c.width * sizeof(float) + sizeof(std::uint32_t)),
+                               .piece = transport::kPieceBytes};
+    found.push_back({c.name, exchange, work});
+  };
+  for (const RowCase& c : row_cases(options, "push", kSampleIds, kMinCalls)) {
+    add(c, static_cast<double>(c.sample_ids()));
+  }
+  for (const RowCase& c : latency_cases(options)) add(c, std::nullopt);
+  return found;
 }
 
 void accumulate_all(const RowCase& c, std::span<const std::int64_t> ids, const MpiTable& table,
@@ -308,5 +330,6 @@ int main(int argc, char** argv) {
            "Measures rows per second of Variable::push with SGD, compared with a plain scatter loop and "
            "MPI_Accumulate, and the latency of a push and flush.",
        .measure = &measure_all,
-       .rival = &rival});
+       .rival = &rival,
+       .tcp_cases = &tcp_cases});
 }

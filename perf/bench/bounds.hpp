@@ -1,4 +1,5 @@
-// bounds.hpp -- bounds measured by ucx_perftest on the same transport, from the file of --bounds.
+// bounds.hpp -- bandwidths and rates measured by ucx_perftest on the same transport, from the file of
+// --bounds.
 #pragma once
 
 #include <cstdint>

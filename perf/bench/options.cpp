@@ -57,6 +57,10 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--huge-pages,!--no-huge-pages", o.huge_pages,
                "huge pages for the table of the bound (default: as for the memory of a ps)");
   app.add_flag("--rival,!--no-rival", o.with_rival, "run the MPI rival, if there is one");
+  app.add_flag_function(
+      "--tcp-bound,!--no-tcp-bound", [&o](std::int64_t count) { o.tcp_bound = count > 0; },
+      "bound of perf_lookup, perf_push and perf_dense: a raw TCP stream between the ranks (default: if "
+      "only TCP connects their hosts)");
   app.add_option("--bounds", o.bounds, "file of bounds measured by another program (written by perf/run)")
       ->check(CLI::ExistingFile);
   app.add_option("--json", o.json, "output file for context and results");

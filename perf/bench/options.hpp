@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,7 @@ struct Options {
   std::string only;
   bool huge_pages = shared_memory_may_be_huge();
   bool with_rival = true;
+  std::optional<bool> tcp_bound = {};  // nullopt: if only TCP connects the hosts of the ranks
   std::string bounds;
   std::string json;
   std::string csv;

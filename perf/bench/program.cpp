@@ -43,14 +43,14 @@ std::string program_name(char** argv) { return std::filesystem::path(argv[0]).fi
 
 /// Runs the benchmark without its rival, on the coordinator. Returns false after an error, which it prints.
 bool coordinate(const Cluster& cluster, const Benchmark& benchmark, const Options& options,
-                const Bounds& bounds, Report& report) {
+                const Bounds& bounds, bool tcp_bound, Report& report) {
   try {
     ParameterServerStrategy strategy(cluster, {FixedShardsPartitioner{cluster.count(Role::ps)}});
     const auto scope = strategy.scope();
     ClusterCoordinator coordinator(strategy);
     const Counter counter("perf_together");
-    benchmark.measure(
-        {options, cluster, strategy, coordinator, bounds, report, counter, cluster.count(Role::worker)});
+    benchmark.measure({options, cluster, strategy, coordinator, bounds, report, counter,
+                       cluster.count(Role::worker), tcp_bound});
     return true;
   } catch (const std::exception& error) {
     std::cerr << error.what() << std::endl;
@@ -80,11 +80,14 @@ int write_report(const Report& report, const nlohmann::json& context, const Opti
 
 int run_alone(const Settings& settings, const Benchmark& benchmark, const Options& options,
               const Bounds& bounds) {
+  if (options.tcp_bound.value_or(false))
+    throw Error(Code::invalid_argument,
+                "--tcp-bound: found a single process, expected ranks of mpirun or srun");
   const Cluster cluster = cluster::join(settings);
   nlohmann::json context = context_of(options);
   add_cluster(context, cluster);
   Report report(options.only);
-  if (!coordinate(cluster, benchmark, options, bounds, report)) return 1;
+  if (!coordinate(cluster, benchmark, options, bounds, false, report)) return 1;
   return write_report(report, context, options);
 }
 
@@ -94,19 +97,23 @@ int run_ranks(const Settings& settings, const Benchmark& benchmark, const Option
   nlohmann::json context = context_of(options);
   Report report(options.only);
   bool good = true;
+  std::vector<TcpCase> tcp_cases;
   Role role = Role::worker;
   {
     const Cluster cluster = cluster::join(mpi::share(MPI_COMM_WORLD), settings);
     role = cluster.role();
+    const bool tcp_bound = benchmark.tcp_cases && options.tcp_bound.value_or(only_tcp_connects(cluster));
+    if (tcp_bound) tcp_cases = benchmark.tcp_cases(cluster, options);
     if (role == Role::coordinator) {
       add_cluster(context, cluster);
-      good = coordinate(cluster, benchmark, options, bounds, report);
+      good = coordinate(cluster, benchmark, options, bounds, tcp_bound, report);
     } else {
       good = Server(cluster).join() == 0;
     }
   }
   const MpiRanks ranks(role);
   if (!ranks.true_on_all(good)) return 1;
+  if (!tcp_cases.empty()) set_tcp_bounds(ranks, options, tcp_cases, report);
   if (benchmark.rival && options.with_rival) benchmark.rival(ranks, options, report);
   int code = ranks.rank() == 0 ? write_report(report, context, options) : 0;
   MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD);

@@ -12,6 +12,7 @@
 #include "perf/bench/bounds.hpp"
 #include "perf/bench/options.hpp"
 #include "perf/bench/report.hpp"
+#include "perf/bench/tcp_bound.hpp"
 #include "perf/bench/timing.hpp"
 
 namespace capstan::perf {
@@ -29,6 +30,7 @@ struct Session {
   Report& report;
   const Counter& counter;  // for StartBarrier
   std::int64_t workers;
+  bool tcp_bound = false;  // the bound is a raw TCP stream, and --bounds is a rival
 
   /// Runs fn(args..., Counter, workers) on every worker concurrently. fn must create a StartBarrier of the
   /// last two and wait on it; otherwise a fast worker could run the closure of a slow one.
@@ -55,6 +57,9 @@ struct Benchmark {
   /// Collective; runs on every rank after Capstan has shut down, only under mpirun. Null if there is none.
   std::function<void(const MpiRanks&, const Options&, Report&)> rival = {};
   std::function<void(CLI::App&)> more_flags = {};
+  /// Returns the cases that a raw TCP stream bounds with --tcp-bound. Called on every rank. Null if there are
+  /// none.
+  std::function<std::vector<TcpCase>(const Cluster&, const Options&)> tcp_cases = {};
   /// At most one closure in flight per worker, so that on_all_workers() reaches every worker.
   bool one_closure_per_worker = true;
 };

@@ -46,6 +46,14 @@ Result time_result(Result result, double scale, const std::vector<double>& secon
   return result;
 }
 
+void Report::set_bound(std::string_view name, double value, const std::string& bound_name) {
+  for (Result& result : results_) {
+    if (result.name != name) continue;
+    result.bound = value;
+    result.bound_name = bound_name;
+  }
+}
+
 void Report::set_better_rival(std::string_view name, double value, std::string rival_name) {
   for (Result& result : results_) {
     if (result.name != name) continue;

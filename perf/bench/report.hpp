@@ -46,6 +46,8 @@ class Report {
   void add(Result result) {
     if (result.name.find(only_) != std::string::npos) results_.push_back(std::move(result));
   }
+  /// Sets the bound of a case. Ignores unknown cases.
+  void set_bound(std::string_view name, double value, const std::string& bound_name);
   /// Sets the rival of a case if it is better than the rival that was set before. Ignores unknown cases.
   void set_better_rival(std::string_view name, double value, std::string rival_name);
   bool all_verified() const;

@@ -48,6 +48,16 @@ RowCase for_repeat(RowCase row_case, int repeat) {
   return row_case;
 }
 
+bool loop_bounds_rows(const Session& session) { return !session.tcp_bound && !session.bounds.has(kRowBound); }
+
+void use_link_bandwidth(Result& result, const Session& session, const char* name, std::uint64_t size,
+                        double scale) {
+  std::optional<double> value = session.bounds.at(name, size);
+  if (value) *value *= scale;
+  (session.tcp_bound ? result.rival : result.bound) = value;
+  (session.tcp_bound ? result.rival_name : result.bound_name) = session.bounds.by(name);
+}
+
 Result row_result(const RowCase& c, const Timings& timings, const Session& session, const std::string& loop) {
   Result result;
   result.name = c.name;
@@ -61,9 +71,9 @@ Result row_result(const RowCase& c, const Timings& timings, const Session& sessi
   if (!timings.bound.empty()) {
     result.bound = rows / median(timings.bound);
     result.bound_name = loop + ", " + timings.bound_name;
-  } else if (const auto bandwidth = session.bounds.at(kRowBound, c.call * c.width * sizeof(float))) {
-    result.bound = *bandwidth * 1e6 / static_cast<double>(c.width * sizeof(float));
-    result.bound_name = session.bounds.by(kRowBound);
+  } else {
+    const std::uint64_t row_bytes = c.width * sizeof(float);
+    use_link_bandwidth(result, session, kRowBound, c.call * row_bytes, 1e6 / static_cast<double>(row_bytes));
   }
   return result;
 }

@@ -47,13 +47,20 @@ std::vector<RowCase> row_cases(const Options& options, const std::string& what, 
 /// Returns the case with the seed of repeat `repeat`, so that each repeat has other ids.
 RowCase for_repeat(RowCase row_case, int repeat);
 
-/// Returns the result of a case. Its bound is the plain loop or, if the loop was not run, the bandwidth from
-/// --bounds divided by the bytes of a row.
+/// Returns true if the bound of rows is a plain loop in the worker's process, not a network.
+bool loop_bounds_rows(const Session& session);
+
+/// Returns the result of a case. Its bound is the plain loop. If the loop was not run, the bandwidth from
+/// --bounds divided by the bytes of a row is the bound, or the rival if a raw TCP stream is the bound.
 Result row_result(const RowCase& row_case, const Timings& timings, const Session& session,
                   const std::string& loop);
 
-/// Name of the bound for rows between hosts, a bandwidth measured by perf/run.
+/// Name in --bounds of the bandwidth for rows between hosts, measured by perf/run.
 inline constexpr const char* kRowBound = "row_bandwidth";
+
+/// Sets the bound, or the rival, of `result` to curve `name` of --bounds at `size`, times `scale`.
+void use_link_bandwidth(Result& result, const Session& session, const char* name, std::uint64_t size,
+                        double scale);
 
 /// Reads the complete variable once, since the first access to each page of a ps's memory is slow. For
 /// Session::on_all_workers.

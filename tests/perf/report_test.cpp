@@ -34,6 +34,19 @@ TEST(Report, HigherRatioIsBetter) {
   EXPECT_FALSE(time.ratio_to(std::nullopt).has_value());
 }
 
+TEST(Report, SetsTheBoundOfOneCase) {
+  Report report;
+  report.add(rate(true));
+  Result other = rate(true);
+  other.name = "lookup call=16";
+  report.add(other);
+  report.set_bound("lookup call=16", 100, "stream");
+  report.set_bound("no such case", 1, "none");
+  EXPECT_EQ(report.results()[0].bound, 400);
+  EXPECT_EQ(report.results()[1].bound, 100);
+  EXPECT_EQ(report.results()[1].bound_name, "stream");
+}
+
 TEST(Report, KeepsTheBestRival) {
   Report report;
   report.add(rate(true));

@@ -113,6 +113,28 @@ class Smoke(JobTest):
         self.assertEqual({r["bound"] for r in found if r["size"] == 65536}, {2000})
         self.assertEqual({r["bound_name"] for r in found}, {"a test"})
 
+    def test_raw_tcp_stream(self):
+        """The stream is the bound where a link would be; --bounds is then a rival, unless MPI is better."""
+        file = self.directory / "bounds.json"
+        curve = {"by": "a test", "values": {"4096": 1e9}}
+        file.write_text(json.dumps({"dense_bandwidth": curve, "row_bandwidth": curve}))
+        # Results that compare two forms of a call keep their bound.
+        forms = ("returned", "hot", "bfloat16", "combined")
+        for program, bounded in (("perf_lookup", 8 + 4), ("perf_push", 4 + 12), ("perf_dense", 6)):
+            with self.subTest(program):
+                options = PROGRAMS[program][0]
+                found = self.results(program, options, 5, "--capstan-ps=2", "--tcp-bound", "--bounds", file)
+                found = [r for r in found if not r["case"].startswith(forms)]
+                self.assertEqual(len(found), bounded)
+                for result in found:
+                    self.assertIn("raw TCP stream", result["bound_name"])
+                    self.assertGreater(result["bound"], 0)
+                    if result["unit"] != "us":
+                        self.assertEqual(result["rival_name"], "a test")
+        job = self.start([BIN / "perf_lookup", *ROWS, "--tcp-bound"])
+        self.assertEqual(self.exit_code(job), 1)
+        self.assertIn("--tcp-bound", job.stderr)
+
     def test_trace(self):
         file = self.directory / "trace.json"
         self.run_to_end([BIN / "perf_trace", *TINY, "--json", file])
