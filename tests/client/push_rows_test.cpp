@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "capstan/dtype.hpp"
 #include "support/expect_error.hpp"
 #include "transport/fabric.hpp"
 
