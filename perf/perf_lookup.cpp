@@ -3,14 +3,18 @@
 // Bound: a prefetching loop over the same rows of a table in this process, or between hosts a raw TCP stream;
 // for returned rows, bfloat16, int8 and cached rows, the same lookup of float32 into an array. Rival: MPI_Get
 // between the same ranks, or between hosts the bandwidth from --bounds. Values are verified before anything
-// is timed.
+// is timed. The prefetch cases show how much of a lookup a computation hides.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "capstan/hot_rows.hpp"
+#include "perf/bench/arithmetic.hpp"
 #include "perf/bench/memory.hpp"
 #include "perf/bench/mpi_ranks.hpp"
 #include "perf/bench/mpi_table.hpp"
@@ -183,6 +187,104 @@ void compare_form(const Session& session, RowTables& tables, Form form, const st
   }
 }
 
+constexpr std::chrono::milliseconds kPrefetchCompute{1};
+
+/// Samples of a lookup alone, of the computation alone, and of a step: the computation during a lookup.
+struct PrefetchTimings {
+  bool verified = false;
+  std::vector<double> lookup;
+  std::vector<double> compute;
+  std::vector<double> step;
+};
+
+/// With `sleeps`, the thread sleeps instead, as while a GPU computes.
+PrefetchTimings measure_prefetch(RowCase c, bool sleeps, Variable<float> variable, Counter counter,
+                                 std::int64_t workers) {
+  static thread_local Array array;
+  const std::span<float> out = array.get(c.call * c.width, true);
+  std::vector<std::int64_t> ids(c.call);
+  Ids stream = c.draw_ids(static_cast<std::uint64_t>(current_worker_index()));
+  Arithmetic arithmetic(std::chrono::duration<double>(kPrefetchCompute).count());
+  const auto compute = [&] { sleeps ? std::this_thread::sleep_for(kPrefetchCompute) : arithmetic.run(); };
+  const StartBarrier barrier(counter, workers);
+  PrefetchTimings timings;
+  timings.verified = true;
+  const auto time = [&](std::vector<double>& into, int sample, const auto& work) {
+    stream.draw(ids);
+    barrier.wait();
+    const double seconds = seconds_of(work);
+    if (sample >= 0) into.push_back(seconds);
+  };
+  for (int sample = -c.warmup; sample < c.samples; ++sample) {
+    time(timings.lookup, sample, [&] { variable.lookup_async(ids, out).wait(); });
+    time(timings.compute, sample, compute);
+    std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
+    time(timings.step, sample, [&] {
+      Pending rows = variable.lookup_async(ids, out);
+      compute();
+      rows.wait();
+    });
+    timings.verified = timings.verified && correct(ids, out, c.width);
+  }
+  return timings;
+}
+
+/// Reports the times in microseconds, and the share of a lookup by which a step is shorter than the lookup
+/// and the computation, one after the other.
+void report_prefetch(const Session& session, const RowCase& c, const PrefetchTimings& timings) {
+  const auto of = [&](const char* what, const char* unit) {
+    Result result;
+    result.name = c.name + " " + what;
+    result.group = c.group + " " + what;
+    result.size = c.call;
+    result.size_unit = "ids a call";
+    result.unit = unit;
+    result.verified = timings.verified;
+    return result;
+  };
+  const double lookup = median(timings.lookup);
+  const double compute = median(timings.compute);
+  const auto hidden = [&](double step) { return std::max(0.0, (lookup + compute - step) / lookup); };
+  session.report.add(time_result(of("lookup", "us"), 1e6, timings.lookup));
+  session.report.add(time_result(of("compute", "us"), 1e6, timings.compute));
+  Result step = time_result(of("step", "us"), 1e6, timings.step);
+  step.bound = 1e6 * std::max(lookup, compute);
+  step.bound_name = "the longer of lookup and compute";
+  session.report.add(std::move(step));
+  Result share = of("hidden", "of the lookup");
+  share.median = hidden(median(timings.step));
+  share.p99 = hidden(p99(timings.step));
+  share.bound = std::min(1.0, compute / lookup);
+  share.bound_name = "the share that the computation is long enough for";
+  session.report.add(std::move(share));
+}
+
+/// Compares steps that look up rows in advance with lookups and computation alone, for one size.
+void compare_prefetch(const Session& session, RowTables& tables, bool sleeps) {
+  Options options = session.options;
+  const auto keep_middle = [](auto& values) { values = {values[values.size() / 2]}; };
+  keep_middle(options.dims);
+  keep_middle(options.call_ids);
+  options.ids.resize(1);
+  for (const RowCase& c : row_cases(options, sleeps ? "prefetch sleeping" : "prefetch computing", 1, 1)) {
+    const Variable<float>& variable = tables.get(c.rows, c.width, {});
+    session.on_all_workers<&read_once>(variable);
+    PrefetchTimings all;
+    all.verified = true;
+    for (int repeat = 0; repeat < options.repeat; ++repeat) {
+      const auto workers = session.on_all_workers<&measure_prefetch>(for_repeat(c, repeat), sleeps, variable);
+      for (const auto field : {&PrefetchTimings::lookup, &PrefetchTimings::compute, &PrefetchTimings::step}) {
+        std::vector<std::vector<double>> samples;
+        for (const PrefetchTimings& worker : workers) samples.push_back(worker.*field);
+        const std::vector<double> longest = slowest(samples);
+        (all.*field).insert((all.*field).end(), longest.begin(), longest.end());
+      }
+      for (const PrefetchTimings& worker : workers) all.verified = all.verified && worker.verified;
+    }
+    report_prefetch(session, c, all);
+  }
+}
+
 /// Returns all sizes with relaxed reads, the default, and one row size with consistent reads.
 std::vector<RowCase> all_cases(Options options) {
   std::vector<RowCase> cases = row_cases(options, "lookup", kSampleIds, 1);
@@ -217,6 +319,8 @@ void measure_all(const Session& session) {
   compare_form(session, tables, Form::hot, "hot lookup", {});
   compare_form(session, tables, Form::bfloat16, "bfloat16 lookup", {.communication_dtype = DType::bfloat16});
   compare_form(session, tables, Form::int8, "int8 lookup", {.int8_lookups = true});
+  compare_prefetch(session, tables, /*sleeps=*/false);
+  compare_prefetch(session, tables, /*sleeps=*/true);
 }
 
 /// A call is one request with 32-bit row numbers, and one answer in pieces.

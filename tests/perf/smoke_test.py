@@ -16,7 +16,7 @@ PROGRAMS = {
     "perf_counter": (TINY, 2),
     "perf_dense": ([*TINY, "--rows", 64, "--min-bytes", "4KiB", "--max-bytes", "64KiB"], 9),
     "perf_idle": ([*TINY, "--idle-ms", 5], None),  # two cases; under mpirun, also one per ps and worker
-    "perf_lookup": (ROWS, 8 + 4 + 8 + 8 + 8 + 8),
+    "perf_lookup": (ROWS, 8 + 4 + 8 + 8 + 8 + 8 + 2 * 4),
     "perf_push": ([*ROWS[:-1], "64"], 4 + 4 + 4 + 4 + 12),
     "perf_schedule": ([*TINY, "--closures", 50], 5),
     "perf_table": (ROWS, 2 * (1 + 4 + 4 + 2 + 2 + 1 + 8)),
@@ -119,7 +119,7 @@ class Smoke(JobTest):
         curve = {"by": "a test", "values": {"4096": 1e9}}
         file.write_text(json.dumps({"dense_bandwidth": curve, "row_bandwidth": curve}))
         # Results that compare two forms of a call keep their bound.
-        forms = ("returned", "hot", "bfloat16", "combined")
+        forms = ("returned", "hot", "bfloat16", "int8", "prefetch", "combined")
         for program, bounded in (("perf_lookup", 8 + 4), ("perf_push", 4 + 12), ("perf_dense", 6)):
             with self.subTest(program):
                 options = PROGRAMS[program][0]
