@@ -71,12 +71,14 @@ void bind_reads_and_pushes(nb::class_<RawVariable>& variable) {
              const nb::gil_scoped_release unlocked;
              self.push_dense(gradient.data(), gradient.size());
            })
-      .def("lookup_async",
-           [](const RawVariable& self, const Ids& ids, const Out& out) {
-             check_element(self, out);
-             const nb::gil_scoped_release unlocked;
-             return self.lookup_async(span_of(ids), out.data(), out.size());
-           })
+      .def(
+          "lookup_async",
+          [](const RawVariable& self, const Ids& ids, const Out& out) {
+            check_element(self, out);
+            const nb::gil_scoped_release unlocked;
+            return self.lookup_async(span_of(ids), out.data(), out.size());
+          },
+          nb::keep_alive<0, 3>())  // rows arrive in `out` until the Pending is destroyed
       .def("pushed", &RawVariable::pushed)
       .def("flush", [](const RawVariable& self) {
         const nb::gil_scoped_release unlocked;
@@ -239,6 +241,7 @@ void bind_variable(nb::module_& module) {
         const nb::gil_scoped_release unlocked;
         return RawVariable::lookup_all_async(lookups);
       },
+      nb::keep_alive<0, 1>(),  // rows arrive in the arrays until the Pending is destroyed
       "Starts a lookup of several variables with one round trip to each ps.");
   bind_reads_and_pushes(variable);
   bind_assignments(variable);
