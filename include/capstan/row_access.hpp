@@ -57,7 +57,8 @@ enum class ReadMode : std::uint8_t {
 };
 
 /// A read or a push in flight. Used by the thread that started it. The `out` of a read must live until `wait`
-/// has returned or this object is destroyed.
+/// has returned or this object is destroyed: declare `out` first. Rows of other hosts arrive meanwhile, in a
+/// thread of Capstan.
 class CAPSTAN_API Pending {
  public:
   Pending();
@@ -133,6 +134,8 @@ class CAPSTAN_API AnyVariable {
   template <class... T>
   friend Pending lookup_all_async(const Lookup<T>&... lookups);
   template <class... T>
+  friend void lookup_all(const Lookup<T>&... lookups);
+  template <class... T>
   friend void push_all(const Push<T>&... pushes);
   template <class T>
   friend void push_all(std::span<const Push<T>> pushes);
@@ -155,6 +158,7 @@ class CAPSTAN_API AnyVariable {
   };
   static Pending pending_read(strategy::Context& context, std::uint64_t reading);
   static Pending start_lookups(std::span<const Part> parts, ReadMode mode);
+  static void lookup_parts(std::span<const Part> parts, ReadMode mode);
   static void push_parts(std::span<const Part> parts);
 
   void lookup(std::span<const std::int64_t> ids, void* out, std::size_t elements, ReadMode mode) const;
@@ -216,8 +220,9 @@ class RowAccess : public AnyVariable {
               ReadMode mode = ReadMode::relaxed) const {
     AnyVariable::lookup(ids, out.data(), out.size(), mode);
   }
-  /// Starts a lookup and returns, so that it overlaps with computation. Rows of a ps on this host are read
-  /// before it returns. `ids` may be reused on return, `out` only after Pending::wait().
+  /// Starts a lookup and returns, so that it overlaps with computation: rows that a ps sends are stored while
+  /// the program computes. Rows of a ps on this host are read before it returns. `ids` may be reused on
+  /// return, `out` only after Pending::wait().
   [[nodiscard]] Pending lookup_async(ConstSpan<std::int64_t> ids, std::span<element_type> out) const {
     const Part part{this, ids, out.data(), nullptr, out.size()};
     return start_lookups({&part, 1}, ReadMode::relaxed);
@@ -273,7 +278,9 @@ template <class... T>
 }
 template <class... T>
 void lookup_all(const Lookup<T>&... lookups) {
-  lookup_all_async(lookups...).wait();
+  const AnyVariable::Part parts[] = {
+      {&lookups.variable, lookups.ids, lookups.out.data(), nullptr, lookups.out.size()}...};
+  AnyVariable::lookup_parts(parts, ReadMode::relaxed);
 }
 
 /// Pushes gradients of several variables with one notification per ps: `push_all(Push{entities, ids, g},

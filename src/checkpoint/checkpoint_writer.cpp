@@ -99,7 +99,7 @@ CheckpointWriter::Save CheckpointWriter::begin(std::int64_t step, const std::str
             .publish = {.user_state = user_state, .settings = options_.settings}};
   choose_rows(save, options.incremental);
   for (const auto& [name, state] : states) save.publish.positions.emplace(name, state->position());
-  strategy_.context().client().flush();
+  strategy_.context().use_client()->flush();
   // read_before() repeats the request if a ps dies and is restarted or replaced.
   auto counters = strategy_.counters().read_before([&] { request_files(step, save.rows); });
   save.publish.counters = strategy_.counters().by_name(counters);
@@ -147,7 +147,7 @@ void CheckpointWriter::request_files(std::int64_t step, const protocol::SavedRow
   const auto& runtime = strategy_.runtime();
   const std::uint64_t number = strategy_.save_progress().begin(runtime->count(Role::ps));
   try {
-    strategy::ask_every_ps(strategy_.context().client(), transport::kSaveShards,
+    strategy::ask_every_ps(*strategy_.context().use_client(), transport::kSaveShards,
                            to_bytes(protocol::SaveShards{number, path, max_shards_of_one(strategy_), rows,
                                                          fast.directory.string(), fast.owner}),
                            runtime->wait_timeout(), "start its part of a checkpoint");

@@ -102,10 +102,10 @@ protocol::RestorePlan planned(strategy::Strategy& strategy, const io::Checkpoint
 strategy::PsContents::Counters read_all(strategy::Strategy& strategy, const io::CheckpointReader& reader,
                                         const protocol::RestorePlan& plan) {
   while (true) {
-    const std::uint64_t moves = strategy.context().client().connections().relocations();
+    const std::uint64_t moves = strategy.context().use_client()->connections().relocations();
     for (const auto& [name, value] : reader.counters()) (void)strategy.counters().set(name, value);
     auto counters = checkpoint::read_on_ps(strategy, plan);
-    if (strategy.context().client().connections().relocations() == moves) return counters;
+    if (strategy.context().use_client()->connections().relocations() == moves) return counters;
   }
 }
 

@@ -125,8 +125,9 @@ void add_to_plan(protocol::RestorePlan& plan, const protocol::VariableDescriptor
 
 void check_on_ps(strategy::Strategy& strategy, const protocol::RestorePlan& plan) {
   const auto requests = packed(plan.checks());
-  strategy.context().client().connections().retry([&] {
-    strategy::ask_each_ps(strategy.context().client(), transport::kCheckRestore, requests,
+  const auto client = strategy.context().use_client();
+  client->connections().retry([&] {
+    strategy::ask_each_ps(*client, transport::kCheckRestore, requests,
                           strategy::disk_timeout(strategy, plan.bytes()),
                           "verify the checksums of its part of a checkpoint");
   });
@@ -135,7 +136,7 @@ void check_on_ps(strategy::Strategy& strategy, const protocol::RestorePlan& plan
 strategy::PsContents::Counters read_on_ps(strategy::Strategy& strategy, const protocol::RestorePlan& plan) {
   const auto requests = packed(plan.parts());
   return strategy.counters().read_before([&] {
-    strategy::ask_each_ps(strategy.context().client(), transport::kRestorePart, requests,
+    strategy::ask_each_ps(*strategy.context().use_client(), transport::kRestorePart, requests,
                           strategy::disk_timeout(strategy, plan.bytes()), "read its part of a checkpoint");
   });
 }

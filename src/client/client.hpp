@@ -69,6 +69,8 @@ class Client {
   bool ready(Reading reading);
   void finish(Reading reading);
   void cancel(Reading reading) noexcept { reads_.cancel(reading); }
+  /// Returns true if `finish` would block for some read. Does not progress the fabric.
+  bool reads_in_flight() const { return reads_.in_flight(); }
 
   /// Pushes a gradient whose row i belongs to row ids[i]. Rows with equal ids are summed first. The caller
   /// may reuse the gradient on return; `flush` waits until it has been applied.

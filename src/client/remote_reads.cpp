@@ -84,6 +84,10 @@ bool RemoteReads::ready(Id id) const {
   return found == reads_.end() || found->second.ended();
 }
 
+bool RemoteReads::in_flight() const {
+  return std::any_of(reads_.begin(), reads_.end(), [](const auto& read) { return !read.second.ended(); });
+}
+
 void RemoteReads::wait(Id id, std::chrono::milliseconds timeout, const std::string& what) {
   const auto found = reads_.find(id);
   if (found == reads_.end()) return;

@@ -57,6 +57,8 @@ class RemoteReads {
   void wait(Id id, std::chrono::milliseconds timeout, const std::string& what);
   /// Drops rows that arrive later.
   void cancel(Id id) noexcept { reads_.erase(id); }
+  /// Returns true if `wait` would block for some read.
+  bool in_flight() const;
 
  private:
   struct Read {

@@ -10,13 +10,14 @@
 #include "gpu/staging.hpp"
 #include "protocol/descriptor.hpp"
 #include "strategy/gradient_filter.hpp"
+#include "strategy/receiver.hpp"
 
 namespace capstan::strategy {
 
 class Context;
 class ReplicaGroup;
 
-/// The client for one call: locked while several replica threads share it.
+/// The client for one call: locked while several replica threads, or the receiver, share it.
 class ClientUse {
  public:
   ClientUse(client::Client& client, std::unique_lock<std::recursive_mutex> lock)
@@ -46,22 +47,26 @@ class Context {
   explicit Context(std::shared_ptr<cluster::Runtime> runtime);
   ~Context();
 
+  /// Returns the client without a lock: for its runtime and its trace, and while no read can be in flight.
   client::Client& client() noexcept { return client_; }
   GradientFilter& gradients() noexcept { return gradients_; }
   const cluster::Runtime& runtime() const noexcept { return client_.runtime(); }
-  /// Returns the client for a call that a replica may make. Locks only while replica threads run.
+  /// Returns the client for a call. Locks only while replica threads run, or the receiver is active.
   ClientUse use_client() {
-    ClientUse use(client_, shared_ ? std::unique_lock(mutex_) : std::unique_lock<std::recursive_mutex>());
+    const bool locks = shared_ || receiver_.active();
+    ClientUse use(client_, locks ? receiver_.lock_client() : std::unique_lock<std::recursive_mutex>());
     use->push_as(pusher());
     return use;
   }
   /// Makes use_client() lock. The replica group sets it while several replica threads run. Their order
   /// differs between runs of a function, so their pushes are not combined.
   void share(bool shared) {
-    client_.combine_pushes(!shared && !gradients_.skips());
+    use_client()->combine_pushes(!shared && !gradients_.skips());
     shared_ = shared;
   }
   bool shared() const noexcept { return shared_; }
+  /// Receives the rows of reads in flight while the program computes.
+  Receiver& receiver() noexcept { return receiver_; }
   /// Attributes pushes to replica 0. The replica group sets it while one replica acts for all, and the others
   /// wait.
   void act_for_all_replicas(bool acts) noexcept { acts_for_all_ = acts; }
@@ -94,8 +99,8 @@ class Context {
 
   bool shared_ = false;
   bool acts_for_all_ = false;
-  std::recursive_mutex mutex_;
   std::unique_ptr<ReplicaGroup> replicas_;
+  Receiver receiver_{client_};  // last: its thread uses the client
 };
 
 }  // namespace capstan::strategy

@@ -56,15 +56,17 @@ CounterRegistry::Slot CounterRegistry::slot_of(std::size_t number) const {
 
 PsContents::Counters CounterRegistry::read() {
   PsContents::Counters values;
+  const ClientUse client = context_.use_client();
   for (std::size_t number = 0; number < names_by_number_.size(); ++number) {
     const Slot slot = slot_of(number);
-    values.push_back({slot.ps, slot.index, context_.client().fetch_add(slot.ps, slot.index, 0)});
+    values.push_back({slot.ps, slot.index, client->fetch_add(slot.ps, slot.index, 0)});
   }
   return values;
 }
 
 PsContents::Counters CounterRegistry::read_before(const std::function<void()>& transfer) {
-  client::PsConnections& connections = context_.client().connections();
+  const ClientUse client = context_.use_client();
+  client::PsConnections& connections = client->connections();
   while (true) {
     const std::uint64_t relocations = connections.relocations();
     auto values = read();
@@ -86,9 +88,10 @@ std::map<std::string, std::int64_t> CounterRegistry::by_name(const PsContents::C
 bool CounterRegistry::set(const std::string& name, std::int64_t value) {
   if (!created_.contains(name)) return false;
   const Slot slot = slot_of(number_of(name));
-  context_.client().connections().retry([&] {
-    const std::uint64_t now = context_.client().fetch_add(slot.ps, slot.index, 0);
-    (void)context_.client().fetch_add(slot.ps, slot.index, static_cast<std::uint64_t>(value) - now);
+  const ClientUse client = context_.use_client();
+  client->connections().retry([&] {
+    const std::uint64_t now = client->fetch_add(slot.ps, slot.index, 0);
+    (void)client->fetch_add(slot.ps, slot.index, static_cast<std::uint64_t>(value) - now);
   });
   return true;
 }

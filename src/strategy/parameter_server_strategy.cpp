@@ -81,8 +81,9 @@ std::vector<std::string> ParameterServerStrategy::variables(bool trainable_only)
 std::vector<PsLoad> ParameterServerStrategy::loads() {
   const cluster::Runtime& runtime = *implementation_->runtime();
   const strategy::ShardPlacement& placement = implementation_->variable_creator().placement();
-  const auto replies = strategy::ask_every_ps(implementation_->context().client(), transport::kPsStatistics,
-                                              {}, runtime.wait_timeout(), "report its statistics");
+  const auto replies =
+      strategy::ask_every_ps(*implementation_->context().use_client(), transport::kPsStatistics, {},
+                             runtime.wait_timeout(), "report its statistics");
   std::vector<PsLoad> loads;
   for (int ps = 0; ps < static_cast<int>(replies.size()); ++ps) {
     const auto statistics = from_bytes<protocol::PsStatistics>(replies[static_cast<std::size_t>(ps)]);

@@ -16,16 +16,16 @@ namespace {
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
 int replica_count(Context& context) {
-  return static_cast<int>(context.client().runtime().settings().integer("replicas"));
+  return static_cast<int>(context.runtime().settings().integer("replicas"));
 }
 
 }  // namespace
 
 ReplicaGroup::ReplicaGroup(Context& context)
     : context_(context),
-      timeout_(context.client().runtime().wait_timeout()),
-      on_coordinator_(context.client().runtime().self().role == Role::coordinator),
-      wants_gpus_(context.client().runtime().settings().text("replica-device") == "gpu"),
+      timeout_(context.runtime().wait_timeout()),
+      on_coordinator_(context.runtime().self().role == Role::coordinator),
+      wants_gpus_(context.runtime().settings().text("replica-device") == "gpu"),
       errors_(static_cast<std::size_t>(replica_count(context))),
       rendezvous_(replica_count(context), timeout_,
                   [this](bool combining) { context_.act_for_all_replicas(combining); }),

@@ -104,7 +104,7 @@ void Replicas::require_cross_replica(const char* call, const char* instead) cons
 }
 
 void Replicas::require_own_worker(int worker) const {
-  const cluster::Member& self = group_->context().client().runtime().self();
+  const cluster::Member& self = group_->context().runtime().self();
   if (self.role == Role::worker && self.index == worker) return;
   throw Error(Code::invalid_argument,
               fmt::format("Cannot reduce to another worker: the destination is worker {}, this is {}", worker,

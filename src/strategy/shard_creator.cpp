@@ -19,7 +19,8 @@ ShardCreator::ShardCreator(Context& context, const Recovery& recovery, ShardPlac
 ShardCreator::Created ShardCreator::create(protocol::VariableDescriptor& descriptor,
                                            const detail::AnyInitialValue& initial) {
   Created created;
-  client::PsConnections& connections = context_.client().connections();
+  const ClientUse client = context_.use_client();
+  client::PsConnections& connections = client->connections();
   const std::uint64_t relocations = connections.relocations();
   const Shape shape(descriptor.shape.begin(), descriptor.shape.end());
   const bool table = descriptor.table;  // one shard on each ps
@@ -83,7 +84,8 @@ ShardCreator::Created ShardCreator::create(protocol::VariableDescriptor& descrip
 }
 
 ShardCreator::Call ShardCreator::start(int ps, const protocol::CreateShard& request) {
-  client::PsConnections& connections = context_.client().connections();
+  const ClientUse client = context_.use_client();
+  client::PsConnections& connections = client->connections();
   client::PsConnection& connection = connections.at(ps);
   connection.require_alive();
   auto bytes = to_bytes(request);
@@ -92,7 +94,8 @@ ShardCreator::Call ShardCreator::start(int ps, const protocol::CreateShard& requ
 }
 
 protocol::ShardLocation ShardCreator::finish(Call& call, const protocol::VariableDescriptor& descriptor) {
-  client::PsConnections& connections = context_.client().connections();
+  const ClientUse client = context_.use_client();
+  client::PsConnections& connections = client->connections();
   // A ps fills the shard before it replies, so the timeout grows with the variable, by 1 s per 0.1 GB.
   const std::uint64_t bytes = descriptor.table ? 0 : descriptor.rows() * descriptor.row_bytes();
   const auto fill_time = std::chrono::milliseconds(bytes / 100'000);
@@ -111,7 +114,7 @@ protocol::ShardLocation ShardCreator::finish(Call& call, const protocol::Variabl
 }
 
 void ShardCreator::drop(const protocol::VariableDescriptor& descriptor) {
-  ask_every_ps(context_.client(), transport::kDropVariable, transport::as_bytes(descriptor.id),
+  ask_every_ps(*context_.use_client(), transport::kDropVariable, transport::as_bytes(descriptor.id),
                context_.runtime().wait_timeout(), "drop variable \"" + descriptor.name + "\"");
 }
 

@@ -75,7 +75,7 @@ std::uint32_t UpdateGroupRegistry::create(const std::string& name, const Synchro
   request.id = static_cast<std::uint32_t>(names_.size() + 1);
   for (const int rank : runtime_.membership().worker_ranks()) request.workers.push_back(rank);
   const std::vector<std::byte> bytes = to_bytes(request);
-  ask_every_ps(context_.client(), transport::kCreateGroup, bytes, runtime_.wait_timeout(),
+  ask_every_ps(*context_.use_client(), transport::kCreateGroup, bytes, runtime_.wait_timeout(),
                "create update group \"" + name + "\"");
   {
     const std::lock_guard lock(mutex_);
@@ -87,7 +87,7 @@ std::uint32_t UpdateGroupRegistry::create(const std::string& name, const Synchro
 }
 
 void UpdateGroupRegistry::restart(std::uint32_t group, const std::string& name) {
-  ask_every_ps(context_.client(), transport::kRestartGroup, transport::as_bytes(group),
+  ask_every_ps(*context_.use_client(), transport::kRestartGroup, transport::as_bytes(group),
                runtime_.wait_timeout(), "restart update group \"" + name + "\"");
 }
 

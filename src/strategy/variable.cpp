@@ -58,6 +58,19 @@ void check_together(const BoundVariable& first, const BoundVariable& other, cons
                           first.descriptor.name, other.descriptor.name));
 }
 
+/// `parts`: of AnyVariable::Part.
+template <class Parts>
+std::vector<client::Client::Lookup> to_lookups(const Parts& parts) {
+  std::vector<client::Client::Lookup> lookups;
+  for (const auto& part : parts) {
+    const BoundVariable& bound = *part.variable->bound();
+    check_together(*parts.front().variable->bound(), bound, "lookup");
+    check_elements(bound, part.elements, part.ids.size(), "lookup");
+    lookups.push_back({&bound.descriptor, part.ids, part.out});
+  }
+  return lookups;
+}
+
 /// Rejects operations that the dtype does not support, and integer division by 0.
 void check_operands(const BoundVariable& bound, const strategy::RowChange& change, const std::string& call) {
   using Op = protocol::RowOp;
@@ -204,7 +217,9 @@ std::shared_ptr<const std::byte> AnyVariable::mapped_memory() const {
 
 Pending AnyVariable::pending_read(Context& context, std::uint64_t reading) {
   if (reading == 0) return {};
-  return Pending(std::make_unique<strategy::PendingRead>(context, reading));
+  Pending pending(std::make_unique<strategy::PendingRead>(context, reading));
+  context.receiver().start();
+  return pending;
 }
 
 Pending AnyVariable::pull_async(std::uint64_t first_row, void* out, std::size_t elements) const {
@@ -216,14 +231,15 @@ Pending AnyVariable::pull_async(std::uint64_t first_row, void* out, std::size_t 
 }
 
 Pending AnyVariable::start_lookups(std::span<const Part> parts, ReadMode mode) {
-  std::vector<client::Client::Lookup> lookups;
-  for (const Part& part : parts) {
-    check_together(*parts.front().variable->bound_, *part.variable->bound_, "lookup");
-    check_elements(*part.variable->bound_, part.elements, part.ids.size(), "lookup");
-    lookups.push_back({&part.variable->bound_->descriptor, part.ids, part.out});
-  }
+  const auto lookups = to_lookups(parts);
   strategy::Context* context = parts.front().variable->bound_->context;
   return pending_read(*context, context->use_client()->start(lookups, mode));
+}
+
+void AnyVariable::lookup_parts(std::span<const Part> parts, ReadMode mode) {
+  const auto lookups = to_lookups(parts);
+  const auto client = client_of(*parts.front().variable->bound_);
+  client->finish(client->start(lookups, mode));  // this thread receives, so the receiver is not needed
 }
 
 void AnyVariable::push_parts(std::span<const Part> parts) {

@@ -258,8 +258,8 @@ void VariableCreator::fill(const protocol::VariableDescriptor& descriptor,
     throw;
   }
   if (!restored && needs_value) {
-    services_.context.client().update(descriptor, protocol::RowOp::set, 0, descriptor.rows(),
-                                      value.bytes.data());
+    services_.context.use_client()->update(descriptor, protocol::RowOp::set, 0, descriptor.rows(),
+                                           value.bytes.data());
   }
   if (needs_value && services_.runtime.coordinator_may_return()) {
     services_.runtime.coordinator_memory().change(

@@ -183,8 +183,11 @@ TEST_F(RemoteReadsTest, DoesNotMixReadsInFlight) {
   deliver();
   EXPECT_TRUE(reads_.ready(other));
   EXPECT_FALSE(reads_.ready(one));
+  EXPECT_TRUE(reads_.in_flight());
   wait(other);
   ps1_.answer(one, 0, 0, {1, 2});
+  deliver();
+  EXPECT_FALSE(reads_.in_flight()) << "all rows have arrived";
   wait(one);
   EXPECT_EQ(first, (std::vector<std::int32_t>{1, 2}));
   EXPECT_EQ(second, (std::vector<std::int32_t>{3, 4}));
@@ -194,6 +197,7 @@ TEST_F(RemoteReadsTest, EmptyReadIsReadyAtOnce) {
   auto out = unread(1);
   const auto id = reads_.start({dense(ps1_, 0, out)}, false);
   EXPECT_TRUE(reads_.ready(id));
+  EXPECT_FALSE(reads_.in_flight());
   wait(id, milliseconds(0));
   EXPECT_TRUE(reads_.ready(id)) << "a finished read never blocks";
   wait(id, milliseconds(0));

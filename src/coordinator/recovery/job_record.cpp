@@ -17,7 +17,7 @@ void JobRecord::require_restored() {
 
 void JobRecord::record_step(std::int64_t step) {
   queue_.join(std::nullopt);
-  strategy_.context().client().flush();  // pushes of the program itself
+  strategy_.context().use_client()->flush();  // pushes of the program itself
   const std::uint64_t next = queue_.next_id();
   queue_.mark_recorded();
   runtime_.coordinator_memory().change([&](cluster::CoordinatorRecord& record) {

@@ -273,7 +273,7 @@ void WorkerServer::follow_coordinator() {
 void WorkerServer::discard_previous_job() {
   objects_.clear();
   try {
-    context_.client().flush();  // pushes of a closure that threw
+    context_.use_client()->flush();  // pushes of a closure that threw
   } catch (const Error& error) {
     log::warn("pushes of the last closure may be lost: {}", error.what());
   }
@@ -338,20 +338,19 @@ void WorkerServer::free_objects() {
 /// pushes; repeated pushes that were not lost are ignored.
 std::vector<std::byte> WorkerServer::run_until_no_ps_dies(const detail::RemoteFunction& function,
                                                           const Task& task) {
-  client::Client& client = context_.client();
   for (bool again = task.header.again != 0;; again = true) {
     try {
       Reader in(task.arguments);
-      client.begin({task.header.id, again});
+      context_.use_client()->begin({task.header.id, again});
       std::vector<std::byte> result;
       {
         const CancellationScope scope(task.cancellation.get());
         result = function.run(in);
       }
-      client.flush();
+      context_.use_client()->flush();
       return result;
     } catch (const Error& error) {
-      if (error.code() != Code::unavailable || !client.ps_restarted()) throw;
+      if (error.code() != Code::unavailable || !context_.use_client()->ps_restarted()) throw;
     }
   }
 }
@@ -385,7 +384,7 @@ void WorkerServer::execute(const Task& task) {
   } catch (...) {
     failed(Code::unknown, "the function threw an object that is not a std::exception");
   }
-  context_.client().begin({});
+  context_.use_client()->begin({});
   const auto end = Clock::now();
   calls.end(end);
   if (io::TraceFile* trace = runtime_->trace(); trace != nullptr) {
@@ -406,7 +405,7 @@ std::shared_ptr<void> detail::worker_resource(const ResourceHandle& handle) {
 
 int current_worker_index() {
   if (in_replica_context()) {  // replicas may have their own threads, which share the worker's context
-    const cluster::Member& self = strategy::Context::current().client().runtime().self();
+    const cluster::Member& self = strategy::Context::current().runtime().self();
     if (self.role == Role::worker) return self.index;
   }
   return coordinator::worker_of_this_thread("current_worker_index()").index();
