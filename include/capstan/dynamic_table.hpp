@@ -55,6 +55,8 @@ struct CAPSTAN_API TableCalls {
   const strategy::BoundVariable& table;
 
   void lookup_or_insert(Keys keys, void* out, std::size_t elements) const;
+  /// Looks up rows without rounding by communication_dtype or int8_lookups.
+  void lookup_exactly(Keys keys, void* out, std::size_t elements) const;
   void insert(Keys keys) const;
   void erase(Keys keys) const;
   void assign(Keys keys, const void* values, std::size_t elements) const;
@@ -130,7 +132,8 @@ class DynamicTable : public RowAccess<T> {
   }
 
   /// Calls `callback(keys, rows)` for all keys, some at a time, in no particular order; `rows` is a Rows<T>.
-  /// Keys that are added or removed meanwhile may be left out.
+  /// Keys that are added or removed meanwhile may be left out. Rows are exact, whatever communication_dtype
+  /// and int8_lookups are.
   template <std::invocable<std::span<const std::int64_t>, const Rows<T>&> Callback>
   void export_rows(Callback&& callback) const {
     constexpr std::uint64_t kRows = 65536;
@@ -139,7 +142,10 @@ class DynamicTable : public RowAccess<T> {
       for (std::uint64_t row = 0; row < end; row += kRows) {
         const auto listed = calls().list(shard, row, kRows);
         end = listed.end_row;
-        if (!listed.keys.empty()) callback(std::span(listed.keys), this->lookup(listed.keys));
+        if (listed.keys.empty()) continue;
+        Rows<T> rows{Buffer<element_type>(listed.keys.size() * this->width()), this->width()};
+        calls().lookup_exactly(listed.keys, rows.values.data(), rows.values.size());
+        callback(std::span(listed.keys), rows);
       }
     }
   }

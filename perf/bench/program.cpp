@@ -41,6 +41,13 @@ Settings read_settings(std::vector<std::string>& arguments) {
 
 std::string program_name(char** argv) { return std::filesystem::path(argv[0]).filename().string(); }
 
+/// Throws Error(invalid_argument) if --tcp-bound was given to a program without such a bound.
+void reject_tcp_bound(const Options& options, char** argv) {
+  if (!options.tcp_bound.value_or(false)) return;
+  throw Error(Code::invalid_argument,
+              "--tcp-bound: found " + program_name(argv) + ", expected perf_dense, perf_lookup or perf_push");
+}
+
 /// Runs the benchmark without its rival, on the coordinator. Returns false after an error, which it prints.
 bool coordinate(const Cluster& cluster, const Benchmark& benchmark, const Options& options,
                 const Bounds& bounds, bool tcp_bound, Report& report) {
@@ -150,6 +157,7 @@ int run(int argc, char** argv, const Benchmark& benchmark) {
     Settings settings = read_settings(arguments);
     std::reverse(arguments.begin(), arguments.end());  // CLI11 expects them in reverse order
     app.parse(arguments);
+    if (!benchmark.tcp_cases) reject_tcp_bound(options, argv);
     const Bounds bounds = Bounds::from(options.bounds);
     if (benchmark.one_closure_per_worker) settings.set_from_flag("max-inflight-per-worker", "1");
     if (alone) return run_alone(settings, benchmark, options, bounds);
@@ -175,8 +183,12 @@ int run_here(int argc, char** argv, const std::string& question,
   add_options(app, options);
   try {
     app.parse(argc, argv);
+    reject_tcp_bound(options, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  } catch (const Error& error) {
+    std::cerr << error.what() << std::endl;
+    return 1;
   }
   const nlohmann::json context = context_of(options);
   Report report(options.only);

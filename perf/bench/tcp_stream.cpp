@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <thread>
 
@@ -113,10 +115,30 @@ TcpExchange part_of(TcpExchange exchange, std::size_t index, std::size_t parts) 
   return exchange;
 }
 
+/// Bytes that all threads of a server send. Thread-safe.
+class SharedSource {
+ public:
+  using Bytes = std::vector<std::byte>;
+
+  /// Returns at least `size` bytes, which stay valid while the caller holds them.
+  std::shared_ptr<const Bytes> at_least(std::uint64_t size) {
+    const std::lock_guard lock(mutex_);
+    if (!bytes_ || bytes_->size() < size) {
+      bytes_.reset();
+      bytes_ = std::make_shared<const Bytes>(size, std::byte{1});
+    }
+    return bytes_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<const Bytes> bytes_;
+};
+
 /// Serves samples until the client closes the connection between two of them.
-void serve_samples(int socket) {
+void serve_samples(int socket, SharedSource& shared) {
   std::vector<std::byte> received(kReceiveBytes);
-  std::vector<std::byte> source;
+  std::shared_ptr<const SharedSource::Bytes> held;
   TcpExchange sample;
   // Sleeps between samples in either mode.
   const Stream start(socket, false);
@@ -125,7 +147,13 @@ void serve_samples(int socket) {
     const std::size_t first = start.receive_some(header);
     if (first == 0) return;
     start.receive(header.subspan(first));
-    if (sample.answer != 0) source.resize(std::max(sample.source, sample.piece), std::byte{1});
+    std::span<const std::byte> source;
+    if (sample.answer != 0) {
+      const std::uint64_t size = std::max(sample.source, sample.piece);
+      held.reset();  // a smaller source is freed when no thread holds it
+      held = shared.at_least(size);
+      source = std::span(*held).first(size);
+    }
     start.send(bytes_of(sample.calls));  // ready
     const Stream stream(socket, sample.polling != 0);
     std::uint64_t count = 0;
@@ -147,7 +175,7 @@ TcpServer::TcpServer() {
   const std::string host = cluster::address_of_this_host();
   sockaddr_in address = cluster::address_in(host);
   socklen_t length = sizeof address;
-  listener_ = cluster::Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  listener_ = cluster::Socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   auto* const any = reinterpret_cast<sockaddr*>(&address);
   if (!listener_ || ::bind(listener_.get(), any, length) != 0 || ::listen(listener_.get(), SOMAXCONN) != 0 ||
       ::getsockname(listener_.get(), any, &length) != 0)
@@ -163,25 +191,32 @@ void TcpServer::accept(std::size_t clients, std::chrono::milliseconds timeout) {
     pollfd ready{listener_.get(), POLLIN, 0};
     const int found = ::poll(&ready, 1, std::max(0, static_cast<int>(left.count())));
     if (found < 0 && errno == EINTR) continue;
-    if (found == 0)
+    if (found < 0) throw socket_error("poll", address_);
+    if (found == 0 || left.count() < 0)
       throw Error(Code::deadline_exceeded,
                   fmt::format("TCP stream, {}: found {} connections after {} ms, expected {}; "
                               "a firewall may block the port",
                               address_, connections_.size(), timeout.count(), clients));
+    // Without SOCK_NONBLOCK, so that the connection blocks. The listener does not: a client may disconnect
+    // between poll(2) and accept4(2).
     cluster::Socket connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (found < 0 || !connection) throw socket_error("accept", address_);
+    if (!connection) {
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) continue;
+      throw socket_error("accept", address_);
+    }
     set_options(connection);
     connections_.push_back(std::move(connection));
   }
 }
 
 void TcpServer::serve() {
+  SharedSource source;
   std::vector<std::exception_ptr> errors(connections_.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     threads.emplace_back([&, i] {
       try {
-        serve_samples(connections_[i].get());
+        serve_samples(connections_[i].get(), source);
       } catch (...) {
         errors[i] = std::current_exception();
       }

@@ -232,7 +232,8 @@ class DynamicTable(RowAccess):
     def export_rows(self) -> Iterator[tuple[Array, Array]]:
         """Yield ``(keys, rows)`` for all keys, some at a time, in no particular order.
 
-        Keys that are added or removed meanwhile may be left out.
+        Keys that are added or removed meanwhile may be left out. Rows are exact, whatever
+        communication_dtype and int8_lookups are.
         """
         for shard in range(len(self._native.shards())):
             first, end = 0, 1
@@ -240,7 +241,9 @@ class DynamicTable(RowAccess):
                 end, keys = _capstan.table_keys(self._native, shard, first, _EXPORTED_ROWS)
                 first += _EXPORTED_ROWS
                 if keys.size:
-                    yield keys, self.lookup(keys)
+                    rows = empty(keys.shape + self._row_shape, self.dtype)
+                    _capstan.table_lookup_exactly(self._native, keys, self._receiver(rows))
+                    yield keys, rows
 
     def erase_if(self, predicate: Callable[[Array, Array], ArrayLike]) -> int:
         """Remove the keys that a predicate selects; return their number.

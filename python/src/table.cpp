@@ -33,8 +33,7 @@ void bind_table(nb::module_& module) {
          const std::optional<Optimizer>& optimizer, int missing, std::uint64_t max_keys, int when_full,
          std::uint32_t admit_after, double admit_probability, std::uint64_t evict_after, bool trainable,
          const std::optional<UpdateGroup>& group, bool stochastic_rounding,
-         std::optional<int> communication_dtype,
-         std::optional<bool> int8_lookups) {
+         std::optional<int> communication_dtype, std::optional<bool> int8_lookups) {
         const TableOptions options{.optimizer = optimizer,
                                    .missing = static_cast<MissingKeys>(missing),
                                    .max_keys = max_keys,
@@ -61,6 +60,14 @@ void bind_table(nb::module_& module) {
         check_element(self, out);
         const nb::gil_scoped_release unlocked;
         calls(self).lookup_or_insert(span_of(keys), out.data(), out.size());
+      },
+      "table"_a, "keys"_a, "out"_a);
+  module.def(
+      "table_lookup_exactly",
+      [](const RawVariable& self, const Ids& keys, const Out& out) {
+        check_element(self, out);
+        const nb::gil_scoped_release unlocked;
+        calls(self).lookup_exactly(span_of(keys), out.data(), out.size());
       },
       "table"_a, "keys"_a, "out"_a);
   module.def(

@@ -461,12 +461,6 @@ constexpr std::array kTable{
             .initial = "float32",
             .help = "dtype of gradients and rows that cross a network; bfloat16 halves them",
             .choices = "float32|bfloat16"},
-    Setting{
-        .name = "int8-lookups",
-        .group = "train",
-        .kind = flag,
-        .initial = "false",
-        .help = "send rows that lookups read through a network as 8-bit integers, a quarter of the bytes"},
     Setting{.name = "checkpoint-dir",
             .group = "train",
             .kind = text,
@@ -548,6 +542,12 @@ constexpr std::array kTable{
                 "rounding of updates to a 16-bit table-dtype: stochastic = at random, so that small updates "
                 "take effect on average; nearest = updates below half a rounding step are lost",
             .choices = "stochastic|nearest"},
+    Setting{
+        .name = "int8-lookups",
+        .group = "tables",
+        .kind = flag,
+        .initial = "false",
+        .help = "send rows that lookups read through a network as 8-bit integers, a quarter of the bytes"},
 
     // kge
     Setting{.name = "model",

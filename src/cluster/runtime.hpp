@@ -28,7 +28,8 @@ namespace capstan::cluster {
 
 /// A coordinator and a worker have two fabrics, each owned by one thread: `control` by the thread that
 /// dispatches or receives closures, `data` by the thread that runs user code and transfers parameters.
-/// Replica threads and strategy::Receiver share `data` under a lock. A ps has one thread and one fabric.
+/// Replica threads and strategy::Receiver share `data` under a lock. A ps has one fabric,
+/// which one thread uses.
 ///
 /// Every part of a rank has a reference to this object, so it has more functions than most classes; most look
 /// something up. `member`, `count`, `name_of`, `members` and `table` are shorthands of `membership()`.

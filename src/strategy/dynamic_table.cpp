@@ -27,6 +27,13 @@ void TableCalls::lookup_or_insert(Keys keys, void* out, std::size_t elements) co
   client_of(table)->lookup_or_insert(table.descriptor, keys, out);
 }
 
+void TableCalls::lookup_exactly(Keys keys, void* out, std::size_t elements) const {
+  strategy::check_elements(table, elements, keys.size(), "export_rows");
+  protocol::VariableDescriptor exact = table.descriptor;
+  exact.communication = {};
+  client_of(table)->lookup(exact, keys, out);
+}
+
 void TableCalls::insert(Keys keys) const {
   client_of(table)->scatter(table.descriptor, protocol::RowOp::insert, keys, nullptr);
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <exception>
 #include <system_error>
+#include <utility>
 
 #include "base/log.hpp"
 #include "transport/fabric.hpp"
@@ -35,7 +36,10 @@ void Receiver::start() {
       });
     } catch (const std::system_error& error) {
       cannot_start_ = true;
-      log::warn("cannot start a thread that receives rows while the program computes: {}", error.what());
+      log::warn(
+          "{}: cannot start a thread, so rows do not arrive while the program computes; raise the limit "
+          "of processes (ulimit -u)",
+          error.what());
       return;
     }
   }
@@ -62,8 +66,9 @@ void Receiver::serve(const std::stop_token& stop) {
     try {
       receive(stop);
     } catch (const std::exception& error) {
-      log::warn("rows of reads in flight arrive only during other calls: {}", error.what());
       const std::lock_guard lock(client_mutex_);
+      if (!std::exchange(warned_, true))
+        log::warn("{}: rows of reads in flight arrive only during other calls", error.what());
       active_.store(false, std::memory_order_release);
     }
   }

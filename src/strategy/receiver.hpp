@@ -43,6 +43,7 @@ class Receiver {
   std::mutex mutex_;  // of the members below, and of changes of active_ to true
   std::condition_variable_any started_;
   bool cannot_start_ = false;
+  bool warned_ = false;  // used by the receiver's thread only
   std::jthread thread_;  // last: uses all of the above
 };
 

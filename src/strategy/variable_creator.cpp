@@ -62,9 +62,9 @@ void check_int8_lookups(const std::string& name, DType dtype, const VariableOpti
                           to_string(dtype)));
 }
 
-void check_rounding(const protocol::VariableDescriptor& variable, const VariableOptions& options) {
+void check_rounding(const protocol::VariableDescriptor& variable, bool stochastic_rounding) {
   const bool rounds = variable.stochastic_rounding || variable.communication.stochastic_rounding;
-  if (!options.stochastic_rounding || rounds) return;
+  if (!stochastic_rounding || rounds) return;
   throw Error(
       Code::invalid_argument,
       fmt::format("{} \"{}\" has dtype {} and stochastic rounding; expected float16 or bfloat16, or "
@@ -113,7 +113,7 @@ std::shared_ptr<const BoundVariable> VariableCreator::create(const std::string& 
   protocol::VariableDescriptor descriptor = describe(name, dtype, sizes, options);
   protocol::check_optimizer(name, dtype, descriptor.optimizer);
   check_combining(descriptor);
-  check_rounding(descriptor, options);
+  check_rounding(descriptor, options.stochastic_rounding);
   protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
   services_.restore_point.require_fit(descriptor);
 
@@ -197,7 +197,7 @@ std::shared_ptr<const BoundVariable> VariableCreator::create_table(const std::st
   descriptor.policy = {options.missing, options.when_full, options.admit_after, options.evict_after,
                        options.admit_probability};
   protocol::check_optimizer(name, dtype, descriptor.optimizer);
-  check_rounding(descriptor);
+  check_rounding(descriptor, options.stochastic_rounding);
   protocol::check_bytes(name, dtype, descriptor.shape, descriptor.optimizer.kind);
   services_.restore_point.require_fit(descriptor);
   ShardCreator::Created created = shards_.create(descriptor, {initial, 0, {}});

@@ -152,6 +152,7 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
     o.bias = settings.flag("bias");
     o.factors = program == Program::fm ? settings.integer("factors") : 0;
     o.tables = TablePrecision::from(settings);
+    o.int8_lookups = settings.flag("int8-lookups");
   }
   o.on_gpu = settings.text("device") == "cuda";
   if (o.on_gpu && !images) {
@@ -179,7 +180,6 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
   o.seed = static_cast<std::uint64_t>(settings.integer("seed"));
   if (settings.text("ps-memory") == "device") o.memory = ShardMemory::device;
   if (settings.text("communication-dtype") == "bfloat16") o.communication_dtype = DType::bfloat16;
-  o.int8_lookups = settings.flag("int8-lookups");
   o.checkpoint_dir = settings.text("checkpoint-dir");
   o.checkpoint_every = static_cast<int>(settings.integer("checkpoint-every"));
   o.max_to_keep = static_cast<int>(settings.integer("max-to-keep"));

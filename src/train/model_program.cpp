@@ -288,9 +288,9 @@ class ModelProgram {
       throw Error(Code::failed_precondition, fmt::format("{} was not saved by `capstan {}`", where, program));
     }
     for (const auto& [name, value] : model_->identity()) {
-      // An earlier version did not save it. The restore compares the dtypes and shapes of the variables.
-      if (!saved["identity"].contains(name)) continue;
-      const std::string saved_value = saved["identity"].value(name, "");
+      // Earlier versions had only float32 tables and did not save their dtype.
+      const std::string missing = name == "--table-dtype" ? "float32" : "";
+      const std::string saved_value = saved["identity"].value(name, missing);
       if (saved_value == value) continue;
       throw Error(Code::failed_precondition,
                   fmt::format("{} was saved with {} {}, this run has {}; use the same options and data, or "

@@ -35,8 +35,9 @@ TablePrecision TablePrecision::from(const Settings& settings) {
                     dtype, settings.text("communication-dtype")));
   }
   if (settings.flag("int8-lookups")) {
-    throw Error(Code::invalid_argument,
-                fmt::format("--table-dtype {}: found --int8-lookups, expected float32 tables with it", dtype));
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("--table-dtype {}: found --int8-lookups, expected float32 tables with it", dtype));
   }
   return {dtype == "float16" ? DType::float16 : DType::bfloat16,
           settings.text("table-rounding") == "stochastic"};

@@ -105,7 +105,7 @@ TEST_P(Int8LookupsTest, PullsKeepTheCommunicationDtype) {
   EXPECT_EQ(pull<float>(v), all);
 }
 
-// A row of one element takes 4 bytes, and 9 as 8-bit integers.
+// A row of two elements takes 8 bytes, and 10 as 8-bit integers.
 TEST_P(Int8LookupsTest, RowsThatWouldNotBeSmallerAreNotConverted) {
   start_small();
   VariableOptions options = int8_options();

@@ -43,7 +43,7 @@ PushRows push_of(const std::vector<float>& gradient) {
 /// First elements of the rows that copy_rows() copies.
 std::vector<float> first_of_copied(const PushRows& push, std::uint64_t first, std::uint64_t count) {
   std::vector<float> copied((count + 1) * kRowFloats, -1);
-  copy_rows(push, first, count, reinterpret_cast<std::byte*>(copied.data()));
+  copy_rows(push, first, count, reinterpret_cast<std::byte*>(copied.data()), 0);
   EXPECT_EQ(copied[count * kRowFloats], -1) << "copied an additional row";
   std::vector<float> out;
   for (std::size_t row = 0; row < count; ++row) {
@@ -118,7 +118,7 @@ TEST(PushRows, SparseBodyIsPaddedRowNumbersThenRows) {
     const std::uint64_t bytes = protocol::entry_bytes(protocol::PushKind::sparse, count, kFloatRowBytes) -
                                 sizeof(protocol::PushHeader);
     std::vector<std::byte> body(bytes);
-    copy_body(push, 2, count, body.data());
+    copy_body(push, 2, count, body.data(), 0);
     const std::uint64_t values = protocol::number_bytes(protocol::PushKind::sparse, count);
     EXPECT_EQ(std::memcmp(body.data(), &rows[2], count * sizeof rows[0]), 0) << count;
     EXPECT_EQ(std::memcmp(body.data() + values, &gradient[2 * kRowFloats], count * kFloatRowBytes), 0)
@@ -129,7 +129,7 @@ TEST(PushRows, SparseBodyIsPaddedRowNumbersThenRows) {
 TEST(PushRows, DenseBodyIsItsRows) {
   const auto gradient = numbered_rows(4);
   std::vector<std::byte> body(2 * kFloatRowBytes);
-  copy_body(push_of(gradient), 1, 2, body.data());
+  copy_body(push_of(gradient), 1, 2, body.data(), 0);
   EXPECT_EQ(std::memcmp(body.data(), &gradient[kRowFloats], body.size()), 0);
 }
 
@@ -225,7 +225,7 @@ TEST(PushRows, Bfloat16HalvesTheValuesButNotTheRowsOfAnEntry) {
   const std::vector<std::uint32_t> order{4, 0, 2};
   narrow.order = order;
   std::vector<bfloat16> copied(2 * kRowFloats + 1, bfloat16(-1));
-  copy_rows(narrow, 1, 2, reinterpret_cast<std::byte*>(copied.data()));
+  copy_rows(narrow, 1, 2, reinterpret_cast<std::byte*>(copied.data()), 0);
   const std::vector<bfloat16> expected{bfloat16(0),  bfloat16(1),  bfloat16(2), bfloat16(20),
                                        bfloat16(21), bfloat16(22), bfloat16(-1)};
   EXPECT_EQ(copied, expected);
@@ -239,11 +239,15 @@ TEST(PushRows, RoundingSeedNamesThePush) {
   in_closure.closure = 3;
   in_closure.call = 1;
   in_closure.variable = 4;
-  std::set<std::uint64_t> seeds{rounding_seed(in_closure)};
+  PushRows push;
+  push.stochastic_rounding = true;
+  EXPECT_EQ(rounding_seed(push, in_closure), 0U) << "an exact push has no seed";
+  push.bfloat16 = true;
+  std::set<std::uint64_t> seeds{rounding_seed(push, in_closure)};
   const auto changed = [&](auto member, auto value) {
     protocol::PushHeader header = in_closure;
     header.*member = value;
-    return rounding_seed(header);
+    return rounding_seed(push, header);
   };
   using Header = protocol::PushHeader;
   seeds.insert(changed(&Header::closure, std::uint64_t{4}));
@@ -253,9 +257,9 @@ TEST(PushRows, RoundingSeedNamesThePush) {
   seeds.insert(changed(&Header::replica, std::uint16_t{1}));
   EXPECT_EQ(seeds.size(), 6U);
   // Another worker may run the closure again.
-  EXPECT_EQ(changed(&Header::rank, std::uint32_t{7}), rounding_seed(in_closure));
+  EXPECT_EQ(changed(&Header::rank, std::uint32_t{7}), rounding_seed(push, in_closure));
   in_closure.closure = 0;
-  EXPECT_NE(changed(&Header::rank, std::uint32_t{7}), rounding_seed(in_closure));
+  EXPECT_NE(changed(&Header::rank, std::uint32_t{7}), rounding_seed(push, in_closure));
 }
 
 TEST(PushRows, StochasticRoundingDiffersBetweenRowsAndEntries) {

@@ -90,6 +90,8 @@ class BadModelInput(JobTest):
                      command=["fm", *files, "--table-dtype", "bfloat16", "--int8-lookups"])
         self.refused("--table-dtype: there is no such option",
                      command=["mlp", *files, "--labels", self.data, "--table-dtype", "bfloat16"])
+        self.refused("--int8-lookups: there is no such option",
+                     command=["mlp", *files, "--labels", self.data, "--int8-lookups"])
         self.refused("`capstan train lr`", "--device cpu", command=["lr", *files, "--device", "cuda"])
         self.refused("--replicas 1", command=["mlp", *files, "--labels", self.data, "--device", "cuda",
                                                                 "--replicas", 2])

@@ -134,6 +134,10 @@ class Smoke(JobTest):
         job = self.start([BIN / "perf_lookup", *ROWS, "--tcp-bound"])
         self.assertEqual(self.exit_code(job), 1)
         self.assertIn("--tcp-bound", job.stderr)
+        for program in ("perf_counter", "perf_optimizer"):  # with and without a cluster
+            job = self.start([BIN / program, *TINY, "--tcp-bound"])
+            self.assertEqual(self.exit_code(job), 1, job.stderr)
+            self.assertIn(f"--tcp-bound: found {program}, expected perf_dense, perf_lookup or perf_push", job.stderr)
 
     def test_trace(self):
         file = self.directory / "trace.json"

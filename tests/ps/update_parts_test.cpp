@@ -140,8 +140,8 @@ TEST(UpdateParts, DividesConsecutiveRowsIntoRanges) {
   }
 }
 
-TEST(UpdateParts, GivesRowsThatShareACacheLineToOnePart) {
-  constexpr std::uint64_t kWidth = 3;  // 12 bytes, 4 rows of a power of two per line
+TEST(UpdateParts, GivesNeighboringShortRowsToOnePart) {
+  constexpr std::uint64_t kWidth = 3;  // 12 bytes: a line holds 5 rows, so 4 neighbors stay together
   UpdatedShard<float> shard(20000, kWidth, 20000);
   shard.permute_rows();
   UpdateParts parts(3);

@@ -1,4 +1,6 @@
 """Variables: creation, reads, pushes, assignments, slices, dtypes."""
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -22,6 +24,20 @@ def test_reads_return_what_was_assigned(variable, dtype):
     np.testing.assert_array_equal(v.lookup([[1], [2]], consistent=True), expected[[[1], [2]]])
     v.assign(expected[::-1])
     np.testing.assert_array_equal(np.asarray(v), expected[::-1])
+
+
+def test_asynchronous_reads_keep_their_array_alive(variable):
+    v = variable(np.zeros((4, 2), np.float32))
+    out = np.empty((1, 2), np.float32)
+    count = sys.getrefcount(out)
+    for start in (
+        lambda: v._native.lookup_async(np.array([1]), out),
+        lambda: cs._capstan.lookup_all_async([(v._native, np.array([1]), out)]),
+    ):
+        pending = start()
+        assert sys.getrefcount(out) > count
+        del pending
+        assert sys.getrefcount(out) == count
 
 
 def test_stochastic_rounding(variable):

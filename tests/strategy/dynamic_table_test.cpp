@@ -84,6 +84,23 @@ TEST_F(DynamicTableTest, ExportsAllRows) {
   for (std::size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(exported.at(keys[i]), values[i]);
 }
 
+TEST(DynamicTable, ExportsExactRowsThoughLookupsAreRounded) {
+  RankThreads ranks{{.ranks = 3, .flags = {{"ps", "1"}, {"window", "am"}}}};
+  ParameterServerStrategy strategy{ranks.cluster()};
+  const ParameterServerStrategy::Scope scope{&strategy.implementation()};
+  const DynamicTable<float> t(
+      "t", 16, {}, {.max_keys = 100, .communication_dtype = DType::bfloat16, .int8_lookups = true});
+  Floats row(16);
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = std::sin(static_cast<float>(i));
+  t.assign(Keys{7}, row);
+  EXPECT_NE(t.lookup(Keys{7}).values, Buffer<float>(row));
+  Floats exported;
+  t.export_rows([&](std::span<const std::int64_t>, const Rows<float>& rows) {
+    exported.assign(rows.values.begin(), rows.values.end());
+  });
+  EXPECT_EQ(exported, row);
+}
+
 TEST_F(DynamicTableTest, CombinesLookupsAndPushesWithVariables) {
   const DynamicTable<float> t("user", 1, {}, kCounting);
   const Variable<double> v("v", Shape{3}, {}, {optimizers::SGD{.learning_rate = -1}});

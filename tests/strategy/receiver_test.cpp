@@ -192,6 +192,25 @@ TEST_P(ReceiverTest, EndsWithItsContextWhileAReadIsInFlight) {
   EXPECT_EQ(out, unread(1));
 }
 
+TEST_P(ReceiverTest, EndsWhileAReadIsInFlight) {
+  RankThreadsOptions options;
+  options.ps = ps_without_reads;
+  start(options);
+  const Variable<float> v("v", Shape{kReceivedRows, kReceivedWidth});
+  client::Client& client = v.bound()->context->client();
+  std::vector<float> out = unread(1);
+  const ReadIds ids{7};
+  const client::Client::Lookup lookup{&v.bound()->descriptor, ids, out.data()};
+  const client::Client::Reading never = client.start({&lookup, 1});
+  {
+    strategy::Receiver ends(client);
+    ends.start();
+    EXPECT_TRUE(ends.active());
+  }
+  EXPECT_TRUE(client.reads_in_flight());
+  client.cancel(never);
+}
+
 TEST_P(ReceiverTest, DeathOfThePsEndsReadsInFlight) {
   RankThreadsOptions options;
   options.ps = ps_without_reads;

@@ -10,7 +10,7 @@ void InProcessPushChannel::push(const PushRows& of_caller, PushNumbering& number
   const std::byte* values = push.gradient;
   if (!push.order.empty()) {
     gathered_.resize(push.count * push.row_bytes);
-    copy_rows(push, 0, push.count, gathered_.data());
+    copy_rows(push, 0, push.count, gathered_.data(), 0);  // exact: needs no seed
     values = gathered_.data();
   }
   protocol::PushHeader header = header_of(push, 0, push.count, rank_);

@@ -66,7 +66,7 @@ void MessagePushChannel::send_entry(const PushRows& push, std::uint64_t first, s
   } else {
     SendBuffer& buffer = free_send_buffer();
     if (buffer.bytes.size() < bytes) buffer.bytes.resize(bytes);
-    copy_body(push, first, count, buffer.bytes.data(), rounding_seed(header));
+    copy_body(push, first, count, buffer.bytes.data(), rounding_seed(push, header));
     session_.peer().send_in_place(transport::kPushEntry, transport::as_bytes(header),
                                   {buffer.bytes.data(), bytes}, buffer.in_flight);
   }

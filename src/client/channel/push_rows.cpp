@@ -40,7 +40,8 @@ void copy_values(const PushRows& push, std::uint64_t first, const std::byte* fro
 
 }  // namespace
 
-std::uint64_t rounding_seed(const protocol::PushHeader& entry) noexcept {
+std::uint64_t rounding_seed(const PushRows& push, const protocol::PushHeader& entry) noexcept {
+  if (!push.rounds_stochastically()) return 0;
   // (closure, replica, call) names a push in a closure, (rank, call) one outside of closures.
   const std::uint64_t origin = entry.closure != 0 ? entry.closure : std::uint64_t{entry.rank} << 32;
   return mixed({origin, std::uint64_t{entry.replica} << 32 | entry.call,

@@ -39,6 +39,7 @@ struct PushRows {
     if (!keys.empty()) return protocol::PushKind::keyed;
     return rows.empty() && ids.empty() ? protocol::PushKind::dense : protocol::PushKind::sparse;
   }
+  bool rounds_stochastically() const noexcept { return bfloat16 && stochastic_rounding; }
   /// Bytes of the values that each row sends.
   std::uint64_t value_bytes() const noexcept {
     if (!protocol::has_values(op)) return 0;
@@ -46,19 +47,19 @@ struct PushRows {
   }
 };
 
-/// Returns the seed of the stochastic rounding of a push to a shard. `entry`: the numbered header of one of
-/// its entries. A closure that runs again rounds alike.
-std::uint64_t rounding_seed(const protocol::PushHeader& entry) noexcept;
+/// Returns the seed of the stochastic rounding of a push to a shard, or 0 if the push does not round so.
+/// `entry`: the numbered header of one of its entries. A closure that runs again rounds alike.
+std::uint64_t rounding_seed(const PushRows& push, const protocol::PushHeader& entry) noexcept;
 /// Copies gradient rows [first, first + count) of a push to consecutive memory, in the format that is sent.
-/// `seed`: of stochastic rounding.
+/// `seed`: rounding_seed() of the push; ignored unless the push rounds stochastically.
 void copy_rows(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to,
-               std::uint64_t seed = 0);
+               std::uint64_t seed);
 /// Copies their row numbers within the shard, or their keys.
 void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count, std::uint32_t* to);
 /// Writes the part of an entry that follows its header: row numbers or keys unless the push is dense, then
-/// rows. `seed`: of stochastic rounding.
+/// rows. `seed`: see copy_rows().
 void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to,
-               std::uint64_t seed = 0);
+               std::uint64_t seed);
 /// Returns the row numbers of a push as PushSink::apply takes them. Numbers that must be computed are stored
 /// in `buffer`.
 std::span<const std::uint32_t> all_numbers(const PushRows& push, std::vector<std::uint32_t>& buffer);

@@ -41,11 +41,11 @@ void RingPushChannel::write_entry(const PushRows& push, std::uint64_t first, std
     ring_.put(sizeof header, {push.gradient + first * push.row_bytes, count * push.row_bytes});
   } else if (std::byte* const entry = ring_.mapped(); entry != nullptr) {
     std::memcpy(entry, &header, sizeof header);
-    copy_body(push, first, count, entry + sizeof header);
+    copy_body(push, first, count, entry + sizeof header, rounding_seed(push, header));
   } else {
     entry_.resize(header.bytes);
     std::memcpy(entry_.data(), &header, sizeof header);
-    copy_body(push, first, count, entry_.data() + sizeof header, rounding_seed(header));
+    copy_body(push, first, count, entry_.data() + sizeof header, rounding_seed(push, header));
     ring_.put(0, entry_);
   }
   ring_.advance(header.bytes);

@@ -1,10 +1,15 @@
 // apply_threads.cpp -- hands out parts by one atomic word.
 #include "ps/update/apply_threads.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "base/backoff.hpp"
+#include "base/log.hpp"
+#include "capstan/error.hpp"
 
 namespace capstan::ps {
 namespace {
@@ -18,13 +23,30 @@ constexpr Backoff::Time kPollOnSharedCore = 200us;
 }  // namespace
 
 ApplyThreads::ApplyThreads(int count) : count_(count), claim_(static_cast<Claim>(count)) {
-  for (int i = 1; i < count; ++i) threads_.emplace_back([this] { serve(); });
+  try {
+    for (int i = 1; i < count; ++i) {
+      threads_.emplace_back([this, tag = log::rank_tag()] {
+        log::set_rank_tag(tag);
+        serve();
+      });
+    }
+  } catch (const std::system_error& error) {
+    const std::size_t started = threads_.size() + 1;
+    stop();
+    throw Error(Code::resource_exhausted,
+                fmt::format("--ps-threads {}: cannot start thread {}: {}; use fewer threads, or raise the "
+                            "limit of processes (ulimit -u)",
+                            count, started + 1, error.what()));
+  }
 }
 
-ApplyThreads::~ApplyThreads() {
+ApplyThreads::~ApplyThreads() { stop(); }
+
+void ApplyThreads::stop() noexcept {
   stop_.store(true);
   wakes_.fetch_add(1);
   wakes_.notify_all();
+  threads_.clear();
 }
 
 void ApplyThreads::run(const std::function<void(int part)>& f) {
@@ -39,7 +61,9 @@ void ApplyThreads::run(const std::function<void(int part)>& f) {
   while (run_part()) {
   }
   Backoff backoff(kPoll, kPollOnSharedCore);
-  while (returned_.load(std::memory_order_acquire) != count_) (void)backoff.pause();
+  while (returned_.load(std::memory_order_acquire) != count_) {
+    if (!backoff.pause()) std::this_thread::yield();  // the thread that is awaited may need this core
+  }
   if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 

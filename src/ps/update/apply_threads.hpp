@@ -11,11 +11,13 @@
 
 namespace capstan::ps {
 
-/// Runs a function once for each thread. The threads poll for a short time after a call, then sleep. The
-/// caller takes the parts that no other thread has begun, so it never waits for a thread that sleeps.
+/// Runs a function once for each thread. The threads poll for a short time after a call, then sleep; to wake
+/// them takes a system call. The caller takes the parts that no other thread has begun, so it never waits for
+/// a thread that sleeps.
 class ApplyThreads {
  public:
-  /// `count` threads, of which the caller of `run` is one. REQUIRES: 1 <= count <= kMost.
+  /// `count` threads, of which the caller of `run` is one. Throws Error(resource_exhausted). REQUIRES:
+  /// 1 <= count <= kMost.
   explicit ApplyThreads(int count);
   ~ApplyThreads();
   ApplyThreads(const ApplyThreads&) = delete;
@@ -38,6 +40,7 @@ class ApplyThreads {
   bool has_part() const noexcept { return part_of(claim_.load()) < count_; }
   static int part_of(Claim claim) noexcept { return static_cast<int>(claim & kPartMask); }
   void serve();
+  void stop() noexcept;
 
   const int count_;
   std::atomic<Claim> claim_;

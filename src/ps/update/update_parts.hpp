@@ -21,7 +21,7 @@ static_assert(ApplyThreads::kMost <= Journal::kLists);
 /// use it.
 class UpdateParts {
  public:
-  /// Smaller updates are not divided: waking and awaiting other threads takes about a microsecond.
+  /// Smaller updates are not divided: to await other threads takes about a microsecond, even if they poll.
   static constexpr std::uint64_t kLeastBytes = 32768;
 
   explicit UpdateParts(int threads) : threads_(threads), parts_(static_cast<std::size_t>(threads)) {}
@@ -50,8 +50,9 @@ class UpdateParts {
     std::vector<std::uint32_t> positions;
   };
 
-  /// Selects the rows of a part by a hash, since the rows of an update may have any pattern. Rows that share
-  /// a cache line belong to one part. Multiplicative hashing: Knuth, The Art of Computer Programming 3, 6.4.
+  /// Selects the rows of a part by a hash, since the rows of an update may have any pattern. As many rows of
+  /// a power of two as a cache line holds belong to one part, so that threads rarely share a line.
+  /// Multiplicative hashing: Knuth, The Art of Computer Programming 3, 6.4.
   template <class T>
   Update<T> rows_of(std::size_t part, const Update<T>& update) {
     const std::uint64_t row_bytes = update.width * sizeof(T);
