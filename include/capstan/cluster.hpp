@@ -61,6 +61,7 @@ struct ClusterOptions {
   std::chrono::milliseconds start_timeout = std::chrono::seconds(60);
   std::chrono::milliseconds wait_timeout = std::chrono::seconds(60);  ///< of each wait after the start
   std::uint64_t push_ring_bytes = std::uint64_t{1} << 20;             ///< per pair of worker and ps
+  int ps_threads = 1;                      ///< with which a ps applies a push to rows in its main memory
   std::uint64_t checkpoint_bandwidth = 0;  ///< limit of each ps's writes in bytes/s; 0: none
   std::string checkpoint_fast_dir = {};    ///< local directory for the fast level of checkpoints
   std::uint64_t heap_slab_bytes = std::uint64_t{64} << 20;

@@ -49,6 +49,7 @@ void bind_settings(nb::module_& module) {
   CAPSTAN_FIELD(supervise);
   CAPSTAN_FIELD(max_restarts);
   CAPSTAN_FIELD(ps_restart);
+  CAPSTAN_FIELD(ps_threads);
   CAPSTAN_FIELD(ps_wait);
   CAPSTAN_FIELD(worker_wait);
   CAPSTAN_FIELD(coordinator_wait);

@@ -35,6 +35,7 @@ void with_fields(const ClusterOptions& options, const Visit& visit) {
   CAPSTAN_FIELD(supervise);
   CAPSTAN_FIELD(max_restarts);
   CAPSTAN_FIELD(ps_restart);
+  CAPSTAN_FIELD(ps_threads);
   CAPSTAN_FIELD(ps_wait);
   CAPSTAN_FIELD(worker_wait);
   CAPSTAN_FIELD(coordinator_wait);

@@ -27,6 +27,7 @@ void expect_same(const Settings& settings, const ClusterOptions& options) {
   EXPECT_EQ(settings.text("supervise"), options.supervise);
   EXPECT_EQ(settings.integer("max-restarts"), options.max_restarts);
   EXPECT_EQ(settings.text("ps-restart"), options.ps_restart);
+  EXPECT_EQ(settings.integer("ps-threads"), options.ps_threads);
   EXPECT_EQ(settings.duration("ps-wait"), options.ps_wait);
   EXPECT_EQ(settings.duration("worker-wait"), options.worker_wait);
   EXPECT_EQ(settings.duration("coordinator-wait"), options.coordinator_wait);
@@ -79,6 +80,7 @@ TEST(ClusterOptions, CoverEverySettingOfAJob) {
   options.supervise = "off";
   options.max_restarts = 7;
   options.ps_restart = "off";
+  options.ps_threads = 2;
   options.ps_wait = std::chrono::milliseconds(1500);
   options.worker_wait = std::chrono::milliseconds(1500);
   options.coordinator_wait = std::chrono::milliseconds(1500);
