@@ -22,8 +22,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr std::uint64_t kLineBytes = 64;
 /// Prefetch distance: this many cache lines of values and slots together, about as many as a core can have
 /// outstanding, but at least kRowsAhead rows. Tuned by measurement on rows of 16 to 256 floats.
-constexpr std::uint64_t kLinesAhead = 32;
+constexpr std::uint64_t kLinesAhead = 64;
 constexpr std::uint64_t kRowsAhead = 4;
+/// Vectors, and cache lines to prefetch, per turn of a loop. With one per turn, a row of 64 floats took a
+/// fifth longer.
+constexpr std::uint64_t kUnrolled = 4;
 
 /// Addresses of a row in the arrays of an update; unused slots alias the values.
 template <int kSlots, class T>
@@ -74,6 +77,9 @@ HWY_INLINE void update_row(const Rule& rule, const Row<Rule::kSlots, T>& row, st
   const hn::ScalableTag<T> d;
   const std::uint64_t lanes = hn::Lanes(d);
   std::uint64_t j = 0;
+  for (; j + kUnrolled * lanes <= width; j += kUnrolled * lanes) {
+    for (std::uint64_t v = 0; v < kUnrolled; ++v) update_vector(rule, d, row, j + v * lanes, gradient);
+  }
   for (; j + lanes <= width; j += lanes) update_vector(rule, d, row, j, gradient);
   if (j < width) update_tail<HWY_MAX_BYTES / sizeof(T) / 2>(rule, row, j, width, gradient);
 }
@@ -96,7 +102,11 @@ void scattered_rows(Rule rule, const Update<T>& u) {
   const bool ragged = u.width % kLine != 0;  // the last element may be in a line of its own
   for (std::uint64_t i = 0; i < u.count; ++i) {
     const Row<Rule::kSlots, T> later(u, u.rows[std::min(i + ahead, u.count - 1)]);
-    for (std::uint64_t j = 0; j < u.width; j += kLine) later.prefetch(j);
+    std::uint64_t j = 0;
+    for (; j + kUnrolled * kLine <= u.width; j += kUnrolled * kLine) {
+      for (std::uint64_t line = 0; line < kUnrolled; ++line) later.prefetch(j + line * kLine);
+    }
+    for (; j < u.width; j += kLine) later.prefetch(j);
     if (ragged) later.prefetch(u.width - 1);
     const Row<Rule::kSlots, T> row(u, u.rows[i]);
     update_row(rule, row, u.width, u.gradient_of(i));
