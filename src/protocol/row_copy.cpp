@@ -76,6 +76,23 @@ void copy_stream(const std::byte* from, std::uint64_t bytes, std::byte* to) {
   copy_row<0>(from, bytes, to);
 }
 
+void stream_all(const std::byte* from, std::uint64_t row_bytes, const std::uint32_t* order,
+                std::uint64_t count, std::byte* to) {
+#ifndef __SANITIZE_THREAD__
+  if (order == nullptr) {
+    stream_lines(from, count * row_bytes, to);
+    return hwy::FlushStream();
+  }
+  if (row_bytes % kLine == 0) {
+    for (std::uint64_t i = 0; i < count; ++i)
+      stream_lines(from + order[i] * row_bytes, row_bytes, to + i * row_bytes);
+    return hwy::FlushStream();
+  }
+#endif
+  for (std::uint64_t i = 0; i < count; ++i)
+    std::memcpy(to + i * row_bytes, from + (order == nullptr ? i : order[i]) * row_bytes, row_bytes);
+}
+
 }  // namespace capstan::protocol::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -86,6 +103,7 @@ HWY_EXPORT(gather_table);
 HWY_EXPORT(gather_shards);
 HWY_EXPORT(gather_numbers);
 HWY_EXPORT(copy_stream);
+HWY_EXPORT(stream_all);
 
 void gather_ids(const std::byte* table, std::uint64_t row_bytes, std::span<const std::int64_t> ids,
                 std::byte* out) {
@@ -105,6 +123,11 @@ void gather_rows(const std::byte* table, std::uint64_t row_bytes, std::span<cons
 
 void copy_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to) {
   if (bytes != 0) HWY_DYNAMIC_DISPATCH(copy_stream)(from, bytes, to);
+}
+
+void stream_rows(const std::byte* from, std::uint64_t row_bytes, std::span<const std::uint32_t> order,
+                 std::uint64_t count, std::byte* to) {
+  HWY_DYNAMIC_DISPATCH(stream_all)(from, row_bytes, order.empty() ? nullptr : order.data(), count, to);
 }
 
 }  // namespace capstan::protocol

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -131,6 +132,30 @@ TEST(PushRows, DenseBodyIsItsRows) {
   std::vector<std::byte> body(2 * kFloatRowBytes);
   copy_body(push_of(gradient), 1, 2, body.data(), 0);
   EXPECT_EQ(std::memcmp(body.data(), &gradient[kRowFloats], body.size()), 0);
+}
+
+TEST(PushRows, StreamedBodiesEqualCopiedOnes) {
+  const auto gradient = numbered_rows(40);
+  const std::vector<std::uint32_t> numbers = {5, 9, 2, 30, 31};
+  const std::vector<std::uint32_t> order = {39, 0, 7, 7, 20};
+  PushRows ordered = push_of(gradient);
+  ordered.rows = numbers;
+  ordered.order = order;
+  ordered.count = order.size();
+  PushRows inserted = ordered;
+  inserted.op = protocol::RowOp::insert;
+  for (const PushRows& push : {push_of(gradient), ordered, inserted}) {
+    constexpr std::uint64_t kFirst = 1;
+    const std::uint64_t count = push.count - kFirst;
+    std::vector<std::byte> bytes(protocol::entry_bytes(push.kind(), count, push.value_bytes()) + 64);
+    void* at = bytes.data();
+    std::size_t capacity = bytes.size();
+    auto* const body = static_cast<std::byte*>(std::align(64, 1, at, capacity));
+    stream_body(push, kFirst, count, body);
+    std::vector<std::byte> copied(bytes.size());
+    copy_body(push, kFirst, count, copied.data(), 0);
+    EXPECT_TRUE(std::equal(body, bytes.data() + bytes.size(), copied.begin())) << push.count;
+  }
 }
 
 TEST(PushRows, DenseHeaderHasRowsAndPartFlags) {

@@ -60,6 +60,28 @@ TEST(RowCopyTest, CopiesBytesOfAnyLength) {
   }
 }
 
+TEST(RowCopyTest, StreamsRowsOfAnySize) {
+  constexpr std::uint32_t kRows = 9;
+  const std::vector<std::uint32_t> order = {8, 0, 3, 3, 7};
+  for (const std::size_t row_bytes : {4, 60, 64, 100, 128, 256, 1000, 4096}) {
+    const auto from = random_bytes(kRows * row_bytes + 4);
+    std::vector<std::byte> wanted;
+    for (const std::uint32_t i : order) {
+      const auto begin = from.begin() + static_cast<std::ptrdiff_t>(4 + i * row_bytes);
+      wanted.insert(wanted.end(), begin, begin + static_cast<std::ptrdiff_t>(row_bytes));
+    }
+    AlignedBuffer ordered(wanted.size(), 0);
+    stream_rows(from.data() + 4, row_bytes, order, order.size(), ordered.data());
+    EXPECT_EQ(ordered.bytes(), wanted) << row_bytes;
+    EXPECT_TRUE(ordered.margins_untouched()) << row_bytes;
+
+    AlignedBuffer consecutive(kRows * row_bytes, 0);
+    stream_rows(from.data() + 4, row_bytes, {}, kRows, consecutive.data());
+    EXPECT_EQ(consecutive.bytes(), std::vector<std::byte>(from.begin() + 4, from.end())) << row_bytes;
+    EXPECT_TRUE(consecutive.margins_untouched()) << row_bytes;
+  }
+}
+
 TEST(RowCopyTest, GathersRowsOfAnySize) {
   for (const std::size_t row_bytes : {4, 64, 100, 128, 256, 512, 1024, 4100}) {
     constexpr std::uint32_t kRows = 50;

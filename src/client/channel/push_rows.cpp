@@ -10,6 +10,7 @@
 #include "base/key_hash.hpp"
 #include "capstan/error.hpp"
 #include "protocol/bfloat16_values.hpp"
+#include "protocol/row_copy.hpp"
 #include "transport/fabric.hpp"
 
 namespace capstan::client {
@@ -36,6 +37,14 @@ void copy_values(const PushRows& push, std::uint64_t first, const std::byte* fro
   } else {
     protocol::to_bfloat16(floats, narrow);
   }
+}
+
+/// Copies row numbers or keys unless the push is dense. Returns the address after them.
+std::byte* copy_padded_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count,
+                               std::byte* to) {
+  if (push.kind() == protocol::PushKind::dense) return to;
+  copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(to));
+  return to + protocol::number_bytes(push.kind(), count);
 }
 
 }  // namespace
@@ -77,11 +86,16 @@ void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count
 
 void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to,
                std::uint64_t seed) {
-  if (push.kind() != protocol::PushKind::dense) {
-    copy_numbers(push, first, count, reinterpret_cast<std::uint32_t*>(to));
-    to += protocol::number_bytes(push.kind(), count);
-  }
-  copy_rows(push, first, count, to, seed);
+  copy_rows(push, first, count, copy_padded_numbers(push, first, count, to), seed);
+}
+
+void stream_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
+  to = copy_padded_numbers(push, first, count, to);
+  if (push.value_bytes() == 0) return;
+  const bool ordered = !push.order.empty();
+  const std::byte* const from = ordered ? push.gradient : push.gradient + first * push.row_bytes;
+  const auto order = ordered ? push.order.subspan(first, count) : push.order;
+  protocol::stream_rows(from, push.row_bytes, order, count, to);
 }
 
 std::span<const std::uint32_t> all_numbers(const PushRows& push, std::vector<std::uint32_t>& buffer) {

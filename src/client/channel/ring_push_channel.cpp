@@ -41,7 +41,11 @@ void RingPushChannel::write_entry(const PushRows& push, std::uint64_t first, std
     ring_.put(sizeof header, {push.gradient + first * push.row_bytes, count * push.row_bytes});
   } else if (std::byte* const entry = ring_.mapped(); entry != nullptr) {
     std::memcpy(entry, &header, sizeof header);
-    copy_body(push, first, count, entry + sizeof header, rounding_seed(push, header));
+    // No rounding: push() has cleared push.bfloat16.
+    stores_.write(header.bytes, [&](bool streaming) {
+      if (streaming) return stream_body(push, first, count, entry + sizeof header);
+      copy_body(push, first, count, entry + sizeof header, 0);
+    });
   } else {
     entry_.resize(header.bytes);
     std::memcpy(entry_.data(), &header, sizeof header);

@@ -7,6 +7,7 @@
 #include "client/channel/ps_session.hpp"
 #include "client/channel/push_channel.hpp"
 #include "client/channel/push_ring.hpp"
+#include "client/channel/store_choice.hpp"
 
 namespace capstan::client {
 
@@ -47,6 +48,7 @@ class RingPushChannel final : public PushChannel {
   PushRing ring_;
   const std::uint64_t relocations_;  // of the session, when the channel was created
   std::vector<std::byte> entry_;     // buffer for a ring that is not mapped
+  StoreChoice stores_;               // for a mapped ring
 };
 
 }  // namespace capstan::client
