@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "base/json.hpp"
@@ -20,6 +22,7 @@
 #include "capstan/version.hpp"
 #include "cluster/runtime.hpp"
 #include "launch/build_info.hpp"
+#include "perf/bench/core_distance.hpp"
 #include "perf/bench/options.hpp"
 #include "transport/ucx/version.hpp"
 
@@ -106,6 +109,11 @@ void add_cluster(json& context, const Cluster& cluster) {
                            {"CAPSTAN_UCX_TLS", variable("CAPSTAN_UCX_TLS")},
                            {"UCX_NET_DEVICES", variable("UCX_NET_DEVICES")}};
   context["settings"] = parse_json(cluster.runtime()->settings().to_json(), "the settings", Code::internal);
+}
+
+void add_core_distance(json& context) {
+  const std::optional<double> ns = cache_line_round_trip_ns();
+  context["cache_line_round_trip_ns"] = ns ? json(std::lround(*ns)) : json();
 }
 
 }  // namespace capstan::perf

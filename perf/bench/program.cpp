@@ -65,7 +65,8 @@ bool coordinate(const Cluster& cluster, const Benchmark& benchmark, const Option
   }
 }
 
-int write_report(const Report& report, const nlohmann::json& context, const Options& options) {
+int write_report(const Report& report, nlohmann::json context, const Options& options) {
+  add_core_distance(context);
   report.print(std::cout, context);
   std::cout.flush();
   const auto write = [](const std::string& path, const auto& print) {

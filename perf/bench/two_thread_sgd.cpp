@@ -7,6 +7,7 @@
 
 #include "base/backoff.hpp"
 #include "perf/bench/row_loops.hpp"
+#include "protocol/row_copy.hpp"
 #include "transport/fabric.hpp"
 
 namespace capstan::perf {
@@ -37,7 +38,7 @@ TwoThreadSgd::TwoThreadSgd(std::span<float> table, std::uint64_t width, int ahea
   ring_.resize(std::max<std::size_t>(4, kRingBytes / entry_bytes));
   for (Entry& entry : ring_) {
     entry.ids.resize(rows_an_entry_);
-    entry.gradient.resize(rows_an_entry_ * width);
+    entry.gradient = hwy::AllocateAligned<float>(rows_an_entry_ * width);
   }
   applies_ = std::thread([this] { apply_entries(); });
 }
@@ -57,7 +58,13 @@ void TwoThreadSgd::push(std::span<const std::int64_t> ids, const float* gradient
     Entry& entry = ring_[number % ring_.size()];
     entry.rows = std::min(rows_an_entry_, ids.size() - first);
     std::memcpy(entry.ids.data(), &ids[first], entry.rows * sizeof ids[0]);
-    std::memcpy(entry.gradient.data(), gradient + first * width_, entry.rows * width_ * sizeof(float));
+    const auto* const from = reinterpret_cast<const std::byte*>(gradient + first * width_);
+    auto* const to = reinterpret_cast<std::byte*>(entry.gradient.get());
+    const std::size_t bytes = entry.rows * width_ * sizeof(float);
+    stores_.write(bytes, [&](bool streaming) {
+      if (streaming) return protocol::stream_rows(from, bytes, {}, 1, to);
+      std::memcpy(to, from, bytes);
+    });
     written_.store(number + 1, std::memory_order_release);
     written_.notify_one();
   }
@@ -78,7 +85,7 @@ void TwoThreadSgd::apply_entries() {
     if (written_.load(std::memory_order_acquire) == kStop) return;
     const Entry& entry = ring_[number % ring_.size()];
     scatter_sgd(table_.data(), std::span(entry.ids).first(entry.rows), width_, ahead_, 1,
-                entry.gradient.data());
+                entry.gradient.get());
     applied_.store(number + 1, std::memory_order_release);
   }
 }

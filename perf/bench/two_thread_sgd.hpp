@@ -1,6 +1,8 @@
 // two_thread_sgd.hpp -- the work of a push without a protocol: the bound of pushes between two cores.
 #pragma once
 
+#include <hwy/aligned_allocator.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -8,11 +10,13 @@
 #include <thread>
 #include <vector>
 
+#include "client/channel/store_choice.hpp"
+
 namespace capstan::perf {
 
 /// Updates a table by SGD with a rate of 1. The calling thread copies ids and gradients to a ring, as a
 /// worker does; a second thread applies them by scatter_sgd(), as a ps does. The size of the ring and of its
-/// entries are those of a push ring.
+/// entries are those of a push ring, and so are the stores.
 class TwoThreadSgd {
  public:
   /// `ahead`: prefetch distance in rows. The table must outlive this object.
@@ -31,7 +35,7 @@ class TwoThreadSgd {
 
   struct Entry {
     std::vector<std::int64_t> ids;
-    std::vector<float> gradient;
+    hwy::AlignedFreeUniquePtr<float[]> gradient;
     std::size_t rows = 0;
   };
 
@@ -42,6 +46,7 @@ class TwoThreadSgd {
   int ahead_;
   std::size_t rows_an_entry_;
   std::vector<Entry> ring_;
+  client::StoreChoice stores_;
   alignas(kLine) std::atomic<std::uint64_t> written_{0};
   alignas(kLine) std::atomic<std::uint64_t> applied_{0};
   std::thread applies_;
