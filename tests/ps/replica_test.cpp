@@ -28,8 +28,10 @@ constexpr std::uint64_t kReplicaWidth = 3;
 class ReplicaTest : public testing::Test {
  protected:
   void SetUp() override {
-    replica_fabric_->on_message(transport::kReplicate,
-                                [this](const transport::Message& m) { follower_.receive(m); });
+    replica_fabric_->on_message(transport::kReplicate, [this](const transport::Message& m) {
+      ++messages_;
+      follower_.receive(m);
+    });
     ps_fabric_->on_message(transport::kReplicated, [this](const transport::Message& m) {
       protocol::ReplicaProgress progress;
       std::memcpy(&progress, m.header.data(), sizeof progress);
@@ -47,6 +49,7 @@ class ReplicaTest : public testing::Test {
   }
   /// Has the replica apply all records and acknowledge them to the ps.
   void follow() {
+    stream_.flush();
     replica_fabric_->progress();
     follower_.apply_some();
     ps_fabric_->progress();
@@ -88,6 +91,7 @@ class ReplicaTest : public testing::Test {
   Store copy_{*replica_fabric_, 1 << 20, 0};
   transport::Peer& to_ps_ = replica_fabric_->connect(1, "ps", ps_fabric_->address());
   ReplicaStream stream_{ps_fabric_->connect(2, "replica", replica_fabric_->address())};
+  int messages_ = 0;  // received by the replica
   std::uint64_t closed_ = 0;
   ReplicaInbox follower_{copy_,
                          [this](std::uint16_t type, int from, transport::Bytes request) {
@@ -118,6 +122,7 @@ TEST_F(ReplicaTest, AppliesARingEntryAfterTheReplica) {
   EXPECT_EQ(applied(1), 0U);
   EXPECT_EQ(values_of(store_, 1)[0], 0);
   EXPECT_FALSE(rings_.has_work()) << "the replica's acknowledgement will wake the ps";
+  stream_.flush();
   replica_fabric_->progress();
   EXPECT_FALSE(rings_.apply_some()) << "the replica has received but not applied it";
   follow();
@@ -226,6 +231,7 @@ TEST_F(ReplicaTest, NeverAcknowledgesARecordAfterADroppedOne) {
   stream_.call(60'000, 1, {});  // of an unknown type, so the replica drops it
   send(1, entry(1, {0}, 1));
   inbox_.apply_some();
+  stream_.flush();
   replica_fabric_->progress();
   (void)error_of(Code::data_loss, [this] { follower_.apply_some(); });
   ps_fabric_->progress();
@@ -241,10 +247,114 @@ TEST_F(ReplicaTest, NeverAcknowledgesATruncatedPush) {
   protocol::PushHeader header;
   std::memcpy(&header, whole.data(), sizeof header);
   stream_.push(header, transport::Bytes(whole).subspan(sizeof header, 4));
+  stream_.flush();
   replica_fabric_->progress();
   (void)error_of(Code::data_loss, [this] { follower_.apply_some(); });
   ps_fabric_->progress();
   EXPECT_TRUE(stream_.has_pending());
+}
+
+TEST_F(ReplicaTest, NeverAcknowledgesARecordThatIsCutShort) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  const auto whole = entry(1, {0, 1}, 1);
+  // A valid record 2, and the first 8 bytes of record 3.
+  const protocol::ReplicaRecord record{2, transport::kPushEntry, 1, whole.size()};
+  std::vector<std::byte> records(sizeof record + whole.size() + 8);
+  std::memcpy(records.data(), &record, sizeof record);
+  std::memcpy(records.data() + sizeof record, whole.data(), whole.size());
+  for (const std::size_t bytes : {records.size(), records.size() - 16, sizeof record - 1, std::size_t{1}}) {
+    follower_.receive({transport::kReplicate, 1, {}, transport::Bytes(records).first(bytes)});
+    (void)error_of(Code::data_loss, [this] { follower_.apply_some(); });
+  }
+  ps_fabric_->progress();
+  EXPECT_FALSE(stream_.safe(2));
+}
+
+TEST_F(ReplicaTest, CollectsRecordsWhileEarlierOnesAreInFlight) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  messages_ = 0;
+  const auto receive = [this] {
+    stream_.send_if_idle();
+    replica_fabric_->progress();
+    return messages_;
+  };
+  std::uint64_t tail = 0;
+  for (const std::uint32_t row : {0U, 1U, 2U}) {
+    publish(1, tail, entry(1, {row}, 1));
+    rings_.apply_some();
+    EXPECT_EQ(receive(), 1) << "row " << row;
+    EXPECT_FALSE(rings_.has_work()) << "an acknowledgement wakes the ps, which then sends the other records";
+  }
+  follower_.apply_some();
+  ps_fabric_->progress();
+  EXPECT_TRUE(stream_.has_pending());
+  EXPECT_EQ(receive(), 2);
+  follower_.apply_some();
+  ps_fabric_->progress();
+  EXPECT_FALSE(stream_.has_pending());
+  EXPECT_TRUE(rings_.apply_some());
+  EXPECT_EQ(applied(1), tail);
+  EXPECT_EQ(values_of(store_, 1), values_of(copy_, 1));
+  EXPECT_EQ(values_of(copy_, 1)[2 * kReplicaWidth], -1);
+}
+
+TEST_F(ReplicaTest, SendsAFullMessageWhileEarlierOnesAreInFlight) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  messages_ = 0;
+  send(1, entry(1, {0}, 1));
+  stream_.send_if_idle();
+  const auto small = entry(1, {0}, 1);
+  const std::size_t records = transport::kPieceBytes / (small.size() + sizeof(protocol::ReplicaRecord)) + 1;
+  for (std::size_t i = 0; i < records; ++i) {
+    send(1, small);
+    stream_.send_if_idle();
+  }
+  replica_fabric_->progress();
+  EXPECT_EQ(messages_, 2) << "a full one, and the last record is still collected";
+  follow();
+  while (inbox_.apply_some()) {
+  }
+  EXPECT_EQ(values_of(copy_, 1)[0], -static_cast<float>(records) - 1);
+  EXPECT_EQ(values_of(store_, 1), values_of(copy_, 1));
+}
+
+TEST_F(ReplicaTest, KeepsTheOrderOfSmallAndLargeRecords) {
+  const std::uint32_t rows = transport::kPieceBytes / (kReplicaWidth * sizeof(float)) + 1;
+  const protocol::CreateShard request{
+      1, 0, "v", DType::float32, {rows, kReplicaWidth}, 0, rows, optimizers::SGD{}, Initializer{}};
+  stream_.call(transport::kCreateVariable, 1, to_bytes(request));
+  follow();
+  store_.create(request);
+  const auto set = [](std::uint32_t row, std::uint32_t count, float value) {
+    std::vector<std::uint32_t> numbers(count);
+    for (std::uint32_t i = 0; i < count; ++i) numbers[i] = row + i;
+    return with_op(entry(1, numbers, value), protocol::RowOp::set);
+  };
+  messages_ = 0;
+  send(1, set(0, 1, 1));
+  send(1, set(0, rows, 2));
+  send(1, set(1, 1, 3));
+  follow();
+  EXPECT_EQ(messages_, 3);
+  EXPECT_FALSE(stream_.has_pending());
+  inbox_.apply_some();
+  const auto values = values_of(copy_, 1);
+  EXPECT_EQ(values[0], 2);
+  EXPECT_EQ(values[kReplicaWidth], 3);
+  EXPECT_EQ(values.back(), 2);
+  EXPECT_EQ(values_of(store_, 1), values);
+}
+
+TEST_F(ReplicaTest, SendsNothingOnceTheReplicaIsDropped) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  messages_ = 0;
+  send(1, entry(1, {0}, 1));
+  stream_.drop();
+  send(1, entry(1, {0}, 1));
+  stream_.send_if_idle();
+  stream_.flush();
+  replica_fabric_->progress();
+  EXPECT_EQ(messages_, 0);
 }
 
 TEST_F(ReplicaTest, CountsRefusedCalls) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "capstan/error.hpp"
 #include "capstan/serialize.hpp"
@@ -122,6 +123,24 @@ TEST_F(ReplicationTest, RequestIsAbortedIfTheReplicaDoesNotApplyIt) {
   follower_.fail_over();  // ignores all further records
   EXPECT_EQ(error_of(Code::deadline_exceeded, [&] { execute(); }), "the replica has not applied the request");
   EXPECT_TRUE(events_.empty()) << "the ps must not execute a request that the replica has not applied";
+}
+
+// receive_until of a ps calls poll() every 100 ms only.
+TEST_F(ReplicationTest, RecordsAddedDuringARequestAreSentWithoutAPoll) {
+  bool added = false;
+  Replication unpolled(runtime(Role::ps), [&](const std::function<bool()>& done) {
+    if (!std::exchange(added, true)) unpolled.send(transport::kWorkerDead, 2, {});
+    for (int turn = 0; turn < 100 && !done(); ++turn) {
+      for (const auto& rank : ranks_) rank->control().progress();
+      follower_.apply_some();
+    }
+    if (!done()) throw Error(Code::deadline_exceeded, "the replica has not applied the records");
+  });
+  unpolled.serve();
+  EXPECT_EQ(from_bytes<int>(
+                unpolled.execute(kSomeRequest, 2, {}, [](int, transport::Bytes) { return to_bytes(8); })),
+            8);
+  EXPECT_FALSE(unpolled.stream()->has_pending());
 }
 
 TEST_F(ReplicationTest, WhenSafeWaitsForEarlierRecords) {

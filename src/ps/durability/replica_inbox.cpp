@@ -1,4 +1,4 @@
-// replica_inbox.cpp -- validates, queues and applies replication records.
+// replica_inbox.cpp -- queues, validates and applies replication records.
 #include "ps/durability/replica_inbox.hpp"
 
 #include <fmt/format.h>
@@ -6,72 +6,78 @@
 #include <cstring>
 #include <utility>
 
-#include "base/log.hpp"
 #include "capstan/error.hpp"
-#include "transport/bytes.hpp"
 #include "transport/message_types.hpp"
 
 namespace capstan::ps {
 
 void ReplicaInbox::receive(const transport::Message& message) {
-  Record record;
-  const bool has_push = message.header.size() == sizeof record.head + sizeof record.push;
-  transport::Message head = message;
-  if (has_push) head.header = message.header.first(sizeof record.head);
-  const auto read = transport::read_header<protocol::ReplicaRecord>(head);
-  if (!read) return;
-  record.head = *read;
-  if (!transport::is_message_type(record.head.type)) {
-    log::error("dropped a replication record of rank {}: unknown message type {}", message.from,
-               record.head.type);
-    return;
-  }
-  if (has_push != (record.head.type == transport::kPushEntry)) {
-    transport::count_malformed(message, sizeof record.head + (has_push ? 0 : sizeof record.push));
-    return;
-  }
-  if (has_push) std::memcpy(&record.push, message.header.data() + sizeof record.head, sizeof record.push);
-  record.payload.assign(message.payload.begin(), message.payload.end());
-  records_.push_back(std::move(record));
+  Records& records = received_.emplace_back();
+  records.reserve(message.header.size() + message.payload.size());
+  records.insert(records.end(), message.header.begin(), message.header.end());
+  records.insert(records.end(), message.payload.begin(), message.payload.end());
 }
 
 bool ReplicaInbox::apply_some() {
-  if (records_.empty()) return false;
-  for (const Record& record : std::exchange(records_, {})) {
-    apply(record);
-    progress_.number = record.head.number;
-  }
+  if (received_.empty()) return false;
+  for (const Records& records : std::exchange(received_, {})) apply_all(records);
   sink_.settle();
   report_progress_(progress_);
   return true;
 }
 
-void ReplicaInbox::apply(const Record& record) {
-  // Acknowledging this record would acknowledge the dropped ones as well.
-  if (record.head.number != progress_.number + 1) {
+void ReplicaInbox::apply_all(const Records& records) {
+  const transport::Bytes bytes(records);
+  for (std::uint64_t at = 0; at < bytes.size();) {
+    protocol::ReplicaRecord record;
+    const std::uint64_t body = at + sizeof record;
+    if (body <= bytes.size()) std::memcpy(&record, bytes.data() + at, sizeof record);
+    if (body > bytes.size() || record.bytes > bytes.size() - body) {
+      throw Error(Code::data_loss,
+                  fmt::format("this replica cannot follow its ps: a message of {} bytes ends within the "
+                              "replication record after record {}",
+                              bytes.size(), progress_.number));
+    }
+    apply(record, bytes.subspan(body, record.bytes));
+    progress_.number = record.number;
+    at = protocol::padded_record(body + record.bytes);
+  }
+}
+
+void ReplicaInbox::apply(const protocol::ReplicaRecord& record, transport::Bytes body) {
+  // Acknowledging this record would acknowledge the missing ones as well.
+  if (record.number != progress_.number + 1) {
     throw Error(Code::data_loss, fmt::format("this replica cannot follow its ps: received replication record "
                                              "{}, expected {}; records in between were dropped",
-                                             record.head.number, progress_.number + 1));
+                                             record.number, progress_.number + 1));
   }
-  if (record.head.type != transport::kPushEntry) {
-    report_progress_({progress_.number, progress_.refused, 1});
-    try {
-      replay_(static_cast<std::uint16_t>(record.head.type), record.head.from, record.payload);
-    } catch (const Error&) {
-      ++progress_.refused;  // the ps compares this with its own result
-    }
-    return;
+  if (!transport::is_message_type(record.type)) {
+    throw Error(Code::data_loss, fmt::format("this replica cannot follow its ps: replication record {} has "
+                                             "the unknown message type {}",
+                                             record.number, record.type));
   }
-  const protocol::PushHeader& header = record.push;
-  if (!protocol::is_complete(header, record.payload)) {
+  if (record.type == transport::kPushEntry) return apply_push(body);
+  report_progress_({progress_.number, progress_.refused, 1});
+  try {
+    replay_(static_cast<std::uint16_t>(record.type), record.from, body);
+  } catch (const Error&) {
+    ++progress_.refused;  // the ps compares this with its own result
+  }
+}
+
+void ReplicaInbox::apply_push(transport::Bytes entry) {
+  protocol::PushHeader header;
+  const bool has_header = entry.size() >= sizeof header;
+  if (has_header) std::memcpy(&header, entry.data(), sizeof header);
+  if (!has_header || !protocol::is_complete(header, entry.subspan(sizeof header))) {
     throw Error(Code::data_loss,
                 fmt::format("this replica cannot follow its ps: received {} bytes of a push of rank {} to "
                             "variable {} shard {}, expected {}",
-                            record.payload.size() + sizeof header, header.rank, header.variable, header.shard,
-                            header.bytes));
+                            entry.size(), header.rank, header.variable, header.shard,
+                            has_header ? header.bytes : sizeof header));
   }
   unfinished_[static_cast<int>(header.rank)].note(header, sink_);
-  protocol::apply_entry(header, record.payload.data(), sink_);
+  protocol::apply_entry(header, entry.data() + sizeof header, sink_);
 }
 
 void ReplicaInbox::close(int rank) {

@@ -24,10 +24,10 @@ class ReplicaInbox {
   ReplicaInbox(protocol::PushSink& sink, Replay replay, ReportProgress report_progress)
       : sink_(sink), replay_(std::move(replay)), report_progress_(std::move(report_progress)) {}
 
-  /// Handles a kReplicate message; called inside progress().
+  /// Queues the records of a kReplicate message; called inside progress().
   void receive(const transport::Message& message);
   /// Applies the records received so far and reports the progress. Returns true if there were any. Throws
-  /// Error(data_loss) at a record that cannot be applied or that follows a dropped one: it and all later ones
+  /// Error(data_loss) at a record that cannot be applied or that follows a missing one: it and all later ones
   /// are neither applied nor acknowledged, and this replica has to exit.
   bool apply_some();
   /// Ends the rank's pushes. A push of which only a part has arrived stays incomplete.
@@ -36,18 +36,16 @@ class ReplicaInbox {
   void end();
 
  private:
-  struct Record {
-    protocol::ReplicaRecord head;
-    protocol::PushHeader push;
-    std::vector<std::byte> payload;
-  };
+  using Records = std::vector<std::byte>;  // of one message
 
-  void apply(const Record& record);
+  void apply_all(const Records& records);
+  void apply(const protocol::ReplicaRecord& record, transport::Bytes body);
+  void apply_push(transport::Bytes entry);
 
   protocol::PushSink& sink_;
   Replay replay_;
   ReportProgress report_progress_;
-  std::deque<Record> records_;
+  std::deque<Records> received_;
   std::map<int, protocol::UnfinishedPush> unfinished_;  // by rank
   protocol::ReplicaProgress progress_;
 };

@@ -61,7 +61,10 @@ std::vector<std::byte> Replication::execute(std::uint16_t type, int from, transp
 }
 
 void Replication::await_applied() {
-  receive_until_([this] { return watch_->settled(); });
+  receive_until_([this] {
+    stream_->flush();  // also records that were added during the wait
+    return watch_->settled();
+  });
 }
 
 void Replication::send(std::uint16_t type, int from, transport::Bytes request) {

@@ -38,8 +38,16 @@ class Replication {
   /// ReceiveUntil.
   std::vector<std::byte> execute(std::uint16_t type, int from, transport::Bytes request,
                                  const Request& handler);
-  /// Sends a change to the replica without waiting until it is applied.
+  /// Adds a change to the stream without waiting until the replica has applied it.
   void send(std::uint16_t type, int from, transport::Bytes request);
+  /// Sends the changes so far to the replica, even if earlier ones are in flight.
+  void flush() {
+    if (stream_) stream_->flush();
+  }
+  /// Called after each batch of pushes: see ReplicaStream::send_if_idle.
+  void send_if_idle() {
+    if (stream_) stream_->send_if_idle();
+  }
   /// Calls `then` once the replica has applied all records so far.
   void when_safe(std::function<void()> then);
   /// Continues without the replica once the coordinator has agreed. `why` is logged.

@@ -163,6 +163,7 @@ void PsServer::serve_requests() {
     // continue from the position in the reply.
     rings_.settle(from);
     const std::uint64_t by_message = inbox_.settle(from);
+    replication_.flush();
     protocol::ConnectReply reply{board_.key(),
                                  fabric_.doorbell(),
                                  0,
@@ -481,6 +482,7 @@ void PsServer::serve() {
   bool fabric_busy = true;
   for (unsigned turn = 0; !job_ended_ && !must_stop(); ++turn) {
     bool busy = rings_.apply_some();
+    replication_.send_if_idle();
     store_.device()->throw_if_failed();
     if (fabric_busy || turn % kTurnsPerFabricPoll == 0) busy |= fabric_busy = poll_fabric();
     if (busy) {
