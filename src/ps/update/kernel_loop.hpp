@@ -84,18 +84,22 @@ HWY_INLINE void update_row(const Rule& rule, const Row<Rule::kSlots, T>& row, st
   if (j < width) update_tail<HWY_MAX_BYTES / sizeof(T) / 2>(rule, row, j, width, gradient);
 }
 
-// Both loops take the rule by value: no store to the arrays can alias the copy, so it stays in registers.
+// Both loops take their arguments by value: no store to the arrays can alias the copies, so these stay in
+// registers.
 
 template <class Rule, class T>
-void consecutive_rows(Rule rule, const Update<T>& u) {
+void consecutive_rows(Rule rule, const Update<T> u) {
   for (std::uint64_t i = 0; i < u.count; ++i) {
     const Row<Rule::kSlots, T> row(u, u.first_row + i);
     update_row(rule, row, u.width, u.gradient_of(i));
   }
 }
 
-template <class Rule, class T>
-void scattered_rows(Rule rule, const Update<T>& u) {
+/// With `kWidth`, all rows have this many elements, and the loops over a row have no branches.
+template <std::uint64_t kWidth, class Rule, class T>
+void scattered_rows(Rule rule, const Update<T> update) {
+  Update<T> u = update;
+  if constexpr (kWidth != 0) u.width = kWidth;
   constexpr std::uint64_t kLine = kLineBytes / sizeof(T);
   const std::uint64_t lines = hwy::DivCeil(u.width, kLine) * (1 + Rule::kSlots);
   const std::uint64_t ahead = std::max(kRowsAhead, kLinesAhead / std::max<std::uint64_t>(lines, 1));
@@ -115,7 +119,13 @@ void scattered_rows(Rule rule, const Update<T>& u) {
 
 template <class Rule, class T>
 void for_rows(const Rule& rule, const Update<T>& u) {
-  u.rows == nullptr ? consecutive_rows(rule, u) : scattered_rows(rule, u);
+  constexpr std::uint64_t kLine = kLineBytes / sizeof(T);
+  if (u.rows == nullptr) return consecutive_rows(rule, u);
+  // Their own loops are 1.4, 1.6 and 1.1 times as fast as that for any width, for floats with SGD.
+  if (u.width == kLine) return scattered_rows<kLine>(rule, u);
+  if (u.width == 2 * kLine) return scattered_rows<2 * kLine>(rule, u);
+  if (u.width == 4 * kLine) return scattered_rows<4 * kLine>(rule, u);
+  scattered_rows<0>(rule, u);
 }
 
 }  // namespace capstan::ps::HWY_NAMESPACE
