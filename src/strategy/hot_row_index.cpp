@@ -4,22 +4,16 @@
 #include "capstan/error.hpp"
 
 namespace capstan::strategy {
-namespace {
 
-constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
-
-}  // namespace
-
-HotRowIndex::HotRowIndex(const HotRowsOptions& options) : options_(options) {
+HotRowIndex::HotRowIndex(const HotRowsOptions& options) : options_(options), slot_of_(options.rows) {
   if (options.rows == 0) throw Error(Code::invalid_argument, "HotRows of 0 rows; expected 1 or more");
   slots_.resize(options.rows);
-  slot_of_.reserve(options.rows);
 }
 
 std::uint32_t HotRowIndex::acquire_slot() {
   for (std::size_t steps = 0; steps < 2 * slots_.size(); ++steps) {
     const std::size_t at = hand_;
-    hand_ = (hand_ + 1) % slots_.size();
+    if (++hand_ == slots_.size()) hand_ = 0;
     Slot& slot = slots_[at];
     if (slot.id != kNone && slot.used_at == now_) continue;
     if (slot.referenced) {
@@ -30,7 +24,7 @@ std::uint32_t HotRowIndex::acquire_slot() {
     slot.id = kNone;
     return static_cast<std::uint32_t>(at);
   }
-  return kNoSlot;
+  return SlotMap::kNone;
 }
 
 const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
@@ -41,11 +35,11 @@ const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
   plan_.to_read.clear();
   plan_.read_slots.clear();
   for (const std::int64_t id : ids) {
-    const auto known = slot_of_.find(id);
-    if (known != slot_of_.end()) {
-      plan_.slots.push_back(known->second);
-      if (known->second >= slots_.size()) continue;
-      Slot& slot = slots_[known->second];
+    const std::uint32_t known = slot_of_.find(id);
+    if (known != SlotMap::kNone) {
+      plan_.slots.push_back(known);
+      if (known >= slots_.size()) continue;
+      Slot& slot = slots_[known];
       if (slot.used_at == now_) continue;
       slot.used_at = now_;
       slot.referenced = true;
@@ -58,13 +52,13 @@ const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
     } else {
       ++statistics_.misses;
       std::uint32_t at = acquire_slot();
-      if (at == kNoSlot) {
+      if (at == SlotMap::kNone) {
         at = static_cast<std::uint32_t>(slots_.size() + overflow_ids_.size());
         overflow_ids_.push_back(id);
       } else {
         slots_[at] = {id, now_, now_, false};
       }
-      slot_of_.emplace(id, at);
+      slot_of_.insert(id, at);
       plan_.slots.push_back(at);
     }
     plan_.to_read.push_back(id);
@@ -76,12 +70,10 @@ const HotRowIndex::Plan& HotRowIndex::plan(std::span<const std::int64_t> ids) {
 
 void HotRowIndex::evict(std::span<const std::int64_t> ids) {
   for (const std::int64_t id : ids) {
-    const auto known = slot_of_.find(id);
-    if (known == slot_of_.end()) continue;
-    if (known->second < slots_.size()) {
-      slots_[known->second] = {};
-      slot_of_.erase(known);
-    }
+    const std::uint32_t known = slot_of_.find(id);
+    if (known == SlotMap::kNone || known >= slots_.size()) continue;
+    slots_[known] = {};
+    slot_of_.erase(id);
   }
 }
 

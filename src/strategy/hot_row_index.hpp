@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "capstan/hot_rows.hpp"
+#include "strategy/slot_map.hpp"
 
 namespace capstan::strategy {
 
@@ -40,14 +40,14 @@ class HotRowIndex {
   static constexpr std::int64_t kNone = -1;
 
   /// Returns an unused slot, or evicts a row that the current lookup does not use and returns its slot.
-  /// Returns kNoSlot if the lookup uses all slots.
+  /// Returns SlotMap::kNone if the lookup uses all slots.
   std::uint32_t acquire_slot();
 
   HotRowsOptions options_;
   std::uint64_t now_ = 0;  // number of lookups so far
   std::vector<Slot> slots_;
   std::size_t hand_ = 0;
-  std::unordered_map<std::int64_t, std::uint32_t> slot_of_;
+  SlotMap slot_of_;
   std::vector<std::int64_t> overflow_ids_;  // ids for which the cache had no slot in the last lookup
   Plan plan_;
   HotRowsStatistics statistics_;
