@@ -104,6 +104,12 @@ TEST_F(ClosureQueueTest, NudgesTheTakerOfAnEmptyQueueAboutANewClosure) {
   EXPECT_EQ(waiter_->nudges, 2);
 }
 
+TEST_F(ClosureQueueTest, NudgesAfterManyClosuresThoughNoneWasTaken) {
+  put();
+  for (int i = 0; i < 256; ++i) put();
+  EXPECT_EQ(waiter_->nudges, 1 + 256 / 64);
+}
+
 TEST_F(ClosureQueueTest, NudgesTheTakerWhenAnErrorWasThrown) {
   put();
   queue_.fail(*queue_.take(), Code::internal, "failed");

@@ -42,12 +42,15 @@ class ControlLoopTest : public testing::Test {
   std::unique_ptr<transport::Fabric> there_ = hub_.open();
   transport::Peer* peer_ = nullptr;
   std::atomic<int> count_{0};
+  const std::thread::id test_thread_ = std::this_thread::get_id();
   std::atomic<int> rounds_{0};
+  std::atomic<int> rounds_of_others_{0};
   std::atomic<int> at_once_{0};
   ControlLoop loop_{*here_,
                     [this] {
                       EXPECT_EQ(at_once_.fetch_add(1), 0) << "two threads drive the fabric";
                       ++rounds_;
+                      if (std::this_thread::get_id() != test_thread_) ++rounds_of_others_;
                       const bool any = here_->progress() != 0;
                       --at_once_;
                       return ControlLoop::Round{any};
@@ -91,6 +94,28 @@ TEST_F(ControlLoopTest, NudgeRunsARound) {
     // If the keeper is in a round, it runs another one.
     while (rounds_ == seen) std::this_thread::yield();
   }
+}
+
+/// Nudges and sends messages in turns; the next nudge receives the message. The keeper may run rounds if the
+/// nudging thread was not scheduled for a while, so one of many attempts has to succeed.
+TEST_F(ControlLoopTest, KeeperRestsWhileNudgesAreFrequent) {
+  start();
+  bool rested = false;
+  for (int attempt = 0; attempt < 200 && !rested; ++attempt) {
+    int before = 0;
+    for (int i = 0; i < 60; ++i) {
+      loop_.nudge();
+      if (i == 10) before = rounds_of_others_;
+      send();
+      const auto next = Waiter::Deadline::clock::now() + std::chrono::microseconds(50);
+      while (Waiter::Deadline::clock::now() < next) std::this_thread::yield();
+    }
+    rested = rounds_of_others_ == before;
+  }
+  EXPECT_TRUE(rested);
+  const int seen = count_;
+  send();
+  while (count_ == seen) std::this_thread::yield();  // the keeper leads again
 }
 
 TEST_F(ControlLoopTest, SeveralThreadsWaitForDifferentConditions) {

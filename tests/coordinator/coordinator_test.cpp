@@ -734,6 +734,14 @@ TEST_P(CoordinatorTest, JoinReturnsFalseAtItsTimeout) {
   EXPECT_EQ(running.fetch(), 1);
 }
 
+TEST_P(CoordinatorTest, FunctionsRunThoughNoThreadWaits) {
+  ran = 0;
+  for (int expected = 10; expected <= 500; expected += 10) {
+    for (int i = 0; i < 10; ++i) coordinator_->schedule<&count_run>();
+    ASSERT_TRUE(poll_until([expected] { return ran == expected; })) << ran;
+  }
+}
+
 // A5.3: same.
 TEST_P(CoordinatorTest, ScheduleBlocksWhileTheQueueIsFull) {
   if (std::stoi(GetParam().queue_limit) > 10) GTEST_SKIP() << "the queue of this run is too large to fill";

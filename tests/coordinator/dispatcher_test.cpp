@@ -38,7 +38,9 @@ class NoWaiter final : public Waiter {
     EXPECT_TRUE(done()) << "the call would wait";
     return true;
   }
-  void nudge() override {}
+  void nudge() override { ++nudges; }
+
+  int nudges = 0;
 };
 
 /// Records its messages, and replies when the test requests it.
@@ -163,7 +165,8 @@ class DispatcherTest : public testing::Test {
   std::vector<std::unique_ptr<RecordingWorker>> workers_;
   std::vector<transport::Peer*> peers_;
   cluster::Membership members_{table()};
-  ClosureQueue queue_{0, std::make_shared<NoWaiter>(), members_};
+  std::shared_ptr<NoWaiter> waiter_ = std::make_shared<NoWaiter>();
+  ClosureQueue queue_{0, waiter_, members_};
   Dispatcher dispatcher_{strategy_.implementation(), members_, queue_, 0};
 };
 
@@ -186,6 +189,32 @@ TEST_F(DispatcherTest, GivesTheNextClosureWhenOneEnds) {
   EXPECT_FALSE(first->pending());
   EXPECT_THAT(worker(0).received, SizeIs(3));
   EXPECT_EQ(dispatcher_.ended(peer(0)), 1U);
+}
+
+TEST_F(DispatcherTest, CollectsShortClosuresWhileEveryWorkerHasTwo) {
+  add_workers(1);
+  learn_time(std::chrono::microseconds(2));
+  add_workers(1);
+  put();
+  dispatch();
+  EXPECT_EQ(received_by_all(), 1U);
+  int nudges = waiter_->nudges;
+  for (int i = 0; i < 3; ++i) {  // workers have 1 and 0, 1 and 1, 2 and 1 closures
+    put();
+    EXPECT_EQ(waiter_->nudges, ++nudges) << i;
+    dispatch();
+  }
+  put(10);
+  EXPECT_EQ(waiter_->nudges, nudges) << "both workers have two";
+  EXPECT_EQ(received_by_all(), 4U);
+  worker(0).report(worker(0).received[0], std::chrono::microseconds(2));
+  receive_and_dispatch();
+  EXPECT_EQ(received_by_all(), 14U) << "an answer sends the closures that were collected";
+  for (const protocol::RunHeader& closure : worker(0).received)
+    worker(0).report(closure, std::chrono::microseconds(2));
+  receive_and_dispatch();
+  put();
+  EXPECT_EQ(waiter_->nudges, nudges + 1) << "a worker is idle";
 }
 
 TEST_F(DispatcherTest, FillsAWorkerWithShortClosuresInOneBatch) {

@@ -42,8 +42,8 @@ struct Execution {
 class ClosureQueue final : public strategy::ClosureScheduler {
  public:
   /// put() blocks while `limit` closures are queued, unless `limit` is 0. put() and join() wait with
-  /// `waiter`; the queue nudges it when a closure arrives and the last take() found none. `members` has the
-  /// live workers.
+  /// `waiter`. The queue nudges it after every 64th closure, and when a closure arrives after a take() that
+  /// found none, unless all workers are busy. `members` has the live workers.
   ClosureQueue(std::size_t limit, std::shared_ptr<Waiter> waiter, const cluster::Membership& members)
       : limit_(limit), board_(std::make_shared<ResultBoard>(std::move(waiter))), members_(members) {}
 
@@ -76,6 +76,10 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   /// Returns the next closure for this worker and counts it as running; nullopt if there is none or an error
   /// is stored. If only closures that prefer another worker are left, an `idle` worker gets one of these.
   std::optional<Closure> take(int worker = kAnyWorker, bool idle = true);
+  /// If `busy`, put() may leave closures in the queue without a nudge. As in Nagle's algorithm, the answer to
+  /// a closure in flight is the latest time to take them. Reset to false before take(). Lock-free; for the
+  /// thread that takes.
+  void set_workers_busy(bool busy) noexcept { workers_busy_.store(busy, std::memory_order_relaxed); }
   void finish(const Closure& closure, std::vector<std::byte> result, Execution ran = {});
   /// Stores the error in the closure's result; put, join or done throws the first of several.
   void fail(const Closure& closure, Code code, const std::string& message, Execution ran = {});
@@ -124,6 +128,10 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   using Lock = std::unique_lock<std::mutex>;
   void wait(Lock& lock, const std::function<bool()>& done);
   void set_next_deadline() noexcept;
+  /// Returns true if a worker waits for the next closure.
+  bool wants_closure() const noexcept {
+    return last_take_was_empty_ && !workers_busy_.load(std::memory_order_relaxed);
+  }
   bool nothing_queued() const noexcept { return any_.empty() && preferred_.empty(); }
   std::size_t queued() const;
   Closure make(std::uint64_t id, std::uint32_t function, std::vector<std::byte> arguments, Extras extras);
@@ -157,7 +165,8 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   std::size_t running_ = 0;
   std::size_t queued_again_ = 0;  // closures in any_ that a dead worker may have started
   int held_ = 0;
-  bool last_take_was_empty_ = true;                    // the last take() found nothing
+  bool last_take_was_empty_ = true;  // the last take() found nothing
+  std::atomic<bool> workers_busy_{false};
   std::map<int, std::deque<Closure>> queued_for_one_;  // by worker
   std::atomic<std::uint64_t> next_id_{1};              // written under the mutex
   std::uint64_t next_for_one_ = protocol::kForOneWorker;

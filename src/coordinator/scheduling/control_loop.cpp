@@ -12,6 +12,8 @@ using Clock = std::chrono::steady_clock;
 /// How long the keeper does not lead after a thread has waited, which is likely to wait again soon. Also the
 /// longest delay of a message if that thread does not wait again.
 constexpr std::chrono::milliseconds kKeeperRests{1};
+/// The same after a nudge, if another one preceded it by less than this.
+constexpr std::chrono::microseconds kKeeperRestsAfterNudges{100};
 
 }  // namespace
 
@@ -86,7 +88,7 @@ std::optional<bool> ControlLoop::lead(Lock& lock, Leader who, const std::functio
 }
 
 void ControlLoop::leave(bool slept) {
-  if (leader_ == Leader::waiter) last_wait_ = Clock::now();
+  if (leader_ == Leader::waiter) keeper_rests_ = Clock::now() + kKeeperRests;
   leader_ = Leader::none;
   if (following_ > 0) followers_.notify_all();
   // A thread that has slept is unlikely to wait again soon, so the keeper leads.
@@ -128,6 +130,10 @@ void ControlLoop::nudge() {
     lock.lock();
   }
   leader_ = Leader::none;
+  const auto now = Clock::now();
+  if (now < last_visit_ + kKeeperRestsAfterNudges)
+    keeper_rests_ = std::max(keeper_rests_, now + kKeeperRestsAfterNudges);
+  last_visit_ = now;
   if (following_ > 0) followers_.notify_all();
   if (keeper_parked_) keeper_.notify_one();
 }
@@ -145,8 +151,10 @@ void ControlLoop::keep() {
       keeper_parked_ = true;
       keeper_.wait(lock);
       keeper_parked_ = false;
-    } else if (leader_ != Leader::none || Clock::now() < last_wait_ + kKeeperRests) {
+    } else if (leader_ != Leader::none) {
       keeper_.wait_for(lock, kKeeperRests);
+    } else if (Clock::now() < keeper_rests_) {
+      keeper_.wait_until(lock, keeper_rests_);
     } else {
       (void)lead(
           lock, Leader::keeper, [] { return false; }, std::nullopt);

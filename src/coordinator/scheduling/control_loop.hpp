@@ -44,7 +44,8 @@ class ControlLoop final : public Waiter {
 
   /// Waits as Waiter::wait does. Runs at least one round, unless another thread runs them.
   bool wait(const std::function<bool()>& done, std::optional<Deadline> deadline) override;
-  /// Runs a round now, or makes the thread that is running a round run another one.
+  /// Runs a round now, or makes the thread that is running a round run another one. While nudges are
+  /// frequent, they also receive the messages: the keeper does not wake up for each.
   void nudge() override;
   void nudge_sleeper() override;
 
@@ -70,7 +71,8 @@ class ControlLoop final : public Waiter {
   bool again_ = false;      // another round was requested
   int following_ = 0;
   bool keeper_parked_ = false;
-  Deadline last_wait_{};  // end of the last wait
+  Deadline last_visit_{};    // end of the last round that nudge() ran
+  Deadline keeper_rests_{};  // until then the keeper does not lead
   bool stopped_ = false;
   std::jthread thread_;
 };

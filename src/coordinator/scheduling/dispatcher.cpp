@@ -148,6 +148,7 @@ bool Dispatcher::dispatch_for_one() {
 }
 
 bool Dispatcher::dispatch() {
+  queue_.set_workers_busy(false);
   // A worker is refilled once its load is below half the limit, so that batches are large.
   for (Worker& worker : workers_) worker.fills = worker.load < kFill / 2;
   bool any = dispatch_for_one();
@@ -188,9 +189,17 @@ bool Dispatcher::dispatch() {
   if (any) {
     for (Worker& worker : workers_) send_batch(worker);
   }
+  queue_.set_workers_busy(all_busy());
   revoke();
   recall_for_idle();
   return any;
+}
+
+/// Returns true if every worker that may get closures has a next one.
+bool Dispatcher::all_busy() const {
+  return std::all_of(workers_.begin(), workers_.end(), [this](const Worker& worker) {
+    return !alive(worker) || worker.leaves || worker.running.size() >= kMinInFlight;
+  });
 }
 
 /// Sends closures whose preferred workers are busy to idle workers.

@@ -148,6 +148,7 @@ class Dispatcher {
   bool alive(const Worker& worker) const { return members_.is_alive(worker.peer->rank()); }
   bool waits_for_start(const Worker& worker) const;
   bool has_capacity(const Worker& worker) const;
+  bool all_busy() const;
   bool assign_to_idle();
   Worker* producer_of(const Closure& closure, double least_load);
   bool append_extras(std::vector<std::byte>& out, protocol::RunHeader header, const Closure& closure);
