@@ -4,7 +4,6 @@
 // functions without traces. Before anything is reported, the sums in both tables are compared with the number
 // of functions, and the trace is searched for spans of lookups.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,6 +18,7 @@
 #include "perf/bench/ids.hpp"
 #include "perf/bench/program.hpp"
 #include "perf/bench/statistics.hpp"
+#include "tests/io/temporary_directory.hpp"
 
 namespace capstan::perf {
 namespace {
@@ -40,22 +40,6 @@ void step(const Variable<float>& table, std::uint64_t seed, std::int64_t compute
   while (std::chrono::steady_clock::now() < end) continue;
   table.push(ids, ones);
 }
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory()
-      : path_(std::filesystem::temp_directory_path() / fmt::format("capstan-perf-trace-{}", ::getpid())) {}
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// An embedded cluster with a run directory, with or without traces.
 class Job {
@@ -111,7 +95,7 @@ bool has_spans(const std::filesystem::path& directory) {
 }
 
 void measure_all(const Options& options, Report& report) {
-  const TemporaryDirectory directory;
+  const io::TemporaryDirectory directory;
   const std::filesystem::path traced = directory.path() / "traced";
   const std::filesystem::path plain = directory.path() / "plain";
   std::filesystem::create_directories(traced);

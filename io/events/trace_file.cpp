@@ -1,8 +1,10 @@
 // trace_file.cpp -- formats events as lines of JSON.
 #include "io/events/trace_file.hpp"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
 
@@ -26,13 +28,23 @@ std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-double microseconds(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) * 1e-3; }
+void append(fmt::memory_buffer& line, std::string_view text) {
+  line.append(text.data(), text.data() + text.size());
+}
 
-std::string text_of(TraceFile::Arguments arguments) {
-  std::string text;
-  for (const auto& [name, value] : arguments)
-    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", json_text(name), value);
-  return "\"args\":{" + text + "}}\n";
+/// Appends a JSON string. Names are usually plain, and copying them is much faster than a JSON library.
+void append_json(fmt::memory_buffer& line, std::string_view text) {
+  const bool plain =
+      std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+  if (!plain) return append(line, json_text(text));
+  line.push_back('"');
+  append(line, text);
+  line.push_back('"');
+}
+
+/// Appends microseconds with three decimals. Integers are much faster than a double. REQUIRES: time >= 0.
+void append_microseconds(fmt::memory_buffer& line, std::chrono::nanoseconds time) {
+  fmt::format_to(fmt::appender(line), FMT_COMPILE("{}.{:03}"), time.count() / 1000, time.count() % 1000);
 }
 
 }  // namespace
@@ -49,26 +61,41 @@ TraceFile::TraceFile(std::filesystem::path path, int rank, std::string_view proc
 
 void TraceFile::span(std::string_view category, std::string_view name, Clock::time_point begin,
                      Clock::time_point end, Arguments arguments) {
-  add(begin, fmt::format("\"ph\":\"X\",\"dur\":{:.3f},\"cat\":\"{}\",\"name\":{},{}",
-                         microseconds(end - begin), category, json_text(name), text_of(arguments)));
+  fmt::memory_buffer phase;
+  append(phase, R"("X","dur":)");
+  append_microseconds(phase, end - begin);
+  add(begin, end, {phase.data(), phase.size()}, category, name, arguments);
 }
 
 void TraceFile::instant(std::string_view category, std::string_view name, Arguments arguments) {
-  add(Clock::now(), fmt::format("\"ph\":\"i\",\"s\":\"p\",\"cat\":\"{}\",\"name\":{},{}", category,
-                                json_text(name), text_of(arguments)));
+  const auto now = Clock::now();
+  add(now, now, R"("i","s":"p")", category, name, arguments);
 }
 
-void TraceFile::add(Clock::time_point at, std::string_view rest) {
-  const std::string line = fmt::format("{{\"ts\":{:.3f},\"pid\":{},\"tid\":{},{}",
-                                       microseconds(at.time_since_epoch()), rank_, thread_number(), rest);
+/// Adds an event that began at `at` and is recorded at `now`. `phase` is the value of "ph", and may be
+/// followed by other members.
+void TraceFile::add(Clock::time_point at, Clock::time_point now, std::string_view phase,
+                    std::string_view category, std::string_view name, Arguments arguments) {
+  fmt::memory_buffer line;
+  append(line, R"({"ts":)");
+  append_microseconds(line, at.time_since_epoch());
+  fmt::format_to(fmt::appender(line), FMT_COMPILE(R"(,"pid":{},"tid":{},"ph":{},"cat":"{}","name":)"), rank_,
+                 thread_number(), phase, category);
+  append_json(line, name);
+  append(line, R"(,"args":{)");
+  for (const auto& [argument, value] : arguments) {
+    if (line.data()[line.size() - 1] != '{') line.push_back(',');
+    append_json(line, argument);
+    fmt::format_to(fmt::appender(line), FMT_COMPILE(":{}"), value);
+  }
+  append(line, "}}\n");
   const std::lock_guard lock(mutex_);
   if (events_ == kMaxEvents) {
     log::warn("{}: trace limit of {} events reached; later events are dropped", file_.path().string(),
               kMaxEvents);
   }
   if (++events_ > kMaxEvents) return;
-  lines_ += line;
-  const auto now = Clock::now();
+  lines_.append(line.data(), line.size());
   if (lines_.size() < kFlushLinesBytes && now < flushed_ + kFlushEvery) return;
   flushed_ = now;
   (void)file_.append(lines_);

@@ -30,7 +30,7 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  /// Records an operation of the calling thread that ran from `begin` to `end`.
+  /// Records an operation of the calling thread that ran from `begin` to `end`, which is not before `begin`.
   void span(std::string_view category, std::string_view name, Clock::time_point begin, Clock::time_point end,
             Arguments arguments = {});
   /// Records an event at the current time.
@@ -38,7 +38,8 @@ class TraceFile {
   void flush();
 
  private:
-  void add(Clock::time_point at, std::string_view rest);
+  void add(Clock::time_point at, Clock::time_point now, std::string_view phase, std::string_view category,
+           std::string_view name, Arguments arguments);
 
   std::mutex mutex_;
   AppendFile file_;

@@ -9,7 +9,7 @@
 
 namespace capstan::client {
 
-/// Records one function in kOneIn, because a span takes about a microsecond, and at most kMaxSpans. Spans
+/// Records one function in kOneIn, because its spans take about a microsecond, and at most kMaxSpans. Spans
 /// have the category "call" and the name of the call; "compute" is the time since the function's previous
 /// call or its start. A call may contain others, such as "wait". Used by the client's thread.
 class CallTrace {

@@ -58,6 +58,33 @@ TEST(Trace, MergesRanksOnTheCoordinatorsClock) {
   EXPECT_EQ(read_clocks(directory.path() / "trace").at(1).ahead, 500'000'000);
 }
 
+TEST(Trace, WritesNamesAndTimesAsJson) {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "rank-00000.json";
+  const std::string names[] = {"", "plain ~", "quote \"", "back\\slash", "line\n", "\x7f", "caf\u00e9"};
+  {
+    TraceFile file(path, 3, "worker");
+    TraceFile::Clock::time_point at{1'000'000'007ns};
+    for (const std::string& name : names) file.span("call", name, at, at + 5ns, {{"least", INT64_MIN}});
+    file.span("call", "long", at, at + 12'345'678ns);
+  }
+  std::ifstream in(path);
+  std::vector<json> spans;
+  for (std::string line; std::getline(in, line);) {
+    if (const json event = json::parse(line); event["ph"] == "X") spans.push_back(event);
+  }
+  ASSERT_EQ(spans.size(), std::size(names) + 1);
+  for (std::size_t i = 0; i < std::size(names); ++i) {
+    EXPECT_EQ(spans[i]["name"], names[i]);
+    EXPECT_EQ(spans[i]["args"], (json{{"least", INT64_MIN}}));
+  }
+  EXPECT_EQ(spans[0]["ts"].get<double>(), 1'000'000.007);
+  EXPECT_EQ(spans[0]["dur"].get<double>(), 0.005);
+  EXPECT_EQ(spans[0]["pid"], 3);
+  EXPECT_EQ(spans.back()["dur"].get<double>(), 12'345.678);
+  EXPECT_EQ(spans.back()["args"], json::object());
+}
+
 TEST(Trace, SkipsTruncatedLines) {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory.path() / "trace");
