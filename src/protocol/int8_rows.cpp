@@ -18,17 +18,31 @@ namespace hn = hwy::HWY_NAMESPACE;
 // The pointers are to bytes, because messages have any alignment.
 
 constexpr float kSteps = 255;
-// Between these, a vector of float32 computes steps without overflow or loss of digits. Other rows are
-// converted in double.
+// If the range of a row is between these, and not below this share of the largest magnitude, a vector of
+// float32 computes steps without overflow or loss of digits. Other rows are converted in double.
 constexpr float kMinVectorRange = 0x1p-100F;
 constexpr float kMaxVectorRange = 0x1p126F;
+constexpr float kMinVectorShare = 0x1p-12F;
 
-/// Start of a row in a message.
+/// Start of a converted row.
 struct RowScale {
   float minimum = 0;
-  float step = 0;
+  float maximum = 0;
 
-  bool overflows() const noexcept { return step > kMaxVectorRange / 256; }
+  float range() const noexcept { return maximum - minimum; }
+  double exact_range() const noexcept {
+    return static_cast<double>(maximum) - static_cast<double>(minimum);
+  }
+  bool fits_vectors() const noexcept {
+    const float magnitude = std::max(std::abs(minimum), std::abs(maximum));
+    return range() >= std::max(kMinVectorRange, magnitude * kMinVectorShare) && range() <= kMaxVectorRange;
+  }
+  /// Returns an element of a row that does not fit vectors.
+  float element(double byte) const noexcept {
+    if (byte == static_cast<double>(kSteps)) return maximum;
+    return static_cast<float>(static_cast<double>(minimum) +
+                              byte * (exact_range() / static_cast<double>(kSteps)));
+  }
 };
 
 struct Extremes {
@@ -64,53 +78,101 @@ HWY_INLINE Extremes extremes_of(const std::byte* row, std::size_t width) {
           hn::GetLane(hn::MaxOfLanes(integers, magnitude)) < kInfinity};
 }
 
-/// Converts a row whose range is too large or too small for float32.
-void narrow_in_double(const std::byte* row, std::size_t width, const Extremes& extremes, std::byte* to) {
-  const double range = static_cast<double>(extremes.maximum) - static_cast<double>(extremes.minimum);
-  RowScale scale{extremes.minimum, static_cast<float>(range / kSteps)};
-  // A subnormal step has few digits. Rounded down, it would not reach the maximum.
-  if (range < static_cast<double>(kMinVectorRange) && static_cast<double>(scale.step) * kSteps < range)
-    scale.step = std::nextafter(scale.step, std::numeric_limits<float>::infinity());
-  std::memcpy(to, &scale, sizeof scale);
+/// Rounds elements to nearest.
+class ToNearest {
+ public:
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V operator()(D /*d*/, V steps, std::size_t /*first*/) const {
+    return hn::Round(steps);
+  }
+  /// Of the adjacent bytes, returns the one whose element is closest to x: elements of a small range may be
+  /// equal, and then differ from their steps by more than half a step.
+  double operator()(const RowScale& scale, float x, double steps, std::size_t /*element*/) const {
+    const double middle = std::nearbyint(steps);
+    double best = std::clamp(middle, 0.0, 255.0);
+    for (const double byte : {middle - 1, middle + 1}) {
+      if (byte >= 0 && byte <= 255 && distance(scale, x, byte) < distance(scale, x, best)) best = byte;
+    }
+    return best;
+  }
+
+ private:
+  static double distance(const RowScale& scale, float x, double byte) {
+    return std::abs(static_cast<double>(scale.element(byte)) - static_cast<double>(x));
+  }
+};
+
+/// Rounds elements up with a probability that is the share of a step above the lower byte.
+class Stochastic {
+ public:
+  Stochastic(std::uint64_t seed, std::uint64_t first_element) : seed_(seed), first_element_(first_element) {}
+
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V operator()(D d, V steps, std::size_t first) const {
+    HWY_ALIGN float uniform[kMaxFloats];
+    for (std::size_t i = 0; i < hn::Lanes(d); ++i) uniform[i] = uniform_of(first + i);
+    const auto lower = hn::Floor(steps);
+    const auto rounds_up = hn::Lt(hn::Load(d, uniform), hn::Sub(steps, lower));
+    return hn::Add(lower, hn::IfThenElseZero(rounds_up, hn::Set(d, 1.0F)));
+  }
+  double operator()(const RowScale& /*scale*/, float /*x*/, double steps, std::size_t element) const {
+    const double lower = std::floor(steps);
+    return std::min(lower + (static_cast<double>(uniform_of(element)) < steps - lower ? 1 : 0), 255.0);
+  }
+
+ private:
+  static constexpr std::size_t kMaxFloats = HWY_MAX_BYTES / sizeof(float);
+  float uniform_of(std::size_t element) const {
+    return static_cast<float>(gpu::random_bits(seed_, first_element_ + element) >> 8) * 0x1p-24F;
+  }
+
+  std::uint64_t seed_;
+  std::uint64_t first_element_;
+};
+
+template <class Round>
+void narrow_in_double(const std::byte* row, std::size_t width, const RowScale& scale, const Round& round,
+                      std::byte* to) {
+  const double step = scale.exact_range() / static_cast<double>(kSteps);
   for (std::size_t i = 0; i < width; ++i) {
     float x = 0;
     std::memcpy(&x, row + i * sizeof x, sizeof x);
-    const double steps = (static_cast<double>(x) - static_cast<double>(scale.minimum)) / scale.step;
-    to[sizeof scale + i] = static_cast<std::byte>(std::min(std::nearbyint(steps), 255.0));
+    const double steps = (static_cast<double>(x) - static_cast<double>(scale.minimum)) / step;
+    to[i] = static_cast<std::byte>(x == scale.maximum ? 255.0 : round(scale, x, steps, i));
   }
 }
 
-HWY_INLINE void narrow_row(const std::byte* row, std::size_t width, std::byte* to) {
+template <class Round>
+HWY_INLINE void narrow_row(const std::byte* row, std::size_t width, const Round& round, std::byte* to) {
   const Extremes extremes = extremes_of(row, width);
-  const float range = extremes.maximum - extremes.minimum;
-  if (!extremes.finite || range == 0) {
-    constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-    const RowScale scale{extremes.finite ? extremes.minimum : kNan, 0};
-    std::memcpy(to, &scale, sizeof scale);
-    std::memset(to + sizeof scale, 0, width);
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const RowScale scale =
+      extremes.finite ? RowScale{extremes.minimum, extremes.maximum} : RowScale{kNan, kNan};
+  std::memcpy(to, &scale, sizeof scale);
+  to += sizeof scale;
+  if (!extremes.finite || scale.minimum == scale.maximum) {
+    std::memset(to, 0, width);
     return;
   }
-  if (range < kMinVectorRange || range > kMaxVectorRange) return narrow_in_double(row, width, extremes, to);
-  const RowScale scale{extremes.minimum, range / kSteps};
-  std::memcpy(to, &scale, sizeof scale);
+  if (!scale.fits_vectors()) return narrow_in_double(row, width, scale, round, to);
   const hn::ScalableTag<float> d;
   const hn::Rebind<std::uint8_t, decltype(d)> bytes;
   const auto minimum = hn::Set(d, scale.minimum);
-  const auto steps_per_unit = hn::Set(d, kSteps / range);
+  const auto maximum = hn::Set(d, scale.maximum);
+  const auto steps_per_unit = hn::Set(d, kSteps / scale.range());
   const auto* const from = reinterpret_cast<const float*>(row);
-  auto* const out = reinterpret_cast<std::uint8_t*>(to + sizeof scale);
+  auto* const out = reinterpret_cast<std::uint8_t*>(to);
   for_each_vector(width, hn::Lanes(d), [&](std::size_t i) {
-    const auto steps = hn::Mul(hn::Sub(hn::LoadU(d, from + i), minimum), steps_per_unit);
+    const auto x = hn::LoadU(d, from + i);
+    const auto rounded = round(d, hn::Mul(hn::Sub(x, minimum), steps_per_unit), i);
+    const auto steps = hn::IfThenElse(hn::Eq(x, maximum), hn::Set(d, kSteps), rounded);
     hn::StoreU(hn::DemoteTo(bytes, hn::NearestInt(steps)), bytes, out + i);  // saturates at 255
   });
 }
 
 void widen_in_double(const RowScale& scale, const std::byte* row, std::size_t width, std::byte* to) {
-  constexpr double kLargest = std::numeric_limits<float>::max();
   for (std::size_t i = 0; i < width; ++i) {
-    const double exact =
-        static_cast<double>(scale.minimum) + std::to_integer<int>(row[i]) * static_cast<double>(scale.step);
-    const auto x = static_cast<float>(std::min(exact, kLargest));
+    const float x = scale.element(std::to_integer<int>(row[i]));
     std::memcpy(to + i * sizeof x, &x, sizeof x);
   }
 }
@@ -119,55 +181,74 @@ HWY_INLINE void widen_row(const std::byte* from, std::size_t width, std::byte* t
   RowScale scale;
   std::memcpy(&scale, from, sizeof scale);
   from += sizeof scale;
-  if (scale.overflows()) return widen_in_double(scale, from, width, to);
+  if (scale.minimum != scale.maximum && !scale.fits_vectors())
+    return widen_in_double(scale, from, width, to);
   const hn::ScalableTag<float> d;
   const hn::Rebind<std::int32_t, decltype(d)> integers;
   const hn::Rebind<std::uint8_t, decltype(d)> bytes;
   const auto minimum = hn::Set(d, scale.minimum);
-  const auto step = hn::Set(d, scale.step);
+  const auto maximum = hn::Set(d, scale.maximum);
+  const auto step = hn::Set(d, scale.range() / kSteps);
+  const auto most = hn::Set(d, kSteps);
   const auto* const in = reinterpret_cast<const std::uint8_t*>(from);
   auto* const out = reinterpret_cast<float*>(to);
   for_each_vector(width, hn::Lanes(d), [&](std::size_t i) {
     const auto steps = hn::ConvertTo(d, hn::PromoteTo(integers, hn::LoadU(bytes, in + i)));
-    hn::StoreU(hn::MulAdd(steps, step, minimum), d, out + i);
+    const auto x = hn::MulAdd(steps, step, minimum);
+    hn::StoreU(hn::IfThenElse(hn::Eq(steps, most), maximum, x), d, out + i);
   });
 }
 
 /// Rows shorter than a vector are converted in a copy that is padded to one.
 constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(float);
 
-void narrow_rows(const std::byte* from, std::size_t rows, std::size_t width, std::byte* to) {
+template <class Round>
+HWY_INLINE void narrow_any_row(const std::byte* from, std::size_t width, const Round& round, std::byte* to) {
   const std::size_t lanes = hn::Lanes(hn::ScalableTag<float>());
-  const std::size_t row_bytes = width * sizeof(float);
-  const std::size_t sent_bytes = int8_row_bytes(width);
+  if (width >= lanes) return narrow_row(from, width, round, to);
   std::byte padded[kMaxLanes * sizeof(float)];
   std::byte sent[sizeof(RowScale) + kMaxLanes];
-  for (; rows != 0; --rows, from += row_bytes, to += sent_bytes) {
-    if (width >= lanes) {
-      narrow_row(from, width, to);
-      continue;
-    }
-    for (std::size_t i = 0; i < lanes; ++i)
-      std::memcpy(padded + i * sizeof(float), from + std::min(i, width - 1) * sizeof(float), sizeof(float));
-    narrow_row(padded, lanes, sent);
-    std::memcpy(to, sent, sent_bytes);
-  }
+  for (std::size_t i = 0; i < lanes; ++i)
+    std::memcpy(padded + i * sizeof(float), from + std::min(i, width - 1) * sizeof(float), sizeof(float));
+  narrow_row(padded, lanes, round, sent);
+  std::memcpy(to, sent, int8_row_bytes(width));
+}
+
+HWY_INLINE void widen_any_row(const std::byte* from, std::size_t width, std::byte* to) {
+  const std::size_t lanes = hn::Lanes(hn::ScalableTag<float>());
+  if (width >= lanes) return widen_row(from, width, to);
+  std::byte padded[kMaxLanes * sizeof(float)];
+  std::byte sent[sizeof(RowScale) + kMaxLanes] = {};
+  std::memcpy(sent, from, int8_row_bytes(width));
+  widen_row(sent, lanes, padded);
+  std::memcpy(to, padded, width * sizeof(float));
+}
+
+void narrow_rows(const std::byte* from, std::size_t rows, std::size_t width, std::byte* to) {
+  for (; rows != 0; --rows, from += width * sizeof(float), to += int8_row_bytes(width))
+    narrow_any_row(from, width, ToNearest(), to);
+}
+
+void narrow_stochastically(const std::byte* from, std::size_t width, std::uint64_t seed,
+                           std::uint64_t first_element, std::byte* to) {
+  narrow_any_row(from, width, Stochastic(seed, first_element), to);
 }
 
 void widen_rows(const std::byte* from, std::size_t rows, std::size_t width, std::byte* to) {
-  const std::size_t lanes = hn::Lanes(hn::ScalableTag<float>());
-  const std::size_t row_bytes = width * sizeof(float);
-  const std::size_t sent_bytes = int8_row_bytes(width);
-  std::byte padded[kMaxLanes * sizeof(float)];
-  std::byte sent[sizeof(RowScale) + kMaxLanes] = {};
-  for (; rows != 0; --rows, from += sent_bytes, to += row_bytes) {
-    if (width >= lanes) {
-      widen_row(from, width, to);
-      continue;
-    }
-    std::memcpy(sent, from, sent_bytes);
-    widen_row(sent, lanes, padded);
-    std::memcpy(to, padded, row_bytes);
+  for (; rows != 0; --rows, from += int8_row_bytes(width), to += width * sizeof(float))
+    widen_any_row(from, width, to);
+}
+
+void gather_and_widen(const std::byte* table, std::size_t width, const std::uint32_t* rows,
+                      std::size_t count, std::byte* to) {
+  constexpr std::size_t kAhead = 16;
+  constexpr std::uint64_t kCacheLine = 64;
+  const std::uint64_t row_bytes = int8_row_bytes(width);
+  const auto row = [&](std::size_t i) { return table + rows[i] * row_bytes; };
+  for (std::size_t i = 0; i < count; ++i, to += width * sizeof(float)) {
+    const std::byte* const ahead = row(std::min(i + kAhead, count - 1));
+    for (std::uint64_t at = 0; at < row_bytes; at += kCacheLine) __builtin_prefetch(ahead + at);
+    widen_any_row(row(i), width, to);
   }
 }
 
@@ -178,16 +259,31 @@ HWY_AFTER_NAMESPACE();
 namespace capstan::protocol {
 
 HWY_EXPORT(narrow_rows);
+HWY_EXPORT(narrow_stochastically);
 HWY_EXPORT(widen_rows);
+HWY_EXPORT(gather_and_widen);
 
 void to_int8_rows(std::span<const float> from, std::uint64_t width, std::byte* to) {
   HWY_DYNAMIC_DISPATCH(narrow_rows)
   (reinterpret_cast<const std::byte*>(from.data()), from.size() / width, width, to);
 }
 
+void to_int8_row(std::span<const float> row, const gpu::Rounding& rounding, std::uint64_t first_element,
+                 std::byte* to) {
+  const auto* const from = reinterpret_cast<const std::byte*>(row.data());
+  if (!rounding.stochastic) return HWY_DYNAMIC_DISPATCH(narrow_rows)(from, 1, row.size(), to);
+  HWY_DYNAMIC_DISPATCH(narrow_stochastically)(from, row.size(), rounding.seed, first_element, to);
+}
+
 void from_int8_rows(std::span<const std::byte> from, std::uint64_t width, float* to) {
   HWY_DYNAMIC_DISPATCH(widen_rows)
   (from.data(), from.size() / int8_row_bytes(width), width, reinterpret_cast<std::byte*>(to));
+}
+
+void gather_int8_rows(const std::byte* table, std::uint64_t width, std::span<const std::uint32_t> rows,
+                      float* to) {
+  HWY_DYNAMIC_DISPATCH(gather_and_widen)
+  (table, width, rows.data(), rows.size(), reinterpret_cast<std::byte*>(to));
 }
 
 }  // namespace capstan::protocol

@@ -71,7 +71,7 @@ TEST(Int8Rows, FindExtremesAtEveryPosition) {
   }
 }
 
-TEST(Int8Rows, FormatIsMinimumStepAndBytes) {
+TEST(Int8Rows, FormatIsMinimumMaximumAndBytes) {
   std::vector<float> row(256);
   for (std::size_t i = 0; i < row.size(); ++i) row[i] = -3 + 0.5F * static_cast<float>(i);  // 255 steps
   const std::vector<std::byte> sent = int8_of(row, row.size());
@@ -79,7 +79,7 @@ TEST(Int8Rows, FormatIsMinimumStepAndBytes) {
   float scale[2];
   std::memcpy(scale, sent.data(), sizeof scale);
   EXPECT_EQ(scale[0], -3);
-  EXPECT_EQ(scale[1], 0.5F);
+  EXPECT_EQ(scale[1], 124.5F);
   for (std::size_t i = 0; i < row.size(); ++i) ASSERT_EQ(std::to_integer<std::size_t>(sent[8 + i]), i);
   EXPECT_EQ(through_int8(row, row.size()), row);
 }
@@ -130,6 +130,94 @@ TEST(Int8Rows, ExtremeRowsKeepTheBound) {
   }
   // Steps of subnormal numbers are rounded up to one of them.
   EXPECT_EQ(through_int8(rows[7], 3), rows[7]);
+}
+
+/// Rows of random elements around `offset`, which may be much larger than the elements.
+std::vector<float> random_rows(std::size_t count, float offset, float range) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<float> uniform(0, range);
+  std::vector<float> values(count);
+  for (float& value : values) value = offset + uniform(random);
+  return values;
+}
+
+// A restored shard must have the values of the saved one. The last rows have steps below the spacing of
+// float32 numbers, which changes at a power of two.
+TEST(Int8Rows, ConvertedRowsStayTheSameWhenConvertedAgain) {
+  for (const float range : {1.0F, 3e38F, 1e-3F, 1e-5F, 2e-5F, 4e-7F, 1e-37F, 1e-42F}) {
+    for (const float offset : {0.0F, -0.3F, 1.0F, -1.0F, 0.99999F, -1.00001F, 100.0F}) {
+      constexpr std::size_t kWidth = 40;
+      const std::vector<float> once = through_int8(random_rows(500 * kWidth, offset, range), kWidth);
+      ASSERT_EQ(through_int8(once, kWidth), once) << offset << ' ' << range;
+    }
+  }
+}
+
+TEST(Int8Rows, ExtremesAreExact) {
+  const std::vector<float> row{0.1F, -0.7F, 1.0F / 3, 12345.678F, 5};
+  for (const bool stochastic : {false, true}) {
+    std::vector<std::byte> sent(int8_row_bytes(row.size()));
+    to_int8_row(row, {stochastic, 5}, 0, sent.data());
+    std::vector<float> received(row.size());
+    from_int8_rows(sent, row.size(), received.data());
+    EXPECT_EQ(received[1], row[1]);
+    EXPECT_EQ(received[3], row[3]);
+  }
+}
+
+// The sum over many seeds has a binomial distribution; six standard deviations are allowed.
+TEST(Int8Rows, StochasticRoundingIsUnbiased) {
+  constexpr int kSeeds = 20000;
+  // The second row is converted in double: its range is a small share of its magnitude.
+  for (const std::vector<float>& row :
+       {std::vector<float>{0, 255, 17.25F, 100.5F, 3, 254.9F, 0.1F}, {0x1p20F, 0x1p20F + 127.5F, 0x1p20F + 3.625F}}) {
+    std::vector<double> sums(row.size());
+    std::vector<std::byte> sent(int8_row_bytes(row.size()));
+    std::vector<float> received(row.size());
+    const double step = (static_cast<double>(row[1]) - static_cast<double>(row[0])) / 255;
+    for (int seed = 0; seed < kSeeds; ++seed) {
+      to_int8_row(row, {true, static_cast<std::uint64_t>(seed) * 0x9E37'79B9'7F4A'7C15U}, 11, sent.data());
+      from_int8_rows(sent, row.size(), received.data());
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const double error = static_cast<double>(received[i]) - static_cast<double>(row[i]);
+        ASSERT_LT(std::abs(error), step * 1.001);
+        sums[i] += error;
+      }
+    }
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const double steps = (static_cast<double>(row[i]) - static_cast<double>(row[0])) / step;
+      const double share = steps - std::floor(steps);
+      const double deviation = step * std::sqrt(share * (1 - share) / kSeeds);
+      EXPECT_LE(std::abs(sums[i] / kSeeds), 6 * deviation + step * 1e-4) << "element " << i;
+    }
+  }
+}
+
+TEST(Int8Rows, RandomBitsDependOnSeedAndElement) {
+  const std::vector<float> row = random_rows(64, 0, 1);
+  const auto converted = [&](std::uint64_t seed, std::uint64_t first) {
+    std::vector<std::byte> sent(int8_row_bytes(row.size()));
+    to_int8_row(row, {true, seed}, first, sent.data());
+    return sent;
+  };
+  EXPECT_EQ(converted(1, 2), converted(1, 2));
+  EXPECT_NE(converted(1, 2), converted(2, 2));
+  EXPECT_NE(converted(1, 2), converted(1, 3));
+  EXPECT_NE(converted(1, 2), int8_of(row, row.size()));
+}
+
+TEST(Int8Rows, GatherConvertsRowsInTheOrderGiven) {
+  for (const std::size_t width : {3, 16, 37}) {
+    const std::vector<float> rows = random_rows(50 * width, -1, 2);
+    const std::vector<float> all = through_int8(rows, width);
+    const std::vector<std::byte> table = int8_of(rows, width);
+    const std::vector<std::uint32_t> numbers{49, 0, 7, 7, 30};
+    std::vector<float> found(numbers.size() * width);
+    gather_int8_rows(table.data(), width, numbers, found.data());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      for (std::size_t j = 0; j < width; ++j) ASSERT_EQ(found[i * width + j], all[numbers[i] * width + j]);
+    }
+  }
 }
 
 TEST(Int8Rows, ARowThatIsNotFiniteIsReceivedAsNan) {
