@@ -1,9 +1,9 @@
 // perf_lookup.cpp -- lookup rate of a worker, in rows per second.
 //
 // Bound: a prefetching loop over the same rows of a table in this process, or between hosts a raw TCP stream;
-// for returned rows, bfloat16, int8 and cached rows, the same lookup of float32 into an array. Rival: MPI_Get
-// between the same ranks, or between hosts the bandwidth from --bounds. Values are verified before anything
-// is timed. The prefetch cases show how much of a lookup a computation hides.
+// for returned rows, bfloat16, int8, int8_rows and cached rows, the same lookup of float32 into an array.
+// Rival: MPI_Get between the same ranks, or between hosts the bandwidth from --bounds. Values are verified
+// before anything is timed. The prefetch cases show how much of a lookup a computation hides.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -126,8 +126,8 @@ bool may_return(Form form, std::uint64_t row, std::span<const float> found) {
   return true;
 }
 
-/// Compares lookups that return their rows, lookups of `variable` with bfloat16 or int8, or lookups through a
-/// cache (HotRowsOnHost) with lookups of `plain` into an array.
+/// Compares lookups that return their rows, lookups of `variable` with bfloat16 or int8 (messages or
+/// stored rows), or lookups through a cache (HotRowsOnHost) with lookups of `plain` into an array.
 Timings measure_form(RowCase c, Form form, Variable<float> variable, Variable<float> plain, Counter counter,
                      std::int64_t workers) {
   static thread_local Array array;
@@ -319,6 +319,7 @@ void measure_all(const Session& session) {
   compare_form(session, tables, Form::hot, "hot lookup", {});
   compare_form(session, tables, Form::bfloat16, "bfloat16 lookup", {.communication_dtype = DType::bfloat16});
   compare_form(session, tables, Form::int8, "int8 lookup", {.int8_lookups = true});
+  compare_form(session, tables, Form::int8, "int8_rows lookup", {.int8_rows = true});
   compare_prefetch(session, tables, /*sleeps=*/false);
   compare_prefetch(session, tables, /*sleeps=*/true);
 }

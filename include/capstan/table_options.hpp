@@ -63,6 +63,7 @@ struct TableOptions {
   std::optional<UpdateGroup> group = {};
   /// As in VariableOptions.
   bool stochastic_rounding = false;
+  bool int8_rows = false;
   /// As in VariableOptions.
   std::optional<DType> communication_dtype = {};
   std::optional<bool> int8_lookups = {};

@@ -129,10 +129,17 @@ struct VariableOptions {
   /// None: StrategyOptions::memory. Creating the variable throws Error: failed_precondition if a ps has no
   /// GPU, resource_exhausted if the GPU's memory is insufficient; the ps remains usable.
   std::optional<ShardMemory> memory = {};
-  /// Rounds updates to float16 and bfloat16 stochastically, so that small updates take effect on average. A
+  /// Rounds updates to float16, bfloat16 and int8 rows stochastically, so that small updates take effect on
+  /// average. A
   /// float variable with communication_dtype bfloat16 rounds the gradients that it sends stochastically: the
   /// expected value of a sent gradient is the gradient. Error(invalid_argument) for other variables.
   bool stochastic_rounding = false;
+  /// The ps stores rows as 8-bit integers with a minimum and a maximum for each row: 8 bytes and one for each
+  /// element, instead of four for each. Slots of optimizers stay float. An update reads the row as floats,
+  /// applies the optimizer, and rounds the result to 255 steps between the new extremes. Reads return floats
+  /// and come from the ps: clients do not map the rows. Only for float variables in host memory with rows of
+  /// at least 3 elements; otherwise Error(invalid_argument).
+  bool int8_rows = false;
   /// None: every push is sent at once. Otherwise gradients of some rows take effect later, and an optimizer
   /// other than SGD applies the sum of several gradients once. Only for float, double and integers; otherwise
   /// Error(invalid_argument). docs/consistency.md describes which pushes are combined, and when this is safe.
@@ -143,9 +150,9 @@ struct VariableOptions {
   /// GPU memory, and transfers between an adapter and a GPU are exact. Other dtypes are
   /// Error(invalid_argument).
   std::optional<DType> communication_dtype = {};
-  /// Sends rows that `lookup` reads through a network as 8-bit integers, with a minimum and a step for each
-  /// row: 8 bytes and one for each element. The largest error of an element is (maximum - minimum) / 510 of
-  /// its row; a row with an infinity or NaN is read as NaN. Rows for which this is not smaller are sent in
+  /// Sends rows that `lookup` reads through a network as 8-bit integers, with a minimum and a maximum for
+  /// each row: 8 bytes and one for each element. The largest error of an element is (maximum - minimum) / 510
+  /// of its row; a row with an infinity or NaN is read as NaN. Rows for which this is not smaller are sent in
   /// communication_dtype, as are pulls and gradients. Reads that are exact with communication_dtype remain
   /// so. None: StrategyOptions::int8_lookups for float variables, otherwise false. Other dtypes are
   /// Error(invalid_argument).

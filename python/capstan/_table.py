@@ -86,6 +86,8 @@ class DynamicTable(RowAccess):
         As in `Variable`. A synchronous group adds the keys of a step when the step ends.
     stochastic_rounding : bool
         As in `Variable`.
+    int8_rows : bool
+        As in `Variable`.
     communication_dtype : optional
         As in `Variable`.
     int8_lookups : bool, optional
@@ -120,6 +122,7 @@ class DynamicTable(RowAccess):
         trainable: bool = True,
         group: _capstan.UpdateGroup | None = None,
         stochastic_rounding: bool = False,
+        int8_rows: bool = False,
         communication_dtype: DTypeLike | None = None,
         int8_lookups: bool | None = None,
     ) -> None:
@@ -153,6 +156,7 @@ class DynamicTable(RowAccess):
                 trainable,
                 group,
                 stochastic_rounding,
+                int8_rows,
                 communication_number(communication_dtype),
                 int8_lookups,
             ),

@@ -63,13 +63,16 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
     combine_pushes : CombinePushes, optional
         Functions push the sums of several gradients of frequent rows. Default: every push is sent at once.
     stochastic_rounding : bool
-        For float16 and bfloat16: rounds updates at random, so that small ones take effect on average. For float32
-        with a communication_dtype of bfloat16: rounds the gradients that are sent at random.
+        For float16, bfloat16 and int8_rows: rounds updates at random, so that small ones take effect on average. For
+        float32 with a communication_dtype of bfloat16: rounds the gradients that are sent at random.
+    int8_rows : bool
+        For float32 in host memory: the ps stores rows as 8-bit integers, with a minimum and a maximum for each row.
+        Rows need at least 3 elements.
     communication_dtype : optional
         "bfloat16" for float32: gradients and rows cross a network as bfloat16, which halves them. Default: the
         variable's dtype.
     int8_lookups : bool, optional
-        For float32: `lookup` reads rows through a network as 8-bit integers, with a minimum and a step for each row.
+        For float32: `lookup` reads rows through a network as 8-bit integers, with a minimum and a maximum for each row.
         The largest error is (maximum - minimum) / 510 of the row. Default: the strategy's.
 
     Raises
@@ -96,6 +99,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
         memory: str | None = None,
         combine_pushes: CombinePushes | None = None,
         stochastic_rounding: bool = False,
+        int8_rows: bool = False,
         communication_dtype: DTypeLike | None = None,
         int8_lookups: bool | None = None,
     ) -> None:
@@ -132,6 +136,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
                 memory,
                 combine_pushes,
                 stochastic_rounding,
+                int8_rows,
                 communication_number(communication_dtype),
                 int8_lookups,
             ),

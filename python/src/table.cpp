@@ -32,7 +32,7 @@ void bind_table(nb::module_& module) {
       [](const std::string& name, int dtype, std::int64_t dim, const Initializer* initializer,
          const std::optional<Optimizer>& optimizer, int missing, std::uint64_t max_keys, int when_full,
          std::uint32_t admit_after, double admit_probability, std::uint64_t evict_after, bool trainable,
-         const std::optional<UpdateGroup>& group, bool stochastic_rounding,
+         const std::optional<UpdateGroup>& group, bool stochastic_rounding, bool int8_rows,
          std::optional<int> communication_dtype, std::optional<bool> int8_lookups) {
         const TableOptions options{.optimizer = optimizer,
                                    .missing = static_cast<MissingKeys>(missing),
@@ -44,6 +44,7 @@ void bind_table(nb::module_& module) {
                                    .trainable = trainable,
                                    .group = group,
                                    .stochastic_rounding = stochastic_rounding,
+                                   .int8_rows = int8_rows,
                                    .communication_dtype = dtype_of(communication_dtype),
                                    .int8_lookups = int8_lookups};
         const nb::gil_scoped_release unlocked;
@@ -53,7 +54,7 @@ void bind_table(nb::module_& module) {
       },
       "name"_a, "dtype"_a, "dim"_a, "initializer"_a.none(), "optimizer"_a.none(), "missing"_a, "max_keys"_a,
       "when_full"_a, "admit_after"_a, "admit_probability"_a, "evict_after"_a, "trainable"_a, "group"_a.none(),
-      "stochastic_rounding"_a, "communication_dtype"_a.none(), "int8_lookups"_a.none());
+      "stochastic_rounding"_a, "int8_rows"_a, "communication_dtype"_a.none(), "int8_lookups"_a.none());
   module.def(
       "table_lookup_or_insert",
       [](const RawVariable& self, const Ids& keys, const Out& out) {

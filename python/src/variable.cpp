@@ -174,13 +174,14 @@ void bind_variable(nb::module_& module) {
              const std::optional<Optimizer>& optimizer, bool trainable, int aggregation,
              const std::optional<UpdateGroup>& group, const std::optional<std::string>& memory,
              const std::optional<std::pair<std::uint32_t, std::uint32_t>>& combine_pushes,
-             bool stochastic_rounding, std::optional<int> communication_dtype,
+             bool stochastic_rounding, bool int8_rows, std::optional<int> communication_dtype,
              std::optional<bool> int8_lookups) {
             detail::AnyInitialValue initial;
             if (initializer != nullptr) initial.initializer = *initializer;
             if (values) initial = value_of(*values, shape);
             VariableOptions options = options_of(optimizer, trainable, aggregation, group, memory);
             options.stochastic_rounding = stochastic_rounding;
+            options.int8_rows = int8_rows;
             options.communication_dtype = dtype_of(communication_dtype);
             options.int8_lookups = int8_lookups;
             if (combine_pushes) options.combine_pushes = {combine_pushes->first, combine_pushes->second};
@@ -189,7 +190,7 @@ void bind_variable(nb::module_& module) {
           },
           "name"_a, "dtype"_a, "shape"_a, "initializer"_a.none(), "values"_a.none(), "optimizer"_a.none(),
           "trainable"_a, "aggregation"_a, "group"_a.none(), "memory"_a.none(), "combine_pushes"_a.none(),
-          "stochastic_rounding"_a, "communication_dtype"_a.none(), "int8_lookups"_a.none())
+          "stochastic_rounding"_a, "int8_rows"_a, "communication_dtype"_a.none(), "int8_lookups"_a.none())
       .def("to_send",
            [](const RawVariable& self) {
              const auto sent = self.to_send();

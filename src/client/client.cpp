@@ -188,7 +188,7 @@ void Client::start_dense(const Lookup& lookup, ReadMode mode, std::vector<Remote
     if (shard.values != nullptr && read_mapped(shard, mode, copy)) continue;
     shard.connection->require_alive();
     const std::uint64_t offset = shard.location.offset + first * row_bytes;
-    if (mode == ReadMode::relaxed && shard.in_host_memory() &&
+    if (mode == ReadMode::relaxed && shard.in_host_memory() && !variable.storage.int8 &&
         shard.connection->reads().read(shard.location.region, offset, {to, bytes}))
       continue;
     remote.push_back({.peer = &shard.connection->peer(),
@@ -369,19 +369,22 @@ std::shared_ptr<const std::byte> Client::mapped(const protocol::VariableDescript
   const ShardRoute& shard = route.shards.front();
   PsConnection& ps = *shard.connection;
   std::shared_ptr<const std::byte> memory;
-  if (shard.in_host_memory()) memory = ps.reads().shared(shard.location.region, shard.location.offset);
+  if (shard.in_host_memory() && !variable.storage.int8)
+    memory = ps.reads().shared(shard.location.region, shard.location.offset);
   if (memory == nullptr) {
-    throw Error(
-        Code::failed_precondition,
-        fmt::format("cannot map variable \"{}\": its shard on {} is in {}; use lookup or pull", variable.name,
-                    ps.peer().name(),
-                    shard.in_host_memory() ? "memory that this rank cannot map" : "the memory of a GPU"));
+    throw Error(Code::failed_precondition,
+                fmt::format("cannot map variable \"{}\": its shard on {} is in {}; use lookup or pull",
+                            variable.name, ps.peer().name(),
+                            variable.storage.int8    ? "int8 rows"
+                            : shard.in_host_memory() ? "memory that this rank cannot map"
+                                                     : "the memory of a GPU"));
   }
   return memory;
 }
 
 bool Client::reaches_from_gpu(const protocol::VariableDescriptor& variable) {
   if (!runtime_->data().reaches_gpus() && !gpu::are_stand_ins()) return false;
+  if (variable.storage.int8) return false;
   const auto& shards = routes_.of(variable).shards;
   return std::all_of(shards.begin(), shards.end(), [](const ShardRoute& shard) {
     return shard.in_host_memory() && shard.connection->path() == Path::rma;

@@ -33,13 +33,15 @@ struct ShardRoute {
     const bool narrows = variable.communication.bfloat16 && values == nullptr && in_host_memory();
     return narrows ? protocol::SentValues::bfloat16 : protocol::SentValues::stored;
   }
-  /// Returns the same for lookups, which may be of int8 if that has fewer bytes.
+  /// Returns the same for lookups, which may be of int8 if that has fewer bytes. Rows that the ps stores as
+  /// int8 are exact as such.
   protocol::SentValues sent_by_lookups(const protocol::VariableDescriptor& variable) const noexcept {
     using protocol::SentValues;
     const SentValues otherwise = sent_values(variable);
     const bool shorter = protocol::sent_bytes(SentValues::int8, variable.row_bytes()) <
                          protocol::sent_bytes(otherwise, variable.row_bytes());
-    const bool narrows = variable.communication.int8_lookups && values == nullptr && in_host_memory();
+    const bool sends_int8 = variable.communication.int8_lookups || variable.storage.int8;
+    const bool narrows = sends_int8 && values == nullptr && in_host_memory();
     return narrows && shorter ? SentValues::int8 : otherwise;
   }
 };
@@ -49,7 +51,7 @@ struct Route {
       : partition(variable.rows(), variable.shards.size()) {
     if (variable.table)
       table = protocol::TableLayout::of(variable.shards.at(0).rows, variable.width(), variable.dtype,
-                                        variable.optimizer.kind);
+                                        variable.storage, variable.optimizer.kind);
   }
 
   protocol::DivPartition partition;

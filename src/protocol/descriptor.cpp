@@ -10,6 +10,7 @@
 
 #include "capstan/error.hpp"
 #include "capstan/hash_key.hpp"
+#include "protocol/int8_rows.hpp"
 
 namespace capstan {
 
@@ -40,6 +41,27 @@ Error no_such_row(std::int64_t id, std::size_t position, const std::string& vari
 
 DType slot_dtype(DType dtype) noexcept {
   return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
+}
+
+std::uint64_t stored_row_bytes(DType dtype, std::uint64_t width, const RowStorage& storage) noexcept {
+  return storage.int8 ? int8_row_bytes(width) : width * size_of(dtype);
+}
+
+void check_int8_rows(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape,
+                     ShardMemory memory) {
+  const std::uint64_t width = width_of(shape);
+  const auto refuse = [&](const std::string& found) {
+    throw Error(Code::invalid_argument,
+                fmt::format("variable or table \"{}\" has int8_rows: found {}; expected float32 rows of at "
+                            "least 3 elements in host memory",
+                            name, found));
+  };
+  if (dtype != DType::float32) refuse(fmt::format("dtype {}", to_string(dtype)));
+  if (memory != ShardMemory::host) refuse("memory of a GPU");
+  if (int8_row_bytes(width) >= width * sizeof(float)) {
+    refuse(fmt::format("rows of {} {}, which would take {} bytes instead of {}", width,
+                       width == 1 ? "element" : "elements", int8_row_bytes(width), width * sizeof(float)));
+  }
 }
 
 void check_bytes(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape,

@@ -27,6 +27,16 @@ std::vector<std::uint64_t> stored_shape(const std::vector<std::uint64_t>& shape)
 /// be rounded away.
 DType slot_dtype(DType dtype) noexcept;
 
+/// How a ps stores the rows of a variable in memory. Messages and checkpoints have rows of its dtype.
+struct RowStorage {
+  bool int8 = false;                 // as protocol/int8_rows.hpp; the variable is float32, in host memory
+  bool stochastic_rounding = false;  // of updates to int8 rows and 16-bit values; otherwise to nearest
+
+  bool operator==(const RowStorage&) const = default;
+};
+/// Returns the bytes of a row of `width` elements in the memory of a ps.
+std::uint64_t stored_row_bytes(DType dtype, std::uint64_t width, const RowStorage& storage) noexcept;
+
 /// Maximum number of rows of a shard. Pushes, reads and snapshots use 32-bit row numbers, and tables on
 /// GPUs need one number in addition.
 inline constexpr std::uint64_t kMaxShardRows = 0xffff'fffe;
@@ -79,7 +89,7 @@ struct VariableDescriptor {
   VariableSynchronization synchronization{};
   std::uint32_t group = 0;  // id of its update group; 0: none
   ShardMemory memory = ShardMemory::host;
-  bool stochastic_rounding = false;  // of updates to 16-bit values
+  RowStorage storage;
   Communication communication;
   bool table = false;                 // a dynamic table, with one shard on each ps
   TablePolicy policy;                 // of a table
@@ -102,6 +112,10 @@ Error no_such_row(std::int64_t id, std::size_t position, const std::string& vari
 /// Throws Error(invalid_argument) for a variable whose values and slots have 2^63 bytes or more.
 void check_bytes(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape,
                  OptimizerKind optimizer);
+/// Throws Error(invalid_argument) for int8 rows of a variable that is not float32 in host memory, or whose
+/// rows of float32 would not be larger.
+void check_int8_rows(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape,
+                     ShardMemory memory);
 /// Throws Error(invalid_argument) for a shard with more than kMaxShardRows of the variable's `all_rows`.
 void check_shard_rows(const std::string& name, std::uint64_t shard, std::uint64_t rows,
                       std::uint64_t all_rows);

@@ -30,9 +30,7 @@ struct RowScale {
   float maximum = 0;
 
   float range() const noexcept { return maximum - minimum; }
-  double exact_range() const noexcept {
-    return static_cast<double>(maximum) - static_cast<double>(minimum);
-  }
+  double exact_range() const noexcept { return static_cast<double>(maximum) - static_cast<double>(minimum); }
   bool fits_vectors() const noexcept {
     const float magnitude = std::max(std::abs(minimum), std::abs(maximum));
     return range() >= std::max(kMinVectorRange, magnitude * kMinVectorShare) && range() <= kMaxVectorRange;
@@ -181,8 +179,7 @@ HWY_INLINE void widen_row(const std::byte* from, std::size_t width, std::byte* t
   RowScale scale;
   std::memcpy(&scale, from, sizeof scale);
   from += sizeof scale;
-  if (scale.minimum != scale.maximum && !scale.fits_vectors())
-    return widen_in_double(scale, from, width, to);
+  if (scale.minimum != scale.maximum && !scale.fits_vectors()) return widen_in_double(scale, from, width, to);
   const hn::ScalableTag<float> d;
   const hn::Rebind<std::int32_t, decltype(d)> integers;
   const hn::Rebind<std::uint8_t, decltype(d)> bytes;
@@ -239,8 +236,8 @@ void widen_rows(const std::byte* from, std::size_t rows, std::size_t width, std:
     widen_any_row(from, width, to);
 }
 
-void gather_and_widen(const std::byte* table, std::size_t width, const std::uint32_t* rows,
-                      std::size_t count, std::byte* to) {
+void gather_and_widen(const std::byte* table, std::size_t width, const std::uint32_t* rows, std::size_t count,
+                      std::byte* to) {
   constexpr std::size_t kAhead = 16;
   constexpr std::uint64_t kCacheLine = 64;
   const std::uint64_t row_bytes = int8_row_bytes(width);

@@ -53,7 +53,7 @@ struct CreateShard {
   std::uint32_t group = 0;  // id of its update group; 0: none
   std::uint32_t fill = 0;   // registered function that computes the values; 0: the initializer does
   ShardMemory memory = ShardMemory::host;
-  bool stochastic_rounding = false;
+  RowStorage storage = {};
   bool table = false;  // a shard of a dynamic table, of at most `rows` rows
   TablePolicy policy = {};
 };

@@ -52,9 +52,10 @@ TableLayout::TableLayout(std::uint64_t rows, std::uint64_t row_bytes,
 }
 
 TableLayout TableLayout::of(std::uint64_t shard_rows, std::uint64_t width, DType dtype,
-                            OptimizerKind optimizer) {
+                            const RowStorage& storage, OptimizerKind optimizer) {
   const std::uint64_t slot = width * size_of(slot_dtype(dtype));
-  return {shard_rows, width * size_of(dtype), std::vector<std::uint64_t>(slots_of(optimizer).size(), slot)};
+  return {shard_rows, stored_row_bytes(dtype, width, storage),
+          std::vector<std::uint64_t>(slots_of(optimizer).size(), slot)};
 }
 
 }  // namespace capstan::protocol

@@ -120,7 +120,8 @@ class TableLayout {
   /// `rows`: maximum number of rows, including kDefaultRow; `slot_bytes`: bytes per row of each slot.
   TableLayout(std::uint64_t rows, std::uint64_t row_bytes, const std::vector<std::uint64_t>& slot_bytes);
   /// Returns the layout of a shard of a dynamic table.
-  static TableLayout of(std::uint64_t shard_rows, std::uint64_t width, DType dtype, OptimizerKind optimizer);
+  static TableLayout of(std::uint64_t shard_rows, std::uint64_t width, DType dtype, const RowStorage& storage,
+                        OptimizerKind optimizer);
 
   std::uint64_t rows() const noexcept { return rows_; }
   std::uint64_t keys() const noexcept { return keys_; }

@@ -19,8 +19,9 @@ namespace capstan::strategy {
 namespace {
 
 std::string describe(const protocol::CreateShard& shard, std::uint64_t shards) {
-  return fmt::format("shape ({}), {}, {}, in {} {}", fmt::join(shard.shape, ", "), to_string(shard.dtype),
-                     protocol::describe(shard.optimizer), shards, shards == 1 ? "shard" : "shards");
+  return fmt::format("shape ({}), {}{}, {}, in {} {}", fmt::join(shard.shape, ", "), to_string(shard.dtype),
+                     shard.storage.int8 ? " as int8 rows" : "", protocol::describe(shard.optimizer), shards,
+                     shards == 1 ? "shard" : "shards");
 }
 
 }  // namespace
@@ -142,9 +143,11 @@ bool Recovery::find(protocol::VariableDescriptor& variable, std::uint64_t shards
   asked.dtype = variable.dtype;
   asked.shape = variable.shape;
   asked.optimizer = variable.optimizer;
+  asked.storage = variable.storage;
   for (const protocol::ListedShard& listed : found->second) {
     const protocol::CreateShard& there = listed.description;
     const bool same = there.dtype == asked.dtype && there.shape == asked.shape &&
+                      there.storage.int8 == asked.storage.int8 &&
                       protocol::describe(there.optimizer) == protocol::describe(asked.optimizer) &&
                       there.shard < shards && there.rows == partition.rows_of(there.shard) &&
                       there.first_row == partition.first_row_of(there.shard);

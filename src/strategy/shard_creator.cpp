@@ -30,14 +30,16 @@ ShardCreator::Created ShardCreator::create(protocol::VariableDescriptor& descrip
   protocol::check_shard_rows(descriptor.name, 0, partition.rows_of(0), descriptor.rows());
   const std::uint64_t slot_bytes = protocol::slots_of(descriptor.optimizer.kind).size() * descriptor.width() *
                                    size_of(protocol::slot_dtype(descriptor.dtype));
+  const std::uint64_t stored_bytes =
+      protocol::stored_row_bytes(descriptor.dtype, descriptor.width(), descriptor.storage);
   Recovery::Locations locations;
   created.existed = recovery_.find(descriptor, shards, locations);
   if (!created.existed) descriptor.id = next_variable_++;
   std::vector<Call> calls;
   const ShardPlacement::State placed = placement_.state();
   for (std::uint64_t s = 0; s < shards; ++s) {
-    const int ps = table ? static_cast<int>(s)
-                         : placement_.next_ps(partition.rows_of(s) * (descriptor.row_bytes() + slot_bytes));
+    const int ps =
+        table ? static_cast<int>(s) : placement_.next_ps(partition.rows_of(s) * (stored_bytes + slot_bytes));
     if (locations.contains(static_cast<std::uint32_t>(s))) continue;
     const protocol::CreateShard request{descriptor.id,
                                         static_cast<std::uint32_t>(s),
@@ -51,7 +53,7 @@ ShardCreator::Created ShardCreator::create(protocol::VariableDescriptor& descrip
                                         descriptor.group,
                                         initial.fill,
                                         descriptor.memory,
-                                        descriptor.stochastic_rounding,
+                                        descriptor.storage,
                                         table,
                                         descriptor.policy};
     created.requests.emplace_back(ps, request);

@@ -63,12 +63,12 @@ void check_int8_lookups(const std::string& name, DType dtype, const VariableOpti
 }
 
 void check_rounding(const protocol::VariableDescriptor& variable, bool stochastic_rounding) {
-  const bool rounds = variable.stochastic_rounding || variable.communication.stochastic_rounding;
+  const bool rounds = variable.storage.stochastic_rounding || variable.communication.stochastic_rounding;
   if (!stochastic_rounding || rounds) return;
   throw Error(
       Code::invalid_argument,
       fmt::format("{} \"{}\" has dtype {} and stochastic rounding; expected float16 or bfloat16, or "
-                  "float32 with communication_dtype bfloat16",
+                  "float32 with int8_rows or communication_dtype bfloat16",
                   variable.table ? "dynamic table" : "variable", variable.name, to_string(variable.dtype)));
 }
 
@@ -191,6 +191,7 @@ std::shared_ptr<const BoundVariable> VariableCreator::create_table(const std::st
                                                       .group = options.group,
                                                       .memory = ShardMemory::host,
                                                       .stochastic_rounding = options.stochastic_rounding,
+                                                      .int8_rows = options.int8_rows,
                                                       .communication_dtype = options.communication_dtype,
                                                       .int8_lookups = options.int8_lookups});
   descriptor.table = true;
@@ -221,7 +222,9 @@ protocol::VariableDescriptor VariableCreator::describe(const std::string& name, 
   descriptor.group = options.group ? options.group->id() : 0;
   descriptor.memory = options.memory.value_or(default_memory_);
   const bool is_half = dtype == DType::float16 || dtype == DType::bfloat16;
-  descriptor.stochastic_rounding = options.stochastic_rounding && is_half;
+  if (options.int8_rows) protocol::check_int8_rows(name, dtype, descriptor.shape, descriptor.memory);
+  descriptor.storage = {.int8 = options.int8_rows,
+                        .stochastic_rounding = options.stochastic_rounding && (is_half || options.int8_rows)};
   auto communication = options.communication_dtype;
   if (!communication && dtype == DType::float32) communication = default_communication_;
   check_communication(name, dtype, communication);

@@ -1,5 +1,5 @@
-// embedding_table.hpp -- a table of float32, float16 or bfloat16 on the ps, which a program reads and updates
-// as floats.
+// embedding_table.hpp -- a table of float32, float16, bfloat16 or int8 rows on the ps, which a program reads
+// and updates as floats.
 //
 //   EmbeddingTable<Variable> entities(precision, "entities", Shape{rows, dim}, initializer, options);
 //   entities.lookup(ids, rows);    // widens the rows
@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -85,11 +86,15 @@ class EmbeddingTable {
   /// A float32 table.
   EmbeddingTable(Table<float> table) : table_(std::move(table)) {}  // NOLINT(google-explicit-constructor)
   /// Creates the table on the ps. `size` is the shape of a Variable, or the row length of a DynamicTable.
+  /// Rows that are too short for int8 are float32 instead.
   template <class Size, class Options>
   EmbeddingTable(const TablePrecision& precision, const std::string& name, const Size& size,
                  const Initializer& initial, Options options)
       : table_([&]() -> AnyTable {
-          options.stochastic_rounding = precision.stochastic_rounding;
+          options.int8_rows =
+              precision.int8_rows && elements_of_row(size) >= TablePrecision::kMinInt8Elements;
+          options.stochastic_rounding =
+              precision.stochastic_rounding && (precision.dtype != DType::float32 || options.int8_rows);
           if (precision.dtype == DType::float16) return Table<float16>(name, size, initial, options);
           if (precision.dtype == DType::bfloat16) return Table<bfloat16>(name, size, initial, options);
           CAPSTAN_ASSERT(precision.dtype == DType::float32);
@@ -168,6 +173,14 @@ class EmbeddingTable {
 
   template <class T>
   explicit EmbeddingTable(std::in_place_type_t<T>, Table<T> table) : table_(std::move(table)) {}
+
+  static std::uint64_t elements_of_row(const Shape& shape) {
+    return std::accumulate(shape.begin() + (shape.empty() ? 0 : 1), shape.end(), std::uint64_t{1},
+                           [](std::uint64_t elements, std::int64_t size) {
+                             return elements * static_cast<std::uint64_t>(size);
+                           });
+  }
+  static std::uint64_t elements_of_row(std::int64_t dim) { return static_cast<std::uint64_t>(dim); }
 
   const AnyVariable& any() const {
     return visit([](const auto& table) -> const AnyVariable& { return table; });

@@ -152,6 +152,13 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
     o.bias = settings.flag("bias");
     o.factors = program == Program::fm ? settings.integer("factors") : 0;
     o.tables = TablePrecision::from(settings);
+    if (o.tables.int8_rows && o.factors < static_cast<std::int64_t>(TablePrecision::kMinInt8Elements)) {
+      throw usage_error(fmt::format(
+          "--table-dtype int8: found `capstan train {}` with rows of {} {}, expected at least {}, as fm has "
+          "with --factors; shorter rows would not be smaller",
+          to_string(program), std::max<std::int64_t>(o.factors, 1), o.factors > 1 ? "elements" : "element",
+          TablePrecision::kMinInt8Elements));
+    }
     o.int8_lookups = settings.flag("int8-lookups");
   }
   o.on_gpu = settings.text("device") == "cuda";

@@ -16,7 +16,7 @@ TablePrecision TablePrecision::from(const Settings& settings) {
     if (settings.given("table-rounding")) {
       throw Error(
           Code::invalid_argument,
-          "--table-rounding: found --table-dtype float32, expected float16 or bfloat16; float32 tables "
+          "--table-rounding: found --table-dtype float32, expected float16, bfloat16 or int8; float32 tables "
           "always round to nearest");
     }
     return {};
@@ -30,8 +30,8 @@ TablePrecision TablePrecision::from(const Settings& settings) {
   if (settings.text("communication-dtype") != "float32") {
     throw Error(
         Code::invalid_argument,
-        fmt::format("--table-dtype {}: found --communication-dtype {}, expected float32; the rows and "
-                    "gradients of 16-bit tables cross the network in the dtype of the table",
+        fmt::format("--table-dtype {}: found --communication-dtype {}, expected float32; this option is "
+                    "for float32 tables",
                     dtype, settings.text("communication-dtype")));
   }
   if (settings.flag("int8-lookups")) {
@@ -39,8 +39,9 @@ TablePrecision TablePrecision::from(const Settings& settings) {
         Code::invalid_argument,
         fmt::format("--table-dtype {}: found --int8-lookups, expected float32 tables with it", dtype));
   }
-  return {dtype == "float16" ? DType::float16 : DType::bfloat16,
-          settings.text("table-rounding") == "stochastic"};
+  const bool stochastic = settings.text("table-rounding") == "stochastic";
+  if (dtype == "int8") return {DType::float32, stochastic, true};
+  return {dtype == "float16" ? DType::float16 : DType::bfloat16, stochastic};
 }
 
 }  // namespace capstan::train

@@ -2,6 +2,9 @@
 // --table-rounding.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "capstan/dtype.hpp"
 
 namespace capstan {
@@ -13,9 +16,15 @@ namespace capstan::train {
 struct TablePrecision {
   DType dtype = DType::float32;  // float32, float16 or bfloat16
   bool stochastic_rounding = false;
+  bool int8_rows = false;  // tables of float32 rows of at least kMinInt8Elements elements
 
-  /// Throws Error(invalid_argument) for 16-bit tables with --device cuda, --communication-dtype bfloat16 or
-  /// --int8-lookups, and for --table-rounding with float32 tables.
+  /// Shorter rows would not be smaller as int8.
+  static constexpr std::uint64_t kMinInt8Elements = 3;
+
+  /// Returns the value of --table-dtype.
+  std::string_view name() const noexcept { return int8_rows ? "int8" : to_string(dtype); }
+  /// Throws Error(invalid_argument) for 16-bit and int8 tables with --device cuda, --communication-dtype
+  /// bfloat16 or --int8-lookups, and for --table-rounding with float32 tables.
   static TablePrecision from(const Settings& settings);
 };
 

@@ -13,7 +13,8 @@
 namespace capstan {
 namespace {
 
-/// A table whose optimizer has slots and a step count, a table of integers, and a dense variable.
+/// Tables of floats and of int8 rows whose optimizer has slots and a step count, a table of integers, and a
+/// dense variable.
 struct SavingProgram {
   explicit SavingProgram(int ps)
       : ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}}),
@@ -21,26 +22,33 @@ struct SavingProgram {
         scope(std::in_place, &strategy.implementation()),
         table("table", Shape{200, 3}, initializers::normal(0, 1, 3),
               {optimizers::Adam{.learning_rate = 0.1}}),
+        small("small", Shape{200, 8}, initializers::normal(0, 1, 4),
+              {.optimizer = optimizers::Adam{.learning_rate = 0.1}, .int8_rows = true}),
         counts("counts", Shape{70}, {}, {optimizers::SGD{.learning_rate = -1}}),
         dense("dense", Shape{5}, {}, {optimizers::Adagrad{.learning_rate = 0.5}}) {
     scope.reset();
   }
   void push(std::vector<std::int64_t> rows) {
     table.push(rows, std::vector<float>(rows.size() * 3, 0.25F));
+    std::vector<float> gradient(rows.size() * 8);
+    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = 0.1F * static_cast<float>(i % 7);
+    small.push(rows, gradient);
     for (std::int64_t& row : rows) row %= 70;
     counts.push(rows, std::vector<std::int64_t>(rows.size(), 1));
     table.flush();
+    small.flush();
   }
   void push_dense() {
     dense.push_dense(std::vector<double>{1, 2, 3, 4, 5});
     dense.flush();
   }
-  auto state() const { return std::tuple(table.pull(), counts.pull(), dense.pull()); }
+  auto state() const { return std::tuple(table.pull(), small.pull(), counts.pull(), dense.pull()); }
 
   RankThreads ranks;
   ParameterServerStrategy strategy;
   std::optional<ParameterServerStrategy::Scope> scope;  // while variables are created
   Variable<float> table;
+  Variable<float> small;
   Variable<std::int64_t> counts;
   Variable<double> dense;
 };

@@ -32,7 +32,9 @@ struct TableProgram {
     table.emplace("user", kDim, initializers::normal(0, 1, 3),
                   TableOptions{.optimizer = optimizers::Adam{.learning_rate = 0.1},
                                .missing = MissingKeys::default_row,
-                               .max_keys = max_keys});
+                               .max_keys = max_keys,
+                               .stochastic_rounding = int8,
+                               .int8_rows = int8});
     return *table;
   }
   void push(const Keys& keys) const {
@@ -50,6 +52,7 @@ struct TableProgram {
   RankThreads ranks;
   ParameterServerStrategy strategy;
   std::optional<DynamicTable<float>> table;
+  bool int8 = false;
 };
 
 Keys some_keys(unsigned seed, std::size_t count, std::int64_t below) {
@@ -57,6 +60,30 @@ Keys some_keys(unsigned seed, std::size_t count, std::int64_t below) {
   Keys keys(count);
   for (auto& key : keys) key = static_cast<std::int64_t>(random() % below) * 1'000'000'007 - 5;
   return keys;
+}
+
+TEST(TableCheckpoint, Int8RowsAreRestoredExactlyByAnyNumberOfPs) {
+  const io::TemporaryDirectory directory;
+  TableProgram first(2);
+  first.int8 = true;
+  first.make();
+  CheckpointManager manager(first.strategy, {.directory = directory.path()});
+  for (unsigned step = 1; step <= 3; ++step) {
+    const Keys keys = some_keys(step, 2000, 3000);
+    Floats gradient(keys.size() * kDim);
+    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = static_cast<float>(i % 5) - 2;
+    first.table->push(keys, gradient);
+    first.table->flush();
+    (void)manager.save(step, "null", {.incremental = true});
+  }
+  for (int readers = 1; readers <= 3; ++readers) {
+    TableProgram second(readers);
+    second.int8 = true;
+    second.make();
+    CheckpointManager restoring(second.strategy, {.directory = directory.path()});
+    EXPECT_EQ(restoring.restore_latest(), std::optional<std::int64_t>(3));
+    EXPECT_EQ(second.rows(), first.rows()) << readers;
+  }
 }
 
 TEST(TableCheckpoint, IsRestoredByAnyNumberOfPs) {

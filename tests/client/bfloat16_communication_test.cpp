@@ -238,9 +238,9 @@ TEST_P(Bfloat16CommunicationTest, StochasticRoundingNeedsBfloat16) {
   };
   const auto v = create_as("a", DType::float32, DType::bfloat16);
   EXPECT_TRUE(v.communication.stochastic_rounding);
-  EXPECT_FALSE(v.stochastic_rounding) << "the ps updates float32";
+  EXPECT_FALSE(v.storage.stochastic_rounding) << "the ps updates float32";
   const auto half = create_as("b", DType::float16, {});
-  EXPECT_TRUE(half.stochastic_rounding);
+  EXPECT_TRUE(half.storage.stochastic_rounding);
   EXPECT_FALSE(half.communication.stochastic_rounding);
   for (const auto& communication : {std::optional<DType>(), std::optional(DType::float32)}) {
     expect_error_naming(Code::invalid_argument, {"\"c\"", "float32", "communication_dtype"},

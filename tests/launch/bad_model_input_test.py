@@ -78,8 +78,12 @@ class BadModelInput(JobTest):
         for option in ("--max-keys", "--admit-after"):
             self.refused(f"{option} ", "--dynamic", command=["lr", *files, option, 3])
         self.refused("--dynamic: ", "--ps-memory", command=["fm", *files, "--dynamic", "--ps-memory", "device"])
-        self.refused("flag --table-dtype: ", '"int8"', "float32, float16, bfloat16",
+        self.refused("flag --table-dtype: ", '"int4"', "float32, float16, bfloat16, int8",
+                     command=["lr", *files, "--table-dtype", "int4"])
+        self.refused("--table-dtype int8: ", "rows of 1 element", "at least 3",
                      command=["lr", *files, "--table-dtype", "int8"])
+        self.refused("--table-dtype int8: ", "rows of 2 elements", "at least 3",
+                     command=["fm", *files, "--factors", 2, "--table-dtype", "int8"])
         self.refused("flag --table-rounding: ", '"up"', "stochastic, nearest",
                      command=["fm", *files, "--table-rounding", "up"])
         self.refused("--table-rounding: ", "--table-dtype float32",

@@ -166,11 +166,11 @@ class TrainModels(JobTest):
             self.assertGreater(above, 1e-9, "the optimum has no exact value of 16 bits")
             self.assertLess(above, 0.005, (dtype, more))
 
-    def test_16_bit_tables_resume(self):
+    def test_16_bit_and_int8_tables_resume(self):
         path = self.pairs_file()
-        for more in ([], ["--dynamic"]):
-            directory = self.directory / f"saved{len(more)}"
-            files = ["--data", path, "--factors", 4, "--table-dtype", "bfloat16", "--checkpoint-dir", directory, *more]
+        for dtype, *more in (("int8",), ("int8", "--dynamic"), ("bfloat16",), ("bfloat16", "--dynamic")):
+            directory = self.directory / f"saved_{dtype}{len(more)}"
+            files = ["--data", path, "--factors", 4, "--table-dtype", dtype, "--checkpoint-dir", directory, *more]
             sizes = {"epochs": 60, "batch": 16, "learning_rate": 0.1}
             saved, _ = self.trained("fm", 4, *files, **sizes)
             self.assertGreater(saved["train"]["accuracy"], 0.99)

@@ -168,8 +168,8 @@ class Train(JobTest):
         for mine, theirs in zip(*losses, strict=True):
             self.assertAlmostEqual(mine, theirs, delta=0.1 * mine)
 
-    def test_16_bit_tables_learn(self):
-        for dtype, *rounding in (("bfloat16",), ("bfloat16", "--table-rounding", "nearest"), ("float16",)):
+    def test_16_bit_and_int8_tables_learn(self):
+        for dtype, *rounding in (("bfloat16",), ("bfloat16", "--table-rounding", "nearest"), ("float16",), ("int8",)):
             self.trained(0, "--table-dtype", dtype, *rounding, ps=1, workers=1)
 
     def test_16_bit_tables_resume(self):

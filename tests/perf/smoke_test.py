@@ -16,7 +16,7 @@ PROGRAMS = {
     "perf_counter": (TINY, 2),
     "perf_dense": ([*TINY, "--rows", 64, "--min-bytes", "4KiB", "--max-bytes", "64KiB"], 9),
     "perf_idle": ([*TINY, "--idle-ms", 5], None),  # two cases; under mpirun, also one per ps and worker
-    "perf_lookup": (ROWS, 8 + 4 + 8 + 8 + 8 + 8 + 2 * 4),
+    "perf_lookup": (ROWS, 8 + 4 + 8 + 8 + 8 + 8 + 8 + 2 * 4),
     "perf_push": ([*ROWS[:-1], "64"], 4 + 4 + 4 + 4 + 12),
     "perf_schedule": ([*TINY, "--closures", 50], 5),
     "perf_table": (ROWS, 2 * (1 + 4 + 4 + 2 + 2 + 1 + 8)),

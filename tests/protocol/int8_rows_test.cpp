@@ -169,8 +169,8 @@ TEST(Int8Rows, ExtremesAreExact) {
 TEST(Int8Rows, StochasticRoundingIsUnbiased) {
   constexpr int kSeeds = 20000;
   // The second row is converted in double: its range is a small share of its magnitude.
-  for (const std::vector<float>& row :
-       {std::vector<float>{0, 255, 17.25F, 100.5F, 3, 254.9F, 0.1F}, {0x1p20F, 0x1p20F + 127.5F, 0x1p20F + 3.625F}}) {
+  for (const std::vector<float>& row : {std::vector<float>{0, 255, 17.25F, 100.5F, 3, 254.9F, 0.1F},
+                                        {0x1p20F, 0x1p20F + 127.5F, 0x1p20F + 3.625F}}) {
     std::vector<double> sums(row.size());
     std::vector<std::byte> sent(int8_row_bytes(row.size()));
     std::vector<float> received(row.size());

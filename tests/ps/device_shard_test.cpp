@@ -238,7 +238,7 @@ TEST_F(DeviceShardTest, StochasticRoundingPreservesTheMeanOfSmallUpdates) {
     const auto ones = [](bool stochastic, std::uint64_t rows) {
       protocol::CreateShard request = one_shard<bfloat16>(
           1, {rows, 1024}, optimizers::SGD{.learning_rate = 1}, initializers::constant(1));
-      request.stochastic_rounding = stochastic;
+      request.storage.stochastic_rounding = stochastic;
       return request;
     };
     const auto run = [&](bool stochastic) {

@@ -29,6 +29,7 @@ struct Table {
   DType dtype;
   std::uint64_t width;
   Optimizer optimizer;
+  bool int8 = false;
 };
 
 /// Narrow and wide rows; two, one and no slots; a row larger than a group.
@@ -37,7 +38,9 @@ const std::vector<Table>& tables() {
                                       {DType::bfloat16, 40, optimizers::Adagrad{}},
                                       {DType::float32, 3000, optimizers::Adam{}},
                                       {DType::int64, 8, optimizers::SGD{.learning_rate = 1}},
-                                      {DType::float64, 5, optimizers::Momentum{}}};
+                                      {DType::float64, 5, optimizers::Momentum{}},
+                                      {DType::float32, 24, optimizers::Adam{}, true},
+                                      {DType::float32, 3000, optimizers::Adagrad{}, true}};
   return all;
 }
 
@@ -121,6 +124,7 @@ class PsProcess {
       request.variable = t;
       request.name = "t" + std::to_string(t);
       request.dtype = tables()[t].dtype;
+      request.storage = {tables()[t].int8, tables()[t].int8};
       request.shape = {kPersistentStateRows, tables()[t].width};
       request.rows = kPersistentStateRows;
       request.optimizer = tables()[t].optimizer;
@@ -167,7 +171,9 @@ class PsProcess {
     std::vector<std::byte> all;
     for (std::uint32_t t = 0; t < tables().size(); ++t) {
       const Store::RowsView view = store_.view(t, 0);
-      all.insert(all.end(), view.values, view.values + view.rows * view.row_bytes);
+      std::vector<std::byte> values(view.rows * view.row_bytes);
+      store_.gather(view, 0, values);
+      all.insert(all.end(), values.begin(), values.end());
     }
     return all;
   }

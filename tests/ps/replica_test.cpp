@@ -39,10 +39,12 @@ class ReplicaTest : public testing::Test {
     });
   }
 
-  void create(std::uint32_t variable, const Optimizer& optimizer) {
-    const protocol::CreateShard request{
+  void create(std::uint32_t variable, const Optimizer& optimizer, bool int8 = false) {
+    protocol::CreateShard request{
         variable,     0,         "v",          DType::float32, {kReplicaRows, kReplicaWidth}, 0,
         kReplicaRows, optimizer, Initializer{}};
+    request.storage = {int8, int8};
+    if (int8) request.initializer = initializers::normal(0, 1, 2);
     stream_.call(transport::kCreateVariable, 1, to_bytes(request));
     follow();
     store_.create(request);
@@ -166,13 +168,14 @@ TEST_F(ReplicaTest, ReplicatesALearningRate) {
 TEST_F(ReplicaTest, StoresAreBitwiseEqual) {
   create(1, optimizers::SGD{.learning_rate = 1});
   create(2, optimizers::Adam{.learning_rate = 0.01});
+  create(3, optimizers::Adagrad{.learning_rate = 0.01}, /*int8=*/true);
   std::mt19937 random(7);
   std::uint64_t tails[kReplicaRanks] = {};
   for (int step = 0; step < 300; ++step) {
     std::vector<std::uint32_t> rows;
     for (std::uint32_t row = random() % 5; row < kReplicaRows; row += 1 + random() % 9) rows.push_back(row);
     const int rank = static_cast<int>(random() % kReplicaRanks);
-    const auto made = entry(rank == 3 ? 2 : 1, rows, static_cast<float>(random() % 100));
+    const auto made = entry(rank != 3 ? 1 : step % 2 == 0 ? 2 : 3, rows, static_cast<float>(random() % 100));
     if (rank >= 2) {
       send(rank, made);
     } else if (tails[rank] + made.size() <= kReplicaRing) {
@@ -185,7 +188,7 @@ TEST_F(ReplicaTest, StoresAreBitwiseEqual) {
   do follow();
   while (rings_.apply_some() || inbox_.apply_some());
   EXPECT_FALSE(stream_.has_pending());
-  for (const std::uint32_t variable : {1U, 2U}) {
+  for (const std::uint32_t variable : {1U, 2U, 3U}) {
     EXPECT_EQ(values_of(store_, variable), values_of(copy_, variable));
     EXPECT_NE(values_of(store_, variable)[kReplicaWidth], 0);
   }

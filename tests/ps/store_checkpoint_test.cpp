@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kTableRows = 11;
 constexpr std::uint64_t kTableWidth = 3;
 
-/// Stores of several ps, with three variables that have one shard on each ps.
+/// Stores of several ps, with four variables that have one shard on each ps.
 class Job {
  public:
   explicit Job(std::uint64_t ps) : partition_(kTableRows, ps) {
@@ -55,6 +55,17 @@ class Job {
                           partition_.rows_of(i),
                           optimizers::FTRL{.learning_rate = 0.1, .initial_accumulator = 0.5, .l1 = 0.25},
                           initializers::normal(0, 1, 5)});
+      protocol::CreateShard int8{4,
+                                 shard,
+                                 "int8",
+                                 DType::float32,
+                                 {kTableRows, kTableWidth},
+                                 partition_.first_row_of(i),
+                                 partition_.rows_of(i),
+                                 optimizers::Adagrad{.learning_rate = 0.1},
+                                 initializers::normal(0, 1, 6)};
+      int8.storage = {.int8 = true};
+      stores_[i]->create(int8);
     }
   }
   void push(float scale) {
@@ -66,6 +77,7 @@ class Job {
       const auto shard = static_cast<std::uint32_t>(i);
       apply_entry(*stores_[i], push_entry<float>(1, shard, {}, 0, kTableWidth, gradient));
       apply_entry(*stores_[i], push_entry<float>(3, shard, {}, 0, kTableWidth, gradient));
+      apply_entry(*stores_[i], push_entry<float>(4, shard, {}, 0, kTableWidth, gradient));
       std::vector<std::int64_t> counts(partition_.rows_of(i));
       std::iota(counts.begin(), counts.end(), static_cast<std::int64_t>(partition_.first_row_of(i)));
       apply_entry(*stores_[i], push_entry<std::int64_t>(2, shard, {}, 0, 1, counts));
@@ -127,11 +139,13 @@ TEST(StoreCheckpoint, RestoresWithAnotherNumberOfPs) {
       EXPECT_EQ(second.values<float>(1), first.values<float>(1));
       EXPECT_EQ(second.values<std::int64_t>(2), first.values<std::int64_t>(2));
       EXPECT_EQ(second.values<float>(3), first.values<float>(3));
+      EXPECT_EQ(second.values<float>(4), first.values<float>(4));
       // The next update depends on Adam's moments and step count, and on both slots of FTRL.
       first.push(3);
       second.push(3);
       EXPECT_EQ(second.values<float>(1), first.values<float>(1));
       EXPECT_EQ(second.values<float>(3), first.values<float>(3));
+      EXPECT_EQ(second.values<float>(4), first.values<float>(4));
       EXPECT_EQ(second.values<std::int64_t>(2), first.values<std::int64_t>(2));
     }
   }

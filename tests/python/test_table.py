@@ -108,6 +108,15 @@ def test_rejects_invalid_options(table):
         table("t", 1, admit_probability=0)
 
 
+def test_int8_rows(table):
+    t = table("t", 4, optimizer=cs.optimizers.SGD(-1.0), int8_rows=True, stochastic_rounding=True)
+    t.push([7], np.array([[0, 255, 17, 3]], np.float32))
+    t.flush()
+    assert t.lookup([7]).tolist() == [[0, 255, 17, 3]]
+    with pytest.raises(cs.errors.InvalidArgumentError, match="int8_rows"):
+        table("u", 2, int8_rows=True)
+
+
 def test_stochastic_rounding(table):
     t = table("t", 2, dtype=ml_dtypes.bfloat16, optimizer=cs.optimizers.SGD(1.0), stochastic_rounding=True)
     keys = np.arange(1000)

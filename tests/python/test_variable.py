@@ -40,6 +40,13 @@ def test_asynchronous_reads_keep_their_array_alive(variable):
         assert sys.getrefcount(out) == count
 
 
+def test_int8_rows(variable):
+    v = variable(np.array([[0, 255, 17, 3]], np.float32), name="v", int8_rows=True)
+    assert v.numpy().tolist() == [[0, 255, 17, 3]]
+    with pytest.raises(cs.errors.InvalidArgumentError, match="int8_rows"):
+        variable(np.zeros((2, 4)), int8_rows=True)
+
+
 def test_stochastic_rounding(variable):
     ones = np.ones((4, 1000), ml_dtypes.bfloat16)
     nearest = variable(ones, name="n", optimizer=cs.optimizers.SGD(1.0))

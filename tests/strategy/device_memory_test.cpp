@@ -212,8 +212,7 @@ TEST_F(DeviceMemory, StochasticRoundingRequires16BitType) {
     expect_error(
         Code::invalid_argument,
         "variable \"f\" has dtype float32 and stochastic rounding; expected float16 or bfloat16, or float32 "
-        "with "
-        "communication_dtype bfloat16",
+        "with int8_rows or communication_dtype bfloat16",
         [&] { Variable<float> v("f", Shape{4}, {}, {.memory = memory, .stochastic_rounding = true}); });
     const Variable<bfloat16> v("b" + std::string(to_string(memory)), Shape{4}, {},
                                {.memory = memory, .stochastic_rounding = true});

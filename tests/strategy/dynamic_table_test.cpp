@@ -221,6 +221,10 @@ TEST_F(DynamicTableTest, RejectsInvalidArguments) {
   EXPECT_THAT(error_of(Code::invalid_argument,
                        [] { DynamicTable<float>("t", 1, {}, {.stochastic_rounding = true}); }),
               testing::AllOf(testing::HasSubstr("dynamic table \"t\""), testing::HasSubstr("float32")));
+  EXPECT_THAT(error_of(Code::invalid_argument, [] { DynamicTable<float>("t", 2, {}, {.int8_rows = true}); }),
+              testing::AllOf(testing::HasSubstr("\"t\""), testing::HasSubstr("int8_rows"),
+                             testing::HasSubstr("2 elements")));
+  (void)error_of(Code::invalid_argument, [] { DynamicTable<double>("t", 8, {}, {.int8_rows = true}); });
   const DynamicTable<float> t("t", 2, {}, kCounting);
   (void)error_of(Code::already_exists, [] { DynamicTable<float>("t", 2); });
   (void)error_of(Code::invalid_argument, [&] { t.push(Keys{1}, Floats{1}); });

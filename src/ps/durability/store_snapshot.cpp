@@ -7,6 +7,7 @@
 
 #include "capstan/error.hpp"
 #include "io/hdf5/layout.hpp"
+#include "protocol/int8_rows.hpp"
 #include "protocol/table_layout.hpp"
 #include "ps/shard/store.hpp"
 
@@ -22,6 +23,16 @@ protocol::CreateShard saved_as(const Shard& shard) {
   saved.rows = saved.shape.front() = shard.saved_rows();
   saved.first_row = 0;
   return saved;
+}
+
+/// Copies values, which a checkpoint has in the dtype of the variable.
+void copy_values(const protocol::CreateShard& shard, FrozenRows& rows, std::uint64_t first,
+                 std::uint64_t count, std::byte* out, std::mutex& store_mutex) {
+  if (!shard.storage.int8) return rows.copy(0, first, count, out, store_mutex);
+  const std::uint64_t width = protocol::width_of(shard.shape);
+  std::vector<std::byte> stored(count * protocol::int8_row_bytes(width));
+  rows.copy(0, first, count, stored.data(), store_mutex);
+  protocol::from_int8_rows(stored, width, reinterpret_cast<float*>(out));
 }
 
 }  // namespace
@@ -143,10 +154,11 @@ std::vector<std::vector<io::PartArray>> StoreSnapshot::parts(int count,
     if (rows_.since != 0) arrays.push_back(row_numbers_of(frozen));
     for (std::size_t number = 0; number < frozen.rows->arrays(); ++number) {
       io::PartArray array = array_of(frozen, number);
-      array.read = [this, rows = frozen.rows, number, before_each,
+      array.read = [this, rows = frozen.rows, &shard = frozen.description, number, before_each,
                     row_bytes = io::row_bytes(array.shape, array.dtype)](
                        std::uint64_t first, std::uint64_t row_count, std::byte* out) {
         if (before_each) before_each(row_count * row_bytes);
+        if (number == 0) return copy_values(shard, *rows, first, row_count, out, store_.mutex_);
         rows->copy(number, first, row_count, out, store_.mutex_);
       };
       arrays.push_back(std::move(array));

@@ -72,7 +72,7 @@ RowSender::Read RowSender::parse(const transport::Message& message,
     if (segment.narrows()) {
       valid &= requested.values <= protocol::SentValues::int8;
       valid &= requested.values != protocol::SentValues::int8 || requested.kind != protocol::ReadKind::dense;
-      valid &= segment.from.values != nullptr && segment.from.shard->description().dtype == DType::float32;
+      valid &= !segment.on_gpu() && segment.from.shard->description().dtype == DType::float32;
     }
     const auto take_all = [&](auto& numbers) {
       const std::uint64_t size = sizeof numbers[0];
@@ -223,7 +223,7 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   Piece* piece = free_piece();
   if (piece == nullptr) return false;
   piece->staged.reset();
-  if (segment.from.values == nullptr && read.staged == nullptr) stage_gpu_rows(read, segment);
+  if (segment.on_gpu() && read.staged == nullptr) stage_gpu_rows(read, segment);
 
   const std::uint64_t unit = segment.unit();
   const std::uint64_t end = segment.units();
@@ -238,7 +238,7 @@ bool RowSender::send_piece(Read& read, transport::Peer& peer) {
   if (read.staged != nullptr) {
     if (!segment.narrows()) piece->staged = read.staged;
     data = read.staged->data() + (read.begin - read.staged->begin) * unit;
-  } else if (segment.requested.kind != protocol::ReadKind::dense) {
+  } else if (segment.requested.kind != protocol::ReadKind::dense || segment.from.values == nullptr) {
     std::byte* const rows = segment.narrows() ? reserved(floats_, count * unit / sizeof(float))
                                               : reserved(piece->bytes, count * unit);
     gather(segment, read.begin, read.begin + count, rows);

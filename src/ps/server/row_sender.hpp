@@ -44,6 +44,7 @@ class RowSender {
     std::vector<std::uint32_t> rows;  // of a sparse segment
     std::vector<std::int64_t> keys;   // of a keyed segment
 
+    bool on_gpu() const noexcept { return from.shard->description().memory == ShardMemory::device; }
     bool narrows() const noexcept { return requested.values != protocol::SentValues::stored; }
     /// Size of the smallest part of a segment that a piece may hold: a row, or one byte of consecutive rows
     /// (one element if they are sent as bfloat16).

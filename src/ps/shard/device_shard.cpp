@@ -13,15 +13,6 @@
 #include "ps/shard/initialize.hpp"
 
 namespace capstan::ps {
-namespace {
-
-/// Returns true if the initial values must be computed in one call. A registered function computes all rows
-/// of a shard, and the orthogonal initializer takes as long for a few rows as for all.
-bool must_compute_all_rows(const protocol::CreateShard& shard) {
-  return shard.fill != 0 || shard.initializer.kind == InitializerKind::orthogonal;
-}
-
-}  // namespace
 
 DeviceShard::DeviceShard(const protocol::CreateShard& description, const protocol::ShardLocation& location,
                          const Words& words, DeviceContext& context)

@@ -13,7 +13,8 @@
 
 namespace capstan::ps {
 
-/// Clients on the same host read the rows in place. Snapshots are copy-on-write.
+/// Clients on the same host read the rows in place, unless they are int8 rows (RowStorage), which this class
+/// converts: calls take and return rows of the variable's dtype. Snapshots are copy-on-write.
 class HostShard : public Shard {
  public:
   /// Memory of the shard, which it does not own.
@@ -34,7 +35,7 @@ class HostShard : public Shard {
 
   /// REQUIRES: zeroed memory.
   void initialize() override;
-  const std::byte* host_values() const noexcept override { return values_; }
+  const std::byte* host_values() const noexcept override { return stores_int8() ? nullptr : values_; }
   void gather(std::span<const std::uint32_t> rows, std::byte* out) const override;
   void gather(std::uint64_t first_byte, std::span<std::byte> out) const override;
 
@@ -47,6 +48,13 @@ class HostShard : public Shard {
   const std::vector<std::byte*>& slots() const noexcept { return slots_; }
   /// Returns the address of the values (0) or of a slot (from 1 on).
   std::byte* array(std::uint32_t number) const { return number == 0 ? values_ : slots_.at(number - 1); }
+  bool stores_int8() const noexcept { return description().storage.int8; }
+  /// Returns the bytes per row, in memory, of the values (0) or of a slot (from 1 on).
+  std::uint64_t stored_bytes_per_row(std::uint32_t number) const noexcept;
+  /// Sets the values of consecutive rows; int8 rows are rounded to nearest.
+  void store_rows(std::uint64_t first_row, std::span<const std::byte> values);
+  /// Replaces values by those that a shard has to which they were stored.
+  void round_as_stored(std::span<std::byte> values) const;
   /// Null: no undo.
   Journal* journal() const noexcept { return shared_.journal; }
   const std::shared_ptr<ChunkPool>& chunks() const noexcept { return shared_.chunks; }
@@ -59,6 +67,10 @@ class HostShard : public Shard {
   virtual void add_bases(std::byte* (&/*bases*/)[Journal::kArrays]) const noexcept {}
   void restore_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
 
+  void initialize_values();
+  void restore_int8_rows(const protocol::RestoreShard& from, RestoreFiles& files);
+  void update_int8(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
+                   const std::byte* values);
   template <class T>
   void update_as(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                  const std::byte* values);

@@ -129,6 +129,10 @@ void initialize(const Initializer& init, DType dtype, const std::vector<std::uin
   }
 }
 
+bool must_compute_all_rows(const protocol::CreateShard& shard) noexcept {
+  return shard.fill != 0 || shard.initializer.kind == InitializerKind::orthogonal;
+}
+
 void initialize(const protocol::CreateShard& shard, std::byte* out) {
   if (shard.fill == 0)
     return initialize(shard.initializer, shard.dtype, shard.shape, shard.first_row, shard.rows, out);

@@ -19,6 +19,9 @@ void initialize(const Initializer& initializer, DType dtype, std::uint64_t first
 void initialize(const Initializer& initializer, DType dtype, const std::vector<std::uint64_t>& shape,
                 std::uint64_t first_row, std::uint64_t rows, void* out);
 
+/// Returns true if the initial values of a shard must be computed in one call. A registered function computes
+/// all rows of a shard, and the orthogonal initializer takes as long for a few rows as for all.
+bool must_compute_all_rows(const protocol::CreateShard& shard) noexcept;
 /// Writes the initial values of all rows of a shard: with its registered function if it has one, which
 /// receives the shard's part of the variable, else with its initializer.
 void initialize(const protocol::CreateShard& shard, std::byte* out);

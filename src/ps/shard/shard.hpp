@@ -56,6 +56,7 @@ class Shard {
   std::uint64_t rows() const noexcept { return description_.rows; }
   /// Elements per row.
   std::uint64_t width() const noexcept { return width_; }
+  /// Bytes of a row in messages.
   std::uint64_t row_bytes() const noexcept { return width_ * size_of(description_.dtype); }
 
   /// Sets the initial values and slots. REQUIRES: the shard was just constructed.
@@ -123,7 +124,8 @@ class Shard {
   virtual std::uint64_t device_bytes() const noexcept { return 0; }
 
  protected:
-  /// Returns the bytes per row of the values (array 0), of a slot (1 and up), or of another saved array.
+  /// Returns the bytes per row, in a checkpoint, of the values (array 0), of a slot (1 and up), or of another
+  /// array.
   virtual std::uint64_t bytes_per_row(std::uint32_t array) const noexcept;
   /// Calls `f`, which applies the rows of an entry, as one change: snapshots preserve the rows before it, and
   /// the version is odd during it.

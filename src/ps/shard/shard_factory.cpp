@@ -20,6 +20,8 @@ void check_size(const protocol::CreateShard& request) {
   const std::uint64_t all = protocol::rows_of(request.shape);
   protocol::check_bytes(request.name, request.dtype, request.shape, request.optimizer.kind);
   protocol::check_shard_rows(request.name, request.shard, request.rows, all);
+  if (request.storage.int8)
+    protocol::check_int8_rows(request.name, request.dtype, request.shape, request.memory);
   if (request.first_row <= all && request.rows <= all - request.first_row) return;
   throw Error(Code::invalid_argument,
               fmt::format("variable \"{}\": shard {} has {} rows from row {} on, expected rows among {}",
@@ -75,10 +77,10 @@ std::shared_ptr<Shard> ShardFactory::make(const protocol::CreateShard& request, 
 }
 
 void ShardFactory::throw_exhausted(const protocol::CreateShard& request, const char* why) const {
-  std::uint64_t row = 0;
+  const std::uint64_t width = protocol::width_of(request.shape);
+  std::uint64_t row = protocol::stored_row_bytes(request.dtype, width, request.storage);
   for (std::size_t slot = 0; slot < protocol::slots_of(request.optimizer.kind).size(); ++slot)
-    row += size_of(protocol::slot_dtype(request.dtype));
-  row = protocol::width_of(request.shape) * (row + size_of(request.dtype));
+    row += width * size_of(protocol::slot_dtype(request.dtype));
   throw Error(Code::resource_exhausted,
               fmt::format("cannot allocate shard {} of variable \"{}\" on ps {}: {} rows, {} bytes with the "
                           "optimizer's slots: {}",
@@ -95,7 +97,7 @@ std::shared_ptr<Shard> ShardFactory::allocate(const protocol::CreateShard& reque
 std::shared_ptr<Shard> ShardFactory::allocate_table(const protocol::CreateShard& request,
                                                     ShardRecord& record) {
   const auto layout = protocol::TableLayout::of(request.rows, protocol::width_of(request.shape),
-                                                request.dtype, request.optimizer.kind);
+                                                request.dtype, request.storage, request.optimizer.kind);
   const Piece memory = heap_.reserve(layout.bytes());
   const Piece words = allocate_words();
   record.pieces = {location_of_piece(memory), location_of_piece(words)};
@@ -112,17 +114,20 @@ HostShard::Shared ShardFactory::shared_by(const protocol::CreateShard& descripti
 std::shared_ptr<TableShard> ShardFactory::table_shard(const protocol::CreateShard& description,
                                                       const Piece& memory, const Piece& words) const {
   protocol::ShardLocation location = location_of(ps_index_, description, memory, words);
-  location.offset += protocol::TableLayout::of(description.rows, protocol::width_of(description.shape),
-                                               description.dtype, description.optimizer.kind)
-                         .values();
+  location.offset +=
+      protocol::TableLayout::of(description.rows, protocol::width_of(description.shape), description.dtype,
+                                description.storage, description.optimizer.kind)
+          .values();
   return std::make_shared<TableShard>(description, location, Shard::Words::at(words.data), memory.data,
                                       shared_by(description));
 }
 
 std::shared_ptr<Shard> ShardFactory::allocate_on_host(const protocol::CreateShard& request,
                                                       ShardRecord& record) {
-  const std::uint64_t elements = request.rows * protocol::width_of(request.shape);
-  const Piece values = heap_.allocate(elements * size_of(request.dtype));
+  const std::uint64_t width = protocol::width_of(request.shape);
+  const std::uint64_t elements = request.rows * width;
+  const Piece values =
+      heap_.allocate(request.rows * protocol::stored_row_bytes(request.dtype, width, request.storage));
   std::vector<Piece> slots;
   for (std::size_t slot = 0; slot < protocol::slots_of(request.optimizer.kind).size(); ++slot)
     slots.push_back(heap_.allocate(elements * size_of(protocol::slot_dtype(request.dtype))));

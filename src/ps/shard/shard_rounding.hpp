@@ -11,7 +11,7 @@ namespace capstan::ps {
 /// Stochastic rounding has a different seed for each `update` of each shard, so that errors do not add up.
 inline gpu::Rounding rounding_of(const protocol::CreateShard& shard, std::uint64_t update) noexcept {
   const std::uint64_t number = std::uint64_t{shard.variable} << 32 | shard.shard;
-  return {shard.stochastic_rounding, (number + 1) * 0xD1B54A32D192ED03U + update};
+  return {shard.storage.stochastic_rounding, (number + 1) * 0xD1B54A32D192ED03U + update};
 }
 
 }  // namespace capstan::ps

@@ -56,7 +56,7 @@ std::vector<std::byte*> slots_at(std::byte* memory, const protocol::TableLayout&
 }
 
 protocol::TableLayout layout_of(const protocol::CreateShard& d) {
-  return protocol::TableLayout::of(d.rows, protocol::width_of(d.shape), d.dtype, d.optimizer.kind);
+  return protocol::TableLayout::of(d.rows, protocol::width_of(d.shape), d.dtype, d.storage, d.optimizer.kind);
 }
 
 std::uint64_t capacity_of(const protocol::CreateShard& d) {
@@ -86,8 +86,8 @@ TableShard::TableShard(const protocol::CreateShard& description, const protocol:
 
 bool TableShard::has_memory() {
   if (header_.rows_end < checked_rows_) return true;
-  std::uint64_t row = row_bytes() + sizeof(std::int64_t) + sizeof(std::uint32_t);
-  for (std::uint32_t slot = 1; slot <= slots().size(); ++slot) row += bytes_per_row(slot);
+  std::uint64_t row = sizeof(std::int64_t) + sizeof(std::uint32_t);
+  for (std::uint32_t number = 0; number <= slots().size(); ++number) row += stored_bytes_per_row(number);
   const std::uint64_t rows = std::max<std::uint64_t>(kCheckedBytes / row, 1);
   try {
     check_memory_left(rows * row);
@@ -129,8 +129,9 @@ void TableShard::add_bases(std::byte* (&bases)[Journal::kArrays]) const noexcept
 
 void TableShard::write_initial(std::int64_t key, std::uint32_t row) {
   const protocol::CreateShard& d = description();
-  ps::initialize(d.initializer, d.dtype, static_cast<std::uint64_t>(key) * width(), width(),
-                 array(0) + row * row_bytes());
+  initial_.resize(row_bytes());
+  ps::initialize(d.initializer, d.dtype, static_cast<std::uint64_t>(key) * width(), width(), initial_.data());
+  store_rows(row, initial_);
   write_initial_slots(row);
 }
 
@@ -293,6 +294,7 @@ std::uint64_t TableShard::gather_keys(std::span<const std::int64_t> keys, Missin
     if (missing == MissingKeys::initial) {
       ps::initialize(d.initializer, d.dtype, static_cast<std::uint64_t>(keys[i]) * width(), width(),
                      out + i * row_bytes());
+      round_as_stored({out + i * row_bytes(), row_bytes()});
     } else if (missing == MissingKeys::zeros) {
       std::memset(out + i * row_bytes(), 0, row_bytes());
     }
@@ -301,8 +303,8 @@ std::uint64_t TableShard::gather_keys(std::span<const std::int64_t> keys, Missin
 }
 
 protocol::TableStatistics TableShard::statistics() const noexcept {
-  std::uint64_t row = row_bytes() + sizeof(std::int64_t) + sizeof(std::uint32_t);
-  for (std::uint32_t slot = 1; slot <= slots().size(); ++slot) row += bytes_per_row(slot);
+  std::uint64_t row = sizeof(std::int64_t) + sizeof(std::uint32_t);
+  for (std::uint32_t number = 0; number <= slots().size(); ++number) row += stored_bytes_per_row(number);
   std::uint64_t lines = 0;
   for (const protocol::SubIndex& sub : header_.sub_indexes) lines += std::uint64_t{1} << sub.level;
   constexpr std::uint64_t kSampledKeys = 1024;
@@ -344,7 +346,7 @@ std::uint64_t TableShard::bytes_per_row(std::uint32_t array) const noexcept {
 std::shared_ptr<FrozenRows> TableShard::freeze_rows(std::optional<TouchedRows> touched) {
   std::vector<ShardSnapshot::Array> arrays;
   for (std::uint32_t number = 0; number <= slots().size(); ++number)
-    arrays.push_back({array(number), bytes_per_row(number)});
+    arrays.push_back({array(number), stored_bytes_per_row(number)});
   arrays.push_back({memory_ + layout_.keys(), sizeof(std::int64_t)});
   arrays.push_back({memory_ + layout_.states(), sizeof(std::uint32_t)});
   auto snapshot = std::make_shared<ShardSnapshot>(arrays, saved_rows(), std::move(touched), chunks());
@@ -378,12 +380,21 @@ void TableShard::restore_rows(const protocol::RestoreShard& from, RestoreFiles& 
     const auto* const states = reinterpret_cast<const std::uint32_t*>(chunk[keys_array + 1].data());
     for (std::uint64_t i = 0; i < count; ++i) {
       if (first + i == protocol::kDefaultRow) {
-        for (std::uint32_t number = 0; number <= slots().size(); ++number)
-          std::memcpy(array(number), chunk[number].data(), bytes_per_row(number));
+        restore_row(protocol::kDefaultRow, chunk, i);
       } else if ((states[i] & protocol::kRowInUse) != 0) {
         add_restored(from, keys[i], states[i], chunk, i);
       }
     }
+  }
+}
+
+/// Copies the values and slots of a row of a chunk.
+void TableShard::restore_row(std::uint32_t row, const std::vector<std::vector<std::byte>>& chunk,
+                             std::uint64_t at) {
+  store_rows(row, std::span(chunk[0]).subspan(at * row_bytes(), row_bytes()));
+  for (std::uint32_t number = 1; number <= slots().size(); ++number) {
+    const std::uint64_t bytes = bytes_per_row(number);
+    std::memcpy(array(number) + row * bytes, chunk[number].data() + at * bytes, bytes);
   }
 }
 
@@ -400,10 +411,7 @@ void TableShard::add_restored(const protocol::RestoreShard& from, std::int64_t k
                     description().name, header_.keys));
   };
   if (row == protocol::kDefaultRow) fail();
-  for (std::uint32_t number = 0; number <= slots().size(); ++number) {
-    const std::uint64_t bytes = bytes_per_row(number);
-    std::memcpy(array(number) + row * bytes, chunk[number].data() + at * bytes, bytes);
-  }
+  restore_row(row, chunk, at);
   this->keys()[row] = key;
   if (!index_.insert(key, hash, row)) fail();  // the row stays unused
   states()[row] = usage_.state_of_restored_row(state);

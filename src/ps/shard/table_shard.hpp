@@ -62,6 +62,7 @@ class TableShard final : public HostShard {
   std::shared_ptr<FrozenRows> freeze_rows(std::optional<TouchedRows> touched) override;
   void restore_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
   void clear();
+  void restore_row(std::uint32_t row, const std::vector<std::vector<std::byte>>& chunk, std::uint64_t at);
   void add_restored(const protocol::RestoreShard& from, std::int64_t key, std::uint32_t state,
                     const std::vector<std::vector<std::byte>>& chunk, std::uint64_t at);
   void add_bases(std::byte* (&bases)[Journal::kArrays]) const noexcept override;
@@ -95,6 +96,7 @@ class TableShard final : public HostShard {
   std::vector<std::uint32_t> evicted_;  // reused only after this entry, since its undo restores their keys
   std::uint64_t checked_rows_ = 0;      // rows below this number have memory
   std::vector<std::uint32_t> rows_;     // of the entry in progress
+  std::vector<std::byte> initial_;      // values of the key that is added
 };
 
 }  // namespace capstan::ps

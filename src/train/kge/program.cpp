@@ -182,7 +182,7 @@ class Program {
             options_.dim,
             report_.entities,
             report_.relations,
-            std::string(to_string(options_.tables.dtype))};
+            std::string(options_.tables.name())};
   }
 
   /// Restores the latest checkpoint; returns its state, or an empty one if there is none.

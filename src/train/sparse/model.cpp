@@ -84,7 +84,7 @@ class SparseModel : public Model {
     return {{"a table of rows", rows()},
             {"--factors", std::to_string(options_.factors)},
             {"--format", options_.format.format},
-            {"--table-dtype", std::string(to_string(options_.tables.dtype))},
+            {"--table-dtype", std::string(options_.tables.name())},
             {"--bias", options_.bias ? "true" : "false"},
             {"an --l2 above 0:", options_.l2 > 0 ? "true" : "false"}};
   }
