@@ -16,7 +16,7 @@ struct Options;
 nlohmann::json context_of(const Options& options);
 /// Adds the ranks, their roles and hosts, the transport settings and all other settings.
 void add_cluster(nlohmann::json& context, const Cluster& cluster);
-/// Adds how long a cache line takes between two cores now, or null. Call it in one process at a time.
+/// Adds cache_line_round_trip_ns(), or null. Call it in one process at a time.
 void add_core_distance(nlohmann::json& context);
 
 }  // namespace capstan::perf

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kRounds = 500;              // round trips per sample
+constexpr std::uint64_t kRounds = 50;               // round trips per sample
 constexpr std::chrono::milliseconds kDuration{20};  // of all samples
 
 std::vector<int> usable_cpus() {
@@ -37,10 +38,10 @@ void run_on(int cpu) {
 }
 
 /// Waits for each odd number in `word` and answers with the next even one, until `stop`.
-void answer(std::atomic<std::uint64_t>& word, const std::atomic<bool>& stop) {
-  for (std::uint64_t number = 1; !stop; number += 2) {
+void answer(std::atomic<std::uint64_t>& word, const std::stop_token& stop) {
+  for (std::uint64_t number = 1;; number += 2) {
     while (word.load(std::memory_order_acquire) != number) {
-      if (stop) return;
+      if (stop.stop_requested()) return;
     }
     word.store(number + 1, std::memory_order_release);
   }
@@ -52,17 +53,17 @@ std::optional<double> cache_line_round_trip_ns() {
   const std::vector<int> cpus = usable_cpus();
   if (cpus.size() < 2) return std::nullopt;
   alignas(64) std::atomic<std::uint64_t> word{0};
-  alignas(64) std::atomic<bool> stop{false};
-  std::thread second([&] {
-    run_on(cpus[1]);
+  const std::jthread answers([&](const std::stop_token& stop) {
+    run_on(cpus.back());
     answer(word, stop);
   });
   double best = std::numeric_limits<double>::infinity();
-  std::thread first([&] {
-    run_on(cpus[0]);
+  std::jthread([&] {
+    run_on(cpus.front());
     std::uint64_t number = 1;
     const auto end = Clock::now() + kDuration;
-    for (auto begin = Clock::now(); begin < end;) {
+    auto begin = Clock::now();
+    do {
       for (std::uint64_t i = 0; i < kRounds; ++i, number += 2) {
         word.store(number, std::memory_order_release);
         while (word.load(std::memory_order_acquire) != number + 1) {
@@ -71,11 +72,8 @@ std::optional<double> cache_line_round_trip_ns() {
       const auto now = Clock::now();
       best = std::min(best, std::chrono::duration<double, std::nano>(now - begin).count() / kRounds);
       begin = now;
-    }
-  });
-  first.join();
-  stop = true;
-  second.join();
+    } while (begin < end);
+  }).join();
   return best;
 }
 

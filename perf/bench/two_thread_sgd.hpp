@@ -16,7 +16,7 @@ namespace capstan::perf {
 
 /// Updates a table by SGD with a rate of 1. The calling thread copies ids and gradients to a ring, as a
 /// worker does; a second thread applies them by scatter_sgd(), as a ps does. The size of the ring and of its
-/// entries are those of a push ring, and so are the stores.
+/// entries are those of a push ring. It chooses its stores by a client::StoreChoice of its own.
 class TwoThreadSgd {
  public:
   /// `ahead`: prefetch distance in rows. The table must outlive this object.

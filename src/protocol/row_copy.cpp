@@ -1,4 +1,4 @@
-// row_copy.cpp -- gather loops, compiled by Highway for every vector width of the architecture. The widest
+// row_copy.cpp -- loops over rows, compiled by Highway for every vector width of the architecture. The widest
 // one that the CPU supports is selected at run time.
 #include "protocol/row_copy.hpp"
 
@@ -76,22 +76,48 @@ void copy_stream(const std::byte* from, std::uint64_t bytes, std::byte* to) {
   copy_row<0>(from, bytes, to);
 }
 
+#ifdef __SANITIZE_THREAD__
 void stream_all(const std::byte* from, std::uint64_t row_bytes, const std::uint32_t* order,
                 std::uint64_t count, std::byte* to) {
-#ifndef __SANITIZE_THREAD__
-  if (order == nullptr) {
-    stream_lines(from, count * row_bytes, to);
-    return hwy::FlushStream();
-  }
-  if (row_bytes % kLine == 0) {
-    for (std::uint64_t i = 0; i < count; ++i)
-      stream_lines(from + order[i] * row_bytes, row_bytes, to + i * row_bytes);
-    return hwy::FlushStream();
-  }
-#endif
   for (std::uint64_t i = 0; i < count; ++i)
     std::memcpy(to + i * row_bytes, from + (order == nullptr ? i : order[i]) * row_bytes, row_bytes);
 }
+#else
+/// Rows that do not end at line boundaries are joined in a buffer in the caches first.
+void stream_ragged(const std::byte* from, std::uint64_t row_bytes, const std::uint32_t* order,
+                   std::uint64_t count, std::byte* to) {
+  alignas(kLine) std::byte lines[64 * kLine];
+  std::uint64_t used = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::byte* row = from + order[i] * row_bytes;
+    for (std::uint64_t left = row_bytes; left != 0;) {
+      const std::uint64_t part = std::min(left, sizeof lines - used);
+      std::memcpy(lines + used, row, part);
+      row += part;
+      left -= part;
+      used += part;
+      if (used != sizeof lines) continue;
+      stream_lines(lines, used, to);
+      to += used;
+      used = 0;
+    }
+  }
+  stream_lines(lines, used, to);
+}
+
+void stream_all(const std::byte* from, std::uint64_t row_bytes, const std::uint32_t* order,
+                std::uint64_t count, std::byte* to) {
+  if (order == nullptr) {
+    stream_lines(from, count * row_bytes, to);
+  } else if (row_bytes % kLine != 0) {
+    stream_ragged(from, row_bytes, order, count, to);
+  } else {
+    for (std::uint64_t i = 0; i < count; ++i)
+      stream_lines(from + order[i] * row_bytes, row_bytes, to + i * row_bytes);
+  }
+  hwy::FlushStream();
+}
+#endif
 
 }  // namespace capstan::protocol::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

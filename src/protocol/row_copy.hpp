@@ -1,4 +1,4 @@
-// row_copy.hpp -- gathers scattered rows at memory bandwidth.
+// row_copy.hpp -- copies rows at memory bandwidth.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,9 @@ void gather_rows(const std::byte* table, std::uint64_t row_bytes, std::span<cons
                  std::span<const std::uint32_t> order, std::byte* out);
 /// Copies consecutive bytes.
 void copy_bytes(const std::byte* from, std::uint64_t bytes, std::byte* to);
-/// Copies row order[i] at `from` to row i at `to`, or consecutive rows if `order` is empty. Complete cache
-/// lines are written by non-temporal stores. A thread that sees a later release store of this one sees them.
-/// REQUIRES: `to` is aligned to 64 bytes.
+/// Copies row order[i] at `from` to row i at `to`, or consecutive rows if `order` is empty. Unlike the
+/// others, it writes complete cache lines by non-temporal stores. A thread that sees a later release store of
+/// this one sees them. REQUIRES: no other thread changes the rows; `to` is aligned to 64 bytes.
 void stream_rows(const std::byte* from, std::uint64_t row_bytes, std::span<const std::uint32_t> order,
                  std::uint64_t count, std::byte* to);
 

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -68,6 +69,35 @@ TEST_P(ClientTest, PushesOfRandomRowsAddUp) {
       expected.push_back(plain[static_cast<std::uint64_t>(id) * kWidth + j]);
   }
   EXPECT_EQ(lookup<float>(v, some), expected);
+}
+
+/// Entries of at least StoreChoice::kLargeBytes, so many that some are written by non-temporal stores.
+TEST_P(ClientTest, ManyLargePushesAddUp) {
+  start({.ranks = 3});
+  constexpr std::uint64_t kRows = 4000;
+  for (const std::uint64_t width : {16, 50}) {
+    const auto v =
+        create("w" + std::to_string(width), DType::float32, {kRows, static_cast<std::int64_t>(width)});
+    std::vector<float> plain(kRows * width);
+    std::vector<float> gradient(plain.size());
+    std::mt19937 random(5);
+    Ids ids(kRows);
+    std::iota(ids.begin(), ids.end(), 0);
+    for (int round = 0; round < 120; ++round) {
+      for (float& g : gradient) g = static_cast<float>(random() % 9);
+      if (round % 4 == 3) {
+        client().push_dense(v, gradient.data());
+        for (std::size_t i = 0; i < plain.size(); ++i) plain[i] += gradient[i];
+      } else {
+        std::shuffle(ids.begin(), ids.end(), random);
+        push(v, ids, gradient);
+        for (std::size_t i = 0; i < plain.size(); ++i)
+          plain[static_cast<std::uint64_t>(ids[i / width]) * width + i % width] += gradient[i];
+      }
+    }
+    client().flush();
+    EXPECT_EQ(pull<float>(v), plain) << width << " floats per row";
+  }
 }
 
 TEST_P(ClientTest, SumsTheGradientsOfDuplicateRows) {

@@ -135,26 +135,41 @@ TEST(PushRows, DenseBodyIsItsRows) {
 }
 
 TEST(PushRows, StreamedBodiesEqualCopiedOnes) {
-  const auto gradient = numbered_rows(40);
-  const std::vector<std::uint32_t> numbers = {5, 9, 2, 30, 31};
-  const std::vector<std::uint32_t> order = {39, 0, 7, 7, 20};
-  PushRows ordered = push_of(gradient);
-  ordered.rows = numbers;
-  ordered.order = order;
-  ordered.count = order.size();
-  PushRows inserted = ordered;
-  inserted.op = protocol::RowOp::insert;
-  for (const PushRows& push : {push_of(gradient), ordered, inserted}) {
-    constexpr std::uint64_t kFirst = 1;
-    const std::uint64_t count = push.count - kFirst;
-    std::vector<std::byte> bytes(protocol::entry_bytes(push.kind(), count, push.value_bytes()) + 64);
-    void* at = bytes.data();
-    std::size_t capacity = bytes.size();
-    auto* const body = static_cast<std::byte*>(std::align(64, 1, at, capacity));
-    stream_body(push, kFirst, count, body);
-    std::vector<std::byte> copied(bytes.size());
-    copy_body(push, kFirst, count, copied.data(), 0);
-    EXPECT_TRUE(std::equal(body, bytes.data() + bytes.size(), copied.begin())) << push.count;
+  constexpr std::size_t kRows = 40;
+  const std::vector<std::uint32_t> numbers = {5, 9, 2, 30, 31, 6};
+  const std::vector<std::int64_t> keys = {500, -9, 2, 30, 31, 6};
+  const std::vector<std::uint32_t> order = {39, 0, 7, 7, 20, 1};
+  constexpr std::uint64_t kFirst = 1;
+  for (const std::uint64_t row_bytes : {12, 64, 200, 256, 5000}) {
+    std::vector<float> gradient(kRows * row_bytes / sizeof(float));
+    std::iota(gradient.begin(), gradient.end(), 0.0F);
+    PushRows dense;
+    dense.row_bytes = row_bytes;
+    dense.gradient = reinterpret_cast<const std::byte*>(gradient.data());
+    dense.count = kRows;
+    PushRows sparse = dense;
+    sparse.rows = numbers;
+    sparse.count = numbers.size();
+    PushRows ordered = sparse;
+    ordered.order = order;
+    PushRows keyed = dense;
+    keyed.keys = keys;
+    keyed.order = order;
+    keyed.count = keys.size();
+    int number = 0;
+    for (const PushRows& push : {dense, sparse, ordered, keyed}) {
+      const std::uint64_t count = push.count - kFirst;
+      const std::uint64_t bytes = protocol::entry_bytes(push.kind(), count, push.value_bytes());
+      std::vector<std::byte> memory(bytes + 64);
+      void* at = memory.data();
+      std::size_t capacity = memory.size();
+      auto* const body = static_cast<std::byte*>(std::align(64, bytes, at, capacity));
+      stream_body(push, kFirst, count, body);
+      std::vector<std::byte> copied(bytes);
+      copy_body(push, kFirst, count, copied.data(), 0);
+      EXPECT_TRUE(std::equal(copied.begin(), copied.end(), body)) << row_bytes << ", push " << number;
+      ++number;
+    }
   }
 }
 

@@ -10,10 +10,16 @@ namespace capstan::perf {
 namespace {
 
 TEST(CoreDistanceTest, IsMeasuredBetweenTwoCpus) {
-  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two CPUs";
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "needs two CPUs";
   const auto ns = cache_line_round_trip_ns();
   ASSERT_TRUE(ns.has_value());
   EXPECT_GT(*ns, 1);
+  EXPECT_LT(*ns, 1e9);
+  cpu_set_t after;
+  ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after)) << "the calling thread was bound";
 }
 
 TEST(CoreDistanceTest, IsUnknownWithOneCpu) {

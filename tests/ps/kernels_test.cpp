@@ -23,7 +23,7 @@ namespace {
 /// a kernel that writes past a row corrupts the next row or the heap.
 template <class T>
 void check(const Optimizer& o, std::uint64_t width, double tolerance) {
-  constexpr std::uint64_t kRows = 20;
+  constexpr std::uint64_t kRows = 150;
   std::mt19937 random(7);
   std::normal_distribution<double> normal;
   const std::size_t slots = protocol::slots_of(o.kind).size();
@@ -39,7 +39,7 @@ void check(const Optimizer& o, std::uint64_t width, double tolerance) {
   for (std::int64_t step = 1; step <= 5; ++step) {
     const bool dense = step == 3;
     std::shuffle(order.begin(), order.end(), random);
-    const std::uint64_t count = dense ? kRows : 9;
+    const std::uint64_t count = dense ? kRows : 90;  // more than are prefetched at a time
     std::vector<T> gradient(count * width);
     for (T& g : gradient) g = static_cast<T>(normal(random));
     apply(o, Update<T>{w.data(), slots > 0 ? s0.data() : nullptr, slots > 1 ? s1.data() : nullptr, width,
@@ -85,7 +85,7 @@ const std::vector<Optimizer>& all() {
 
 TEST(Kernels, MatchTheScalarRules) {
   for (const Optimizer& o : all()) {
-    for (const std::uint64_t width : {1, 2, 3, 7, 8, 15, 16, 17, 31, 64, 100, 256}) {
+    for (const std::uint64_t width : {1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 64, 100, 256}) {
       check<float>(o, width, 2e-5);
       check<double>(o, width, 1e-12);
     }

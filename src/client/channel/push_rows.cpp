@@ -91,7 +91,6 @@ void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, s
 
 void stream_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to) {
   to = copy_padded_numbers(push, first, count, to);
-  if (push.value_bytes() == 0) return;
   const bool ordered = !push.order.empty();
   const std::byte* const from = ordered ? push.gradient : push.gradient + first * push.row_bytes;
   const auto order = ordered ? push.order.subspan(first, count) : push.order;

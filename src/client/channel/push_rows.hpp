@@ -60,8 +60,8 @@ void copy_numbers(const PushRows& push, std::uint64_t first, std::uint64_t count
 /// rows. `seed`: see copy_rows().
 void copy_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to,
                std::uint64_t seed);
-/// The same with non-temporal stores of the rows. REQUIRES: the push does not round its values; `to` is
-/// aligned to 64 bytes.
+/// The same with non-temporal stores of the rows (protocol::stream_rows). REQUIRES: the push has values and
+/// does not round them; `to` is aligned to 64 bytes.
 void stream_body(const PushRows& push, std::uint64_t first, std::uint64_t count, std::byte* to);
 /// Returns the row numbers of a push as PushSink::apply takes them. Numbers that must be computed are stored
 /// in `buffer`.

@@ -41,11 +41,11 @@ void RingPushChannel::write_entry(const PushRows& push, std::uint64_t first, std
     ring_.put(sizeof header, {push.gradient + first * push.row_bytes, count * push.row_bytes});
   } else if (std::byte* const entry = ring_.mapped(); entry != nullptr) {
     std::memcpy(entry, &header, sizeof header);
-    // No rounding: push() has cleared push.bfloat16.
-    stores_.write(header.bytes, [&](bool streaming) {
+    const auto write = [&](bool streaming) {
       if (streaming) return stream_body(push, first, count, entry + sizeof header);
-      copy_body(push, first, count, entry + sizeof header, 0);
-    });
+      copy_body(push, first, count, entry + sizeof header, 0);  // no rounding: push() has cleared bfloat16
+    };
+    protocol::has_values(push.op) ? stores_.write(header.bytes, write) : write(false);
   } else {
     entry_.resize(header.bytes);
     std::memcpy(entry_.data(), &header, sizeof header);

@@ -20,12 +20,11 @@ namespace capstan::ps::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::uint64_t kLineBytes = 64;
-/// Prefetch distance: this many cache lines of values and slots together, about as many as a core can have
-/// outstanding, but at least kRowsAhead rows. Tuned by measurement on rows of 16 to 256 floats.
+/// Prefetch distance: this many cache lines of values and slots together, but at least kRowsAhead rows. Tuned
+/// on rows of 16 to 256 floats (docs/performance.md#near-and-distant-cores).
 constexpr std::uint64_t kLinesAhead = 64;
 constexpr std::uint64_t kRowsAhead = 4;
-/// Vectors, and cache lines to prefetch, per turn of a loop. With one per turn, a row of 64 floats took a
-/// fifth longer.
+/// Vectors, and cache lines to prefetch, per turn of a loop.
 constexpr std::uint64_t kUnrolled = 4;
 
 /// Addresses of a row in the arrays of an update; unused slots alias the values.
@@ -95,23 +94,26 @@ void consecutive_rows(Rule rule, const Update<T> u) {
   }
 }
 
-/// With `kWidth`, all rows have this many elements, and the loops over a row have no branches.
+/// With `kWidth`, all rows have this many elements, so the compiler unrolls the loops over a row.
 template <std::uint64_t kWidth, class Rule, class T>
-void scattered_rows(Rule rule, const Update<T> update) {
-  Update<T> u = update;
+void scattered_rows(Rule rule, Update<T> u) {
   if constexpr (kWidth != 0) u.width = kWidth;
   constexpr std::uint64_t kLine = kLineBytes / sizeof(T);
   const std::uint64_t lines = hwy::DivCeil(u.width, kLine) * (1 + Rule::kSlots);
   const std::uint64_t ahead = std::max(kRowsAhead, kLinesAhead / std::max<std::uint64_t>(lines, 1));
   const bool ragged = u.width % kLine != 0;  // the last element may be in a line of its own
-  for (std::uint64_t i = 0; i < u.count; ++i) {
-    const Row<Rule::kSlots, T> later(u, u.rows[std::min(i + ahead, u.count - 1)]);
+  const auto prefetch = [&](std::uint64_t i) HWY_ATTR {
+    const Row<Rule::kSlots, T> row(u, u.rows[i]);
     std::uint64_t j = 0;
     for (; j + kUnrolled * kLine <= u.width; j += kUnrolled * kLine) {
-      for (std::uint64_t line = 0; line < kUnrolled; ++line) later.prefetch(j + line * kLine);
+      for (std::uint64_t line = 0; line < kUnrolled; ++line) row.prefetch(j + line * kLine);
     }
-    for (; j < u.width; j += kLine) later.prefetch(j);
-    if (ragged) later.prefetch(u.width - 1);
+    for (; j < u.width; j += kLine) row.prefetch(j);
+    if (ragged) row.prefetch(u.width - 1);
+  };
+  for (std::uint64_t i = 0; i < std::min(ahead, u.count); ++i) prefetch(i);
+  for (std::uint64_t i = 0; i < u.count; ++i) {
+    if (i + ahead < u.count) prefetch(i + ahead);
     const Row<Rule::kSlots, T> row(u, u.rows[i]);
     update_row(rule, row, u.width, u.gradient_of(i));
   }
@@ -121,7 +123,7 @@ template <class Rule, class T>
 void for_rows(const Rule& rule, const Update<T>& u) {
   constexpr std::uint64_t kLine = kLineBytes / sizeof(T);
   if (u.rows == nullptr) return consecutive_rows(rule, u);
-  // Their own loops are 1.4, 1.6 and 1.1 times as fast as that for any width, for floats with SGD.
+  // Common widths have loops of their own (docs/performance.md#near-and-distant-cores).
   if (u.width == kLine) return scattered_rows<kLine>(rule, u);
   if (u.width == 2 * kLine) return scattered_rows<2 * kLine>(rule, u);
   if (u.width == 4 * kLine) return scattered_rows<4 * kLine>(rule, u);
