@@ -15,7 +15,7 @@ namespace capstan {
 
 struct HotRowsOptions {
   /// Cache capacity, in rows; in main memory at most the rows of the variable. Memory used: this number times
-  /// the size of a row, plus the distinct rows by which a lookup exceeds the capacity.
+  /// the size of a row and about 64 bytes, plus the distinct rows by which a lookup exceeds the capacity.
   std::uint32_t rows = 1 << 16;
   /// Maximum age of a cached row in lookups: a row read from its ps more than this number of lookups ago is
   /// read again. 0: every lookup reads all of its rows.

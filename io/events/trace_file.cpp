@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "base/log.hpp"
@@ -42,9 +43,11 @@ void append_json(fmt::memory_buffer& line, std::string_view text) {
   line.push_back('"');
 }
 
-/// Appends microseconds with three decimals. Integers are much faster than a double. REQUIRES: time >= 0.
+/// Appends microseconds with three decimals. Integers are much faster than a double. A negative time counts
+/// as 0.
 void append_microseconds(fmt::memory_buffer& line, std::chrono::nanoseconds time) {
-  fmt::format_to(fmt::appender(line), FMT_COMPILE("{}.{:03}"), time.count() / 1000, time.count() % 1000);
+  const std::int64_t ns = std::max<std::int64_t>(time.count(), 0);
+  fmt::format_to(fmt::appender(line), FMT_COMPILE("{}.{:03}"), ns / 1000, ns % 1000);
 }
 
 }  // namespace

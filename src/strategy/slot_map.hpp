@@ -1,6 +1,7 @@
 // slot_map.hpp -- a hash map from ids to slots that does not allocate unless it grows.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -19,16 +20,18 @@ class SlotMap {
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
 
   /// Allocates memory for `ids` ids. The map grows if there are more than 1.5 times as many.
-  explicit SlotMap(std::size_t ids) : entries_(std::bit_ceil(2 * ids + 2)), mask_(entries_.size() - 1) {}
+  explicit SlotMap(std::size_t ids)
+      : entries_(std::bit_ceil(std::max<std::size_t>(4, 2 * ids))), mask_(entries_.size() - 1) {}
 
   /// Returns the slot of an id, or kNone.
   std::uint32_t find(std::int64_t id) const noexcept { return entries_[location_of(id)].slot; }
   /// Adds an id. REQUIRES: it is not in the map, and `slot` is not kNone.
   void insert(std::int64_t id, std::uint32_t slot) {
-    if (++size_ > entries_.size() / 4 * 3) grow();
+    if (size_ + 1 > entries_.size() / 4 * 3) grow();
     Entry& entry = entries_[location_of(id)];
     CAPSTAN_ASSERT(entry.slot == kNone);
     entry = {id, slot};
+    ++size_;
   }
   /// Removes an id. Returns false if it is not in the map.
   bool erase(std::int64_t id) noexcept {

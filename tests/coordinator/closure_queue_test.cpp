@@ -33,12 +33,14 @@ class PollingWaiter final : public Waiter {
     return true;
   }
   void nudge() override { ++nudges; }
+  void nudge_soon() override { ++announcements; }
   /// Called by another thread: returns once a thread waits for a condition that does not hold yet.
   void until_a_thread_waits() const {
     while (!waits) std::this_thread::yield();
   }
 
   std::atomic<int> nudges{0};
+  std::atomic<int> announcements{0};
   std::atomic<bool> waits{false};
 };
 
@@ -108,6 +110,18 @@ TEST_F(ClosureQueueTest, NudgesAfterManyClosuresThoughNoneWasTaken) {
   put();
   for (int i = 0; i < 256; ++i) put();
   EXPECT_EQ(waiter_->nudges, 1 + 256 / 64);
+}
+
+TEST_F(ClosureQueueTest, AnnouncesTheFirstClosureThatItCollects) {
+  EXPECT_FALSE(queue_.take());
+  queue_.set_workers_busy(true);
+  const int before = waiter_->nudges;
+  for (int i = 0; i < 10; ++i) put();
+  EXPECT_EQ(waiter_->nudges, before);
+  EXPECT_EQ(waiter_->announcements, 1);
+  while (queue_.take()) continue;
+  put();
+  EXPECT_EQ(waiter_->announcements, 2);
 }
 
 TEST_F(ClosureQueueTest, NudgesTheTakerWhenAnErrorWasThrown) {

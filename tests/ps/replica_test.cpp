@@ -228,10 +228,39 @@ TEST_F(ReplicaTest, AbandonsAPartiallySentPushWhenItsPusherOrThePsDies) {
   EXPECT_EQ(values_of(copy_, 1)[0], -1) << "records received before the end stay applied";
 }
 
-TEST_F(ReplicaTest, NeverAcknowledgesARecordAfterADroppedOne) {
+TEST_F(ReplicaTest, NeverAcknowledgesARecordAfterAMissingOne) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  const auto whole = entry(1, {0, 1}, 1);
+  const protocol::ReplicaRecord record{3, transport::kPushEntry, 1, whole.size()};  // 2 is missing
+  std::vector<std::byte> records(sizeof record + whole.size());
+  std::memcpy(records.data(), &record, sizeof record);
+  std::memcpy(records.data() + sizeof record, whole.data(), whole.size());
+  follower_.receive({transport::kReplicate, 1, {}, records});
+  (void)error_of(Code::data_loss, [this] { follower_.apply_some(); });
+  ps_fabric_->progress();
+  EXPECT_FALSE(stream_.safe(2));
+  EXPECT_EQ(values_of(copy_, 1)[0], 0);
+}
+
+TEST_F(ReplicaTest, AppliesRecordsOfAnySizeInOneMessage) {
+  create(1, optimizers::SGD{.learning_rate = 1});
+  const std::array<std::byte, 5> request{};
+  messages_ = 0;
+  std::uint64_t tail = 0;
+  publish(1, tail, entry(1, {0}, 1));
+  rings_.apply_some();
+  stream_.call(transport::kWorkerDead, 3, request);
+  publish(2, tail = 0, entry(1, {0}, 1));
+  rings_.apply_some();
+  follow();
+  EXPECT_EQ(closed_, 1U);
+  EXPECT_EQ(values_of(copy_, 1)[0], -2);
+}
+
+TEST_F(ReplicaTest, NeverAcknowledgesARecordOfAnUnknownType) {
   create(1, optimizers::SGD{.learning_rate = 1});
   ASSERT_FALSE(stream_.has_pending());
-  stream_.call(60'000, 1, {});  // of an unknown type, so the replica drops it
+  stream_.call(60'000, 1, {});
   send(1, entry(1, {0}, 1));
   inbox_.apply_some();
   stream_.flush();
@@ -265,7 +294,7 @@ TEST_F(ReplicaTest, NeverAcknowledgesARecordThatIsCutShort) {
   std::vector<std::byte> records(sizeof record + whole.size() + 8);
   std::memcpy(records.data(), &record, sizeof record);
   std::memcpy(records.data() + sizeof record, whole.data(), whole.size());
-  for (const std::size_t bytes : {records.size(), records.size() - 16, sizeof record - 1, std::size_t{1}}) {
+  for (const std::size_t bytes : {records.size() - 16, sizeof record - 1, std::size_t{1}, records.size()}) {
     follower_.receive({transport::kReplicate, 1, {}, transport::Bytes(records).first(bytes)});
     (void)error_of(Code::data_loss, [this] { follower_.apply_some(); });
   }

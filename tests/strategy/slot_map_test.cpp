@@ -11,13 +11,16 @@
 namespace capstan::strategy {
 namespace {
 
-TEST(SlotMap, FindsWhatWasInserted) {
+TEST(SlotMap, FindsInsertedIds) {
   SlotMap map(4);
   EXPECT_EQ(map.find(0), SlotMap::kNone);
   EXPECT_FALSE(map.erase(0));
   map.insert(0, 7);
   map.insert(-1, 8);
   map.insert(std::numeric_limits<std::int64_t>::max(), 0);
+  map.insert(std::numeric_limits<std::int64_t>::min(), 9);
+  EXPECT_EQ(map.find(std::numeric_limits<std::int64_t>::min()), 9U);
+  EXPECT_TRUE(map.erase(std::numeric_limits<std::int64_t>::min()));
   EXPECT_EQ(map.find(0), 7U);
   EXPECT_EQ(map.find(-1), 8U);
   EXPECT_EQ(map.find(std::numeric_limits<std::int64_t>::max()), 0U);

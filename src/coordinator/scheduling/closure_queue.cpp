@@ -218,11 +218,14 @@ std::shared_ptr<Result> ClosureQueue::put(std::uint32_t function, std::vector<st
   const bool hungry = wants_closure() || error_;
   if (hungry) last_take_was_empty_ = false;
   const bool due = id % kNudgeEvery == 0;
+  const bool collects = last_take_was_empty_ && !std::exchange(collecting_, true);
   lock.unlock();
   if (sooner) {
     board_->waiter->nudge_sleeper();
   } else if (hungry || due) {
     board_->waiter->nudge();
+  } else if (collects) {
+    board_->waiter->nudge_soon();
   }
   return result;
 }
@@ -326,6 +329,7 @@ std::optional<Closure> ClosureQueue::take(int worker, bool idle) {
   const bool nothing = error_ || nothing_queued() || (held_ > 0 && queued_again_ == 0);
   ClosurePriorityQueue* queue = nothing ? nullptr : queue_for(worker, idle);
   last_take_was_empty_ = queue == nullptr;
+  collecting_ = false;
   any_preferred_.store(last_take_was_empty_ && !error_ && !preferred_.empty(), std::memory_order_relaxed);
   if (last_take_was_empty_) return std::nullopt;
   Closure closure = queue->pop();

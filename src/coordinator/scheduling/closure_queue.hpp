@@ -77,8 +77,8 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   /// is stored. If only closures that prefer another worker are left, an `idle` worker gets one of these.
   std::optional<Closure> take(int worker = kAnyWorker, bool idle = true);
   /// If `busy`, put() may leave closures in the queue without a nudge. As in Nagle's algorithm, the answer to
-  /// a closure in flight is the latest time to take them. Reset to false before take(). Lock-free; for the
-  /// thread that takes.
+  /// a closure in flight is the latest time to take them; Waiter::nudge_soon() limits the delay. Reset to
+  /// false before take(). Lock-free; for the thread that takes.
   void set_workers_busy(bool busy) noexcept { workers_busy_.store(busy, std::memory_order_relaxed); }
   void finish(const Closure& closure, std::vector<std::byte> result, Execution ran = {});
   /// Stores the error in the closure's result; put, join or done throws the first of several.
@@ -128,7 +128,7 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   using Lock = std::unique_lock<std::mutex>;
   void wait(Lock& lock, const std::function<bool()>& done);
   void set_next_deadline() noexcept;
-  /// Returns true if a worker waits for the next closure.
+  /// Returns true if the last take() found no closure, and a live worker holds fewer than two.
   bool wants_closure() const noexcept {
     return last_take_was_empty_ && !workers_busy_.load(std::memory_order_relaxed);
   }
@@ -166,6 +166,7 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   std::size_t queued_again_ = 0;  // closures in any_ that a dead worker may have started
   int held_ = 0;
   bool last_take_was_empty_ = true;  // the last take() found nothing
+  bool collecting_ = false;          // put() has left a closure without a nudge since the last take()
   std::atomic<bool> workers_busy_{false};
   std::map<int, std::deque<Closure>> queued_for_one_;  // by worker
   std::atomic<std::uint64_t> next_id_{1};              // written under the mutex

@@ -10,9 +10,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// How long the keeper does not lead after a thread has waited, which is likely to wait again soon. Also the
-/// longest delay of a message if that thread does not wait again.
+/// longest delay of a message if no thread waits or nudges.
 constexpr std::chrono::milliseconds kKeeperRests{1};
-/// The same after a nudge, if another one preceded it by less than this.
+/// The same after a nudge, if another one preceded it by less than this: the next one is likely to receive
+/// the answers. Also the longest delay of work that nudge_soon() has announced.
 constexpr std::chrono::microseconds kKeeperRestsAfterNudges{100};
 
 }  // namespace
@@ -136,6 +137,14 @@ void ControlLoop::nudge() {
   last_visit_ = now;
   if (following_ > 0) followers_.notify_all();
   if (keeper_parked_) keeper_.notify_one();
+}
+
+void ControlLoop::nudge_soon() {
+  const Lock lock(mutex_);
+  const auto latest = Clock::now() + kKeeperRestsAfterNudges;
+  if (keeper_rests_ <= latest) return;
+  keeper_rests_ = latest;
+  keeper_.notify_one();
 }
 
 /// Also wakes a keeper that is no longer the leader but still sleeps until the previous deadline.

@@ -47,6 +47,7 @@ class ControlLoop final : public Waiter {
   /// Runs a round now, or makes the thread that is running a round run another one. While nudges are
   /// frequent, they also receive the messages: the keeper does not wake up for each.
   void nudge() override;
+  void nudge_soon() override;
   void nudge_sleeper() override;
 
  private:

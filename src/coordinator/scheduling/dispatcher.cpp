@@ -195,11 +195,15 @@ bool Dispatcher::dispatch() {
   return any;
 }
 
-/// Returns true if every worker that may get closures has a next one.
+/// Returns true if there are workers that may get closures, and each has a next one.
 bool Dispatcher::all_busy() const {
-  return std::all_of(workers_.begin(), workers_.end(), [this](const Worker& worker) {
-    return !alive(worker) || worker.leaves || worker.running.size() >= kMinInFlight;
-  });
+  bool any = false;
+  for (const Worker& worker : workers_) {
+    if (!alive(worker) || worker.leaves) continue;
+    if (worker.running.size() < kMinInFlight) return false;
+    any = true;
+  }
+  return any;
 }
 
 /// Sends closures whose preferred workers are busy to idle workers.

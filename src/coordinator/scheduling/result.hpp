@@ -27,7 +27,9 @@ class Waiter {
   virtual bool wait(const std::function<bool()>& done, std::optional<Deadline> deadline) = 0;
   /// There is new work. Any thread.
   virtual void nudge() = 0;
-  /// The same; the work may be due before the thread that sleeps would wake up.
+  /// There is new work, which may wait for 0.1 ms or for the next nudge. Any thread.
+  virtual void nudge_soon() {}
+  /// As nudge(); the work may be due before the thread that sleeps would wake up.
   virtual void nudge_sleeper() { nudge(); }
 };
 

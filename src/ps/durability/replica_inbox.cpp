@@ -57,6 +57,7 @@ void ReplicaInbox::apply(const protocol::ReplicaRecord& record, transport::Bytes
                                              record.number, record.type));
   }
   if (record.type == transport::kPushEntry) return apply_push(body);
+  sink_.settle();  // the report acknowledges earlier pushes
   report_progress_({progress_.number, progress_.refused, 1});
   try {
     replay_(static_cast<std::uint16_t>(record.type), record.from, body);

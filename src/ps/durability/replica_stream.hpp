@@ -60,8 +60,8 @@ class ReplicaStream {
   void send_if_idle() {
     if (safe(last_sent_)) flush();
   }
-  /// Called after each acknowledgement: the same, and calls the functions whose records are safe. Returns
-  /// true if there were any.
+  /// Sends the collected records as send_if_idle() does, then calls the functions whose records are safe.
+  /// Returns true if there were any. Called in each poll.
   bool advance();
 
  private:
