@@ -8,6 +8,7 @@
 #include "base/settings.hpp"
 #include "capstan/error.hpp"
 #include "train/optimizer_choice.hpp"
+#include "train/set_default.hpp"
 
 namespace capstan::train {
 namespace {
@@ -29,6 +30,16 @@ Defaults defaults_of(Program program) {
       break;
   }
   return {"adam", 0.1, 64, 10};
+}
+
+/// Returns the settings with the defaults of the program.
+Settings with_defaults(Program program, Settings settings) {
+  const Defaults defaults = defaults_of(program);
+  set_default(settings, "batch", defaults.batch);
+  set_default(settings, "epochs", defaults.epochs);
+  set_default(settings, "eval-every", 1);
+  set_optimizer_defaults(settings, defaults.optimizer, defaults.learning_rate);
+  return settings;
 }
 
 std::vector<std::string> split(const std::string& text) {
@@ -125,11 +136,8 @@ std::string_view to_string(Mode mode) noexcept {
   return "synchronous";
 }
 
-ModelOptions ModelOptions::from(Program program, const Settings& settings) {
-  const Defaults defaults = defaults_of(program);
-  const auto integer_or = [&](const char* name, std::int64_t own) {
-    return settings.given(name) ? settings.integer(name) : own;
-  };
+ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
+  const Settings settings = with_defaults(program, unresolved);
   ModelOptions o;
   o.program = program;
   const bool images = program == Program::mlp;
@@ -180,9 +188,9 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
     throw usage_error(fmt::format("--staleness: expected --mode stale_synchronous, found {}", mode));
   }
   o.staleness = settings.integer("staleness");
-  o.batch = integer_or("batch", defaults.batch);
-  o.epochs = static_cast<int>(integer_or("epochs", defaults.epochs));
-  o.optimizer = choose_optimizer(settings, defaults.optimizer, defaults.learning_rate);
+  o.batch = settings.integer("batch");
+  o.epochs = static_cast<int>(settings.integer("epochs"));
+  o.optimizer = selected_optimizer(settings);
   o.l2 = settings.real("l2");
   o.seed = static_cast<std::uint64_t>(settings.integer("seed"));
   if (settings.text("ps-memory") == "device") o.memory = ShardMemory::device;
@@ -191,7 +199,7 @@ ModelOptions ModelOptions::from(Program program, const Settings& settings) {
   o.checkpoint_every = static_cast<int>(settings.integer("checkpoint-every"));
   o.max_to_keep = static_cast<int>(settings.integer("max-to-keep"));
   o.resume = settings.flag("resume");
-  o.eval_every = static_cast<int>(integer_or("eval-every", 1));
+  o.eval_every = static_cast<int>(settings.integer("eval-every"));
   o.stop = StopOptions::from(settings);
   o.settings_json = settings.to_json();
   if (o.resume && o.checkpoint_dir.empty()) {

@@ -53,7 +53,7 @@ struct ModelOptions {
   bool resume = false;
   int eval_every = 1;  // epochs; 0: only after the last
   StopOptions stop;
-  std::string settings_json = "{}";
+  std::string settings_json = "{}";  // with the program's defaults, for checkpoints and summaries
 
   /// Fills unset settings with the program's defaults. Throws Error(invalid_argument) for missing, malformed
   /// or incompatible settings.

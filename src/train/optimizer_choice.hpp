@@ -11,9 +11,13 @@ class Settings;
 
 namespace capstan::train {
 
-/// Returns the selected optimizer, or `fallback`, the program's default, if none is set. `rate` is the
-/// default learning rate of Adagrad and FTRL. Their initial accumulator is 0, since the scale of the
+/// Sets --optimizer to `optimizer`, and --learning-rate to the default of the selected optimizer, unless they
+/// are set. `adagrad_rate` is the default of Adagrad and FTRL.
+void set_optimizer_defaults(Settings& settings, std::string_view optimizer, double adagrad_rate);
+
+/// Returns the selected optimizer. The initial accumulator of Adagrad and FTRL is 0, since the scale of the
 /// gradients is not known in advance; FTRL then equals Adagrad, and keeps the initial values of the model.
-Optimizer choose_optimizer(const Settings& settings, std::string_view fallback, double rate);
+/// REQUIRES: set_optimizer_defaults was called.
+Optimizer selected_optimizer(const Settings& settings);
 
 }  // namespace capstan::train

@@ -269,6 +269,25 @@ class TrainModels(JobTest):
         self.assertEqual(self.exit_code(job), 2, job.stderr)
         self.assertIn("was not saved by `capstan train lr`", job.stderr)
 
+    def test_checkpoint_and_summary_hold_the_settings_that_were_used(self):
+        path = self.directory / "train.txt"
+        write_libsvm(path, 200)
+        images, labels = write_pictures(self.directory)[:2]
+        for program, data, used in (("lr", ["--data", path], {"batch": 256, "learning-rate": 0.1, "optimizer": "adagrad"}),
+                                    ("fm", ["--data", path], {"batch": 256, "learning-rate": 0.05, "optimizer": "adagrad"}),
+                                    ("mlp", ["--data", images, "--labels", labels],
+                                     {"batch": 64, "learning-rate": 0.001, "optimizer": "adam"})):
+            with self.subTest(program):
+                saved = self.directory / program
+                used = {**used, "epochs": 10, "eval-every": 1}
+                self.trained(program, 0, *data, "--checkpoint-dir", saved)
+                self.expect_settings(saved, used)
+                # A resumed run has the settings of its command.
+                more = ["--checkpoint-dir", saved, "--resume", "--batch", 50]
+                resumed, _ = self.trained(program, 0, *data, *more, epochs=11, learning_rate=0.02)
+                self.assertEqual(resumed["training"]["first_epoch"], 11)
+                self.expect_settings(saved, {**used, "batch": 50, "epochs": 11, "learning-rate": 0.02})
+
     def test_share_of_a_dead_worker_runs_on_another(self):
         path = self.directory / "train.txt"
         optimum = newton(write_libsvm(path, 999), 6, 1e-3)

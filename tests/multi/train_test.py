@@ -18,7 +18,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from gpu import gpu_flags
-from job import LEARNED_MRR, JobTest, main, train
+from job import CAPSTAN, LEARNED_MRR, JobTest, main, train
 
 # The MRR varies, because workers that share cores compute gradients from stale rows. On two cores, 100 epochs of six ranks
 # reach an MRR of 0.65 to 0.97, and 300 epochs at least 0.97.
@@ -184,6 +184,21 @@ class Train(JobTest):
         job = self.start(command)
         self.assertEqual(self.exit_code(job), 2, job.stderr)
         self.assertIn("was saved with --table-dtype bfloat16, this run has float32", job.stderr)
+
+    def test_checkpoint_and_summary_hold_the_settings_that_were_used(self):
+        path, summary = self.directory / "saved", self.directory / "summary.json"
+        command = [CAPSTAN, "train", "kge", "--data", self.graph(), "--model", "distmult", "--checkpoint-dir", path, "--summary", summary]
+        self.run_to_end(command)
+        used = {"dim": 512, "negatives": 1024, "batch": 512, "epochs": 12, "learning-rate": 0.15, "n3": 0.06, "optimizer": "adagrad"}
+        self.expect_settings(path, used)
+        self.assertEqual(self.summary()["used"]["learning_rate"], 0.15)
+        # A resumed run has the settings of its command.
+        self.run_to_end([*command, "--resume", "--epochs", 13, "--learning-rate", 0.05])
+        self.expect_settings(path, {**used, "epochs": 13, "learning-rate": 0.05})
+        self.assertEqual(self.summary()["training"]["first_epoch"], 13)
+        job = self.start([*command, "--resume", "--dim", 64])
+        self.assertEqual(self.exit_code(job), 2, job.stderr)
+        self.assertIn("was saved with --dim 512, this run has 64", job.stderr)
 
     def test_int8_lookups_train_almost_the_same_model(self):
         options = ["--slice-batches", 1, "--window", "am"]

@@ -209,6 +209,15 @@ class JobTest(unittest.TestCase):
     def graph(self, **options):
         return small_graph.write(self.directory / "graph", **options)
 
+    def expect_settings(self, checkpoints, expected):
+        """Expects these settings in the summary, and in the newest checkpoint as `capstan checkpoint show` prints it."""
+        show = [CAPSTAN, "checkpoint", "show", checkpoints]
+        text, saved = self.run_to_end(show).stdout, json.loads(self.run_to_end([*show, "--json"]).stdout)["settings"]
+        for name, value in expected.items():
+            self.assertEqual((name, saved[name]), (name, value))
+            self.assertEqual((name, self.summary()["settings"][name]), (name, value))
+            self.assertTrue(names_parameters(text, f"{name}={json.dumps(value)}"), text)
+
     def small_disk(self, size):
         """Returns the directory of a file system of this size ("40m"), which is unmounted at the end of the test."""
         if os.geteuid() != 0:

@@ -36,7 +36,7 @@ struct ModelDefaults {
   int negatives;  // drawn once per batch and shared by its triples
   int batch;      // triples
   int epochs;
-  float learning_rate;   // of Adagrad with initial accumulator 0
+  double learning_rate;  // of Adagrad with initial accumulator 0
   float n3;              // weight of the N3 penalty; TransE has none
   float initial_stddev;  // rows start as normal(0, initial_stddev)
 };

@@ -44,7 +44,7 @@ struct ProgramOptions {
   bool refuse_unseen = false;
   int predictions = 5;
   train::StopOptions stop;
-  std::string settings_json = "{}";
+  std::string settings_json = "{}";  // with the model's defaults, for checkpoints and summaries
 
   /// Fills unset settings with the model's defaults. Throws Error(invalid_argument) for incompatible values:
   /// an odd dim with ComplEx, --resume without --checkpoint-dir, those that TablePrecision rejects.

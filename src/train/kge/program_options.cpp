@@ -2,38 +2,52 @@
 #include "base/settings.hpp"
 #include "train/kge/program.hpp"
 #include "train/optimizer_choice.hpp"
+#include "train/set_default.hpp"
 
 namespace capstan::kge {
+namespace {
 
-ProgramOptions ProgramOptions::from(const Settings& settings) {
+/// Returns the settings with the defaults of the model.
+Settings with_defaults(Settings settings) {
+  const ModelDefaults& defaults = defaults_of(parse_model(settings.text("model")));
+  train::set_default(settings, "dim", defaults.dim);
+  train::set_default(settings, "negatives", defaults.negatives);
+  train::set_default(settings, "batch", defaults.batch);
+  train::set_default(settings, "epochs", defaults.epochs);
+  train::set_default(settings, "n3", defaults.n3);
+  train::set_optimizer_defaults(settings, "adagrad", defaults.learning_rate);
+  return settings;
+}
+
+}  // namespace
+
+ProgramOptions ProgramOptions::from(const Settings& unresolved) {
+  const Settings settings = with_defaults(unresolved);
+  const auto integer = [&](const char* name) { return static_cast<int>(settings.integer(name)); };
   ProgramOptions o;
   o.data = settings.text("data");
   o.model = parse_model(settings.text("model"));
-  const ModelDefaults& defaults = defaults_of(o.model);
-  const auto integer_or = [&](const char* name, int fallback) {
-    return settings.given(name) ? static_cast<int>(settings.integer(name)) : fallback;
-  };
-  o.dim = integer_or("dim", defaults.dim);
-  o.negatives = integer_or("negatives", defaults.negatives);
-  o.batch = integer_or("batch", defaults.batch);
-  o.epochs = integer_or("epochs", defaults.epochs);
-  o.slice_batches = static_cast<int>(settings.integer("slice-batches"));
+  o.dim = integer("dim");
+  o.negatives = integer("negatives");
+  o.batch = integer("batch");
+  o.epochs = integer("epochs");
+  o.slice_batches = integer("slice-batches");
   o.on_gpu = settings.text("device") == "cuda";
   o.looks_ahead = settings.flag("look-ahead");
-  o.n3 = settings.given("n3") ? static_cast<float>(settings.real("n3")) : defaults.n3;
-  o.optimizer = train::choose_optimizer(settings, "adagrad", static_cast<double>(defaults.learning_rate));
+  o.n3 = static_cast<float>(settings.real("n3"));
+  o.optimizer = train::selected_optimizer(settings);
   o.seed = static_cast<std::uint64_t>(settings.integer("seed"));
   if (settings.text("ps-memory") == "device") o.memory = ShardMemory::device;
   if (settings.text("communication-dtype") == "bfloat16") o.communication_dtype = DType::bfloat16;
   o.tables = train::TablePrecision::from(settings);
   o.int8_lookups = settings.flag("int8-lookups");
   o.checkpoint_dir = settings.text("checkpoint-dir");
-  o.checkpoint_every = static_cast<int>(settings.integer("checkpoint-every"));
-  o.max_to_keep = static_cast<int>(settings.integer("max-to-keep"));
+  o.checkpoint_every = integer("checkpoint-every");
+  o.max_to_keep = integer("max-to-keep");
   o.resume = settings.flag("resume");
-  o.eval_every = static_cast<int>(settings.integer("eval-every"));
+  o.eval_every = integer("eval-every");
   o.refuse_unseen = settings.text("unseen") == "error";
-  o.predictions = static_cast<int>(settings.integer("predictions"));
+  o.predictions = integer("predictions");
   o.stop = train::StopOptions::from(settings);
   o.settings_json = settings.to_json();
 

@@ -1,0 +1,109 @@
+// model_options_test.cpp -- defaults of the programs, and the settings that checkpoints and summaries store.
+// Tests: src/train/kge/program_options.cpp
+// Tests: src/train/optimizer_choice.cpp
+// Tests: src/train/set_default.hpp
+#include "train/model_options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/settings.hpp"
+#include "train/kge/program.hpp"
+
+namespace capstan::train {
+namespace {
+
+using OptionFlags = std::vector<std::pair<std::string, std::string>>;
+
+Settings settings_of(const OptionFlags& flags) {
+  Settings settings;
+  for (const auto& [name, value] : flags) settings.set_from_flag(name, value);
+  return settings;
+}
+
+nlohmann::json stored(const std::string& settings_json) {
+  return parse_json(settings_json, "the settings", Code::internal);
+}
+
+TEST(ModelOptions, StoreTheDefaultsOfTheProgram) {
+  const auto check = [](Program program, const OptionFlags& data, const std::string& optimizer, double rate,
+                        std::int64_t batch) {
+    SCOPED_TRACE(to_string(program));
+    const ModelOptions options = ModelOptions::from(program, settings_of(data));
+    EXPECT_EQ(options.optimizer.learning_rate, rate);
+    EXPECT_EQ(options.batch, batch);
+    EXPECT_EQ(options.epochs, 10);
+    EXPECT_EQ(options.eval_every, 1);
+    const auto settings = stored(options.settings_json);
+    EXPECT_EQ(settings.at("optimizer"), optimizer);
+    EXPECT_EQ(settings.at("learning-rate"), rate);
+    EXPECT_EQ(settings.at("batch"), batch);
+    EXPECT_EQ(settings.at("epochs"), 10);
+    EXPECT_EQ(settings.at("eval-every"), 1);
+  };
+  check(Program::lr, {{"data", "a"}}, "adagrad", 0.1, 256);
+  check(Program::fm, {{"data", "a"}}, "adagrad", 0.05, 256);
+  check(Program::mlp, {{"data", "a"}, {"labels", "b"}}, "adam", 0.001, 64);
+}
+
+TEST(ModelOptions, StoreTheDefaultRateOfTheSelectedOptimizer) {
+  const std::vector<std::pair<std::string, double>> rates{
+      {"sgd", 0.1},    {"momentum", 0.01}, {"adagrad", 0.05}, {"rmsprop", 0.001},
+      {"adam", 0.001}, {"adamw", 0.001},   {"ftrl", 0.05}};
+  for (const auto& [name, rate] : rates) {
+    SCOPED_TRACE(name);
+    const auto options = ModelOptions::from(Program::fm, settings_of({{"data", "a"}, {"optimizer", name}}));
+    EXPECT_EQ(to_string(options.optimizer.kind), name);
+    EXPECT_EQ(options.optimizer.learning_rate, rate);
+    EXPECT_EQ(stored(options.settings_json).at("learning-rate"), rate);
+  }
+}
+
+TEST(ModelOptions, KeepSettingsThatAreSet) {
+  const auto options = ModelOptions::from(
+      Program::lr,
+      settings_of(
+          {{"data", "a"}, {"batch", "7"}, {"epochs", "3"}, {"learning-rate", "0.5"}, {"eval-every", "0"}}));
+  EXPECT_EQ(options.batch, 7);
+  EXPECT_EQ(options.epochs, 3);
+  EXPECT_EQ(options.optimizer.learning_rate, 0.5);
+  EXPECT_EQ(options.eval_every, 0);
+  const auto settings = stored(options.settings_json);
+  EXPECT_EQ(settings.at("batch"), 7);
+  EXPECT_EQ(settings.at("learning-rate"), 0.5);
+}
+
+TEST(KgeOptions, StoreTheDefaultsOfTheModel) {
+  for (const char* model : {"transe", "distmult", "complex"}) {
+    SCOPED_TRACE(model);
+    const auto options = kge::ProgramOptions::from(settings_of({{"model", model}}));
+    const kge::ModelDefaults& defaults = kge::defaults_of(kge::parse_model(model));
+    EXPECT_EQ(options.dim, defaults.dim);
+    EXPECT_EQ(options.optimizer.learning_rate, defaults.learning_rate);
+    EXPECT_EQ(options.n3, defaults.n3);
+    const auto settings = stored(options.settings_json);
+    EXPECT_EQ(settings.at("dim"), defaults.dim);
+    EXPECT_EQ(settings.at("negatives"), defaults.negatives);
+    EXPECT_EQ(settings.at("batch"), defaults.batch);
+    EXPECT_EQ(settings.at("epochs"), defaults.epochs);
+    EXPECT_EQ(settings.at("learning-rate"), defaults.learning_rate);
+    EXPECT_EQ(settings.at("n3").get<float>(), defaults.n3);
+    EXPECT_EQ(settings.at("eval-every"), 0) << "only at the end";
+  }
+}
+
+TEST(KgeOptions, KeepSettingsThatAreSet) {
+  const auto options = kge::ProgramOptions::from(settings_of({{"dim", "64"}, {"n3", "0"}}));
+  EXPECT_EQ(options.dim, 64);
+  EXPECT_EQ(options.n3, 0);
+  const auto settings = stored(options.settings_json);
+  EXPECT_EQ(settings.at("dim"), 64);
+  EXPECT_EQ(settings.at("n3"), 0);
+}
+
+}  // namespace
+}  // namespace capstan::train
