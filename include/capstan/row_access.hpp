@@ -192,6 +192,7 @@ class CAPSTAN_API AnyVariable {
   Sent to_send() const;
   void bind(const Sent& sent, DType dtype);
   std::vector<std::shared_ptr<const strategy::BoundVariable>> bound_shards() const;
+  std::shared_ptr<const strategy::BoundVariable> bound_exactly() const;
   /// Returns null if there is no such variable.
   static std::shared_ptr<const strategy::BoundVariable> find(const std::string& name, DType dtype);
 

@@ -93,6 +93,10 @@ class Variable : public RowAccess<T> {
     return variables;
   }
 
+  /// Returns a handle to the same variable whose reads are exact, whatever its communication_dtype and
+  /// int8_lookups. Push to the variable itself, and pass the variable itself to closures.
+  Variable exact() const { return Variable(this->bound_exactly()); }
+
   /// Returns the complete variable: the shards in order. In a CachingScope, returns the result of the first
   /// complete read in the scope.
   Buffer<element_type> pull() const {

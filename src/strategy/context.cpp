@@ -27,6 +27,12 @@ std::shared_ptr<const BoundVariable> part_of(const BoundVariable& variable, std:
   return std::make_shared<const BoundVariable>(std::move(part));
 }
 
+std::shared_ptr<const BoundVariable> exact_copy_of(const BoundVariable& variable) {
+  BoundVariable exact = variable;
+  exact.descriptor.communication = {};
+  return std::make_shared<const BoundVariable>(std::move(exact));
+}
+
 Context::Context(std::shared_ptr<cluster::Runtime> runtime)
     : client_(std::move(runtime)), replicas_(std::make_unique<ReplicaGroup>(*this)) {
   share(false);

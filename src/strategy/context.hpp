@@ -39,6 +39,8 @@ struct BoundVariable {
 
 /// Returns a variable, such as "w/part_0", that consists of one shard. REQUIRES: the shard exists.
 std::shared_ptr<const BoundVariable> part_of(const BoundVariable& variable, std::uint32_t shard);
+/// Returns a copy of the variable or table whose reads are not rounded in messages.
+std::shared_ptr<const BoundVariable> exact_copy_of(const BoundVariable& variable);
 
 /// Each thread that runs user code has one: the coordinator's and each worker's. Outlives the handles that
 /// are bound to it.

@@ -29,9 +29,7 @@ void TableCalls::lookup_or_insert(Keys keys, void* out, std::size_t elements) co
 
 void TableCalls::lookup_exactly(Keys keys, void* out, std::size_t elements) const {
   strategy::check_elements(table, elements, keys.size(), "export_rows");
-  protocol::VariableDescriptor exact = table.descriptor;
-  exact.communication = {};
-  client_of(table)->lookup(exact, keys, out);
+  client_of(table)->lookup(strategy::exact_copy_of(table)->descriptor, keys, out);
 }
 
 void TableCalls::insert(Keys keys) const {

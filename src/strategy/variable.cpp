@@ -148,6 +148,10 @@ std::vector<std::shared_ptr<const BoundVariable>> AnyVariable::bound_shards() co
   return parts;
 }
 
+std::shared_ptr<const BoundVariable> AnyVariable::bound_exactly() const {
+  return strategy::exact_copy_of(*bound_);
+}
+
 std::shared_ptr<const BoundVariable> AnyVariable::find(const std::string& name, DType dtype) {
   auto found = strategy::strategy_of_new(name).variables().find(name);
   if (found != nullptr && found->descriptor.table) {

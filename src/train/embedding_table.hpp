@@ -123,6 +123,12 @@ class EmbeddingTable {
     visit([&]<class T>(const Table<T>& table) { table.push(ids, NarrowedRows<T>(gradient).values()); });
   }
 
+  /// See Variable::exact. REQUIRES: a table of variables; dynamic tables have no such handle.
+  EmbeddingTable exact() const {
+    return visit(
+        []<class T>(const Table<T>& table) { return EmbeddingTable(std::in_place_type<T>, table.exact()); });
+  }
+
   struct Lookup {
     const EmbeddingTable& table;
     std::span<const std::int64_t> ids;

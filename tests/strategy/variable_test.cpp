@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <thread>
@@ -55,6 +56,23 @@ TEST_F(VariableTest, TakesItsDefaultSeedFromItsName) {
   };
   EXPECT_NE(values("a", initializers::normal(0, 1)), values("b", initializers::normal(0, 1)));
   EXPECT_EQ(values("c", initializers::normal(0, 1, 3)), values("d", initializers::normal(0, 1, 3)));
+}
+
+TEST(RoundedVariable, ReadsExactRowsOnRequest) {
+  const RankThreads ranks{{.ranks = 4, .flags = {{"ps", "2"}, {"window", "am"}}}};
+  ParameterServerStrategy strategy{ranks.cluster(), {.variable_partitioner = FixedShardsPartitioner{2}}};
+  const ParameterServerStrategy::Scope scope{&strategy.implementation()};
+  const Variable<float> v("v", Shape{4, 16}, initializers::normal(0, 1),
+                          {.communication_dtype = DType::bfloat16, .int8_lookups = true});
+  std::vector<float> values(64);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
+  v.assign(values);
+  const Ids all{0, 1, 2, 3};
+  EXPECT_NE(v.pull(), values);
+  EXPECT_NE(v.lookup(all).values, values);
+  EXPECT_EQ(v.exact().pull(), values);
+  EXPECT_EQ(v.exact().lookup(all).values, values);
+  EXPECT_NE(v.lookup(all).values, values) << "the variable itself has changed";
 }
 
 TEST_F(VariableTest, ReturnsRowsInTheRequestedOrder) {

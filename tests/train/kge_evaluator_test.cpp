@@ -1,5 +1,5 @@
 // kge_evaluator_test.cpp -- compares the ranking of variables on ps by a GPU with that by the CPU, also if
-// the memory of the GPU does not suffice.
+// the memory of the GPU does not suffice or messages are rounded.
 // Tests: src/train/kge/device_evaluator.cpp
 #include "train/kge/evaluator.hpp"
 
@@ -113,6 +113,48 @@ TEST_F(KgeEvaluatorOnGpu, FallsBackToCpuWhenGpuMemoryIsExhausted) {
   expect_same(rank(gpu, 3), expected);
   EXPECT_LT(gpu::info(0).free_bytes, free - kKgeEvaluatorEntities * kDim * 4) << "the GPU ranks again";
 }
+
+/// Ranks that read through messages; with true, lookups are of int8, otherwise all reads are of bfloat16.
+class KgeEvaluatorWithRoundedMessages : public testing::TestWithParam<bool> {
+ public:
+  static void TearDownTestSuite() { forget_stand_ins(); }
+};
+
+TEST_P(KgeEvaluatorWithRoundedMessages, RanksExactRows) {
+  constexpr std::int64_t kRankedEntities = 500;
+  auto flags = gpu_flags();
+  flags.insert(flags.end(), {{"ps", "2"}, {"window", "am"}});
+  const RankThreads ranks{{.ranks = 4, .flags = flags}};
+  ParameterServerStrategy strategy{ranks.cluster(),
+                                   {.variable_partitioner = FixedShardsPartitioner{2},
+                                    .communication_dtype = GetParam() ? DType::float32 : DType::bfloat16,
+                                    .int8_lookups = GetParam()}};
+  const auto scope = strategy.scope();
+  PlainTables tables(ModelKind::distmult, kDim, kRankedEntities, kRelations);
+  tables.fill_normal(5);
+  const Variable<float> entities("entities", Shape{kRankedEntities, kDim});
+  const Variable<float> relations("relations", Shape{2 * kRelations, kDim});
+  entities.assign(tables.entities);
+  relations.assign(tables.relations);
+  ASSERT_NE(entities.lookup(std::vector<std::int64_t>{0}).values,
+            Buffer<float>(std::vector<float>(tables.entities.begin(), tables.entities.begin() + kDim)));
+
+  const std::vector<Triple> triples = random_triples(64, kRankedEntities, kRelations, 6);
+  Metrics expected;
+  expected.add_ranks(plain_ranks(tables, triples, triples));
+  for (const std::optional<int> device : {std::optional<int>(), std::optional(0)}) {
+    SCOPED_TRACE(device ? "GPU" : "host");
+    Evaluator evaluator({triples, kRelations}, {ModelKind::distmult, kDim, kRankedEntities, kRelations},
+                        device);
+    const Metrics found = evaluator.rank(triples, 1, entities, relations);
+    EXPECT_EQ(found.count, expected.count);
+    EXPECT_NEAR(found.mrr(), expected.mrr(), 1e-9);
+    (void)evaluator.end();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Messages, KgeEvaluatorWithRoundedMessages, testing::Bool(),
+                         [](const auto& test) { return test.param ? "int8" : "bfloat16"; });
 
 }  // namespace
 }  // namespace capstan::kge

@@ -8,6 +8,7 @@
 
 #include "capstan/capstan.hpp"
 #include "support/rank_threads.hpp"
+#include "train/plain_kge_ranking.hpp"
 
 namespace capstan::kge {
 namespace {
@@ -92,6 +93,24 @@ TEST_F(KgePredict, ScoresEveryEntityOfALargeTable) {
   EXPECT_EQ(out[0].rank, 2);
   EXPECT_EQ(out[1].predicted, "e8192");
   EXPECT_EQ(out[1].rank, 3);
+}
+
+TEST(KgePredictWithRoundedMessages, RanksExactRows) {
+  constexpr std::int64_t kPredictedEntities = 500;
+  const RankThreads ranks{{.ranks = 4, .flags = {{"ps", "2"}, {"window", "am"}}}};
+  ParameterServerStrategy strategy{ranks.cluster(), {.int8_lookups = true}};
+  const auto scope = strategy.scope();
+  PlainTables tables(ModelKind::distmult, 16, kPredictedEntities, 2);
+  tables.fill_normal(5);
+  const Variable<float> entities("entities", Shape{kPredictedEntities, 16});
+  const Variable<float> relations("relations", Shape{4, 16});
+  entities.assign(tables.entities);
+  relations.assign(tables.relations);
+  io::Graph graph{.entities = std::vector<std::string>(kPredictedEntities, "e"), .relations = {"r0", "r1"}};
+  const std::vector<Triple> triples = random_triples(64, kPredictedEntities, 2, 6);
+  const auto out = predict_tails(graph, triples, entities, relations, ModelKind::distmult);
+  for (std::size_t i = 0; i < triples.size(); ++i)
+    EXPECT_EQ(out.at(i).rank, plain_ranks(tables, {triples[i]}, {}).front()) << "triple " << i;
 }
 
 TEST_F(KgePredict, NoTriplesGiveNoPredictions) {

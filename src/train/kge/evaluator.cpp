@@ -21,8 +21,10 @@ Evaluator::Evaluator(TrueAnswers answers, const RankerOptions& options, std::opt
   if (device) gpu_ = make_gpu_evaluator(options, answers_, *device);
 }
 
-Metrics Evaluator::rank(std::span<const Triple> triples, std::int64_t evaluation, const Table& entities,
-                        const Table& relations) {
+Metrics Evaluator::rank(std::span<const Triple> triples, std::int64_t evaluation, const Table& entity_table,
+                        const Table& relation_table) {
+  // The rows of the triples must be those among which they are ranked, so no row is rounded in a message.
+  const Table entities = entity_table.exact(), relations = relation_table.exact();
   if (gpu_ && cpu_evaluation_ != evaluation) {
     try {
       return gpu_->rank(triples, evaluation, entities, relations);

@@ -34,8 +34,9 @@ class Evaluator {
   /// With `device`, ranks on that GPU of this process.
   Evaluator(TrueAnswers answers, const RankerOptions& options, std::optional<int> device);
 
-  /// Ranks a slice. All slices of an evaluation pass the same number, and no push is applied between them. If
-  /// the GPU's memory does not suffice, the CPU ranks instead, with one warning.
+  /// Ranks a slice by exact rows, also if messages are rounded. All slices of an evaluation pass the same
+  /// number, and no push is applied between them. If the GPU's memory does not suffice, the CPU ranks
+  /// instead, with one warning.
   Metrics rank(std::span<const Triple> triples, std::int64_t evaluation, const Table& entities,
                const Table& relations);
   /// Ends an evaluation: frees its memory on the GPU. Returns false without a GPU.

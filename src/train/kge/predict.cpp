@@ -43,8 +43,10 @@ void update(Guess& guess, std::int32_t entity, float s) {
 }  // namespace
 
 std::vector<Prediction> predict_tails(const io::Graph& graph, const std::vector<Triple>& triples,
-                                      const Table& entities, const Table& relations, ModelKind model) {
+                                      const Table& entity_table, const Table& relation_table,
+                                      ModelKind model) {
   if (triples.empty()) return {};
+  const Table entities = entity_table.exact(), relations = relation_table.exact();
   const TrueAnswers answers = known_answers(graph);
   const std::size_t dim = entities.width();
   std::vector<Guess> guesses;

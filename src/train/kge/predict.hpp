@@ -11,7 +11,7 @@
 namespace capstan::kge {
 
 /// For each triple, returns the best-scored tail that is not a known answer, and the triple's own tail. Reads
-/// the entity table once, block by block.
+/// the entity table once, block by block. Rows are exact, also if messages are rounded.
 std::vector<Prediction> predict_tails(const io::Graph& graph, const std::vector<Triple>& triples,
                                       const Table& entities, const Table& relations, ModelKind model);
 
