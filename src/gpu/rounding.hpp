@@ -59,7 +59,7 @@ CAPSTAN_BOTH Half round_stochastically(float x, std::uint32_t random) {
   return static_cast<float>(random >> 8) * 0x1p-24F < share ? away : Half::from_bits(toward_zero);
 }
 
-/// How results in float are rounded to a 16-bit table.
+/// How results in float are rounded to a table of 16-bit values or int8 rows.
 struct Rounding {
   bool stochastic = false;
   std::uint64_t seed = 0;  // differs between updates

@@ -53,12 +53,12 @@ void check_int8_rows(const std::string& name, DType dtype, const std::vector<std
   const auto refuse = [&](const std::string& found) {
     throw Error(Code::invalid_argument,
                 fmt::format("variable or table \"{}\" has int8_rows: found {}; expected float32 rows of at "
-                            "least 3 elements in host memory",
-                            name, found));
+                            "least {} elements in host memory",
+                            name, found, kMinInt8Elements));
   };
   if (dtype != DType::float32) refuse(fmt::format("dtype {}", to_string(dtype)));
   if (memory != ShardMemory::host) refuse("memory of a GPU");
-  if (int8_row_bytes(width) >= width * sizeof(float)) {
+  if (width < kMinInt8Elements) {
     refuse(fmt::format("rows of {} {}, which would take {} bytes instead of {}", width,
                        width == 1 ? "element" : "elements", int8_row_bytes(width), width * sizeof(float)));
   }

@@ -79,8 +79,9 @@ HWY_INLINE Extremes extremes_of(const std::byte* row, std::size_t width) {
 /// Rounds elements to nearest.
 class ToNearest {
  public:
-  template <class D, class V = hn::Vec<D>>
-  HWY_INLINE V operator()(D /*d*/, V steps, std::size_t /*first*/) const {
+  template <class D, class V = hn::Vec<D>, class ElementOf>
+  HWY_INLINE V operator()(D /*d*/, V /*x*/, V steps, const ElementOf& /*element*/,
+                          std::size_t /*first*/) const {
     return hn::Round(steps);
   }
   /// Of the adjacent bytes, returns the one whose element is closest to x: elements of a small range may be
@@ -100,20 +101,25 @@ class ToNearest {
   }
 };
 
-/// Rounds elements up with a probability that is the share of a step above the lower byte.
+/// Rounds elements up with a probability that is the share of a step above the lower byte. An element of a
+/// converted row keeps its byte: its computed steps have an error, which must not move it by a whole step.
 class Stochastic {
  public:
   Stochastic(std::uint64_t seed, std::uint64_t first_element) : seed_(seed), first_element_(first_element) {}
 
-  template <class D, class V = hn::Vec<D>>
-  HWY_INLINE V operator()(D d, V steps, std::size_t first) const {
+  template <class D, class V = hn::Vec<D>, class ElementOf>
+  HWY_INLINE V operator()(D d, V x, V steps, const ElementOf& element, std::size_t first) const {
     HWY_ALIGN float uniform[kMaxFloats];
     for (std::size_t i = 0; i < hn::Lanes(d); ++i) uniform[i] = uniform_of(first + i);
     const auto lower = hn::Floor(steps);
     const auto rounds_up = hn::Lt(hn::Load(d, uniform), hn::Sub(steps, lower));
-    return hn::Add(lower, hn::IfThenElseZero(rounds_up, hn::Set(d, 1.0F)));
+    const auto drawn = hn::Add(lower, hn::IfThenElseZero(rounds_up, hn::Set(d, 1.0F)));
+    const auto near = hn::Round(steps);
+    return hn::IfThenElse(hn::Eq(element(near), x), near, drawn);
   }
-  double operator()(const RowScale& /*scale*/, float /*x*/, double steps, std::size_t element) const {
+  double operator()(const RowScale& scale, float x, double steps, std::size_t element) const {
+    const double near = ToNearest()(scale, x, steps, element);
+    if (scale.element(near) == x) return near;
     const double lower = std::floor(steps);
     return std::min(lower + (static_cast<double>(uniform_of(element)) < steps - lower ? 1 : 0), 255.0);
   }
@@ -158,11 +164,13 @@ HWY_INLINE void narrow_row(const std::byte* row, std::size_t width, const Round&
   const auto minimum = hn::Set(d, scale.minimum);
   const auto maximum = hn::Set(d, scale.maximum);
   const auto steps_per_unit = hn::Set(d, kSteps / scale.range());
+  const auto step = hn::Set(d, scale.range() / kSteps);
+  const auto element = [&](hn::Vec<decltype(d)> steps) { return hn::MulAdd(steps, step, minimum); };
   const auto* const from = reinterpret_cast<const float*>(row);
   auto* const out = reinterpret_cast<std::uint8_t*>(to);
   for_each_vector(width, hn::Lanes(d), [&](std::size_t i) {
     const auto x = hn::LoadU(d, from + i);
-    const auto rounded = round(d, hn::Mul(hn::Sub(x, minimum), steps_per_unit), i);
+    const auto rounded = round(d, x, hn::Mul(hn::Sub(x, minimum), steps_per_unit), element, i);
     const auto steps = hn::IfThenElse(hn::Eq(x, maximum), hn::Set(d, kSteps), rounded);
     hn::StoreU(hn::DemoteTo(bytes, hn::NearestInt(steps)), bytes, out + i);  // saturates at 255
   });
@@ -175,10 +183,7 @@ void widen_in_double(const RowScale& scale, const std::byte* row, std::size_t wi
   }
 }
 
-HWY_INLINE void widen_row(const std::byte* from, std::size_t width, std::byte* to) {
-  RowScale scale;
-  std::memcpy(&scale, from, sizeof scale);
-  from += sizeof scale;
+HWY_INLINE void widen_row(const RowScale& scale, const std::byte* from, std::size_t width, std::byte* to) {
   if (scale.minimum != scale.maximum && !scale.fits_vectors()) return widen_in_double(scale, from, width, to);
   const hn::ScalableTag<float> d;
   const hn::Rebind<std::int32_t, decltype(d)> integers;
@@ -211,14 +216,18 @@ HWY_INLINE void narrow_any_row(const std::byte* from, std::size_t width, const R
   std::memcpy(to, sent, int8_row_bytes(width));
 }
 
-HWY_INLINE void widen_any_row(const std::byte* from, std::size_t width, std::byte* to) {
+/// Converts `count` elements of a row, from number `first` on.
+HWY_INLINE void widen_part(const std::byte* row, std::size_t first, std::size_t count, std::byte* to) {
+  RowScale scale;
+  std::memcpy(&scale, row, sizeof scale);
+  const std::byte* const from = row + sizeof scale + first;
   const std::size_t lanes = hn::Lanes(hn::ScalableTag<float>());
-  if (width >= lanes) return widen_row(from, width, to);
+  if (count >= lanes) return widen_row(scale, from, count, to);
   std::byte padded[kMaxLanes * sizeof(float)];
-  std::byte sent[sizeof(RowScale) + kMaxLanes] = {};
-  std::memcpy(sent, from, int8_row_bytes(width));
-  widen_row(sent, lanes, padded);
-  std::memcpy(to, padded, width * sizeof(float));
+  std::byte sent[kMaxLanes] = {};
+  std::memcpy(sent, from, count);
+  widen_row(scale, sent, lanes, padded);
+  std::memcpy(to, padded, count * sizeof(float));
 }
 
 void narrow_rows(const std::byte* from, std::size_t rows, std::size_t width, std::byte* to) {
@@ -233,7 +242,7 @@ void narrow_stochastically(const std::byte* from, std::size_t width, std::uint64
 
 void widen_rows(const std::byte* from, std::size_t rows, std::size_t width, std::byte* to) {
   for (; rows != 0; --rows, from += int8_row_bytes(width), to += width * sizeof(float))
-    widen_any_row(from, width, to);
+    widen_part(from, 0, width, to);
 }
 
 void gather_and_widen(const std::byte* table, std::size_t width, const std::uint32_t* rows, std::size_t count,
@@ -245,7 +254,7 @@ void gather_and_widen(const std::byte* table, std::size_t width, const std::uint
   for (std::size_t i = 0; i < count; ++i, to += width * sizeof(float)) {
     const std::byte* const ahead = row(std::min(i + kAhead, count - 1));
     for (std::uint64_t at = 0; at < row_bytes; at += kCacheLine) __builtin_prefetch(ahead + at);
-    widen_any_row(row(i), width, to);
+    widen_part(row(i), 0, width, to);
   }
 }
 
@@ -257,6 +266,7 @@ namespace capstan::protocol {
 
 HWY_EXPORT(narrow_rows);
 HWY_EXPORT(narrow_stochastically);
+HWY_EXPORT(widen_part);
 HWY_EXPORT(widen_rows);
 HWY_EXPORT(gather_and_widen);
 
@@ -275,6 +285,11 @@ void to_int8_row(std::span<const float> row, const gpu::Rounding& rounding, std:
 void from_int8_rows(std::span<const std::byte> from, std::uint64_t width, float* to) {
   HWY_DYNAMIC_DISPATCH(widen_rows)
   (from.data(), from.size() / int8_row_bytes(width), width, reinterpret_cast<std::byte*>(to));
+}
+
+void from_int8_row(std::span<const std::byte> row, std::uint64_t first_element, std::span<float> to) {
+  HWY_DYNAMIC_DISPATCH(widen_part)
+  (row.data(), first_element, to.size(), reinterpret_cast<std::byte*>(to.data()));
 }
 
 void gather_int8_rows(const std::byte* table, std::uint64_t width, std::span<const std::uint32_t> rows,

@@ -153,6 +153,46 @@ TEST(Int8Rows, ConvertedRowsStayTheSameWhenConvertedAgain) {
   }
 }
 
+// An update without gradient must not change elements. Rows of five elements are padded to a vector.
+TEST(Int8Rows, ConvertedRowsStayTheSameWhenRoundedStochastically) {
+  constexpr std::uint64_t kSeeds = 100, kRows = 20;
+  for (const std::size_t width : {5, 40}) {
+    for (const float range : {1.0F, 3e38F, 1e-3F, 1e-4F, 1e-5F, 2e-5F, 4e-7F, 1e-37F, 1e-42F}) {
+      for (const float offset : {0.0F, -0.3F, 1.0F, -1.0F, 0.99999F, -1.00001F, 100.0F}) {
+        const std::vector<float> once = through_int8(random_rows(kRows * width, offset, range), width);
+        for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+          std::vector<std::byte> again(kRows * int8_row_bytes(width));
+          for (std::uint64_t row = 0; row < kRows; ++row) {
+            to_int8_row(std::span(once).subspan(row * width, width), {true, seed}, row * width,
+                        again.data() + row * int8_row_bytes(width));
+          }
+          std::vector<float> received(once.size());
+          from_int8_rows(again, width, received.data());
+          ASSERT_EQ(received, once) << width << ' ' << offset << ' ' << range << ' ' << seed;
+        }
+      }
+    }
+  }
+}
+
+TEST(Int8Rows, PartsAreThoseOfTheCompleteRow) {
+  constexpr std::size_t kWidth = 70;
+  for (const float offset : {0.0F, 1e6F}) {  // the second row is converted in double
+    const std::vector<float> row = random_rows(kWidth, offset, 1);
+    const std::vector<std::byte> sent = int8_of(row, kWidth);
+    const std::vector<float> all = through_int8(row, kWidth);
+    for (std::size_t first = 0; first < kWidth; ++first) {
+      for (std::size_t count = 1; first + count <= kWidth; ++count) {
+        std::vector<float> part(count + 1, -7.0F);
+        from_int8_row(sent, first, std::span(part).first(count));
+        ASSERT_TRUE(
+            std::equal(part.begin(), part.end() - 1, all.begin() + static_cast<std::ptrdiff_t>(first)));
+        ASSERT_EQ(part.back(), -7.0F);
+      }
+    }
+  }
+}
+
 TEST(Int8Rows, ExtremesAreExact) {
   const std::vector<float> row{0.1F, -0.7F, 1.0F / 3, 12345.678F, 5};
   for (const bool stochastic : {false, true}) {

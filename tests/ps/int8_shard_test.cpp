@@ -10,7 +10,10 @@
 #include <random>
 
 #include "protocol/int8_rows.hpp"
+#include "ps/durability/store_snapshot.hpp"
+#include "ps/journal_memory.hpp"
 #include "ps/push_entry.hpp"
+#include "ps/shard/host_shard.hpp"
 #include "ps/shard/store.hpp"
 #include "support/expect_error.hpp"
 #include "transport/loop/loop.hpp"
@@ -182,6 +185,126 @@ TEST_F(Int8ShardTest, RowOperationsAndPartsOfRowsAreOfFloats) {
   }
 }
 
+// A message has a part of a wide row. Parts are converted in pieces.
+TEST_F(Int8ShardTest, PartsOfWideRowsAreThoseOfCompleteRows) {
+  constexpr std::uint64_t kWide = 5000;
+  store_.create(int8_shard(1, optimizers::SGD{}, true, true, kWide));
+  const Int8Floats all = values(store_, 1, kWide);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(all.data());
+  const std::uint64_t row_bytes = kWide * sizeof(float);
+  for (const std::uint64_t first :
+       {std::uint64_t{0}, std::uint64_t{4096}, row_bytes - 6, 2 * row_bytes + 9}) {
+    for (const std::size_t count : {std::size_t{4096}, std::size_t{4099}, std::size_t{50'000}}) {
+      std::vector<std::byte> part(count);
+      store_.gather(store_.view(1, 0), first, part);
+      ASSERT_TRUE(std::equal(part.begin(), part.end(), bytes + first)) << first << ' ' << count;
+    }
+  }
+}
+
+TEST_F(Int8ShardTest, RowOperationsEqualThoseOfRoundedRows) {
+  using protocol::RowOp;
+  std::uint32_t id = 0;
+  for (const RowOp op : {RowOp::add, RowOp::sub, RowOp::mul, RowOp::div, RowOp::min, RowOp::max}) {
+    const std::uint32_t narrow = ++id, wide = ++id;
+    store_.create(int8_shard(narrow, optimizers::SGD{}));
+    store_.create(int8_shard(wide, optimizers::SGD{}, false));
+    apply_entry(store_, with_op(push_entry<float>(wide, 0, {}, 0, kInt8Width, values(narrow)), RowOp::set));
+    for (const std::uint32_t variable : {narrow, wide}) {
+      apply_entry(store_, with_op(push_of(variable, {39, 4}, 1), op));
+      apply_entry(store_, with_op(push_of(variable, {}, 2), op));
+    }
+    const Int8Floats expected = values(wide);
+    std::vector<std::byte> converted(kInt8Rows * protocol::int8_row_bytes(kInt8Width));
+    protocol::to_int8_rows(expected, kInt8Width, converted.data());
+    Int8Floats rounded(expected.size());
+    protocol::from_int8_rows(converted, kInt8Width, rounded.data());
+    EXPECT_EQ(values(narrow), rounded) << static_cast<int>(op);
+    EXPECT_NE(rounded, expected);
+  }
+}
+
+TEST_F(Int8ShardTest, StepOfAGroupIsRoundedOnce) {
+  store_.create_group({.id = 1, .mode = protocol::GroupMode::synchronous, .workers = {1, 2}});
+  protocol::CreateShard grouped = int8_shard(1, optimizers::Adagrad{.learning_rate = 0.5}, true, false);
+  grouped.group = 1;
+  store_.create(grouped);
+  store_.create(int8_shard(2, optimizers::Adagrad{.learning_rate = 0.5}, true, false));
+  const Int8Floats before = values(1);
+  const auto of_rank = [](std::vector<std::byte> entry, std::int32_t rank) {
+    protocol::PushHeader header;
+    std::memcpy(&header, entry.data(), sizeof header);
+    header.rank = static_cast<std::uint32_t>(rank);
+    std::memcpy(entry.data(), &header, sizeof header);
+    return entry;
+  };
+  for (const std::int32_t rank : {1, 2}) apply_entry(store_, of_rank(push_of(1, {4, 30}, 5), rank));
+  EXPECT_EQ(values(1), before);
+  for (const std::uint32_t rank : {1U, 2U}) {
+    protocol::PushHeader step;
+    step.kind = protocol::PushKind::step;
+    step.variable = 1;
+    step.rank = rank;
+    step.first_row = 1;
+    step.bytes = sizeof step;
+    store_.apply(step, {}, nullptr);
+  }
+  apply_entry(store_, push_of(2, {4, 30}, 5));  // the average of the two pushes
+  EXPECT_EQ(values(1), values(2));
+  EXPECT_NE(values(1), before);
+}
+
+/// A shard of wide rows without a store, with a journal and any number of threads.
+class Int8ShardWithJournal {
+ public:
+  static constexpr std::uint64_t kWide = 600;
+
+  explicit Int8ShardWithJournal(int threads)
+      : shard_(int8_shard(1, optimizers::SGD{.learning_rate = 0.1}, true, true, kWide),
+               protocol::ShardLocation{0, 0, kInt8Rows, 0, 64, 0, 0},
+               Shard::Words::at(reinterpret_cast<std::byte*>(line_)), {values_.data()},
+               {.parts = std::make_shared<UpdateParts>(threads), .journal = &journal_}) {
+    shard_.initialize();
+  }
+  void push(const Int8Numbers& rows, const Int8Floats& gradient) {
+    const auto entry = push_entry<float>(1, 0, rows, 0, kWide, gradient);
+    protocol::PushHeader header;
+    std::memcpy(&header, entry.data(), sizeof header);
+    journal_.begin(header, 0, shard_.steps(), 0);
+    shard_.apply(header, rows,
+                 entry.data() + sizeof header + protocol::number_bytes(header.kind, rows.size()));
+  }
+  void undo() { shard_.undo(journal_.last().steps); }
+  const std::vector<std::byte>& stored() const { return values_; }
+
+ private:
+  std::vector<std::byte> values_ = std::vector<std::byte>(kInt8Rows * protocol::int8_row_bytes(kWide));
+  alignas(64) std::uint64_t line_[8] = {};
+  JournalMemory memory_{1 << 20};
+  Journal journal_ = memory_.open();
+  HostShard shard_;
+};
+
+TEST(Int8ShardJournal, UndoesRepeatedRowsWithAnyNumberOfThreads) {
+  Int8ShardWithJournal one(1), four(4);
+  Int8Numbers rows;  // 60 rows, some of them several times
+  for (std::uint32_t i = 0; i < 60; ++i) rows.push_back(i * i % kInt8Rows);
+  Int8Floats gradient(rows.size() * Int8ShardWithJournal::kWide);
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = std::sin(static_cast<float>(i));
+  for (Int8ShardWithJournal* shard : {&one, &four}) {
+    shard->push(rows, gradient);
+    const std::vector<std::byte> before = shard->stored();
+    shard->push(rows, gradient);
+    const std::vector<std::byte> after = shard->stored();
+    EXPECT_NE(after, before);
+    shard->undo();
+    EXPECT_EQ(shard->stored(), before);
+    shard->push(rows, gradient);
+    EXPECT_EQ(shard->stored(), after) << "the random bits depend on the step only";
+  }
+  EXPECT_EQ(one.stored(), four.stored());
+}
+
 TEST_F(Int8ShardTest, RejectsOtherDtypesMemoryAndShortRows) {
   protocol::CreateShard request = int8_shard(1, optimizers::SGD{});
   request.shape = {kInt8Rows, 2};
@@ -194,6 +317,69 @@ TEST_F(Int8ShardTest, RejectsOtherDtypesMemoryAndShortRows) {
   request = int8_shard(1, optimizers::SGD{});
   request.memory = ShardMemory::device;
   EXPECT_THAT(error_of(Code::invalid_argument, [&] { store_.create(request); }), testing::HasSubstr("GPU"));
+}
+
+protocol::CreateShard int8_table(std::uint64_t rows = 100'000) {
+  protocol::CreateShard request = int8_shard(1, optimizers::SGD{.learning_rate = 1});
+  request.shape = {rows, kInt8Width};
+  request.rows = rows;
+  request.table = true;
+  return request;
+}
+
+/// Returns rows whose elements are multiples of `scale`, which are exact.
+Int8Floats exact_rows(std::size_t count, float scale) {
+  Int8Floats row(kInt8Width);
+  std::iota(row.begin(), row.end(), 0.0F);
+  row.back() = 255;
+  Int8Floats all;
+  for (std::size_t i = 0; i < count; ++i) all.insert(all.end(), row.begin(), row.end());
+  for (float& value : all) value *= scale;
+  return all;
+}
+
+// Keys that are added during a save take rows of erased and evicted keys.
+TEST_F(Int8ShardTest, SaveOfATableHasRowsThatAreReusedMeanwhile) {
+  constexpr std::uint64_t kKeys = 50;
+  for (const bool evicts : {false, true}) {
+    SCOPED_TRACE(evicts ? "evict" : "erase");
+    const std::unique_ptr<transport::Fabric> fabric = hub_.open();
+    Store store(*fabric, 1 << 20, 0);
+    protocol::CreateShard request = int8_table(kKeys + 1 + (evicts ? protocol::kSpareRows : 0));
+    if (evicts) request.policy.when_full = WhenFull::evict_least_recent;
+    store.create(request);
+    std::vector<std::int64_t> keys(kKeys), more(20);
+    std::iota(keys.begin(), keys.end(), 1);
+    std::iota(more.begin(), more.end(), 1000);
+    apply_entry(store, keyed_entry<float>(1, keys, exact_rows(kKeys, 1), protocol::RowOp::set));
+    StoreSnapshot snapshot(store);
+    ASSERT_TRUE(snapshot.advance());
+    if (!evicts) {
+      const std::vector<std::int64_t> erased(keys.begin(), keys.begin() + 20);
+      apply_entry(store, keyed_entry<float>(1, erased, {}, protocol::RowOp::erase));
+    }
+    // Rows of evicted keys are free from the next entry on.
+    for (int i = 0; i < (evicts ? 40 : 1); ++i) {
+      apply_entry(store, keyed_entry<float>(1, more, exact_rows(more.size(), 2), protocol::RowOp::set));
+      if (evicts) std::for_each(more.begin(), more.end(), [](std::int64_t& key) { key += 20; });
+    }
+    if (evicts) EXPECT_GT(store.table_statistics({1, 0}).evicted, kKeys);
+    const auto arrays = snapshot.parts(1).at(0);
+    const std::uint64_t rows = arrays[0].rows;
+    Int8Floats values(rows * kInt8Width);
+    std::vector<std::uint32_t> states(rows);
+    arrays[0].read(0, rows, reinterpret_cast<std::byte*>(values.data()));
+    arrays.back().read(0, rows, reinterpret_cast<std::byte*>(states.data()));
+    const Int8Floats expected = exact_rows(1, 1);
+    std::uint64_t saved = 0;
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      if (states[row] == 0) continue;
+      ++saved;
+      const auto first = values.begin() + static_cast<std::ptrdiff_t>(row * kInt8Width);
+      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), first)) << row;
+    }
+    EXPECT_EQ(saved, kKeys);
+  }
 }
 
 // A missing key has the row with which it would be added.

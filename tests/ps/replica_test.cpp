@@ -21,9 +21,9 @@ namespace capstan::ps {
 namespace {
 
 constexpr std::uint64_t kReplicaRanks = 4;
-constexpr std::uint64_t kReplicaRing = 8192;
+constexpr std::uint64_t kReplicaRing = 32768;
 constexpr std::uint32_t kReplicaRows = 40;
-constexpr std::uint64_t kReplicaWidth = 3;
+constexpr std::uint64_t kReplicaWidth = 16;
 
 class ReplicaTest : public testing::Test {
  protected:
@@ -62,10 +62,13 @@ class ReplicaTest : public testing::Test {
     store.gather(view, 0, std::as_writable_bytes(std::span(out)));
     return out;
   }
+  /// Returns a push whose gradient has `value` as the first element of each row, and other integers.
   static std::vector<std::byte> entry(std::uint32_t variable, std::vector<std::uint32_t> rows, float value,
                                       bool first_part = true, bool last_part = true) {
-    return push_entry<float>(variable, 0, rows, 0, kReplicaWidth,
-                             std::vector<float>(rows.size() * kReplicaWidth, value), first_part, last_part);
+    std::vector<float> gradient(rows.size() * kReplicaWidth, value);
+    for (std::size_t i = 0; i < gradient.size(); ++i)
+      gradient[i] += static_cast<float>(i % kReplicaWidth * 37 % 101);
+    return push_entry<float>(variable, 0, rows, 0, kReplicaWidth, gradient, first_part, last_part);
   }
   std::atomic_ref<std::uint64_t> word(std::uint64_t at) {
     return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(board_->memory().data() + at));
@@ -169,6 +172,8 @@ TEST_F(ReplicaTest, StoresAreBitwiseEqual) {
   create(1, optimizers::SGD{.learning_rate = 1});
   create(2, optimizers::Adam{.learning_rate = 0.01});
   create(3, optimizers::Adagrad{.learning_rate = 0.01}, /*int8=*/true);
+  const std::vector<float> before = values_of(store_, 3);
+  ASSERT_EQ(before, values_of(copy_, 3));
   std::mt19937 random(7);
   std::uint64_t tails[kReplicaRanks] = {};
   for (int step = 0; step < 300; ++step) {
@@ -192,6 +197,7 @@ TEST_F(ReplicaTest, StoresAreBitwiseEqual) {
     EXPECT_EQ(values_of(store_, variable), values_of(copy_, variable));
     EXPECT_NE(values_of(store_, variable)[kReplicaWidth], 0);
   }
+  EXPECT_NE(values_of(store_, 3), before);
 }
 
 TEST_F(ReplicaTest, ContinuesAfterTheReplicaIsDropped) {

@@ -26,6 +26,8 @@
 namespace capstan::ps {
 namespace {
 
+/// Parts of int8 rows are read in pieces of this many elements, in memory on the stack.
+constexpr std::uint64_t kInt8PartElements = 1024;
 /// Int8 rows are initialized and restored in chunks of about this many bytes of floats.
 constexpr std::uint64_t kInt8ChunkBytes = std::uint64_t{4} << 20;
 
@@ -101,16 +103,23 @@ void HostShard::gather(std::uint64_t first_byte, std::span<std::byte> out) const
     std::memcpy(out.data(), values_ + first_byte, out.size());
     return;
   }
-  const std::uint64_t first_row = first_byte / row_bytes();
-  const std::uint64_t end_row = (first_byte + out.size() + row_bytes() - 1) / row_bytes();
+  gather_int8(first_byte, out);
+}
+
+void HostShard::gather_int8(std::uint64_t first_byte, std::span<std::byte> out) const {
   const std::uint64_t stored = stored_bytes_per_row(0);
-  std::vector<float> row(width());
-  for (std::uint64_t number = first_row; number < end_row; ++number) {
-    protocol::from_int8_rows({values_ + number * stored, stored}, width(), row.data());
-    const std::uint64_t begin = std::max(first_byte, number * row_bytes());
-    const std::uint64_t end = std::min(first_byte + out.size(), (number + 1) * row_bytes());
-    std::memcpy(out.data() + (begin - first_byte),
-                reinterpret_cast<const std::byte*>(row.data()) + (begin - number * row_bytes()), end - begin);
+  float elements[kInt8PartElements];
+  while (!out.empty()) {
+    const std::uint64_t row = first_byte / row_bytes();
+    const std::uint64_t first = first_byte % row_bytes() / sizeof(float);
+    const std::uint64_t skipped = first_byte % sizeof(float);
+    const std::uint64_t asked = (skipped + out.size() + sizeof(float) - 1) / sizeof(float);
+    const std::uint64_t count = std::min({asked, width() - first, kInt8PartElements});
+    protocol::from_int8_row({values_ + row * stored, stored}, first, {elements, count});
+    const std::uint64_t bytes = std::min(count * sizeof(float) - skipped, out.size());
+    std::memcpy(out.data(), reinterpret_cast<const std::byte*>(elements) + skipped, bytes);
+    out = out.subspan(bytes);
+    first_byte += bytes;
   }
 }
 

@@ -53,7 +53,7 @@ class HostShard : public Shard {
   std::uint64_t stored_bytes_per_row(std::uint32_t number) const noexcept;
   /// Sets the values of consecutive rows; int8 rows are rounded to nearest.
   void store_rows(std::uint64_t first_row, std::span<const std::byte> values);
-  /// Replaces values by those that a shard has to which they were stored.
+  /// Rounds values as storing and reading them does.
   void round_as_stored(std::span<std::byte> values) const;
   /// Null: no undo.
   Journal* journal() const noexcept { return shared_.journal; }
@@ -68,6 +68,7 @@ class HostShard : public Shard {
   void restore_rows(const protocol::RestoreShard& from, RestoreFiles& files) override;
 
   void initialize_values();
+  void gather_int8(std::uint64_t first_byte, std::span<std::byte> out) const;
   void restore_int8_rows(const protocol::RestoreShard& from, RestoreFiles& files);
   void update_int8(const protocol::PushHeader& header, std::span<const std::uint32_t> rows,
                    const std::byte* values);

@@ -24,7 +24,7 @@ struct Update {
   std::uint64_t count = 0;
   const T* gradient = nullptr;
   std::int64_t step = 1;        // t of Adam and AdamW
-  gpu::Rounding rounding = {};  // of 16-bit values
+  gpu::Rounding rounding = {};  // of 16-bit values and int8 rows
   /// First element of the shard, and first gradient of the entry. The distances of an element and its
   /// gradient from them determine the random bits, which thus differ if a row occurs twice.
   const T* first_value = nullptr;
