@@ -127,7 +127,8 @@ class Variable : public RowAccess<T> {
   /// applies pushes, so a read is relaxed. The memory stays mapped while `values` or a copy of it lives. Once
   /// the ps's memory is lost (docs/failures.md), the values no longer change; a restarted coordinator may
   /// reset them to zero. Throws Error(failed_precondition) for a variable with several shards (call it for
-  /// each of variables()), and for a shard on another host, on a GPU, or under --window=rma.
+  /// each of variables()), for one with int8_rows, and for a shard on another host, on a GPU, or under
+  /// --window=rma.
   MappedRows<T> mapped() const {
     auto memory = this->mapped_memory();
     const auto* values = reinterpret_cast<const element_type*>(memory.get());

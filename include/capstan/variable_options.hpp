@@ -130,15 +130,22 @@ struct VariableOptions {
   /// GPU, resource_exhausted if the GPU's memory is insufficient; the ps remains usable.
   std::optional<ShardMemory> memory = {};
   /// Rounds updates to float16, bfloat16 and int8 rows stochastically, so that small updates take effect on
-  /// average. A
-  /// float variable with communication_dtype bfloat16 rounds the gradients that it sends stochastically: the
-  /// expected value of a sent gradient is the gradient. Error(invalid_argument) for other variables.
+  /// average. A float variable with communication_dtype bfloat16 rounds the gradients that it sends
+  /// stochastically: the expected value of a sent gradient is the gradient. Error(invalid_argument) for other
+  /// variables.
   bool stochastic_rounding = false;
   /// The ps stores rows as 8-bit integers with a minimum and a maximum for each row: 8 bytes and one for each
   /// element, instead of four for each. Slots of optimizers stay float. An update reads the row as floats,
-  /// applies the optimizer, and rounds the result to 255 steps between the new extremes. Reads return floats
-  /// and come from the ps: clients do not map the rows. Only for float variables in host memory with rows of
-  /// at least 3 elements; otherwise Error(invalid_argument).
+  /// applies the optimizer, and rounds the result to 255 steps between the new extremes. Zeros and other
+  /// elements are exact only on a step or as extremes, also the zeros of FTRL with l1. An element without
+  /// gradient can change when the extremes of its row change.
+  ///
+  /// Assignments and the scatter operations add, sub, mul, div, min and max always round to nearest. Repeated
+  /// additions of less than half a step are lost even with stochastic_rounding.
+  ///
+  /// Reads return floats and come from the ps: clients do not map the rows. Lookups and pulls return the
+  /// stored rows, whatever communication_dtype is; gradients follow it. Only for float variables in host
+  /// memory with rows of at least 3 elements; otherwise Error(invalid_argument).
   bool int8_rows = false;
   /// None: every push is sent at once. Otherwise gradients of some rows take effect later, and an optimizer
   /// other than SGD applies the sum of several gradients once. Only for float, double and integers; otherwise
@@ -147,7 +154,7 @@ struct VariableOptions {
   /// The dtype of gradients and rows that cross a network; none: that of the variable. A float variable may
   /// have bfloat16, which halves them: they are rounded to 8 significant bits, and the ps still stores and
   /// updates float. Assignments, dense pulls by RMA, rows and rings that a worker maps, reads of shards in
-  /// GPU memory, and transfers between an adapter and a GPU are exact. Other dtypes are
+  /// GPU memory and of int8_rows, and transfers between an adapter and a GPU are exact. Other dtypes are
   /// Error(invalid_argument).
   std::optional<DType> communication_dtype = {};
   /// Sends rows that `lookup` reads through a network as 8-bit integers, with a minimum and a maximum for

@@ -67,7 +67,7 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
         float32 with a communication_dtype of bfloat16: rounds the gradients that are sent at random.
     int8_rows : bool
         For float32 in host memory: the ps stores rows as 8-bit integers, with a minimum and a maximum for each row.
-        Rows need at least 3 elements.
+        Rows need at least 3 elements. Lookups and pulls return the stored rows, whatever communication_dtype is.
     communication_dtype : optional
         "bfloat16" for float32: gradients and rows cross a network as bfloat16, which halves them. Default: the
         variable's dtype.
@@ -180,8 +180,8 @@ class Variable(RowAccess, np.lib.mixins.NDArrayOperatorsMixin):
         Raises
         ------
         FailedPreconditionError
-            The variable has several shards (use `variables`), or its shard is on another host or on a GPU, or
-            ``window`` is ``"rma"``.
+            The variable has several shards (use `variables`) or int8_rows, or its shard is on another host or on a
+            GPU, or ``window`` is ``"rma"``.
         """
         return self._native.mapped().view(self.dtype).reshape(self.shape)
 

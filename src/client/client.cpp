@@ -366,25 +366,27 @@ std::shared_ptr<const std::byte> Client::mapped(const protocol::VariableDescript
                             "variables()",
                             variable.name, route.shards.size()));
   }
+  if (variable.storage.int8) {
+    throw Error(
+        Code::failed_precondition,
+        fmt::format("cannot map variable \"{}\": it stores int8 rows; use lookup or pull", variable.name));
+  }
   const ShardRoute& shard = route.shards.front();
   PsConnection& ps = *shard.connection;
   std::shared_ptr<const std::byte> memory;
-  if (shard.in_host_memory() && !variable.storage.int8)
-    memory = ps.reads().shared(shard.location.region, shard.location.offset);
+  if (shard.in_host_memory()) memory = ps.reads().shared(shard.location.region, shard.location.offset);
   if (memory == nullptr) {
-    throw Error(Code::failed_precondition,
-                fmt::format("cannot map variable \"{}\": its shard on {} is in {}; use lookup or pull",
-                            variable.name, ps.peer().name(),
-                            variable.storage.int8    ? "int8 rows"
-                            : shard.in_host_memory() ? "memory that this rank cannot map"
-                                                     : "the memory of a GPU"));
+    throw Error(
+        Code::failed_precondition,
+        fmt::format("cannot map variable \"{}\": its shard on {} is in {}; use lookup or pull", variable.name,
+                    ps.peer().name(),
+                    shard.in_host_memory() ? "memory that this rank cannot map" : "the memory of a GPU"));
   }
   return memory;
 }
 
 bool Client::reaches_from_gpu(const protocol::VariableDescriptor& variable) {
   if (!runtime_->data().reaches_gpus() && !gpu::are_stand_ins()) return false;
-  if (variable.storage.int8) return false;
   const auto& shards = routes_.of(variable).shards;
   return std::all_of(shards.begin(), shards.end(), [](const ShardRoute& shard) {
     return shard.in_host_memory() && shard.connection->path() == Path::rma;

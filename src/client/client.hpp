@@ -85,7 +85,8 @@ class Client {
   /// Pushes a gradient for every row from GPU memory. REQUIRES: reaches_from_gpu(variable).
   void push_dense_from_gpu(const protocol::VariableDescriptor& variable, const void* gradient);
   /// Returns true if `out` of a relaxed pull and the gradient of push_dense_from_gpu may be in GPU memory.
-  /// This needs RMA to all shards of the variable, by an adapter that can access that memory.
+  /// This needs RMA to all shards of the variable, by an adapter that can access that memory. A pull of int8
+  /// rows may not: the ps converts them.
   bool reaches_from_gpu(const protocol::VariableDescriptor& variable);
   /// Reads and pushes between the GPUs of this process and of ps.
   GpuClient& gpu() noexcept { return gpu_; }

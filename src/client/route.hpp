@@ -28,9 +28,11 @@ struct ShardRoute {
   bool in_host_memory() const noexcept { return location.region != protocol::kNoRegion; }
   bool valid() const noexcept { return connection->relocations() == relocations; }
   /// Returns the form in which the ps sends rows of this shard. Mapped shards are read exactly; if the ps
-  /// serves such a read because of concurrent writers, the result must be the same.
+  /// serves such a read because of concurrent writers, the result must be the same. Rows that the ps stores
+  /// as int8 are read exactly, too.
   protocol::SentValues sent_values(const protocol::VariableDescriptor& variable) const noexcept {
-    const bool narrows = variable.communication.bfloat16 && values == nullptr && in_host_memory();
+    const bool may_round = variable.communication.bfloat16 && !variable.storage.int8;
+    const bool narrows = may_round && values == nullptr && in_host_memory();
     return narrows ? protocol::SentValues::bfloat16 : protocol::SentValues::stored;
   }
   /// Returns the same for lookups, which may be of int8 if that has fewer bytes. Rows that the ps stores as

@@ -20,7 +20,7 @@ std::unique_ptr<Route> Routes::make(const protocol::VariableDescriptor& variable
     location = shard.connection->current_location(variable.id, shard.number, original);
     location.first_row = original.first_row;  // 0 for a single part
     ReadChannel& reads = shard.connection->reads();
-    // The ps converts int8 rows: a copy during an update could have the scale of another row of bytes.
+    // The ps converts int8 rows: a copy during an update could combine new extremes with old bytes.
     if (shard.in_host_memory() && !variable.storage.int8)
       shard.values = reads.mapped(location.region, location.offset);
     if (shard.values != nullptr) {

@@ -168,9 +168,9 @@ enum class ReadKind : std::uint32_t {
 /// Form of the values that a ps sends. All but `stored` are for float32 variables in host memory. Sent over
 /// the wire: never renumber.
 enum class SentValues : std::uint8_t {
-  stored = 0,    // as the shard stores them
+  stored = 0,    // in the dtype of the variable
   bfloat16 = 1,  // rounded to nearest
-  int8 = 2,      // rows of 8-bit integers (int8_rows.hpp); sparse and keyed segments only
+  int8 = 3,      // rows of 8-bit integers (int8_rows.hpp); sparse and keyed segments only
 };
 
 /// Returns the bytes of a message for `bytes` bytes of stored values; for int8, of one row.

@@ -32,6 +32,19 @@ bool goes_direct(const BoundVariable& bound, const ClientUse& client, const char
                   call, bound.descriptor.name));
 }
 
+/// Returns the same for a pull. An adapter cannot read int8 rows, which the ps converts.
+bool pulls_directly(const BoundVariable& bound, const ClientUse& client) {
+  if (!bound.descriptor.storage.int8) return goes_direct(bound, client, "pull");
+  if (bound.context->runtime().settings().text("gpu-transfer") == "direct") {
+    throw Error(Code::failed_precondition,
+                fmt::format("pull of variable \"{}\": found int8_rows, which the ps converts; "
+                            "--gpu-transfer=direct expects rows that an adapter can read; use "
+                            "--gpu-transfer=auto",
+                            bound.descriptor.name));
+  }
+  return false;
+}
+
 /// Reads in pieces through pinned memory; a consistent read is one piece. REQUIRES: the caller holds a
 /// ClientUse, which guards that memory.
 void read_rows(const BoundVariable& bound, const DeviceStream& stream, void* out, std::uint64_t rows,
@@ -86,7 +99,7 @@ void AnyVariable::pull_to_gpu(const DeviceStream& stream, std::uint64_t first_ro
                          stream.implementation())) {
     return;
   }
-  if (mode == ReadMode::relaxed && goes_direct(*bound_, client, "pull")) {
+  if (mode == ReadMode::relaxed && pulls_directly(*bound_, client)) {
     stream.wait();  // earlier work may use `out`
     return client->pull(bound_->descriptor, first_row, rows, out, mode);
   }

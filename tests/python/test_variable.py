@@ -43,6 +43,8 @@ def test_asynchronous_reads_keep_their_array_alive(variable):
 def test_int8_rows(variable):
     v = variable(np.array([[0, 255, 17, 3]], np.float32), name="v", int8_rows=True)
     assert v.numpy().tolist() == [[0, 255, 17, 3]]
+    with pytest.raises(cs.errors.FailedPreconditionError, match="int8 rows"):
+        v.view()
     with pytest.raises(cs.errors.InvalidArgumentError, match="int8_rows"):
         variable(np.zeros((2, 4)), int8_rows=True)
 

@@ -101,6 +101,27 @@ TEST(DynamicTable, ExportsExactRowsThoughLookupsAreRounded) {
   EXPECT_EQ(exported, row);
 }
 
+TEST(DynamicTable, LooksUpInt8RowsAsStored) {
+  for (const char* window : {"auto", "am"}) {
+    RankThreads ranks{{.ranks = 3, .flags = {{"ps", "1"}, {"window", window}}}};
+    ParameterServerStrategy strategy{ranks.cluster()};
+    const ParameterServerStrategy::Scope scope{&strategy.implementation()};
+    for (const std::int64_t dim : {4, 8, 64}) {
+      SCOPED_TRACE(std::string(window) + ' ' + std::to_string(dim));
+      const DynamicTable<float> t(
+          "t" + std::to_string(dim), dim, {},
+          {.max_keys = 100, .int8_rows = true, .communication_dtype = DType::bfloat16});
+      Floats row(static_cast<std::size_t>(dim));
+      for (std::size_t i = 0; i < row.size(); ++i) row[i] = std::sin(static_cast<float>(i));
+      t.assign(Keys{7}, row);
+      Buffer<float> exported;
+      t.export_rows([&](std::span<const std::int64_t>, const Rows<float>& rows) { exported = rows.values; });
+      EXPECT_NE(exported, Buffer<float>(row));
+      EXPECT_EQ(t.lookup(Keys{7}).values, exported);
+    }
+  }
+}
+
 TEST_F(DynamicTableTest, CombinesLookupsAndPushesWithVariables) {
   const DynamicTable<float> t("user", 1, {}, kCounting);
   const Variable<double> v("v", Shape{3}, {}, {optimizers::SGD{.learning_rate = -1}});

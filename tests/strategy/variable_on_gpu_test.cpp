@@ -1,10 +1,12 @@
 // variable_on_gpu_test.cpp -- pulls from the ps into GPU memory, and pushes of gradients from GPU memory.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "capstan/capstan.hpp"
 #include "cluster/runtime.hpp"
+#include "tests/support/expect_error.hpp"
 #include "tests/support/gpu_flags.hpp"
 #include "tests/support/rank_threads.hpp"
 #include "transport/ucx/context.hpp"
@@ -94,6 +96,32 @@ TEST_F(VariableOnGpu, ReadsAndPushesByRma) {
     reads_and_pushes(Network::ucx, {{"window", "rma"}, {"gpu-transfer", "direct"}});
   }
   reads_and_pushes(Network::ucx, {{"window", "rma"}, {"gpu-transfer", "staged"}});
+}
+
+TEST_F(VariableOnGpu, OnlyPullsOfInt8RowsNeedStaging) {
+  const auto ucx = transport::open_context();
+  if (gpu_flags().empty() && !transport::knows_gpu_memory(ucx.get()))
+    GTEST_SKIP() << "UCX has no GPU support";
+  for (const bool direct : {true, false}) {
+    const Job job(Network::ucx, {{"window", "rma"}, {"gpu-transfer", direct ? "direct" : "auto"}});
+    constexpr std::int64_t kRows = 500, kWidth = 8;
+    const Variable<float> v("v", Shape{kRows, kWidth}, initializers::zeros(),
+                            {.optimizer = optimizers::SGD{-1}, .int8_rows = true});
+    const auto gradient = std::vector<float>(kRows * kWidth, 0.3F);
+    DeviceStream stream(0);
+    const auto all = to_device(stream, gradient);
+    v.push_dense(stream, all.span());
+    v.flush();
+    EXPECT_EQ(v.pull(), gradient);
+    const auto pull = [&] { v.pull(stream, 0, all.span()); };
+    if (direct) {
+      EXPECT_THAT(error_of(Code::failed_precondition, pull),
+                  testing::AllOf(testing::HasSubstr("\"v\""), testing::HasSubstr("int8_rows")));
+    } else {
+      pull();
+      EXPECT_EQ(to_host(stream, all.span()), gradient);
+    }
+  }
 }
 
 /// Expects the values of a variable in host memory after the same pushes, and that the ps sends no rows.

@@ -70,7 +70,8 @@ RowSender::Read RowSender::parse(const transport::Message& message,
     segment.from = store_.view(requested.variable, requested.shard);
     bool valid = requested.rows != 0 && segment.from.row_bytes != 0;
     if (segment.narrows()) {
-      valid &= requested.values <= protocol::SentValues::int8;
+      valid &= requested.values == protocol::SentValues::bfloat16 ||
+               requested.values == protocol::SentValues::int8;
       valid &= requested.values != protocol::SentValues::int8 || requested.kind != protocol::ReadKind::dense;
       valid &= !segment.on_gpu() && segment.from.shard->description().dtype == DType::float32;
     }
