@@ -532,16 +532,17 @@ constexpr std::array kTable{
             .kind = choice,
             .initial = "float32",
             .help =
-                "dtype of the rows that the ps hold; float16 and bfloat16 take half the memory and network, "
-                "int8 about a quarter",
+                "dtype of the rows that the ps hold; float16 and bfloat16 take half the memory and network; "
+                "int8: a byte for each element and 8 for each row, in memory and lookups; gradients stay "
+                "float32",
             .choices = "float32|float16|bfloat16|int8"},
     Setting{.name = "table-rounding",
             .group = "tables",
             .kind = choice,
             .initial = "stochastic",
             .help = "rounding of updates to a table-dtype of fewer bits: stochastic = at random, so that "
-                    "small updates "
-                    "take effect on average; nearest = updates below half a rounding step are lost",
+                    "small updates take effect on average; nearest = updates below half a rounding step are "
+                    "lost",
             .choices = "stochastic|nearest"},
     Setting{
         .name = "int8-lookups",

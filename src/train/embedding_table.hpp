@@ -22,6 +22,7 @@
 #include "capstan/initializers.hpp"
 #include "capstan/row_access.hpp"
 #include "capstan/serialize.hpp"
+#include "protocol/int8_rows.hpp"
 #include "train/table_precision.hpp"
 
 namespace capstan::train {
@@ -91,8 +92,7 @@ class EmbeddingTable {
   EmbeddingTable(const TablePrecision& precision, const std::string& name, const Size& size,
                  const Initializer& initial, Options options)
       : table_([&]() -> AnyTable {
-          options.int8_rows =
-              precision.int8_rows && elements_of_row(size) >= TablePrecision::kMinInt8Elements;
+          options.int8_rows = precision.int8_rows && elements_of_row(size) >= protocol::kMinInt8Elements;
           options.stochastic_rounding =
               precision.stochastic_rounding && (precision.dtype != DType::float32 || options.int8_rows);
           if (precision.dtype == DType::float16) return Table<float16>(name, size, initial, options);

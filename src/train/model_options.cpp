@@ -7,6 +7,7 @@
 
 #include "base/settings.hpp"
 #include "capstan/error.hpp"
+#include "protocol/int8_rows.hpp"
 #include "train/optimizer_choice.hpp"
 #include "train/set_default.hpp"
 
@@ -160,12 +161,13 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
     o.bias = settings.flag("bias");
     o.factors = program == Program::fm ? settings.integer("factors") : 0;
     o.tables = TablePrecision::from(settings);
-    if (o.tables.int8_rows && o.factors < static_cast<std::int64_t>(TablePrecision::kMinInt8Elements)) {
-      throw usage_error(fmt::format(
-          "--table-dtype int8: found `capstan train {}` with rows of {} {}, expected at least {}, as fm has "
-          "with --factors; shorter rows would not be smaller",
-          to_string(program), std::max<std::int64_t>(o.factors, 1), o.factors > 1 ? "elements" : "element",
-          TablePrecision::kMinInt8Elements));
+    if (o.tables.int8_rows && o.factors < static_cast<std::int64_t>(protocol::kMinInt8Elements)) {
+      throw usage_error(
+          fmt::format("--table-dtype int8: found `capstan train {}` with rows of {} {}, expected `fm` with "
+                      "--factors {} or "
+                      "more; int8 rows of fewer elements take no less memory",
+                      to_string(program), std::max<std::int64_t>(o.factors, 1),
+                      o.factors > 1 ? "elements" : "element", protocol::kMinInt8Elements));
     }
     o.int8_lookups = settings.flag("int8-lookups");
   }

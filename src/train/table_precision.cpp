@@ -23,16 +23,16 @@ TablePrecision TablePrecision::from(const Settings& settings) {
   }
   if (settings.text("device") == "cuda") {
     throw Error(Code::invalid_argument,
-                fmt::format("--table-dtype {}: found --device cuda, expected cpu; workers on a GPU read and "
-                            "push float32 rows only",
-                            dtype));
+                fmt::format("--table-dtype {}: found --device cuda, expected cpu; {}", dtype,
+                            dtype == "int8" ? "workers on a GPU do not support int8 tables"
+                                            : "workers on a GPU read and push float32 rows only"));
   }
   if (settings.text("communication-dtype") != "float32") {
-    throw Error(
-        Code::invalid_argument,
-        fmt::format("--table-dtype {}: found --communication-dtype {}, expected float32; this option is "
-                    "for float32 tables",
-                    dtype, settings.text("communication-dtype")));
+    throw Error(Code::invalid_argument,
+                fmt::format("--table-dtype {}: found --communication-dtype {}, expected float32; {}", dtype,
+                            settings.text("communication-dtype"),
+                            dtype == "int8" ? "`capstan train` does not support both together"
+                                            : "messages of these tables have 16-bit values in any case"));
   }
   if (settings.flag("int8-lookups")) {
     throw Error(

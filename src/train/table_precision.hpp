@@ -16,10 +16,7 @@ namespace capstan::train {
 struct TablePrecision {
   DType dtype = DType::float32;  // float32, float16 or bfloat16
   bool stochastic_rounding = false;
-  bool int8_rows = false;  // tables of float32 rows of at least kMinInt8Elements elements
-
-  /// Shorter rows would not be smaller as int8.
-  static constexpr std::uint64_t kMinInt8Elements = 3;
+  bool int8_rows = false;  // tables of float32 rows of at least protocol::kMinInt8Elements elements
 
   /// Returns the value of --table-dtype.
   std::string_view name() const noexcept { return int8_rows ? "int8" : to_string(dtype); }

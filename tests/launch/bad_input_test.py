@@ -106,6 +106,12 @@ class BadInput(JobTest):
         self.refused(USAGE, "--table-dtype float16: ", "--device cuda",
                      command=train(self.data, "--table-dtype", "float16", "--device", "cuda"))
 
+    def test_int8_tables(self):
+        self.refused(USAGE, "--table-dtype int8: ", "--dim 2", "at least 3",
+                     command=train(self.data, "--table-dtype", "int8", "--dim", 2))
+        self.refused(USAGE, "--table-dtype int8: ", "--device cuda", "cpu",
+                     command=train(self.data, "--table-dtype", "int8", "--device", "cuda"))
+
     def test_unknown_option(self):
         self.refused(USAGE, "--epoch: there is no such option", "did you mean --epochs?",
                      command=train(self.data, "--epoch", 3))

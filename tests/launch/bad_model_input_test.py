@@ -80,9 +80,9 @@ class BadModelInput(JobTest):
         self.refused("--dynamic: ", "--ps-memory", command=["fm", *files, "--dynamic", "--ps-memory", "device"])
         self.refused("flag --table-dtype: ", '"int4"', "float32, float16, bfloat16, int8",
                      command=["lr", *files, "--table-dtype", "int4"])
-        self.refused("--table-dtype int8: ", "rows of 1 element", "at least 3",
+        self.refused("--table-dtype int8: ", "rows of 1 element", "--factors 3 or more",
                      command=["lr", *files, "--table-dtype", "int8"])
-        self.refused("--table-dtype int8: ", "rows of 2 elements", "at least 3",
+        self.refused("--table-dtype int8: ", "rows of 2 elements", "--factors 3 or more",
                      command=["fm", *files, "--factors", 2, "--table-dtype", "int8"])
         self.refused("flag --table-rounding: ", '"up"', "stochastic, nearest",
                      command=["fm", *files, "--table-rounding", "up"])
@@ -90,6 +90,8 @@ class BadModelInput(JobTest):
                      command=["fm", *files, "--table-rounding", "nearest"])
         self.refused("--table-dtype bfloat16: ", "--communication-dtype bfloat16",
                      command=["lr", *files, "--table-dtype", "bfloat16", "--communication-dtype", "bfloat16"])
+        self.refused("--table-dtype int8: ", "--communication-dtype bfloat16", "float32",
+                     command=["fm", *files, "--table-dtype", "int8", "--communication-dtype", "bfloat16"])
         self.refused("--table-dtype bfloat16: ", "--int8-lookups",
                      command=["fm", *files, "--table-dtype", "bfloat16", "--int8-lookups"])
         self.refused("--table-dtype: there is no such option",

@@ -1,5 +1,8 @@
 // program_options.cpp -- conversion of settings to options, with the defaults of the model.
+#include <fmt/format.h>
+
 #include "base/settings.hpp"
+#include "protocol/int8_rows.hpp"
 #include "train/kge/program.hpp"
 #include "train/optimizer_choice.hpp"
 #include "train/set_default.hpp"
@@ -55,6 +58,12 @@ ProgramOptions ProgramOptions::from(const Settings& unresolved) {
     throw Error(Code::invalid_argument,
                 "--dim " + std::to_string(o.dim) +
                     ": expected an even number for ComplEx: a row is real and imaginary halves");
+  }
+  if (o.tables.int8_rows && o.dim < static_cast<int>(protocol::kMinInt8Elements)) {
+    throw Error(Code::invalid_argument,
+                fmt::format("--table-dtype int8: found --dim {}, expected at least {}; int8 rows of fewer "
+                            "elements take no less memory",
+                            o.dim, protocol::kMinInt8Elements));
   }
   if (o.model == ModelKind::transe && o.n3 != 0) {
     throw Error(Code::invalid_argument,
