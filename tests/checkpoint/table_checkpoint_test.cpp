@@ -29,7 +29,7 @@ struct TableProgram {
       : ranks({.ranks = 2 + ps, .flags = {{"ps", std::to_string(ps)}}}), strategy(ranks.cluster()) {}
   DynamicTable<float>& make(std::uint64_t max_keys = 100'000) {
     const auto scope = strategy.scope();
-    table.emplace("user", kDim, initializers::normal(0, 1, 3),
+    table.emplace("user", dim, initializers::normal(0, 1, 3),
                   TableOptions{.optimizer = optimizers::Adam{.learning_rate = 0.1},
                                .missing = MissingKeys::default_row,
                                .max_keys = max_keys,
@@ -53,6 +53,7 @@ struct TableProgram {
   ParameterServerStrategy strategy;
   std::optional<DynamicTable<float>> table;
   bool int8 = false;
+  std::int64_t dim = kDim;
 };
 
 Keys some_keys(unsigned seed, std::size_t count, std::int64_t below) {
@@ -62,23 +63,30 @@ Keys some_keys(unsigned seed, std::size_t count, std::int64_t below) {
   return keys;
 }
 
+constexpr std::uint64_t kInt8Dim = 16;
+
 TEST(TableCheckpoint, Int8RowsAreRestoredExactlyByAnyNumberOfPs) {
   const io::TemporaryDirectory directory;
   TableProgram first(2);
   first.int8 = true;
+  first.dim = kInt8Dim;
   first.make();
   CheckpointManager manager(first.strategy, {.directory = directory.path()});
   for (unsigned step = 1; step <= 3; ++step) {
     const Keys keys = some_keys(step, 2000, 3000);
-    Floats gradient(keys.size() * kDim);
+    Floats gradient(keys.size() * kInt8Dim);
     for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = static_cast<float>(i % 5) - 2;
     first.table->push(keys, gradient);
     first.table->flush();
     (void)manager.save(step, "null", {.incremental = true});
   }
+  // Keys, states, values and two slots of all keys, and of the default row of each ps.
+  constexpr std::uint64_t kRowBytes = 8 + 4 + (8 + kInt8Dim) + 2 * 4 * kInt8Dim;
+  EXPECT_EQ(first.table->statistics().row_bytes, (first.table->size() + 2) * kRowBytes);
   for (int readers = 1; readers <= 3; ++readers) {
     TableProgram second(readers);
     second.int8 = true;
+    second.dim = kInt8Dim;
     second.make();
     CheckpointManager restoring(second.strategy, {.directory = directory.path()});
     EXPECT_EQ(restoring.restore_latest(), std::optional<std::int64_t>(3));
