@@ -79,7 +79,8 @@ TEST_P(Int8VariablesTest, Bfloat16MessagesRoundGradientsOnly) {
   start({.ranks = 4, .flags = {{"ps", "2"}}});
   for (const std::size_t width : {4, 8, 64}) {
     SCOPED_TRACE(width);
-    const auto v = create_int8({9, width}, "w" + std::to_string(width), DType::bfloat16);
+    const auto v =
+        create_int8({9, static_cast<std::int64_t>(width)}, "w" + std::to_string(width), DType::bfloat16);
     std::vector<float> values(9 * width);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
     client().update(v, protocol::RowOp::set, 0, 9, values.data());

@@ -363,7 +363,9 @@ TEST_F(Int8ShardTest, SaveOfATableHasRowsThatAreReusedMeanwhile) {
       apply_entry(store, keyed_entry<float>(1, more, exact_rows(more.size(), 2), protocol::RowOp::set));
       if (evicts) std::for_each(more.begin(), more.end(), [](std::int64_t& key) { key += 20; });
     }
-    if (evicts) EXPECT_GT(store.table_statistics({1, 0}).evicted, kKeys);
+    if (evicts) {
+      EXPECT_GT(store.table_statistics({1, 0}).evicted, kKeys);
+    }
     const auto arrays = snapshot.parts(1).at(0);
     const std::uint64_t rows = arrays[0].rows;
     Int8Floats values(rows * kInt8Width);

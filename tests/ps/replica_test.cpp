@@ -379,7 +379,7 @@ TEST_F(ReplicaTest, KeepsTheOrderOfSmallAndLargeRecords) {
   const auto values = values_of(copy_, 1);
   EXPECT_EQ(values[0], 2);
   EXPECT_EQ(values[kReplicaWidth], 3);
-  EXPECT_EQ(values.back(), 2);
+  EXPECT_EQ(values[values.size() - kReplicaWidth], 2);
   EXPECT_EQ(values_of(store_, 1), values);
 }
 

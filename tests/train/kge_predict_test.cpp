@@ -106,7 +106,9 @@ TEST(KgePredictWithRoundedMessages, RanksExactRows) {
   const Variable<float> relations("relations", Shape{4, 16});
   entities.assign(tables.entities);
   relations.assign(tables.relations);
-  io::Graph graph{.entities = std::vector<std::string>(kPredictedEntities, "e"), .relations = {"r0", "r1"}};
+  io::Graph graph;
+  graph.entities = std::vector<std::string>(kPredictedEntities, "e");
+  graph.relations = {"r0", "r1"};
   const std::vector<Triple> triples = random_triples(64, kPredictedEntities, 2, 6);
   const auto out = predict_tails(graph, triples, entities, relations, ModelKind::distmult);
   for (std::size_t i = 0; i < triples.size(); ++i)
