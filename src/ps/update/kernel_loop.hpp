@@ -102,18 +102,14 @@ void scattered_rows(Rule rule, Update<T> u) {
   const std::uint64_t lines = hwy::DivCeil(u.width, kLine) * (1 + Rule::kSlots);
   const std::uint64_t ahead = std::max(kRowsAhead, kLinesAhead / std::max<std::uint64_t>(lines, 1));
   const bool ragged = u.width % kLine != 0;  // the last element may be in a line of its own
-  const auto prefetch = [&](std::uint64_t i) HWY_ATTR {
-    const Row<Rule::kSlots, T> row(u, u.rows[i]);
+  for (std::uint64_t i = 0; i < u.count; ++i) {
+    const Row<Rule::kSlots, T> later(u, u.rows[std::min(i + ahead, u.count - 1)]);
     std::uint64_t j = 0;
     for (; j + kUnrolled * kLine <= u.width; j += kUnrolled * kLine) {
-      for (std::uint64_t line = 0; line < kUnrolled; ++line) row.prefetch(j + line * kLine);
+      for (std::uint64_t line = 0; line < kUnrolled; ++line) later.prefetch(j + line * kLine);
     }
-    for (; j < u.width; j += kLine) row.prefetch(j);
-    if (ragged) row.prefetch(u.width - 1);
-  };
-  for (std::uint64_t i = 0; i < std::min(ahead, u.count); ++i) prefetch(i);
-  for (std::uint64_t i = 0; i < u.count; ++i) {
-    if (i + ahead < u.count) prefetch(i + ahead);
+    for (; j < u.width; j += kLine) later.prefetch(j);
+    if (ragged) later.prefetch(u.width - 1);
     const Row<Rule::kSlots, T> row(u, u.rows[i]);
     update_row(rule, row, u.width, u.gradient_of(i));
   }
