@@ -84,10 +84,15 @@ TableShard::TableShard(const protocol::CreateShard& description, const protocol:
   header_.rows_end = std::max<std::uint64_t>(header_.rows_end, protocol::kDefaultRow + 1);
 }
 
+std::uint64_t TableShard::stored_bytes_per_key() const noexcept {
+  std::uint64_t bytes = sizeof(std::int64_t) + sizeof(std::uint32_t);
+  for (std::uint32_t number = 0; number <= slots().size(); ++number) bytes += stored_bytes_per_row(number);
+  return bytes;
+}
+
 bool TableShard::has_memory() {
   if (header_.rows_end < checked_rows_) return true;
-  std::uint64_t row = sizeof(std::int64_t) + sizeof(std::uint32_t);
-  for (std::uint32_t number = 0; number <= slots().size(); ++number) row += stored_bytes_per_row(number);
+  const std::uint64_t row = stored_bytes_per_key();
   const std::uint64_t rows = std::max<std::uint64_t>(kCheckedBytes / row, 1);
   try {
     check_memory_left(rows * row);
@@ -303,8 +308,7 @@ std::uint64_t TableShard::gather_keys(std::span<const std::int64_t> keys, Missin
 }
 
 protocol::TableStatistics TableShard::statistics() const noexcept {
-  std::uint64_t row = sizeof(std::int64_t) + sizeof(std::uint32_t);
-  for (std::uint32_t number = 0; number <= slots().size(); ++number) row += stored_bytes_per_row(number);
+  const std::uint64_t row = stored_bytes_per_key();
   std::uint64_t lines = 0;
   for (const protocol::SubIndex& sub : header_.sub_indexes) lines += std::uint64_t{1} << sub.level;
   constexpr std::uint64_t kSampledKeys = 1024;

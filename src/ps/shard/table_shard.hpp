@@ -74,6 +74,8 @@ class TableShard final : public HostShard {
   std::uint32_t find(std::int64_t key) const noexcept { return index_.find(key, protocol::hash_of(key)); }
   /// Returns an unused row, or kDefaultRow if rows or memory are exhausted.
   std::uint32_t take_row();
+  /// Bytes of a key and its row in memory: values, slots, the key and its state.
+  std::uint64_t stored_bytes_per_key() const noexcept;
   bool has_memory();
   bool admits(std::int64_t key, const protocol::PushHeader& entry);
   void add_missing(std::span<const std::int64_t> keys, const protocol::PushHeader& entry);
