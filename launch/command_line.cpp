@@ -55,13 +55,12 @@ std::string default_of(const Setting& setting) {
 struct Trainer {
   std::string_view program;
   std::string_view description;
-  Action action;
 };
 constexpr std::array<Trainer, 4> kTrainers{{
-    {"kge", "train knowledge-graph embeddings: TransE, DistMult or ComplEx", Action::train_kge},
-    {"lr", "train logistic regression on libsvm or Criteo files", Action::train_lr},
-    {"fm", "train a factorization machine on libsvm or Criteo files", Action::train_fm},
-    {"mlp", "train a multilayer perceptron on IDX images (MNIST)", Action::train_mlp},
+    {"kge", "train knowledge-graph embeddings: TransE, DistMult or ComplEx"},
+    {"lr", "train logistic regression on libsvm or Criteo files"},
+    {"fm", "train a factorization machine on libsvm or Criteo files"},
+    {"mlp", "train a multilayer perceptron on IDX images (MNIST)"},
 }};
 
 bool accepts(std::string_view program, const Setting& setting) {
@@ -366,7 +365,9 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     if (!trainers[i]->parsed()) continue;
     Settings settings = load_settings(trainer_options[i], config, environment);
     if (verbose) settings.set_from_flag("log-level", "debug");
-    return {.action = kTrainers[i].action, .settings = std::move(settings)};
+    return {.action = Action::train,
+            .program = std::string(kTrainers[i].program),
+            .settings = std::move(settings)};
   }
   throw_with_help(app, train.parsed() ? "train: no program, expected capstan train kge, lr, fm or mlp"
                                       : "a command is missing, expected capstan train, run, doctor, "

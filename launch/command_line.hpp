@@ -21,10 +21,7 @@ enum class Action {
   show_top,
   merge_trace,
   join,
-  train_kge,
-  train_lr,
-  train_fm,
-  train_mlp,
+  train,
   checkpoint,
   run,
   doctor,
@@ -36,7 +33,8 @@ struct CommandLine {
   /// print_text: the text to print; show_status, show_top, merge_trace and join: RUN_DIR; install_help: the
   /// directory.
   std::string text = {};
-  bool once = false;  ///< show_top: print one table and exit
+  std::string program = {};  ///< train: the name of the program
+  bool once = false;         ///< show_top: print one table and exit
   Settings settings = Settings();
   checkpoint::Request checkpoint = {};
   run::Request run = {};

@@ -16,8 +16,7 @@
 #include "launch/running_job.hpp"
 #include "launch/top.hpp"
 #include "launch/trace.hpp"
-#include "launch/train_kge.hpp"
-#include "launch/train_model.hpp"
+#include "launch/train.hpp"
 #include "launch/transports.hpp"
 
 namespace capstan::launch {
@@ -26,14 +25,8 @@ namespace {
 int run_command(int argc, char** argv) {
   const CommandLine line = parse_command_line(argc, argv, environ);
   switch (line.action) {
-    case Action::train_kge:
-      return run_train_kge(line.settings, argc, argv);
-    case Action::train_lr:
-      return run_train_model(train::Program::lr, line.settings);
-    case Action::train_fm:
-      return run_train_model(train::Program::fm, line.settings);
-    case Action::train_mlp:
-      return run_train_model(train::Program::mlp, line.settings);
+    case Action::train:
+      return run_train(line.program, line.settings);
     case Action::show_transports:
       return run_show_transports(line.settings);
     case Action::show_status:

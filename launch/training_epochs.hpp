@@ -5,7 +5,8 @@
 
 namespace capstan::launch {
 
-/// 0 if `line` is no `capstan train`. Throws Error(invalid_argument) for incompatible settings.
+/// 0 if `line` is no `capstan train`, or one that may stop early. Throws Error(invalid_argument) for
+/// incompatible settings.
 int training_epochs(const CommandLine& line);
 
 }  // namespace capstan::launch

@@ -43,6 +43,7 @@ void Scores::merge(const Scores& other) {
   log_loss_sum += other.log_loss_sum;
   positive.insert(positive.end(), other.positive.begin(), other.positive.end());
   negative.insert(negative.end(), other.negative.begin(), other.negative.end());
+  for (const auto& [name, value] : other.sums) sums[name] += value;
 }
 
 double Scores::log_loss() const { return mean(log_loss_sum, examples); }
@@ -63,6 +64,13 @@ double auc(std::vector<double> positive, std::vector<double> negative) {
   }
   const double pairs = static_cast<double>(positive.size()) * static_cast<double>(negative.size());
   return static_cast<double>(twice) / 2 / pairs;
+}
+
+Evaluation classification(const Scores& scores) {
+  Evaluation found{{{"logloss", scores.log_loss(), "", 6}}, scores.examples};
+  if (const double area = scores.auc(); !std::isnan(area)) found.metrics.push_back({"auc", area, "AUC"});
+  found.metrics.push_back({"accuracy", scores.accuracy()});
+  return found;
 }
 
 }  // namespace capstan::train

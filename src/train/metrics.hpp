@@ -1,9 +1,14 @@
-// metrics.hpp -- quality of a classifier: mean log-loss, accuracy, area under the ROC curve.
+// metrics.hpp -- sums over examples that determine the quality of a model: for classifiers mean log-loss,
+// accuracy and the area under the ROC curve.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "train/evaluation.hpp"
 
 namespace capstan::train {
 
@@ -16,6 +21,8 @@ struct Scores {
   /// Logits of the examples of each label; two classes only.
   std::vector<double> positive = {};
   std::vector<double> negative = {};
+  /// Sums of models that are no classifiers, by name.
+  std::map<std::string, double> sums = {};
 
   /// Adds an example of two classes. A logit above 0 predicts label 1.
   void add(double logit, bool is_positive);
@@ -28,6 +35,9 @@ struct Scores {
   /// NaN unless both labels occur.
   double auc() const;
 };
+
+/// The metrics of a classifier: logloss, auc if there are two classes, accuracy.
+Evaluation classification(const Scores& scores);
 
 /// Probability that a positive example scores above a negative one, with ties counted half (Mann-Whitney).
 /// Exact: no sampling, no bins. NaN if either is empty or contains a NaN.

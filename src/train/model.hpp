@@ -1,19 +1,16 @@
-// model.hpp -- the interface through which the coordinator trains lr, fm and mlp. Calls that return a
-// RemoteValue schedule a closure on a worker.
+// model.hpp -- the interface through which the coordinator trains a model whose examples are divided into
+// shares: lr, fm and mlp. Calls that return a RemoteValue schedule a closure on a worker.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "capstan/capstan.hpp"
 #include "train/metrics.hpp"
 #include "train/model_options.hpp"
 #include "train/tasks.hpp"
+#include "train/training_run.hpp"
 
 namespace capstan::train {
 
@@ -32,6 +29,10 @@ class Model {
 
   virtual RemoteValue<TrainResult> train(int worker, const TrainTask& task) = 0;
   virtual RemoteValue<Scores> evaluate(int worker, const EvaluateTask& task) = 0;
+  /// The metrics of merged scores.
+  virtual Evaluation evaluation_of(const Scores& scores) const { return classification(scores); }
+  /// The loss that training minimizes, without the penalty, as a mean over the scored examples.
+  virtual double mean_loss(const Scores& scores) const { return scores.log_loss(); }
   /// Returns (l2 / 2) * |w|^2, where w are all current parameters except biases.
   virtual double penalty() const = 0;
   /// Returns the number of features in the dynamic tables. Returns nullopt for a model without dynamic
@@ -39,9 +40,7 @@ class Model {
   virtual std::optional<std::int64_t> learned_features() const { return {}; }
   /// Makes all live workers members of the update group again. REQUIRES: no train() is running.
   virtual void restart_group() const = 0;
-  /// Returns the properties that a checkpoint must match to be restored: names, for error messages, and
-  /// values.
-  virtual std::vector<std::pair<std::string, std::string>> identity() const = 0;
+  virtual Identity identity() const = 0;
 };
 
 /// Makes a model of type lr or fm.

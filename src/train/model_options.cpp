@@ -18,27 +18,37 @@ struct Defaults {
   std::string_view optimizer;
   double learning_rate;
   std::int64_t batch;
-  int epochs;
 };
+
+/// Without --epochs, a program trains until its validation log-loss has not improved for `kPatience`
+/// evaluations.
+constexpr int kPatience = 3;
+constexpr int kMaxEpochs = 100;  // with early stopping
+constexpr int kEpochs = 10;      // without
+constexpr double kValidFraction = 0.1;
 
 Defaults defaults_of(Program program) {
   switch (program) {
     case Program::lr:
-      return {"adagrad", 0.1, 256, 10};
+      return {"adagrad", 0.1, 256};
     case Program::fm:
-      return {"adagrad", 0.05, 256, 10};
+      return {"adagrad", 0.05, 256};
     case Program::mlp:
       break;
   }
-  return {"adam", 0.1, 64, 10};
+  return {"adam", 0.1, 64};
 }
 
 /// Returns the settings with the defaults of the program.
 Settings with_defaults(Program program, Settings settings) {
   const Defaults defaults = defaults_of(program);
   set_default(settings, "batch", defaults.batch);
-  set_default(settings, "epochs", defaults.epochs);
   set_default(settings, "eval-every", 1);
+  const bool evaluates = settings.integer("eval-every") > 0;
+  set_default(settings, "patience", settings.given("epochs") || !evaluates ? 0 : kPatience);
+  const bool stops_early = settings.integer("patience") > 0;
+  set_default(settings, "epochs", stops_early ? kMaxEpochs : kEpochs);
+  set_default(settings, "valid-fraction", stops_early && !settings.given("valid") ? kValidFraction : 0);
   set_optimizer_defaults(settings, defaults.optimizer, defaults.learning_rate);
   return settings;
 }
@@ -55,8 +65,8 @@ std::vector<std::string> split(const std::string& text) {
 
 Error usage_error(const std::string& message) { return Error(Code::invalid_argument, message); }
 
-std::vector<std::string> files(Program program, const Settings& settings, const char* name, bool needed,
-                               const char* what) {
+std::vector<std::string> file_list(Program program, const Settings& settings, const char* name, bool needed,
+                                   const char* what) {
   std::vector<std::string> names =
       settings.given(name) ? split(settings.text(name)) : std::vector<std::string>();
   if (names.empty() && (needed || settings.given(name))) {
@@ -140,15 +150,25 @@ std::string_view to_string(Mode mode) noexcept {
 ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
   const Settings settings = with_defaults(program, unresolved);
   ModelOptions o;
+  static_cast<RunOptions&>(o) = RunOptions::from(settings);
   o.program = program;
   const bool images = program == Program::mlp;
-  o.data = files(program, settings, "data", true, images ? "IDX files of images" : "libsvm or Criteo text");
-  o.test = files(program, settings, "test", false, "held-out files, of the same kind as --data");
+  o.data =
+      file_list(program, settings, "data", true, images ? "IDX files of images" : "libsvm or Criteo text");
+  o.test = file_list(program, settings, "test", false, "held-out files, of the same kind as --data");
+  o.valid = file_list(program, settings, "valid", false, "validation files, of the same kind as --data");
+  o.valid_fraction = settings.real("valid-fraction");
+  if (o.valid_fraction > 0 && !o.valid.empty()) {
+    throw usage_error("--valid-fraction divides --data: expected no --valid with it");
+  }
   if (images) {
-    o.labels = files(program, settings, "labels", true, "IDX files of labels, one for each of --data");
-    o.test_labels = files(program, settings, "test-labels", !o.test.empty(),
-                          "IDX files of labels, one for each of --test");
+    o.labels = file_list(program, settings, "labels", true, "IDX files of labels, one for each of --data");
+    o.test_labels = file_list(program, settings, "test-labels", !o.test.empty(),
+                              "IDX files of labels, one for each of --test");
+    o.valid_labels = file_list(program, settings, "valid-labels", !o.valid.empty(),
+                               "IDX files of labels, one for each of --valid");
     require_same_number(o.data, o.labels, "data", "labels");
+    require_same_number(o.valid, o.valid_labels, "valid", "valid-labels");
     require_same_number(o.test, o.test_labels, "test", "test-labels");
     o.hidden = widths(settings.text("hidden"));
   } else {
@@ -160,7 +180,7 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
     read_dynamic(settings, o);
     o.bias = settings.flag("bias");
     o.factors = program == Program::fm ? settings.integer("factors") : 0;
-    o.tables = TablePrecision::from(settings);
+    o.read_table_options(settings);
     if (o.tables.int8_rows && o.factors < static_cast<std::int64_t>(protocol::kMinInt8Elements)) {
       throw usage_error(
           fmt::format("--table-dtype int8: found `capstan train {}` with rows of {} {}, expected `fm` with "
@@ -169,7 +189,6 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
                       to_string(program), std::max<std::int64_t>(o.factors, 1),
                       o.factors > 1 ? "elements" : "element", protocol::kMinInt8Elements));
     }
-    o.int8_lookups = settings.flag("int8-lookups");
   }
   o.on_gpu = settings.text("device") == "cuda";
   if (o.on_gpu && !images) {
@@ -191,23 +210,7 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
   }
   o.staleness = settings.integer("staleness");
   o.batch = settings.integer("batch");
-  o.epochs = static_cast<int>(settings.integer("epochs"));
-  o.optimizer = selected_optimizer(settings);
   o.l2 = settings.real("l2");
-  o.seed = static_cast<std::uint64_t>(settings.integer("seed"));
-  if (settings.text("ps-memory") == "device") o.memory = ShardMemory::device;
-  if (settings.text("communication-dtype") == "bfloat16") o.communication_dtype = DType::bfloat16;
-  o.checkpoint_dir = settings.text("checkpoint-dir");
-  o.checkpoint_every = static_cast<int>(settings.integer("checkpoint-every"));
-  o.max_to_keep = static_cast<int>(settings.integer("max-to-keep"));
-  o.resume = settings.flag("resume");
-  o.eval_every = static_cast<int>(settings.integer("eval-every"));
-  o.stop = StopOptions::from(settings);
-  o.settings_json = settings.to_json();
-  if (o.resume && o.checkpoint_dir.empty()) {
-    throw usage_error(
-        "--resume: --checkpoint-dir is not set, expected the directory of the checkpoint to resume from");
-  }
   return o;
 }
 

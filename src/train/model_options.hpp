@@ -1,4 +1,4 @@
-// model_options.hpp -- options of `capstan train lr|fm|mlp`.
+// model_options.hpp -- options of the programs that train a Model: `capstan train lr|fm|mlp`.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "capstan/dtype.hpp"
-#include "capstan/optimizers.hpp"
-#include "capstan/variable_options.hpp"
+#include "train/run_options.hpp"
 #include "train/sparse/examples.hpp"
-#include "train/stop_request.hpp"
-#include "train/table_precision.hpp"
 #include "train/tasks.hpp"
 
 namespace capstan {
@@ -25,13 +21,14 @@ enum class Program : std::uint8_t { lr, fm, mlp };
 std::string_view to_string(Program program) noexcept;
 std::string_view to_string(Mode mode) noexcept;
 
-struct ModelOptions {
+struct ModelOptions : RunOptions {
   Program program = Program::lr;
-  std::vector<std::string> data, test;           // files
-  std::vector<std::string> labels, test_labels;  // mlp only
-  SparseFormat format;                           // lr and fm only
-  std::uint64_t max_keys = 0;                    // of a dynamic table
-  std::uint32_t admit_after = 1;                 // of a dynamic table
+  std::vector<std::string> data, valid, test;                  // files
+  std::vector<std::string> labels, valid_labels, test_labels;  // mlp only
+  double valid_fraction = 0;      // of the examples of `data` that validate instead of training
+  SparseFormat format;            // lr and fm only
+  std::uint64_t max_keys = 0;     // of a dynamic table
+  std::uint32_t admit_after = 1;  // of a dynamic table
   bool bias = true;
   std::int64_t factors = 0;          // fm only
   std::vector<std::int64_t> hidden;  // mlp only
@@ -39,21 +36,10 @@ struct ModelOptions {
   Mode mode = Mode::asynchronous;
   std::int64_t staleness = 0;
   std::int64_t batch = 0;
-  int epochs = 0;
-  Optimizer optimizer;
   double l2 = 0;
-  std::uint64_t seed = 1;
-  ShardMemory memory = ShardMemory::host;
-  DType communication_dtype = DType::float32;
-  TablePrecision tables;  // lr and fm only
-  bool int8_lookups = false;
-  std::string checkpoint_dir;
-  int checkpoint_every = 5;
-  int max_to_keep = 3;
-  bool resume = false;
-  int eval_every = 1;  // epochs; 0: only after the last
-  StopOptions stop;
-  std::string settings_json = "{}";  // with the program's defaults, for checkpoints and summaries
+
+  PartFiles files() const { return {data, valid, test, valid_fraction}; }
+  PartFiles label_files() const { return {labels, valid_labels, test_labels, valid_fraction}; }
 
   /// Fills unset settings with the program's defaults. Throws Error(invalid_argument) for missing, malformed
   /// or incompatible settings.

@@ -1,17 +1,15 @@
-// model_program.cpp -- assigns shares to workers, collects losses and scores, saves checkpoints.
+// model_program.cpp -- assigns shares to workers, and collects losses and scores.
 #include "train/model_program.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
 #include <type_traits>
 
-#include "base/json.hpp"
 #include "capstan/capstan.hpp"
 #include "train/after_recovery.hpp"
 #include "train/model.hpp"
@@ -34,31 +32,30 @@ std::unique_ptr<Model> make_model(const ModelOptions& options, ClusterCoordinato
                                          : make_sparse_model(options, coordinator);
 }
 
-Metrics metrics_of(const Scores& scores) {
-  return {scores.examples, scores.log_loss(), scores.accuracy(), scores.auc()};
-}
+Selection selection_of(const ModelOptions& /*options*/) { return {"logloss", false}; }
 
-class ModelProgram {
+class ModelRun {
  public:
-  ModelProgram(const Cluster& cluster, const ModelOptions& options, const ModelHooks& hooks)
+  ModelRun(const Cluster& cluster, const ModelOptions& options, const RunHooks& hooks)
       : options_(options),
-        hooks_(hooks),
-        strategy_(cluster, {.variable_partitioner = FixedShardsPartitioner{cluster.count(Role::ps)},
-                            .memory = options.memory,
-                            .communication_dtype = options.communication_dtype,
-                            .int8_lookups = options.int8_lookups}),
-        scope_(strategy_.scope()),
-        coordinator_(strategy_),
-        stop_(options.stop, !options.checkpoint_dir.empty()),
-        shares_(coordinator_.workers()) {
-    if (!options_.checkpoint_dir.empty()) open_checkpoints();
-    model_ = make_model(options_, coordinator_);
+        run_(cluster,
+             {fmt::format("train {}", to_string(options.program)), "examples", selection_of(options)},
+             options, hooks),
+        shares_(run_.coordinator().workers()),
+        model_(make_model(options_, run_.coordinator())) {
     for (const DataSizes& part : run_for_each_share<DataSizes>([&](int worker, std::int64_t share) {
            return model_->load(worker, {{share}, shares_});
          })) {
-      report_.data = part;  // totals of all shares; every worker returns the same
+      data_ = part;  // totals of all shares; every worker returns the same
     }
-    model_->create(report_.data);
+    if (options_.patience > 0 && data_.valid == 0) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("no validation examples among {} training examples, expected at least one for "
+                              "early stopping; set --valid FILE, a larger --valid-fraction, or --epochs N to "
+                              "train for a fixed number of epochs",
+                              data_.train));
+    }
+    model_->create(data_);
     if (model_->needs_preparation()) {
       run_for_each_share<void>([&](int worker, std::int64_t share) {
         return model_->prepare(worker, {{share}, shares_});
@@ -67,50 +64,33 @@ class ModelProgram {
   }
 
   ModelReport run() {
-    const int done = options_.resume ? resume() : 0;
-    report_.first_epoch = done + 1;
-    progress(done, std::numeric_limits<double>::quiet_NaN());
-    for (int epoch = done + 1; epoch <= options_.epochs; ++epoch) {
+    run_.resume(model_->identity());
+    RunReport& report = run_.report();
+    const int first = run_.is_complete() ? options_.epochs + 1 : report.first_epoch;
+    progress(report.first_epoch - 1, std::numeric_limits<double>::quiet_NaN());
+    for (int epoch = first; epoch <= options_.epochs; ++epoch) {
       const auto begin = Clock::now();
       train(epoch);
       // Only complete epochs can be resumed from, so the time left must suffice for another one.
-      report_.stopped = stop_.reason(std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - begin));
-      if (!report_.stopped.empty()) {
-        checkpoint(epoch, false);
-        return std::move(report_);
+      report.stopped = run_.stop_reason(std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - begin));
+      if (!report.stopped.empty()) {
+        run_.save_checkpoint(epoch, {{"epoch", epoch}}, false);
+        return {.run = report, .data = data_};
       }
-      const bool last = epoch == options_.epochs;
       const bool scheduled = options_.eval_every > 0 && epoch % options_.eval_every == 0;
-      if (scheduled || last) evaluate_epoch();
-      if (checkpoints_ && (last || epoch % options_.checkpoint_every == 0)) checkpoint(epoch, !last);
+      if (scheduled || epoch == options_.epochs) evaluate_epoch();
+      const bool last = run_.ends_after(epoch);
+      if (run_.checkpoint_is_due(epoch)) run_.save_checkpoint(epoch, {{"epoch", epoch}}, !last);
+      if (last) break;
     }
-    const auto begin = Clock::now();
-    report_.train = evaluate(false);
-    report_.data.width = model_->learned_features().value_or(report_.data.width);
-    report_.objective = report_.train.log_loss + model_->penalty();
-    if (report_.data.test > 0) report_.test = evaluate(true);
-    report_.evaluation_seconds += seconds_since(begin);
-    report_.workers_lost = std::max(0, static_cast<int>(shares_) - coordinator_.workers());
-    return std::move(report_);
+    return evaluate_result();
   }
 
  private:
-  void open_checkpoints() {
-    checkpoints_.emplace(
-        strategy_, CheckpointOptions{options_.checkpoint_dir, options_.max_to_keep, options_.settings_json});
-    if (const auto newest = checkpoints_->latest(); newest && !options_.resume) {
-      throw Error(Code::failed_precondition,
-                  fmt::format("{} holds checkpoints of an earlier run, up to step "
-                              "{}, expected none; resume from them with --resume, or set "
-                              "another --checkpoint-dir",
-                              options_.checkpoint_dir, *newest));
-    }
-  }
-
   // Share s is assigned to the (s mod n)-th of the n live workers.
 
   std::vector<int> workers() const {
-    std::vector<int> workers = coordinator_.worker_indices();
+    std::vector<int> workers = run_.coordinator().worker_indices();
     if (workers.empty()) throw Error(Code::unavailable, "cannot run closures: all workers are dead");
     return workers;
   }
@@ -119,7 +99,7 @@ class ModelProgram {
     return all[static_cast<std::size_t>(share) % all.size()];
   }
   bool is_dead(int worker) const {
-    const std::vector<int> all = coordinator_.worker_indices();
+    const std::vector<int> all = run_.coordinator().worker_indices();
     return std::find(all.begin(), all.end(), worker) == all.end();
   }
 
@@ -128,7 +108,7 @@ class ModelProgram {
   class RetriedClosure {
    public:
     using Start = std::function<RemoteValue<T>(int worker)>;
-    RetriedClosure(const ModelProgram& program, std::int64_t share, Start start)
+    RetriedClosure(const ModelRun& program, std::int64_t share, Start start)
         : program_(program),
           share_(share),
           start_(std::move(start)),
@@ -147,7 +127,7 @@ class ModelProgram {
     }
 
    private:
-    const ModelProgram& program_;
+    const ModelRun& program_;
     std::int64_t share_;
     Start start_;
     int worker_;
@@ -175,12 +155,7 @@ class ModelProgram {
   // An epoch
 
   TrainTask make_task(int epoch, std::vector<std::int64_t> shares) const {
-    return {{std::move(shares), shares_},
-            report_.data.train,
-            epoch,
-            options_.batch,
-            options_.seed,
-            options_.mode};
+    return {{std::move(shares), shares_}, data_.train, epoch, options_.batch, options_.seed, options_.mode};
   }
 
   void train(int epoch) {
@@ -197,15 +172,14 @@ class ModelProgram {
       sum.penalty += result.penalty;
       sum.examples += result.examples;
     }
-    const double seconds = seconds_since(begin);
-    report_.seconds += seconds;
-    report_.examples += sum.examples;
-    const double examples = static_cast<double>(sum.examples);
-    report_.epochs.push_back(
-        {epoch, (sum.log_loss + sum.penalty) / examples, report_.seconds, examples / seconds, {}});
-    coordinator_.scalar("epoch", epoch, report_.data.train * epoch);
-    coordinator_.scalar("loss", report_.epochs.back().loss, report_.data.train * epoch);
-    progress(epoch, report_.epochs.back().loss);
+    RunReport& report = run_.report();
+    report.seconds += seconds_since(begin);
+    report.items += sum.examples;
+    const auto examples = static_cast<double>(sum.examples);
+    report.epochs.push_back({epoch, (sum.log_loss + sum.penalty) / examples, report.seconds});
+    run_.coordinator().scalar("epoch", epoch, data_.train * epoch);
+    run_.coordinator().scalar("loss", report.epochs.back().loss, data_.train * epoch);
+    progress(epoch, report.epochs.back().loss);
   }
 
   /// Schedules one closure per worker, with all of its shares, because workers wait for each other.
@@ -226,7 +200,7 @@ class ModelProgram {
         results.push_back(value.fetch());
       } catch (const Error& error) {
         if (error.code() != Code::aborted || !is_dead(worker)) throw;
-        hooks_.log(
+        run_.hooks().log(
             fmt::format("worker {} died in epoch {}: the remaining workers continue, and take over its "
                         "examples from the next epoch on",
                         worker, epoch));
@@ -236,102 +210,107 @@ class ModelProgram {
   }
 
   void progress(int epoch, double loss) {
-    hooks_.progress({std::max(epoch, 1), options_.epochs, report_.data.train * epoch,
-                     report_.data.train * options_.epochs, loss});
+    run_.hooks().progress(
+        {std::max(epoch, 1), options_.epochs, data_.train * epoch, data_.train * options_.epochs, loss});
   }
 
   // Evaluation
 
-  Metrics evaluate(bool test) {
-    const std::int64_t total = test ? report_.data.test : report_.data.train;
+  Scores score(Part part) {
     std::vector<RetriedClosure<Scores>> parts;
     for (std::int64_t share = 0; share < shares_; ++share) {
-      const std::int64_t size = share_size(total, share, shares_);
+      const std::int64_t size = share_size(data_.of(part), share, shares_);
       for (std::int64_t first = 0; first < size; first += kEvaluateSlice) {
-        const EvaluateTask task{test, share, shares_, first, std::min(kEvaluateSlice, size - first)};
+        const EvaluateTask task{part, share, shares_, first, std::min(kEvaluateSlice, size - first)};
         parts.emplace_back(*this, share, [this, task](int worker) { return model_->evaluate(worker, task); });
       }
     }
     Scores sum;
-    for (auto& part : parts) sum.merge(part.fetch());
-    return metrics_of(sum);
+    for (auto& part_of_scores : parts) sum.merge(part_of_scores.fetch());
+    return sum;
   }
 
+  /// Evaluates the validation data; without any, the test data or else the training data.
   void evaluate_epoch() {
     const auto begin = Clock::now();
-    ModelEpoch& now = report_.epochs.back();
-    now.evaluated = evaluate(report_.data.test > 0);
-    report_.evaluation_seconds += seconds_since(begin);
-    const std::string data = report_.data.test > 0 ? "test" : "train";
-    coordinator_.scalar(data + "/logloss", now.evaluated->log_loss, report_.data.train * now.epoch);
-    coordinator_.scalar(data + "/accuracy", now.evaluated->accuracy, report_.data.train * now.epoch);
-    hooks_.log(fmt::format("epoch {}: loss {:.6f}  {} {}  {:.0f} examples/s", now.epoch, now.loss,
-                           report_.data.test > 0 ? "test" : "train", to_string(*now.evaluated),
-                           now.examples_per_second));
+    const Part part = data_.valid > 0 ? Part::valid : data_.test > 0 ? Part::test : Part::train;
+    const Evaluation found = model_->evaluation_of(score(part));
+    run_.add_evaluation(found, part, seconds_since(begin), data_.train * run_.report().epochs.back().epoch);
   }
 
-  // Checkpoints
-
-  std::string state(int epoch) const {
-    nlohmann::json identity = nlohmann::json::object();
-    for (const auto& [name, value] : model_->identity()) identity[name] = value;
-    return nlohmann::json{{"program", fmt::format("train {}", to_string(options_.program))},
-                          {"epoch", epoch},
-                          {"identity", identity}}
-        .dump();
-  }
-
-  void check_state(const std::string& text, const std::string& where) const {
-    const auto saved = try_parse_json(text);
-    const std::string program = fmt::format("train {}", to_string(options_.program));
-    if (!saved.is_object() || saved.value("program", "") != program || !saved.contains("identity")) {
-      throw Error(Code::failed_precondition, fmt::format("{} was not saved by `capstan {}`", where, program));
-    }
-    for (const auto& [name, value] : model_->identity()) {
-      // Earlier versions had only float32 tables and did not save their dtype.
-      const std::string missing = name == "--table-dtype" ? "float32" : "";
-      const std::string saved_value = saved["identity"].value(name, missing);
-      if (saved_value == value) continue;
-      throw Error(Code::failed_precondition,
-                  fmt::format("{} was saved with {} {}, this run has {}; use the same options and data, or "
-                              "another --checkpoint-dir",
-                              where, name, saved_value, value));
-    }
-  }
-
-  /// Restores the latest checkpoint; returns the number of epochs that it completes.
-  int resume() {
-    const auto step = checkpoints_->restore_latest(
-        [this](const std::string& state, const std::string& where) { check_state(state, where); });
-    if (!step) {
-      hooks_.log("no checkpoint in " + options_.checkpoint_dir + ": starting from the beginning");
-      return 0;
-    }
-    report_.resumed_from = checkpoints_->restored_from().string();
-    const int epoch =
-        parse_json(checkpoints_->user_state(), "the user state", Code::data_loss).value("epoch", 0);
-    hooks_.log(fmt::format("resumed from {} after epoch {}", report_.resumed_from, epoch));
-    return epoch;
-  }
-
-  /// With `background`, the next epoch runs while the checkpoint is written.
-  void checkpoint(int epoch, bool background) {
+  ModelReport evaluate_result() {
     const auto begin = Clock::now();
-    const SaveOptions options{.background = background};
-    report_.checkpoint = checkpoints_->save(epoch, state(epoch), options).string();
-    report_.checkpoint_seconds += seconds_since(begin);
+    ModelReport report{.data = data_};
+    const Scores train = score(Part::train);
+    report.train = model_->evaluation_of(train);
+    report.data.width = model_->learned_features().value_or(data_.width);
+    report.objective = model_->mean_loss(train) + model_->penalty();
+    if (data_.valid > 0) report.valid = model_->evaluation_of(score(Part::valid));
+    if (data_.test > 0) report.test = model_->evaluation_of(score(Part::test));
+    report.run = run_.report();
+    report.run.evaluation_seconds += seconds_since(begin);
+    report.run.workers_lost = std::max(0, static_cast<int>(shares_) - run_.coordinator().workers());
+    return report;
   }
 
   ModelOptions options_;
-  const ModelHooks& hooks_;
-  ParameterServerStrategy strategy_;
-  ParameterServerStrategy::Scope scope_;
-  ClusterCoordinator coordinator_;
-  StopRequest stop_;
+  TrainingRun run_;
   std::int64_t shares_;
-  std::optional<CheckpointManager> checkpoints_;
   std::unique_ptr<Model> model_;
-  ModelReport report_;
+  DataSizes data_;
+};
+
+nlohmann::json used(const ModelOptions& options) {
+  nlohmann::json used{{"mode", std::string(to_string(options.mode))},
+                      {"batch", options.batch},
+                      {"epochs", options.epochs},
+                      {"patience", options.patience},
+                      {"l2", options.l2},
+                      {"optimizer", std::string(to_string(options.optimizer.kind))},
+                      {"learning_rate", options.optimizer.learning_rate}};
+  if (options.mode == Mode::stale_synchronous) used["staleness"] = options.staleness;
+  if (options.program == Program::fm) used["factors"] = options.factors;
+  if (options.program == Program::mlp) used["hidden"] = options.hidden;
+  return used;
+}
+
+Results results_of(const ModelOptions& options, const ModelReport& report) {
+  Results results{.run = report.run};
+  results.headline =
+      fmt::format("{} on {} training examples, {} {}", to_string(options.program), report.data.train,
+                  report.data.width, options.program == Program::mlp ? "pixels" : "features");
+  results.lines.push_back(
+      fmt::format("train: objective {:.10f}  {}", report.objective, to_string(report.train)));
+  results.used = used(options);
+  results.data = {{"train", report.data.train},
+                  {"valid", report.data.valid},
+                  {"test", report.data.test},
+                  {"width", report.data.width},
+                  {"classes", report.data.classes}};
+  results.quality["train"] = to_json(report.train);
+  results.quality["train"]["objective"] = report.objective;
+  if (report.valid) {
+    results.lines.push_back("valid: " + to_string(*report.valid));
+    results.quality["valid"] = to_json(*report.valid);
+  }
+  if (report.test) {
+    results.lines.push_back("test:  " + to_string(*report.test));
+    results.quality["test"] = to_json(*report.test);
+  }
+  return results;
+}
+
+class ModelProgram final : public TrainingProgram {
+ public:
+  explicit ModelProgram(ModelOptions options) : options_(std::move(options)) {}
+  const RunOptions& options() const override { return options_; }
+  std::string_view unit() const override { return "examples"; }
+  Results run(const Cluster& cluster, const RunHooks& hooks) const override {
+    return results_of(options_, run_model(cluster, options_, hooks));
+  }
+
+ private:
+  ModelOptions options_;
 };
 
 }  // namespace
@@ -348,15 +327,12 @@ Synchronization synchronization_of(const ModelOptions& options) {
   return Asynchronous{};
 }
 
-ModelReport run_model(const Cluster& cluster, const ModelOptions& options, const ModelHooks& hooks) {
-  const ModelOptions resolved = after_recovery(cluster, options);
-  return ModelProgram(cluster, resolved, hooks).run();
+ModelReport run_model(const Cluster& cluster, const ModelOptions& options, const RunHooks& hooks) {
+  return ModelRun(cluster, after_recovery(cluster, options), hooks).run();
 }
 
-std::string to_string(const Metrics& m) {
-  const std::string area = std::isnan(m.auc) ? "" : fmt::format("AUC {:.4f}  ", m.auc);
-  return fmt::format("logloss {:.6f}  {}accuracy {:.4f}  ({} examples)", m.log_loss, area, m.accuracy,
-                     m.examples);
+std::unique_ptr<TrainingProgram> make_model_program(const ModelOptions& options) {
+  return std::make_unique<ModelProgram>(options);
 }
 
 }  // namespace capstan::train

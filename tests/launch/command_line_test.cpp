@@ -52,7 +52,8 @@ TEST(CommandLineParser, VerboseSetsTheLogLevel) {
 TEST(CommandLineParser, FlagsBecomeSettings) {
   const CommandLine line =
       parse({"train", "kge", "--dim", "64", "--learning-rate=0.5", "--resume", "--model", "transe"});
-  EXPECT_EQ(line.action, Action::train_kge);
+  EXPECT_EQ(line.action, Action::train);
+  EXPECT_EQ(line.program, "kge");
   EXPECT_EQ(line.settings.integer("dim"), 64);
   EXPECT_DOUBLE_EQ(line.settings.real("learning-rate"), 0.5);
   EXPECT_TRUE(line.settings.flag("resume"));
@@ -106,9 +107,10 @@ TEST(CommandLineParser, EverySettingIsAnOptionOfItsPrograms) {
 }
 
 TEST(CommandLineParser, EachProgramHasAnAction) {
-  EXPECT_EQ(parse({"train", "lr"}).action, Action::train_lr);
-  EXPECT_EQ(parse({"train", "fm"}).action, Action::train_fm);
-  EXPECT_EQ(parse({"train", "mlp"}).action, Action::train_mlp);
+  for (const char* program : {"lr", "fm", "mlp"}) {
+    EXPECT_EQ(parse({"train", program}).action, Action::train);
+    EXPECT_EQ(parse({"train", program}).program, program);
+  }
 }
 
 TEST(CommandLineParser, AcceptsSeveralFilesPerOption) {

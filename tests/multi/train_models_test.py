@@ -1,19 +1,26 @@
 #!/usr/bin/env python3
 """`capstan train lr`, `fm` and `mlp` as one process and as ranks, on small data with an independent solution."""
+# Tests: launch/train.cpp
+# Tests: src/train/best_values.cpp
 # Tests: src/train/epoch.hpp
 # Tests: src/train/mlp/closures.cpp
 # Tests: src/train/model.hpp
 # Tests: src/train/model_options.cpp
 # Tests: src/train/model_program.cpp
 # Tests: src/train/optimizer_choice.cpp
+# Tests: src/train/program.hpp
+# Tests: src/train/programs.cpp
+# Tests: src/train/run_report.hpp
 # Tests: src/train/table_precision.cpp
 # Tests: src/train/tasks.hpp
+# Tests: src/train/training_run.cpp
 # Tests: src/train/sparse/closures.cpp
 import itertools
 import math
 import pathlib
 import random
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -280,13 +287,63 @@ class TrainModels(JobTest):
             with self.subTest(program):
                 saved = self.directory / program
                 used = {**used, "epochs": 10, "eval-every": 1}
-                self.trained(program, 0, *data, "--checkpoint-dir", saved)
+                self.trained(program, 0, *data, "--checkpoint-dir", saved, epochs=10)
                 self.expect_settings(saved, used)
                 # A resumed run has the settings of its command.
                 more = ["--checkpoint-dir", saved, "--resume", "--batch", 50]
                 resumed, _ = self.trained(program, 0, *data, *more, epochs=11, learning_rate=0.02)
                 self.assertEqual(resumed["training"]["first_epoch"], 11)
                 self.expect_settings(saved, {**used, "batch": 50, "epochs": 11, "learning-rate": 0.02})
+
+    def write_noisy(self, name, rows, seed):
+        """Writes examples with six features that matter, and one of 400 that does not, which a regression memorizes."""
+        path = self.directory / name
+        write_libsvm(path, rows, seed)
+        draw = random.Random(seed)
+        path.write_text("".join(f"{line} {draw.randint(7, 406)}:1\n" for line in path.read_text().splitlines()))
+        return path
+
+    def stops_early(self, ranks, *options):
+        self.run_to_end([CAPSTAN, "train", *options, "--learning-rate", 0.5, "--batch", 20,
+                         "--summary", self.directory / "summary.json"], ranks)
+        summary = self.summary()
+        losses = [epoch["valid"]["logloss"] for epoch in summary["training"]["epochs"]]
+        self.assertLess(len(losses), 50, "the validation loss grows while features are memorized")
+        best = summary["training"]["best_epoch"]
+        self.assertEqual(best, len(losses) - summary["used"]["patience"])
+        self.assertLess(losses[best - 1], losses[-1])
+        self.assertAlmostEqual(summary["valid"]["logloss"], losses[best - 1], delta=1e-12, msg="the values of the best epoch")
+        return summary
+
+    def test_training_stops_early_with_the_best_values(self):
+        train, test, valid = (self.write_noisy(name, rows, seed) for name, rows, seed in
+                              (("train", 1000, 1), ("test", 500, 2), ("valid", 200, 3)))
+        files = ["--data", train, "--test", test]
+        for ranks, *more in ((0, "lr", "--patience", 2), (4, "lr", "--dynamic"), (4, "fm", "--factors", 2, "--mode", "synchronous")):
+            summary = self.stops_early(ranks, *more, *files)
+            self.assertEqual(summary["data"]["train"] + summary["data"]["valid"], 1000)
+            self.assertAlmostEqual(summary["data"]["valid"], 100, delta=30)
+            self.assertEqual(summary["test"]["examples"], 500)
+        summary = self.stops_early(0, "lr", *files, "--valid", valid)
+        self.assertEqual((summary["data"]["train"], summary["data"]["valid"]), (1000, 200))
+        self.assertEqual(list(pathlib.Path(tempfile.gettempdir()).glob("capstan-best-*")), [])
+
+    def test_resumed_run_keeps_the_best_values(self):
+        train = self.write_noisy("train", 1000, 1)
+        options = ["lr", "--data", train, "--checkpoint-dir", self.directory / "saved", "--checkpoint-every", 1]
+        complete = self.stops_early(0, *options)
+        again = self.run_to_end([CAPSTAN, "train", *options, "--resume", "--batch", 20, "--summary", self.directory / "summary.json"])
+        self.assertIn("resumed from", again.stderr)
+        self.assertEqual(self.summary()["training"]["examples"], 0)
+        self.assertEqual(self.summary()["valid"], complete["valid"])
+        self.assertEqual(self.summary()["training"]["best_epoch"], complete["training"]["best_epoch"])
+
+    def test_early_stopping_needs_validation_examples(self):
+        path = self.directory / "train.txt"
+        path.write_text("1 1:1\n0 2:1\n")
+        job = self.start([CAPSTAN, "train", "lr", "--data", path, "--valid-fraction", "1e-9"])
+        self.assertEqual(self.exit_code(job), 2, job.stderr)
+        self.assertIn("no validation examples among 2 training examples", job.stderr)
 
     def test_share_of_a_dead_worker_runs_on_another(self):
         path = self.directory / "train.txt"

@@ -1,4 +1,5 @@
 // kge_learned_relations_test.cpp -- selection of relations, and of triples of the best ones.
+// Tests: src/train/kge/results.cpp
 #include "train/kge/learned_relations.hpp"
 
 #include <gmock/gmock.h>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "train/kge/program.hpp"
+#include "train/kge/results.hpp"
 
 namespace capstan::kge {
 namespace {

@@ -1,5 +1,6 @@
 // model_options_test.cpp -- defaults of the programs, and the settings that checkpoints and summaries store.
 // Tests: src/train/kge/program_options.cpp
+// Tests: src/train/run_options.cpp
 // Tests: src/train/optimizer_choice.cpp
 // Tests: src/train/set_default.hpp
 #include "train/model_options.hpp"
@@ -36,13 +37,17 @@ TEST(ModelOptions, StoreTheDefaultsOfTheProgram) {
     const ModelOptions options = ModelOptions::from(program, settings_of(data));
     EXPECT_EQ(options.optimizer.learning_rate, rate);
     EXPECT_EQ(options.batch, batch);
-    EXPECT_EQ(options.epochs, 10);
+    EXPECT_EQ(options.epochs, 100);
+    EXPECT_EQ(options.patience, 3);
+    EXPECT_EQ(options.valid_fraction, 0.1);
     EXPECT_EQ(options.eval_every, 1);
     const auto settings = stored(options.settings_json);
     EXPECT_EQ(settings.at("optimizer"), optimizer);
     EXPECT_EQ(settings.at("learning-rate"), rate);
     EXPECT_EQ(settings.at("batch"), batch);
-    EXPECT_EQ(settings.at("epochs"), 10);
+    EXPECT_EQ(settings.at("epochs"), 100);
+    EXPECT_EQ(settings.at("patience"), 3);
+    EXPECT_EQ(settings.at("valid-fraction"), 0.1);
     EXPECT_EQ(settings.at("eval-every"), 1);
   };
   check(Program::lr, {{"data", "a"}}, "adagrad", 0.1, 256);
@@ -77,6 +82,38 @@ TEST(ModelOptions, KeepSettingsThatAreSet) {
   EXPECT_EQ(settings.at("learning-rate"), 0.5);
 }
 
+TEST(ModelOptions, StopEarlyUnlessTheNumberOfEpochsIsSet) {
+  const auto check = [](OptionFlags flags, int epochs, int patience, double valid_fraction) {
+    flags.push_back({"data", "a"});
+    const auto options = ModelOptions::from(Program::lr, settings_of(flags));
+    EXPECT_EQ(options.epochs, epochs);
+    EXPECT_EQ(options.patience, patience);
+    EXPECT_EQ(options.valid_fraction, valid_fraction);
+  };
+  check({{"epochs", "7"}}, 7, 0, 0);
+  check({{"epochs", "7"}, {"patience", "2"}}, 7, 2, 0.1);
+  check({{"patience", "0"}}, 10, 0, 0);
+  check({{"eval-every", "0"}}, 10, 0, 0);
+  check({{"valid", "b"}}, 100, 3, 0);
+  check({{"valid-fraction", "0.2"}}, 100, 3, 0.2);
+}
+
+TEST(ModelOptions, RejectSettingsThatExcludeEachOther) {
+  const auto error_of = [](OptionFlags flags) -> std::string {
+    flags.push_back({"data", "a"});
+    try {
+      ModelOptions::from(Program::lr, settings_of(flags));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_of({{"valid", "b"}, {"valid-fraction", "0.1"}}),
+            "--valid-fraction divides --data: expected no --valid with it");
+  EXPECT_EQ(error_of({{"patience", "2"}, {"eval-every", "0"}}),
+            "--patience counts evaluations: found --eval-every 0, expected at least 1");
+}
+
 TEST(KgeOptions, StoreTheDefaultsOfTheModel) {
   for (const char* model : {"transe", "distmult", "complex"}) {
     SCOPED_TRACE(model);
@@ -93,7 +130,13 @@ TEST(KgeOptions, StoreTheDefaultsOfTheModel) {
     EXPECT_EQ(settings.at("learning-rate"), defaults.learning_rate);
     EXPECT_EQ(settings.at("n3").get<float>(), defaults.n3);
     EXPECT_EQ(settings.at("eval-every"), 0) << "only at the end";
+    EXPECT_EQ(settings.at("patience"), 0);
   }
+}
+
+TEST(KgeOptions, EvaluateAfterEachEpochWithPatience) {
+  EXPECT_EQ(kge::ProgramOptions::from(settings_of({{"patience", "3"}})).eval_every, 1);
+  EXPECT_EQ(kge::ProgramOptions::from(settings_of({{"patience", "3"}, {"eval-every", "2"}})).eval_every, 2);
 }
 
 TEST(KgeOptions, KeepSettingsThatAreSet) {

@@ -17,6 +17,7 @@ Settings with_defaults(Settings settings) {
   train::set_default(settings, "negatives", defaults.negatives);
   train::set_default(settings, "batch", defaults.batch);
   train::set_default(settings, "epochs", defaults.epochs);
+  if (settings.integer("patience") > 0) train::set_default(settings, "eval-every", 1);
   train::set_default(settings, "n3", defaults.n3);
   train::set_optimizer_defaults(settings, "adagrad", defaults.learning_rate);
   return settings;
@@ -28,31 +29,19 @@ ProgramOptions ProgramOptions::from(const Settings& unresolved) {
   const Settings settings = with_defaults(unresolved);
   const auto integer = [&](const char* name) { return static_cast<int>(settings.integer(name)); };
   ProgramOptions o;
+  static_cast<train::RunOptions&>(o) = train::RunOptions::from(settings);
   o.data = settings.text("data");
   o.model = parse_model(settings.text("model"));
   o.dim = integer("dim");
   o.negatives = integer("negatives");
   o.batch = integer("batch");
-  o.epochs = integer("epochs");
   o.slice_batches = integer("slice-batches");
   o.on_gpu = settings.text("device") == "cuda";
   o.looks_ahead = settings.flag("look-ahead");
   o.n3 = static_cast<float>(settings.real("n3"));
-  o.optimizer = train::selected_optimizer(settings);
-  o.seed = static_cast<std::uint64_t>(settings.integer("seed"));
-  if (settings.text("ps-memory") == "device") o.memory = ShardMemory::device;
-  if (settings.text("communication-dtype") == "bfloat16") o.communication_dtype = DType::bfloat16;
-  o.tables = train::TablePrecision::from(settings);
-  o.int8_lookups = settings.flag("int8-lookups");
-  o.checkpoint_dir = settings.text("checkpoint-dir");
-  o.checkpoint_every = integer("checkpoint-every");
-  o.max_to_keep = integer("max-to-keep");
-  o.resume = settings.flag("resume");
-  o.eval_every = integer("eval-every");
+  o.read_table_options(settings);
   o.refuse_unseen = settings.text("unseen") == "error";
   o.predictions = integer("predictions");
-  o.stop = train::StopOptions::from(settings);
-  o.settings_json = settings.to_json();
 
   if (o.model == ModelKind::complex && o.dim % 2 != 0) {
     throw Error(Code::invalid_argument,
@@ -68,11 +57,6 @@ ProgramOptions ProgramOptions::from(const Settings& unresolved) {
   if (o.model == ModelKind::transe && o.n3 != 0) {
     throw Error(Code::invalid_argument,
                 "--n3: expected --model complex or distmult, found transe, which has no N3 penalty");
-  }
-  if (o.resume && o.checkpoint_dir.empty()) {
-    throw Error(
-        Code::invalid_argument,
-        "--resume: --checkpoint-dir is not set, expected the directory of the checkpoint to resume from");
   }
   return o;
 }

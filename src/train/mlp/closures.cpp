@@ -1,8 +1,11 @@
 // closures.cpp -- training and evaluation of mlp on a worker, on its GPU or on the CPU.
 #include "train/mlp/closures.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/log.hpp"
@@ -38,14 +41,14 @@ void pull_to_gpu(const GpuNetwork& gpu, const std::vector<Variable<float>>& laye
 }
 
 /// Loss and gradient of a replica's part of a batch.
-struct Part {
+struct ReplicaGradient {
   double log_loss = 0;
   std::vector<float> gradient = {};
 };
 
-Part compute(Network& network, const Images& images, std::span<const std::uint32_t> examples,
-             std::span<const float> values, double scale, double l2) {
-  Part part{0, std::vector<float>(values.size())};
+ReplicaGradient compute(Network& network, const Images& images, std::span<const std::uint32_t> examples,
+                        std::span<const float> values, double scale, double l2) {
+  ReplicaGradient part{0, std::vector<float>(values.size())};
   if (examples.empty()) return part;
   network.clear();
   for (const std::uint32_t i : examples) network.add(images.image(i), images.labels[i]);
@@ -62,14 +65,14 @@ Part compute(Network& network, const Images& images, std::span<const std::uint32
 
 }  // namespace
 
-const Images& ImageWorkerState::share(bool test, std::int64_t share, std::int64_t shares) {
-  const auto [at, inserted] = files_.try_emplace({test, share});
+const Images& ImageWorkerState::share(Part part, std::int64_t share, std::int64_t shares) {
+  const auto [at, inserted] = files_.try_emplace({part, share});
   if (inserted) {
-    const auto& images = test ? input_.test_images : input_.images;
-    const auto& labels = test ? input_.test_labels : input_.labels;
+    const auto& images = input_.images.of(part);
+    const auto& labels = input_.labels.of(part);
     try {
-      at->second =
-          read_images({{images.begin(), images.end()}, {labels.begin(), labels.end()}}, share, shares);
+      at->second = read_images({{images.begin(), images.end()}, {labels.begin(), labels.end()}}, share,
+                               shares, split_of(part, input_.images.valid_fraction));
     } catch (...) {
       files_.erase(at);
       throw;
@@ -97,24 +100,37 @@ GpuNetwork* ImageWorkerState::gpu(const std::vector<std::int64_t>& widths) {
 
 ImageWorkerState make_image_worker_state(ImageInput input) { return ImageWorkerState(std::move(input)); }
 
+namespace {
+
+/// Throws Error(invalid_argument) if the images of --NAME do not fit those of --data.
+void check_fits(const Images& images, const Images& train, std::string_view name) {
+  if (images.pixels != train.pixels) {
+    throw Error(Code::invalid_argument,
+                fmt::format("the images of --{} have {} pixels, expected {} as in --data", name,
+                            images.pixels, train.pixels));
+  }
+  if (images.classes > train.classes) {
+    throw Error(Code::invalid_argument,
+                fmt::format("--{}-labels has the label {}, expected at most {}, the largest of --labels",
+                            name, images.classes - 1, train.classes - 1));
+  }
+}
+
+}  // namespace
+
 DataSizes load_images(PerWorker<ImageWorkerState> state, Shares shares) {
   DataSizes sizes;
   for (const std::int64_t share : shares.assigned) {
-    const Images& train = state->share(false, share, shares.total_count);
-    sizes = {train.total, 0, train.pixels, train.classes};
-    if (!state->has_test()) continue;
-    const Images& test = state->share(true, share, shares.total_count);
-    sizes.test = test.total;
-    if (test.pixels != train.pixels) {
-      throw Error(Code::invalid_argument, "the images of --test have " + std::to_string(test.pixels) +
-                                              " pixels, expected " + std::to_string(train.pixels) +
-                                              " as in --data");
-    }
-    if (test.classes > train.classes) {
-      throw Error(Code::invalid_argument, "--test-labels has the label " + std::to_string(test.classes - 1) +
-                                              ", expected at most " + std::to_string(train.classes - 1) +
-                                              ", the largest of --labels");
-    }
+    const Images& train = state->share(Part::train, share, shares.total_count);
+    sizes = {.train = train.total, .width = train.pixels, .classes = train.classes};
+    const auto load = [&](Part part) {
+      if (!state->has(part)) return std::int64_t{0};
+      const Images& images = state->share(part, share, shares.total_count);
+      check_fits(images, train, to_string(part));
+      return images.total;
+    };
+    sizes.valid = load(Part::valid);
+    sizes.test = load(Part::test);
   }
   return sizes;
 }
@@ -127,7 +143,7 @@ TrainResult train_on_gpu(ImageWorkerState& state, GpuNetwork& gpu, const TrainTa
   TrainResult result;
   (void)gpu.network.take_loss();  // discards the loss of an epoch that failed
   run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> examples, double scale) {
-    const Images& images = state.share(false, share, task.shares.total_count);
+    const Images& images = state.share(Part::train, share, task.shares.total_count);
     pull_to_gpu(gpu, layers);
     gpu.network.clear(examples.size());
     for (const std::uint32_t i : examples) gpu.network.add(images.image(i), images.labels[i]);
@@ -157,7 +173,7 @@ TrainResult train_images(PerWorker<ImageWorkerState> state, TrainTask task, Upda
   const double l2 = state->l2();
   TrainResult result;
   run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> examples, double scale) {
-    const Images& images = state->share(false, share, task.shares.total_count);
+    const Images& images = state->share(Part::train, share, task.shares.total_count);
     pull_to_host(shapes, layers, state->values);
     const auto computed = replicas.run([&](ReplicaContext& replica) {
       const auto number = static_cast<std::size_t>(replica.replica_id_in_sync_group());
@@ -166,7 +182,7 @@ TrainResult train_images(PerWorker<ImageWorkerState> state, TrainTask task, Upda
       return compute(networks[number], images, examples.subspan(first, end - first), state->values, scale,
                      l2);
     });
-    const Part sum = replicas.reduce(ReduceOp::SUM, computed);
+    const ReplicaGradient sum = replicas.reduce(ReduceOp::SUM, computed);
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
       const auto size = shapes.begin(layer + 1) - shapes.begin(layer);
       layers[layer].push_dense(std::span(sum.gradient).subspan(shapes.begin(layer), size));
@@ -202,7 +218,7 @@ Scores evaluate_on_gpu(const Images& images, GpuNetwork& gpu, const EvaluateTask
 
 Scores evaluate_images(PerWorker<ImageWorkerState> state, EvaluateTask task, std::vector<std::int64_t> widths,
                        std::vector<Variable<float>> layers) {
-  const Images& images = state->share(task.test, task.share, task.total_shares);
+  const Images& images = state->share(task.part, task.share, task.total_shares);
   if (GpuNetwork* gpu = state->gpu(widths)) {
     try {
       return evaluate_on_gpu(images, *gpu, task, layers);

@@ -18,8 +18,7 @@
 namespace capstan::train {
 
 struct ImageInput {
-  std::vector<std::string> images, labels;
-  std::vector<std::string> test_images, test_labels;
+  PartFiles images, labels;
   double l2 = 0;
   bool on_gpu = false;
 };
@@ -37,8 +36,8 @@ struct GpuNetwork {
 class ImageWorkerState {
  public:
   explicit ImageWorkerState(ImageInput input) : input_(std::move(input)) {}
-  const Images& share(bool test, std::int64_t share, std::int64_t shares);
-  bool has_test() const { return !input_.test_images.empty(); }
+  const Images& share(Part part, std::int64_t share, std::int64_t shares);
+  bool has(Part part) const { return input_.images.has(part); }
   double l2() const { return input_.l2; }
   /// One network for each replica of this worker.
   std::vector<Network>& networks(const std::vector<std::int64_t>& widths);
@@ -52,7 +51,7 @@ class ImageWorkerState {
 
  private:
   ImageInput input_;
-  std::map<std::pair<bool, std::int64_t>, Images> files_;
+  std::map<std::pair<Part, std::int64_t>, Images> files_;
   std::vector<Network> networks_;
   std::unique_ptr<GpuNetwork> gpu_;
 };

@@ -27,7 +27,7 @@ using Item = std::optional<Array<std::uint8_t>>;
 }
 
 void read_pair(const std::filesystem::path& image_file, const std::filesystem::path& label_file,
-               std::int64_t share, std::int64_t shares, Images& out) {
+               ExampleSelector& selector, Images& out) {
   auto images = idx<std::uint8_t>({image_file}).make_iterator();
   auto labels = idx<std::uint8_t>({label_file}).make_iterator();
   for (std::int64_t number = 0;; ++number) {
@@ -49,7 +49,7 @@ void read_pair(const std::filesystem::path& image_file, const std::filesystem::p
                                                       image_file.string(), pixels, out.pixels));
     }
     out.classes = std::max<std::int64_t>(out.classes, label->values[0] + 1);
-    if (out.total++ % shares != share) continue;
+    if (!selector.next()) continue;
     out.values.insert(out.values.end(), image->values.begin(), image->values.end());
     out.labels.push_back(label->values[0]);
   }
@@ -57,17 +57,19 @@ void read_pair(const std::filesystem::path& image_file, const std::filesystem::p
 
 }  // namespace
 
-Images read_images(const ImageFiles& files, std::int64_t share, std::int64_t shares) {
+Images read_images(const ImageFiles& files, std::int64_t share, std::int64_t shares, Split split) {
   Images out;
+  ExampleSelector selector(share, shares, split);
   try {
     for (std::size_t i = 0; i < files.images.size(); ++i) {
-      read_pair(files.images[i], files.labels.at(i), share, shares, out);
+      read_pair(files.images[i], files.labels.at(i), selector, out);
     }
   } catch (const Error& error) {
     if (error.code() != Code::data_loss) throw;
     throw Error(Code::invalid_argument, error.what());  // invalid input, not a damaged checkpoint
   }
-  if (out.total == 0) {
+  out.total = selector.total();
+  if (selector.seen() == 0) {
     throw Error(Code::invalid_argument,
                 files.images.front().string() + " has no images, expected at least one");
   }

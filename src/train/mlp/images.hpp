@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "train/example_selector.hpp"
+
 namespace capstan::train {
 
 struct ImageFiles {
@@ -15,8 +17,8 @@ struct ImageFiles {
 
 struct Images {
   std::int64_t pixels = 0;           // per image
-  std::int64_t total = 0;            // images of all shares
-  std::int64_t classes = 0;          // largest label of all shares, plus 1
+  std::int64_t total = 0;            // images of all shares of the part
+  std::int64_t classes = 0;          // largest label of all images, plus 1
   std::vector<std::uint8_t> values;  // pixels of the share's images, one after the other
   std::vector<std::uint8_t> labels;
 
@@ -27,8 +29,9 @@ struct Images {
   }
 };
 
-/// Reads share `share` of `shares` (shares.hpp). Throws Error: not_found; invalid_argument, with the file,
-/// for a file that is not IDX bytes, different numbers of images and labels, or images of different sizes.
-Images read_images(const ImageFiles& files, std::int64_t share, std::int64_t shares);
+/// Reads share `share` of `shares` (shares.hpp) of the images that `split` selects. Throws Error: not_found;
+/// invalid_argument, with the file, for a file that is not IDX bytes, different numbers of images and labels,
+/// or images of different sizes.
+Images read_images(const ImageFiles& files, std::int64_t share, std::int64_t shares, Split split = {});
 
 }  // namespace capstan::train

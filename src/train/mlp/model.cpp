@@ -14,8 +14,8 @@ class ImageModel final : public Model {
       : options_(options),
         coordinator_(coordinator),
         group_("model", synchronization_of(options)),
-        worker_state_(coordinator.create_per_worker_resource<&make_image_worker_state>(ImageInput{
-            options.data, options.labels, options.test, options.test_labels, options.l2, options.on_gpu})) {}
+        worker_state_(coordinator.create_per_worker_resource<&make_image_worker_state>(
+            ImageInput{options.files(), options.label_files(), options.l2, options.on_gpu})) {}
 
   RemoteValue<DataSizes> load(int worker, const Shares& shares) override {
     return coordinator_.schedule_on<&load_images>(worker, worker_state_, shares);
@@ -49,9 +49,7 @@ class ImageModel final : public Model {
     return options_.l2 / 2 * Layers(widths_).squares(values);
   }
   void restart_group() const override { group_.restart(); }
-  std::vector<std::pair<std::string, std::string>> identity() const override {
-    return {{"layers of", fmt::format("{}", fmt::join(widths_, ","))}};
-  }
+  Identity identity() const override { return {{"layers of", fmt::format("{}", fmt::join(widths_, ","))}}; }
 
  private:
   ModelOptions options_;

@@ -58,12 +58,13 @@ void compute_rarity(SparseExamples& examples, std::int64_t total, const Table& o
 
 }  // namespace
 
-SparseFile& SparseWorkerState::share(bool test, std::int64_t share, std::int64_t shares) {
-  const auto [at, inserted] = files_.try_emplace({test, share});
+SparseFile& SparseWorkerState::share(Part part, std::int64_t share, std::int64_t shares) {
+  const auto [at, inserted] = files_.try_emplace({part, share});
   if (inserted) {
-    const auto& names = test ? input_.test : input_.train;
+    const auto& names = input_.files.of(part);
     try {
-      at->second = read_share({names.begin(), names.end()}, input_.format, share, shares);
+      at->second = read_share({names.begin(), names.end()}, input_.format, share, shares,
+                              split_of(part, input_.files.valid_fraction));
     } catch (...) {
       files_.erase(at);
       throw;
@@ -77,13 +78,15 @@ SparseWorkerState make_sparse_worker_state(SparseInput input) { return SparseWor
 DataSizes load_sparse(PerWorker<SparseWorkerState> state, Shares shares) {
   DataSizes sizes;
   for (const std::int64_t share : shares.assigned) {
-    const SparseFile& train = state->share(false, share, shares.total_count);
-    sizes.train = train.total;
-    sizes.width = std::max(sizes.width, train.rows);
-    if (!state->has_test()) continue;
-    const SparseFile& test = state->share(true, share, shares.total_count);
-    sizes.test = test.total;
-    sizes.width = std::max(sizes.width, test.rows);
+    const auto load = [&](Part part) {
+      if (!state->has(part)) return std::int64_t{0};
+      const SparseFile& file = state->share(part, share, shares.total_count);
+      sizes.width = std::max(sizes.width, file.rows);
+      return file.total;
+    };
+    sizes.train = load(Part::train);
+    sizes.valid = load(Part::valid);
+    sizes.test = load(Part::test);
   }
   return sizes;
 }
@@ -91,7 +94,7 @@ DataSizes load_sparse(PerWorker<SparseWorkerState> state, Shares shares) {
 template <template <class> class Table>
 void count_sparse(PerWorker<SparseWorkerState> state, Shares shares, Table<std::int32_t> counts) {
   for (const std::int64_t share : shares.assigned) {
-    const SparseExamples& examples = state->share(false, share, shares.total_count).examples;
+    const SparseExamples& examples = state->share(Part::train, share, shares.total_count).examples;
     if (!examples.ids.empty()) counts.push(examples.ids, occurrences(examples));
   }
 }
@@ -102,13 +105,13 @@ TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, Upd
                          std::vector<Table<std::int32_t>> occurrences) {
   std::map<std::int64_t, BatchCutter> cutters;
   for (const std::int64_t share : task.shares.assigned) {
-    SparseExamples& examples = state->share(false, share, task.shares.total_count).examples;
+    SparseExamples& examples = state->share(Part::train, share, task.shares.total_count).examples;
     if (!occurrences.empty()) compute_rarity(examples, task.total, occurrences.front());
     cutters.emplace(share, examples);
   }
   TrainResult result;
   run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> chosen, double scale) {
-    const SparseExamples& all = state->share(false, share, task.shares.total_count).examples;
+    const SparseExamples& all = state->share(Part::train, share, task.shares.total_count).examples;
     const bool full_batch = chosen.size() == all.size();  // the share itself is the batch
     if (!full_batch) cutters.at(share).cut(chosen, state->batch);
     const SparseExamples& batch = full_batch ? all : state->batch;
@@ -125,7 +128,7 @@ TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, Upd
 template <template <class> class Table>
 Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, EmbeddingTable<Table> weights,
                        std::vector<EmbeddingTable<Table>> factors) {
-  const SparseExamples& examples = state->share(task.test, task.share, task.total_shares).examples;
+  const SparseExamples& examples = state->share(task.part, task.share, task.total_shares).examples;
   BatchCutter cutter(examples);
   std::vector<std::uint32_t> chosen(static_cast<std::size_t>(task.count));
   std::iota(chosen.begin(), chosen.end(), static_cast<std::uint32_t>(task.first));

@@ -18,8 +18,7 @@
 namespace capstan::train {
 
 struct SparseInput {
-  std::vector<std::string> train;
-  std::vector<std::string> test;
+  PartFiles files;
   SparseFormat format;
   FmOptions machine;
 };
@@ -28,8 +27,8 @@ struct SparseInput {
 class SparseWorkerState {
  public:
   explicit SparseWorkerState(SparseInput input) : machine(input.machine), input_(std::move(input)) {}
-  SparseFile& share(bool test, std::int64_t share, std::int64_t shares);
-  bool has_test() const { return !input_.test.empty(); }
+  SparseFile& share(Part part, std::int64_t share, std::int64_t shares);
+  bool has(Part part) const { return input_.files.has(part); }
 
   FactorizationMachine machine;
   SparseExamples batch;
@@ -39,7 +38,7 @@ class SparseWorkerState {
 
  private:
   SparseInput input_;
-  std::map<std::pair<bool, std::int64_t>, SparseFile> files_;
+  std::map<std::pair<Part, std::int64_t>, SparseFile> files_;
 };
 SparseWorkerState make_sparse_worker_state(SparseInput input);
 

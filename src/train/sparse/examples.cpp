@@ -22,11 +22,11 @@ constexpr std::int64_t kReadBatch = 4096;
 /// Collects the examples of one share. Slots are numbered by first occurrence, and by row after finish().
 class ShareBuilder {
  public:
-  ShareBuilder(std::int64_t share, std::int64_t shares) : share_(share), shares_(shares) {}
+  explicit ShareBuilder(const ExampleSelector& selector) : selector_(selector) {}
 
-  /// Starts an example; returns false if it belongs to another share.
+  /// Starts an example; returns false if it is not selected.
   bool begin(float label) {
-    if (file_.total++ % shares_ != share_) return false;
+    if (!selector_.next()) return false;
     file_.examples.labels.push_back(label > 0 ? 1 : 0);
     return true;
   }
@@ -40,6 +40,7 @@ class ShareBuilder {
   void end() { file_.examples.offsets.push_back(file_.examples.slots.size()); }
   void see_row(std::int64_t row) { file_.rows = std::max(file_.rows, row + 1); }
 
+  bool has_seen_examples() const { return selector_.seen() > 0; }
   SparseFile finish() {
     SparseExamples& examples = file_.examples;
     std::vector<std::int64_t> sorted = examples.ids;
@@ -50,11 +51,12 @@ class ShareBuilder {
     }
     for (std::uint32_t& slot : examples.slots) slot = new_slots[slot];
     examples.ids = std::move(sorted);
+    file_.total = selector_.total();
     return std::move(file_);
   }
 
  private:
-  std::int64_t share_, shares_;
+  ExampleSelector selector_;
   std::unordered_map<std::int64_t, std::uint32_t> slots_;
   SparseFile file_;
 };
@@ -104,8 +106,8 @@ std::int64_t SparseFormat::rows() const {
 }
 
 SparseFile read_share(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
-                      std::int64_t share, std::int64_t shares) {
-  ShareBuilder builder(share, shares);
+                      std::int64_t share, std::int64_t shares, Split split) {
+  ShareBuilder builder(ExampleSelector(share, shares, split));
   try {
     (format.format == "criteo" ? read_criteo : read_libsvm)(files, format, builder);
   } catch (const Error& error) {
@@ -113,11 +115,10 @@ SparseFile read_share(const std::vector<std::filesystem::path>& files, const Spa
     // A truncated file is invalid input here, not a damaged checkpoint.
     throw Error(Code::invalid_argument, fmt::format("{} (--format {})", error.what(), format.format));
   }
-  SparseFile file = builder.finish();
-  if (file.total == 0) {
+  if (!builder.has_seen_examples()) {
     throw Error(Code::invalid_argument, files.front().string() + " has no examples, expected at least one");
   }
-  return file;
+  return builder.finish();
 }
 
 std::vector<std::int32_t> occurrences(const SparseExamples& examples) {

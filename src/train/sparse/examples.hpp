@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "train/example_selector.hpp"
+
 namespace capstan::train {
 
 /// Example i has the features offsets[i] to offsets[i + 1] - 1: value values[k] of row ids[slots[k]] of the
@@ -39,16 +41,16 @@ struct SparseFormat {
 
 struct SparseFile {
   SparseExamples examples;  // examples of the share
-  std::int64_t total = 0;   // examples of all shares
-  std::int64_t rows = 0;    // largest row of all shares, plus 1
+  std::int64_t total = 0;   // examples of all shares of the part
+  std::int64_t rows = 0;    // largest row of all examples, plus 1
 };
 
-/// Reads share `share` of `shares` of the files (shares.hpp). A libsvm id is its row. An integer x of Criteo
-/// is a feature of value sign(x) log(1 + |x|) in row 0 to 12. A category is a feature of value 1 in a row
-/// that its hash selects. Missing values are skipped. Throws Error: not_found, invalid_argument
-/// "file:line: ...".
+/// Reads share `share` of `shares` (shares.hpp) of the examples that `split` selects. A libsvm id is its row.
+/// An integer x of Criteo is a feature of value sign(x) log(1 + |x|) in row 0 to 12. A category is a feature
+/// of value 1 in a row that its hash selects. Missing values are skipped. Throws Error: not_found,
+/// invalid_argument "file:line: ...".
 SparseFile read_share(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
-                      std::int64_t share, std::int64_t shares);
+                      std::int64_t share, std::int64_t shares, Split split = {});
 
 /// Number of occurrences of each slot.
 std::vector<std::int32_t> occurrences(const SparseExamples& examples);

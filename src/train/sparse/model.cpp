@@ -58,8 +58,7 @@ class SparseModel : public Model {
         coordinator_(coordinator),
         group_("model", synchronization_of(options)),
         worker_state_(coordinator.create_per_worker_resource<&make_sparse_worker_state>(
-            SparseInput{options.data,
-                        options.test,
+            SparseInput{options.files(),
                         options.format,
                         {.factors = options.factors, .bias = options.bias, .l2 = options.l2}})) {}
 
@@ -80,7 +79,7 @@ class SparseModel : public Model {
                                                              factors_);
   }
   void restart_group() const override { group_.restart(); }
-  std::vector<std::pair<std::string, std::string>> identity() const override {
+  Identity identity() const override {
     return {{"a table of rows", rows()},
             {"--factors", std::to_string(options_.factors)},
             {"--format", options_.format.format},

@@ -1,0 +1,137 @@
+// training_run.cpp -- see training_run.hpp.
+#include "train/training_run.hpp"
+
+#include <fmt/format.h>
+
+#include "base/json.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Values of properties that checkpoints of earlier versions did not save, because there was only one.
+std::string value_before(const std::string& name) { return name == "--table-dtype" ? "float32" : ""; }
+
+}  // namespace
+
+TrainingRun::TrainingRun(const Cluster& cluster, Described described, const RunOptions& options,
+                         const RunHooks& hooks)
+    : program_(std::move(described.program)),
+      unit_(std::move(described.unit)),
+      options_(options),
+      hooks_(hooks),
+      selection_(std::move(described.selection)),
+      strategy_(cluster, options.strategy_options(cluster.count(Role::ps))),
+      scope_(strategy_.scope()),
+      stop_(options.stop, !options.checkpoint_dir.empty()),
+      early_stopping_(options.patience, selection_.larger_is_better),
+      best_values_(strategy_, options.checkpoint_dir, hooks.log) {
+  if (!options_.checkpoint_dir.empty()) open_checkpoints();
+  coordinator_.emplace(strategy_);
+}
+
+void TrainingRun::open_checkpoints() {
+  checkpoints_.emplace(
+      strategy_, CheckpointOptions{options_.checkpoint_dir, options_.max_to_keep, options_.settings_json});
+  const auto newest = checkpoints_->latest();
+  if (!newest || options_.resume) return;
+  throw Error(Code::failed_precondition,
+              fmt::format("{} holds checkpoints of an earlier run, up to step {}, expected none; resume from "
+                          "them with --resume, or set another --checkpoint-dir",
+                          options_.checkpoint_dir, *newest));
+}
+
+void TrainingRun::check_state(const std::string& text, const std::string& where,
+                              const Identity& identity) const {
+  const auto saved = try_parse_json(text);
+  if (!saved.is_object() || saved.value("program", "") != program_ || !saved.contains("identity")) {
+    throw Error(Code::failed_precondition, fmt::format("{} was not saved by `capstan {}`", where, program_));
+  }
+  for (const auto& [name, value] : identity) {
+    const std::string saved_value = saved["identity"].value(name, value_before(name));
+    if (saved_value == value) continue;
+    throw Error(Code::failed_precondition,
+                fmt::format("{} was saved with {} {}, this run has {}; use the same options and data, or "
+                            "another --checkpoint-dir",
+                            where, name, saved_value, value));
+  }
+}
+
+nlohmann::json TrainingRun::resume(const Identity& identity) {
+  identity_ = identity;
+  nlohmann::json none = nlohmann::json::object();
+  if (!options_.resume) return none;
+  const auto step = checkpoints_->restore_latest(
+      [&](const std::string& state, const std::string& where) { check_state(state, where, identity); });
+  if (!step) {
+    hooks_.log("no checkpoint in " + options_.checkpoint_dir + ": starting from the beginning");
+    return none;
+  }
+  report_.resumed_from = checkpoints_->restored_from().string();
+  nlohmann::json state = parse_json(checkpoints_->user_state(), "the user state", Code::data_loss);
+  report_.first_epoch = state.value("epoch", 0) + 1;
+  const auto begun = state.value("begun", std::int64_t{0});
+  hooks_.log(fmt::format("resumed from {} after epoch {}{}", report_.resumed_from, report_.first_epoch - 1,
+                         begun > 0 ? fmt::format(" and {} {}", begun, unit_) : ""));
+  early_stopping_.restore(state.value("early_stopping", nlohmann::json::object()));
+  complete_ = options_.patience > 0 && state.value("complete", false);
+  if (complete_) report_.best_epoch = early_stopping_.best_epoch().value_or(0);
+  return state;
+}
+
+void TrainingRun::add_evaluation(const Evaluation& evaluation, Part part, double seconds, std::int64_t step) {
+  EpochReport& now = report_.epochs.back();
+  now.evaluated = evaluation;
+  now.evaluated_part = part;
+  report_.evaluation_seconds += seconds;
+  for (const Metric& metric : evaluation.metrics) {
+    coordinator_->scalar(fmt::format("{}/{}", to_string(part), metric.name), metric.value, step);
+  }
+  hooks_.log(fmt::format("epoch {}: loss {:.6f}  {} {}", now.epoch, now.loss, to_string(part),
+                         to_string(evaluation)));
+  if (options_.patience == 0) return;
+  if (!early_stopping_.record(now.epoch, value_of(evaluation, selection_.metric))) return;
+  const auto begin = Clock::now();
+  best_values_.keep(now.epoch);
+  report_.checkpoint_seconds += seconds_since(begin);
+}
+
+bool TrainingRun::ends_after(int epoch) {
+  if (epoch < options_.epochs && !early_stopping_.should_stop()) return false;
+  complete_ = true;
+  const auto best = early_stopping_.best_epoch();
+  if (options_.patience == 0 || !best || *best == epoch) return true;
+  const auto begin = Clock::now();
+  if (best_values_.restore()) {
+    report_.best_epoch = *best;
+    hooks_.log(
+        fmt::format("epoch {} had the best valid {}: its values are the result", *best, selection_.metric));
+  }
+  report_.checkpoint_seconds += seconds_since(begin);
+  return true;
+}
+
+bool TrainingRun::checkpoint_is_due(int epoch) const {
+  return checkpoints_ && (complete_ || epoch % options_.checkpoint_every == 0);
+}
+
+void TrainingRun::save_checkpoint(int step, nlohmann::json state, bool background) {
+  const auto begin = Clock::now();
+  state["program"] = program_;
+  state["identity"] = nlohmann::json::object();
+  for (const auto& [name, value] : identity_) state["identity"][name] = value;
+  if (options_.patience > 0) {
+    state["early_stopping"] = early_stopping_.state();
+    state["complete"] = complete_;
+  }
+  report_.checkpoint = checkpoints_->save(step, state.dump(), {.background = background}).string();
+  report_.checkpoint_seconds += seconds_since(begin);
+}
+
+}  // namespace capstan::train
