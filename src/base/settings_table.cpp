@@ -648,7 +648,7 @@ constexpr std::array kTable{
             .help = "fraction of the examples of --data that validate instead of training",
             .initial_means = "0.1 with patience and without --valid, otherwise 0",
             .minimum = 0,
-            .maximum = 0.9},
+            .maximum = 1},
     Setting{.name = "mode",
             .group = "model",
             .kind = choice,

@@ -48,6 +48,11 @@ class ModelRun {
          })) {
       data_ = part;  // totals of all shares; every worker returns the same
     }
+    if (data_.train == 0) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("--valid-fraction {}: all {} examples validate, expected at least one to train",
+                              options_.valid_fraction, data_.valid));
+    }
     if (options_.patience > 0 && data_.valid == 0) {
       throw Error(Code::invalid_argument,
                   fmt::format("no validation examples among {} training examples, expected at least one for "

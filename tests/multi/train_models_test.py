@@ -344,6 +344,9 @@ class TrainModels(JobTest):
         job = self.start([CAPSTAN, "train", "lr", "--data", path, "--valid-fraction", "1e-9"])
         self.assertEqual(self.exit_code(job), 2, job.stderr)
         self.assertIn("no validation examples among 2 training examples", job.stderr)
+        job = self.start([CAPSTAN, "train", "lr", "--data", path, "--valid-fraction", 1])
+        self.assertEqual(self.exit_code(job), 2, job.stderr)
+        self.assertIn("--valid-fraction 1: all 2 examples validate", job.stderr)
 
     def test_share_of_a_dead_worker_runs_on_another(self):
         path = self.directory / "train.txt"
