@@ -56,10 +56,11 @@ struct Trainer {
   std::string_view program;
   std::string_view description;
 };
-constexpr std::array<Trainer, 4> kTrainers{{
+constexpr std::array<Trainer, 5> kTrainers{{
     {"kge", "train knowledge-graph embeddings: TransE, DistMult or ComplEx"},
     {"lr", "train logistic regression on libsvm or Criteo files"},
     {"fm", "train a factorization machine on libsvm or Criteo files"},
+    {"mf", "factorize a matrix of ratings, such as MovieLens, or rank items"},
     {"mlp", "train a multilayer perceptron on IDX images (MNIST)"},
 }};
 
@@ -369,7 +370,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
             .program = std::string(kTrainers[i].program),
             .settings = std::move(settings)};
   }
-  throw_with_help(app, train.parsed() ? "train: no program, expected capstan train kge, lr, fm or mlp"
+  throw_with_help(app, train.parsed() ? "train: no program, expected capstan train kge, lr, fm, mf or mlp"
                                       : "a command is missing, expected capstan train, run, doctor, "
                                         "settings, status, top, trace, join, checkpoint or help");
 }

@@ -377,13 +377,15 @@ constexpr std::array kTable{
                 "if a push contains a row several times, GPUs of ps sum its gradients in a fixed order, for "
                 "bitwise reproducible runs; sorts each push"},
 
-    // capstan train kge, lr, fm and mlp
+    // capstan train kge, lr, fm, mf and mlp
     Setting{.name = "data",
             .group = "train",
             .kind = text,
             .initial = "wordnet",
-            .help = "kge: \"wordnet\" (Debian's wordnet-base), or a directory with train.txt, valid.txt and "
-                    "test.txt; lr, fm: files of examples; mlp: files of images; gzip files are decompressed",
+            .help =
+                "kge: \"wordnet\" (Debian's wordnet-base), or a directory with train.txt, valid.txt and "
+                "test.txt; lr, fm: files of examples; mf: files of ratings; mlp: files of images; gzip files "
+                "are decompressed",
             .initial_means = "kge: wordnet; required by the others",
             .list = true},
     Setting{.name = "batch",
@@ -392,7 +394,7 @@ constexpr std::array kTable{
             .initial = "0",
             .help = "examples (kge: triples) per gradient; fewer if a worker has fewer",
             .unit = "examples",
-            .initial_means = "kge 512; lr and fm 256; mlp 64",
+            .initial_means = "kge 512; lr, fm and mf 256; mlp 64",
             .minimum = 1,
             .maximum = 1 << 30},
     Setting{.name = "epochs",
@@ -411,16 +413,16 @@ constexpr std::array kTable{
             .help = "how a ps applies gradients",
             .initial_means = "adagrad; mlp: adam",
             .choices = "sgd|momentum|adagrad|rmsprop|adam|adamw|ftrl"},
-    Setting{
-        .name = "learning-rate",
-        .group = "train",
-        .kind = real,
-        .initial = "0",
-        .help = "step size of the optimizer",
-        .initial_means = "kge 0.15; lr 0.1; fm 0.05; momentum 0.01; sgd 0.1; adam, adamw and rmsprop 0.001",
-        .minimum = 0,
-        .maximum = 1e6,
-        .above_minimum = true},
+    Setting{.name = "learning-rate",
+            .group = "train",
+            .kind = real,
+            .initial = "0",
+            .help = "step size of the optimizer",
+            .initial_means = "kge 0.15; lr 0.1; fm 0.05; mf 0.03, with --implicit 0.05; momentum 0.01; sgd "
+                             "0.1; adam, adamw and rmsprop 0.001",
+            .minimum = 0,
+            .maximum = 1e6,
+            .above_minimum = true},
     Setting{.name = "momentum",
             .group = "train",
             .kind = real,
@@ -626,7 +628,7 @@ constexpr std::array kTable{
             .minimum = 0,
             .maximum = 1000},
 
-    // capstan train lr, fm and mlp
+    // capstan train lr, fm, mf and mlp
     Setting{.name = "test",
             .group = "model",
             .kind = text,
@@ -667,9 +669,12 @@ constexpr std::array kTable{
             .group = "model",
             .kind = real,
             .initial = "0",
-            .help = "L2 regularization: the loss is the mean log-loss + l2 / 2 times the sum of the "
-                    "squares of all "
-                    "weights and factors, without biases",
+            .help =
+                "L2 regularization: the loss is the mean log-loss + l2 / 2 times the sum of the "
+                "squares of all "
+                "weights and factors, without biases; mf: the loss of a rating has l2 times the squares of "
+                "its factors and biases",
+            .initial_means = "mf 0.09, with --implicit 0.01; others 0",
             .minimum = 0,
             .maximum = 1e6},
 
@@ -724,15 +729,26 @@ constexpr std::array kTable{
             .maximum = 15},
     Setting{.name = "bias", .group = "sparse", .kind = flag, .initial = "true", .help = "train a bias"},
 
-    // fm
+    // fm and mf
     Setting{.name = "factors",
-            .group = "fm",
+            .group = "factors",
             .kind = integer,
             .initial = "8",
-            .help = "length of a feature's vector; 0 = logistic regression",
+            .help =
+                "length of the vector of a feature, user or item; 0 = none: fm is logistic regression, mf "
+                "predicts by biases",
             .unit = "floats",
+            .initial_means = "fm 8; mf 64",
             .minimum = 0,
             .maximum = 4096},
+
+    // mf
+    Setting{.name = "implicit",
+            .group = "mf",
+            .kind = flag,
+            .initial = "false",
+            .help = "implicit feedback: rank the items that a user has above other items (BPR), whatever "
+                    "their ratings"},
 
     // mlp
     Setting{.name = "labels",
@@ -770,11 +786,13 @@ std::span<const Setting> Settings::table() { return kTable; }
 std::span<const std::string_view> groups_of(std::string_view program) {
   static constexpr std::array<std::string_view, 3> kKge{"train", "tables", "kge"};
   static constexpr std::array<std::string_view, 4> kLr{"train", "tables", "model", "sparse"};
-  static constexpr std::array<std::string_view, 5> kFm{"train", "tables", "model", "sparse", "fm"};
+  static constexpr std::array<std::string_view, 5> kFm{"train", "tables", "model", "sparse", "factors"};
+  static constexpr std::array<std::string_view, 5> kMf{"train", "tables", "model", "factors", "mf"};
   static constexpr std::array<std::string_view, 3> kMlp{"train", "model", "mlp"};
   if (program == "kge") return kKge;
   if (program == "lr") return kLr;
   if (program == "fm") return kFm;
+  if (program == "mf") return kMf;
   if (program == "mlp") return kMlp;
   return {};
 }

@@ -68,6 +68,22 @@ TEST(ModelOptions, StoreTheDefaultRateOfTheSelectedOptimizer) {
   }
 }
 
+TEST(ModelOptions, ImplicitFeedbackHasItsOwnDefaults) {
+  const auto ratings = ModelOptions::from(Program::mf, settings_of({{"data", "a"}}));
+  const auto pairs = ModelOptions::from(Program::mf, settings_of({{"data", "a"}, {"implicit", "true"}}));
+  EXPECT_EQ(ratings.factors, 64);
+  EXPECT_EQ(pairs.factors, 64);
+  EXPECT_FALSE(ratings.implicit);
+  EXPECT_TRUE(pairs.implicit);
+  EXPECT_EQ(ratings.l2, 0.09);
+  EXPECT_EQ(pairs.l2, 0.01);
+  EXPECT_EQ(ratings.optimizer.learning_rate, 0.03);
+  EXPECT_EQ(pairs.optimizer.learning_rate, 0.05);
+  EXPECT_EQ(stored(pairs.settings_json).at("l2"), 0.01);
+  EXPECT_EQ(ModelOptions::from(Program::fm, settings_of({{"data", "a"}})).factors, 8);
+  EXPECT_EQ(ModelOptions::from(Program::fm, settings_of({{"data", "a"}})).l2, 0);
+}
+
 TEST(ModelOptions, KeepSettingsThatAreSet) {
   const auto options = ModelOptions::from(
       Program::lr,
