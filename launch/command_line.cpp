@@ -60,7 +60,7 @@ constexpr std::array<Trainer, 5> kTrainers{{
     {"kge", "train knowledge-graph embeddings: TransE, DistMult or ComplEx"},
     {"lr", "train logistic regression on libsvm or Criteo files"},
     {"fm", "train a factorization machine on libsvm or Criteo files"},
-    {"mf", "factorize a matrix of ratings, such as MovieLens, or rank items"},
+    {"mf", "train a matrix factorization on ratings of items by users (MovieLens)"},
     {"mlp", "train a multilayer perceptron on IDX images (MNIST)"},
 }};
 

@@ -522,7 +522,9 @@ constexpr std::array kTable{
                 "stop after this number of evaluations of the validation data without an improvement, and "
                 "restore the best values; 0 = never",
             .unit = "evaluations",
-            .initial_means = "kge: 0; others: 3 if neither --epochs nor --eval-every 0 is set, otherwise 0",
+            .initial_means =
+                "kge 0; others 3, or 10 with --implicit, if neither --epochs nor --eval-every 0 is set; "
+                "otherwise 0",
             .minimum = 0,
             .maximum = 1e6},
     Setting{.name = "progress",
@@ -648,7 +650,7 @@ constexpr std::array kTable{
             .kind = real,
             .initial = "0",
             .help = "fraction of the examples of --data that validate instead of training",
-            .initial_means = "0.1 with patience and without --valid, otherwise 0",
+            .initial_means = "0.02 with patience and without --valid, otherwise 0",
             .minimum = 0,
             .maximum = 1},
     Setting{.name = "mode",

@@ -1,5 +1,5 @@
 // model.hpp -- the interface through which the coordinator trains a model whose examples are divided into
-// shares: lr, fm and mlp. Calls that return a RemoteValue schedule a closure on a worker.
+// shares: lr, fm, mf and mlp. Calls that return a RemoteValue schedule a closure on a worker.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,8 @@ class Model {
 
 /// Makes a model of type lr or fm.
 std::unique_ptr<Model> make_sparse_model(const ModelOptions& options, ClusterCoordinator& coordinator);
+/// Makes a model of type mf.
+std::unique_ptr<Model> make_factorization_model(const ModelOptions& options, ClusterCoordinator& coordinator);
 /// Makes a model of type mlp.
 std::unique_ptr<Model> make_image_model(const ModelOptions& options, ClusterCoordinator& coordinator);
 

@@ -25,14 +25,19 @@ struct Defaults {
 constexpr int kPatience = 3;
 constexpr int kMaxEpochs = 100;  // with early stopping
 constexpr int kEpochs = 10;      // without
-constexpr double kValidFraction = 0.1;
+/// With a larger fraction, the data that is missing in training costs more quality than the choice of the
+/// epoch gains: 0.003 of AUC for a tenth of 60,000 click-log examples.
+constexpr double kValidFraction = 0.02;
 
-Defaults defaults_of(Program program) {
+/// `implicit` feedback is an option of mf only.
+Defaults defaults_of(Program program, bool implicit) {
   switch (program) {
     case Program::lr:
       return {"adagrad", 0.1, 256};
     case Program::fm:
       return {"adagrad", 0.05, 256};
+    case Program::mf:
+      return {"adagrad", implicit ? 0.05 : 0.03, 256};
     case Program::mlp:
       break;
   }
@@ -41,14 +46,20 @@ Defaults defaults_of(Program program) {
 
 /// Returns the settings with the defaults of the program.
 Settings with_defaults(Program program, Settings settings) {
-  const Defaults defaults = defaults_of(program);
+  const Defaults defaults = defaults_of(program, settings.flag("implicit"));
   set_default(settings, "batch", defaults.batch);
   set_default(settings, "eval-every", 1);
   const bool evaluates = settings.integer("eval-every") > 0;
-  set_default(settings, "patience", settings.given("epochs") || !evaluates ? 0 : kPatience);
+  // The quality of rankings by implicit feedback improves slowly, and varies from epoch to epoch.
+  const int patience = settings.flag("implicit") ? 10 : kPatience;
+  set_default(settings, "patience", settings.given("epochs") || !evaluates ? 0 : patience);
   const bool stops_early = settings.integer("patience") > 0;
   set_default(settings, "epochs", stops_early ? kMaxEpochs : kEpochs);
   set_default(settings, "valid-fraction", stops_early && !settings.given("valid") ? kValidFraction : 0);
+  if (program == Program::mf) {
+    set_default(settings, "factors", 64);
+    set_default(settings, "l2", settings.flag("implicit") ? 0.01 : 0.09);
+  }
   set_optimizer_defaults(settings, defaults.optimizer, defaults.learning_rate);
   return settings;
 }
@@ -129,6 +140,8 @@ std::string_view to_string(Program program) noexcept {
       return "lr";
     case Program::fm:
       return "fm";
+    case Program::mf:
+      return "mf";
     case Program::mlp:
       break;
   }
@@ -171,6 +184,16 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
     require_same_number(o.valid, o.valid_labels, "valid", "valid-labels");
     require_same_number(o.test, o.test_labels, "test", "test-labels");
     o.hidden = widths(settings.text("hidden"));
+  } else if (program == Program::mf) {
+    o.factors = settings.integer("factors");
+    o.implicit = settings.flag("implicit");
+    o.read_table_options(settings);
+    if (o.tables.int8_rows && o.factors + 1 < static_cast<std::int64_t>(protocol::kMinInt8Elements)) {
+      throw usage_error(
+          fmt::format("--table-dtype int8: found --factors {}, expected {} or more; int8 rows of fewer "
+                      "elements take no less memory",
+                      o.factors, protocol::kMinInt8Elements - 1));
+    }
   } else {
     o.format = {settings.text("format"), settings.integer("features"), settings.integer("hash-bits")};
     if (o.format.format == "criteo" && settings.given("features")) {

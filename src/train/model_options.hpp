@@ -1,4 +1,4 @@
-// model_options.hpp -- options of the programs that train a Model: `capstan train lr|fm|mlp`.
+// model_options.hpp -- options of the programs that train a Model: `capstan train lr|fm|mf|mlp`.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class Settings;
 
 namespace capstan::train {
 
-enum class Program : std::uint8_t { lr, fm, mlp };
+enum class Program : std::uint8_t { lr, fm, mf, mlp };
 
 std::string_view to_string(Program program) noexcept;
 std::string_view to_string(Mode mode) noexcept;
@@ -30,7 +30,8 @@ struct ModelOptions : RunOptions {
   std::uint64_t max_keys = 0;     // of a dynamic table
   std::uint32_t admit_after = 1;  // of a dynamic table
   bool bias = true;
-  std::int64_t factors = 0;          // fm only
+  std::int64_t factors = 0;          // fm and mf only
+  bool implicit = false;             // mf only
   std::vector<std::int64_t> hidden;  // mlp only
   bool on_gpu = false;               // mlp only
   Mode mode = Mode::asynchronous;

@@ -28,11 +28,20 @@ double seconds_since(Clock::time_point begin) {
 }
 
 std::unique_ptr<Model> make_model(const ModelOptions& options, ClusterCoordinator& coordinator) {
-  return options.program == Program::mlp ? make_image_model(options, coordinator)
-                                         : make_sparse_model(options, coordinator);
+  switch (options.program) {
+    case Program::mlp:
+      return make_image_model(options, coordinator);
+    case Program::mf:
+      return make_factorization_model(options, coordinator);
+    default:
+      return make_sparse_model(options, coordinator);
+  }
 }
 
-Selection selection_of(const ModelOptions& /*options*/) { return {"logloss", false}; }
+Selection selection_of(const ModelOptions& options) {
+  if (options.program != Program::mf) return {"logloss", false};
+  return options.implicit ? Selection{"ndcg@20", true} : Selection{"rmse", false};
+}
 
 class ModelRun {
  public:
@@ -274,16 +283,19 @@ nlohmann::json used(const ModelOptions& options) {
                       {"optimizer", std::string(to_string(options.optimizer.kind))},
                       {"learning_rate", options.optimizer.learning_rate}};
   if (options.mode == Mode::stale_synchronous) used["staleness"] = options.staleness;
-  if (options.program == Program::fm) used["factors"] = options.factors;
+  if (options.program == Program::fm || options.program == Program::mf) used["factors"] = options.factors;
+  if (options.program == Program::mf) used["implicit"] = options.implicit;
   if (options.program == Program::mlp) used["hidden"] = options.hidden;
   return used;
 }
 
 Results results_of(const ModelOptions& options, const ModelReport& report) {
   Results results{.run = report.run};
-  results.headline =
-      fmt::format("{} on {} training examples, {} {}", to_string(options.program), report.data.train,
-                  report.data.width, options.program == Program::mlp ? "pixels" : "features");
+  results.headline = fmt::format("{} on {} training examples, {} {}", to_string(options.program),
+                                 report.data.train, report.data.width,
+                                 options.program == Program::mlp  ? "pixels"
+                                 : options.program == Program::mf ? "users and items"
+                                                                  : "features");
   results.lines.push_back(
       fmt::format("train: objective {:.10f}  {}", report.objective, to_string(report.train)));
   results.used = used(options);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Invalid input to `capstan train lr`, `fm` and `mlp`: the exit code, and a single message that names the cause."""
+"""Invalid input to `capstan train lr`, `fm`, `mf` and `mlp`: the exit code, and a single message that names the cause."""
 import gzip
 import pathlib
 import sys
@@ -51,6 +51,20 @@ class BadModelInput(JobTest):
                               ("", " has no examples")):
             path = self.write("wrong.txt", text)
             self.refused(f"{path}{message}", command=["lr", "--data", self.data, path] if text else ["lr", "--data", path])
+
+    def test_malformed_ratings(self):
+        for text, message in (("1 2 3\n4 5\n", ":2: expected user, item, rating"),
+                              ("1::2::x::0\n", ':1: expected a finite number as the rating, found "x"'),
+                              ("user,item,rating\n", " has no ratings")):
+            path = self.write("ratings", text)
+            self.refused(f"{path}{message}", command=["mf", "--data", path], ranks=(0, 4))
+        good = self.write("good", "1 2 3\n")
+        self.refused(f"{path} has no ratings", command=["mf", "--data", good, "--test", path])
+        self.refused(f"{good} has only pairs that --data has too",
+                     command=["mf", "--data", good, "--test", good, "--implicit"])
+        self.refused("--table-dtype int8: found --factors 1", command=["mf", "--data", good, "--table-dtype", "int8",
+                                                                       "--factors", 1])
+        self.refused("--device cuda", command=["mf", "--data", good, "--device", "cuda"])
 
     def test_wrong_format(self):
         self.refused(f"{self.data}:1: expected 40 ", "--format criteo",

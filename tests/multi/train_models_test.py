@@ -304,7 +304,7 @@ class TrainModels(JobTest):
         return path
 
     def stops_early(self, ranks, *options):
-        self.run_to_end([CAPSTAN, "train", *options, "--learning-rate", 0.5, "--batch", 20,
+        self.run_to_end([CAPSTAN, "train", *options, "--learning-rate", 0.5, "--batch", 20, *([] if "--valid" in options else ["--valid-fraction", 0.2]),
                          "--summary", self.directory / "summary.json"], ranks)
         summary = self.summary()
         losses = [epoch["valid"]["logloss"] for epoch in summary["training"]["epochs"]]
@@ -322,7 +322,7 @@ class TrainModels(JobTest):
         for ranks, *more in ((0, "lr", "--patience", 2), (4, "lr", "--dynamic"), (4, "fm", "--factors", 2, "--mode", "synchronous")):
             summary = self.stops_early(ranks, *more, *files)
             self.assertEqual(summary["data"]["train"] + summary["data"]["valid"], 1000)
-            self.assertAlmostEqual(summary["data"]["valid"], 100, delta=30)
+            self.assertAlmostEqual(summary["data"]["valid"], 200, delta=40)
             self.assertEqual(summary["test"]["examples"], 500)
         summary = self.stops_early(0, "lr", *files, "--valid", valid)
         self.assertEqual((summary["data"]["train"], summary["data"]["valid"]), (1000, 200))
@@ -332,7 +332,7 @@ class TrainModels(JobTest):
         train = self.write_noisy("train", 1000, 1)
         options = ["lr", "--data", train, "--checkpoint-dir", self.directory / "saved", "--checkpoint-every", 1]
         complete = self.stops_early(0, *options)
-        again = self.run_to_end([CAPSTAN, "train", *options, "--resume", "--batch", 20, "--summary", self.directory / "summary.json"])
+        again = self.run_to_end([CAPSTAN, "train", *options, "--resume", "--batch", 20, "--valid-fraction", 0.2, "--summary", self.directory / "summary.json"])
         self.assertIn("resumed from", again.stderr)
         self.assertEqual(self.summary()["training"]["examples"], 0)
         self.assertEqual(self.summary()["valid"], complete["valid"])

@@ -22,7 +22,7 @@ class RatingFiles : public testing::Test {
     return directory_.write(name, text);
   }
   std::string read_error(const std::string& text, RatingColumn column = RatingColumn::required) const {
-    return error_of(Code::invalid_argument, [&] { read_ratings({write("wrong", text)}, {}, column); });
+    return error_of(Code::invalid_argument, [&] { read_ratings({.train = {write("wrong", text)}}, column); });
   }
 
   io::TemporaryDirectory directory_;
@@ -40,7 +40,7 @@ TEST_F(RatingFiles, AcceptAllFormatsOfMovieLens) {
         "u 7::i::3::881250949\nv::i::4.5::1\nu 7::j::1::1\n",
         "userId,movieId,rating,timestamp\nu 7,i,3,8\nv,i,4.5,8\nu 7,j,1,8\n",
         "u 7,i,3\r\nv, i ,4.5\r\n\r\nu 7,j,1", "u7 i  3 881250949\nv i 4.5\n\n u7   j 1 9\n"}) {
-    const Ratings read = read_ratings({write("ratings", text)}, {}, RatingColumn::required);
+    const Ratings read = read_ratings({.train = {write("ratings", text)}}, RatingColumn::required);
     EXPECT_THAT(tuples(read.train),
                 ElementsAre(std::tuple(0, 0, 3), std::tuple(1, 0, 4.5F), std::tuple(0, 1, 1)))
         << text;
@@ -53,7 +53,7 @@ TEST_F(RatingFiles, AcceptAllFormatsOfMovieLens) {
 TEST_F(RatingFiles, NumberUsersAndItemsThatOnlyTheTestHasLast) {
   const auto first = write("a", "1 10 5\n2 11 4\n"), second = write("b", "3\t10\t3\n");
   const auto test = write("c", "9 11 1\n3 12 2\n1 10 3\n");
-  const Ratings read = read_ratings({first, second}, {test}, RatingColumn::required);
+  const Ratings read = read_ratings({.train = {first, second}, .test = {test}}, RatingColumn::required);
   EXPECT_EQ(read.users, 3);
   EXPECT_EQ(read.items, 2);
   EXPECT_DOUBLE_EQ(read.mean, 4) << "without the test ratings";
@@ -61,7 +61,7 @@ TEST_F(RatingFiles, NumberUsersAndItemsThatOnlyTheTestHasLast) {
 }
 
 TEST_F(RatingFiles, NeedNoRatingsForImplicitFeedback) {
-  const Ratings read = read_ratings({write("pairs", "a,x\nb,y,2\n")}, {}, RatingColumn::optional);
+  const Ratings read = read_ratings({.train = {write("pairs", "a,x\nb,y,2\n")}}, RatingColumn::optional);
   EXPECT_EQ(read.train.size(), 2U);
   EXPECT_EQ(read.items, 2);
 }
@@ -82,7 +82,7 @@ TEST_F(RatingFiles, RejectMalformedLinesWithFileAndLine) {
 TEST_F(RatingFiles, RejectMissingFiles) {
   const auto path = directory_.path() / "absent";
   expect_error_naming(Code::not_found, {path.string()},
-                      [&] { read_ratings({path}, {}, RatingColumn::required); });
+                      [&] { read_ratings({.train = {path}}, RatingColumn::required); });
 }
 
 TEST(ItemsByUser, AreSortedAndUnique) {
@@ -96,6 +96,22 @@ TEST(ItemsByUser, AreSortedAndUnique) {
   EXPECT_TRUE(items.contains(2, 7));
   EXPECT_FALSE(items.contains(2, 5));
   EXPECT_FALSE(items.contains(99, 5));
+}
+
+TEST_F(RatingFiles, SomeRatingsValidate) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += std::to_string(i) + " x 1\n";
+  const Ratings read =
+      read_ratings({.train = {write("ratings", text)}, .valid_fraction = 0.3}, RatingColumn::required);
+  EXPECT_EQ(read.users, 1000) << "also of users with validation ratings only";
+  EXPECT_EQ(read.train.size() + read.valid.size(), 1000U);
+  EXPECT_NEAR(static_cast<double>(read.valid.size()), 300, 50);
+  const Ratings given = read_ratings(
+      {.train = {write("a", "a x 1\n")}, .valid = {write("b", "b x 2\na x 3\n")}}, RatingColumn::required);
+  EXPECT_EQ(given.users, 1);
+  ASSERT_EQ(given.valid.size(), 2U);
+  EXPECT_EQ(given.valid[1].user, 0);
+  EXPECT_EQ(given.mean, 1);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(ModelOptions, StoreTheDefaultsOfTheProgram) {
     EXPECT_EQ(options.batch, batch);
     EXPECT_EQ(options.epochs, 100);
     EXPECT_EQ(options.patience, 3);
-    EXPECT_EQ(options.valid_fraction, 0.1);
+    EXPECT_EQ(options.valid_fraction, 0.02);
     EXPECT_EQ(options.eval_every, 1);
     const auto settings = stored(options.settings_json);
     EXPECT_EQ(settings.at("optimizer"), optimizer);
@@ -47,7 +47,7 @@ TEST(ModelOptions, StoreTheDefaultsOfTheProgram) {
     EXPECT_EQ(settings.at("batch"), batch);
     EXPECT_EQ(settings.at("epochs"), 100);
     EXPECT_EQ(settings.at("patience"), 3);
-    EXPECT_EQ(settings.at("valid-fraction"), 0.1);
+    EXPECT_EQ(settings.at("valid-fraction"), 0.02);
     EXPECT_EQ(settings.at("eval-every"), 1);
   };
   check(Program::lr, {{"data", "a"}}, "adagrad", 0.1, 256);
@@ -79,6 +79,8 @@ TEST(ModelOptions, ImplicitFeedbackHasItsOwnDefaults) {
   EXPECT_EQ(pairs.l2, 0.01);
   EXPECT_EQ(ratings.optimizer.learning_rate, 0.03);
   EXPECT_EQ(pairs.optimizer.learning_rate, 0.05);
+  EXPECT_EQ(ratings.patience, 3);
+  EXPECT_EQ(pairs.patience, 10);
   EXPECT_EQ(stored(pairs.settings_json).at("l2"), 0.01);
   EXPECT_EQ(ModelOptions::from(Program::fm, settings_of({{"data", "a"}})).factors, 8);
   EXPECT_EQ(ModelOptions::from(Program::fm, settings_of({{"data", "a"}})).l2, 0);
@@ -107,7 +109,7 @@ TEST(ModelOptions, StopEarlyUnlessTheNumberOfEpochsIsSet) {
     EXPECT_EQ(options.valid_fraction, valid_fraction);
   };
   check({{"epochs", "7"}}, 7, 0, 0);
-  check({{"epochs", "7"}, {"patience", "2"}}, 7, 2, 0.1);
+  check({{"epochs", "7"}, {"patience", "2"}}, 7, 2, 0.02);
   check({{"patience", "0"}}, 10, 0, 0);
   check({{"eval-every", "0"}}, 10, 0, 0);
   check({{"valid", "b"}}, 100, 3, 0);

@@ -17,6 +17,7 @@
 #include "capstan/error.hpp"
 #include "io/data/line_reader.hpp"
 #include "io/data/numbers.hpp"
+#include "train/example_selector.hpp"
 
 namespace capstan::train::mf {
 namespace {
@@ -117,8 +118,8 @@ class RatingFile {
   std::array<std::string_view, kColumns> fields_;
 };
 
-std::vector<Rating> read_files(const std::vector<std::filesystem::path>& files, RatingColumn column,
-                               Numbering& users, Numbering& items) {
+std::vector<Rating> read_files(const std::vector<std::string>& files, RatingColumn column, Numbering& users,
+                               Numbering& items) {
   std::vector<Rating> ratings;
   std::string_view user, item;
   for (const auto& path : files) {
@@ -128,24 +129,26 @@ std::vector<Rating> read_files(const std::vector<std::filesystem::path>& files, 
     }
   }
   if (ratings.empty() && !files.empty()) {
-    throw Error(Code::invalid_argument, files.front().string() + " has no ratings, expected at least one");
+    throw Error(Code::invalid_argument, files.front() + " has no ratings, expected at least one");
   }
   return ratings;
 }
 
 }  // namespace
 
-Ratings read_ratings(const std::vector<std::filesystem::path>& train,
-                     const std::vector<std::filesystem::path>& test, RatingColumn column) {
+Ratings read_ratings(const PartFiles& files, RatingColumn column) {
   Numbering users, items;
   Ratings ratings;
-  ratings.train = read_files(train, column, users, items);
+  const std::vector<Rating> data = read_files(files.train, column, users, items);
   ratings.users = users.size();
   ratings.items = items.size();
+  ExampleSelector selector(0, 1, split_of(Part::train, files.valid_fraction));
+  for (const Rating& rating : data) (selector.next() ? ratings.train : ratings.valid).push_back(rating);
   double sum = 0;
   for (const Rating& rating : ratings.train) sum += static_cast<double>(rating.value);
-  ratings.mean = sum / static_cast<double>(ratings.train.size());
-  ratings.test = read_files(test, column, users, items);
+  ratings.mean = ratings.train.empty() ? 0 : sum / static_cast<double>(ratings.train.size());
+  if (files.valid_fraction == 0) ratings.valid = read_files(files.valid, column, users, items);
+  ratings.test = read_files(files.test, column, users, items);
   return ratings;
 }
 

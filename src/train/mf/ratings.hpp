@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <vector>
 
+#include "train/tasks.hpp"
+
 namespace capstan::train::mf {
 
-/// Users and items are numbered separately, in the order of their first occurrence in the training files,
-/// then in the held-out files.
+/// Users and items are numbered separately, in the order of their first occurrence in the files of --data,
+/// then in the other files.
 struct Rating {
   std::int32_t user = 0;
   std::int32_t item = 0;
@@ -17,13 +18,16 @@ struct Rating {
 };
 
 struct Ratings {
-  std::vector<Rating> train;
-  std::vector<Rating> test;
-  /// Numbers of users and items in the training files. A larger number in `test` is of one that has no
-  /// training ratings.
+  std::vector<Rating> train, valid, test;
+  /// Numbers of users and items in the files of --data. A larger number is of one that occurs in other files
+  /// only.
   std::int64_t users = 0;
   std::int64_t items = 0;
   double mean = 0;  // of the training ratings
+
+  const std::vector<Rating>& of(Part part) const {
+    return part == Part::train ? train : part == Part::valid ? valid : test;
+  }
 };
 
 /// Whether each line needs a rating.
@@ -34,8 +38,7 @@ enum class RatingColumn : bool { optional = false, required = true };
 /// of a comma-separated file is skipped if its third field is not a number. Skips blank lines. Every worker
 /// that reads the same files gets the same numbers. Throws Error: not_found, invalid_argument "file:line:
 /// ...".
-Ratings read_ratings(const std::vector<std::filesystem::path>& train,
-                     const std::vector<std::filesystem::path>& test, RatingColumn column);
+Ratings read_ratings(const PartFiles& files, RatingColumn column);
 
 /// Items by user: sorted, each once.
 class ItemsByUser {
