@@ -673,10 +673,9 @@ constexpr std::array kTable{
             .initial = "0",
             .help =
                 "L2 regularization: the loss is the mean log-loss + l2 / 2 times the sum of the "
-                "squares of all "
-                "weights and factors, without biases; mf: the loss of a rating has l2 times the squares of "
-                "its factors and biases",
-            .initial_means = "mf 0.09, with --implicit 0.01; others 0",
+                "squares of all weights, without biases; mf: the loss of a rating has l2 times the squares "
+                "of its factors and biases",
+            .initial_means = "lr and fm 15 / training examples; mf 0.09, with --implicit 0.01; mlp 0",
             .minimum = 0,
             .maximum = 1e6},
 
@@ -743,6 +742,14 @@ constexpr std::array kTable{
             .initial_means = "fm 8; mf 64",
             .minimum = 0,
             .maximum = 4096},
+    Setting{.name = "factor-l2",
+            .group = "fm",
+            .kind = real,
+            .initial = "0",
+            .help = "L2 regularization of the factors, as --l2 of the weights",
+            .initial_means = "--l2 if that is set; otherwise 300 / training examples",
+            .minimum = 0,
+            .maximum = 1e6},
 
     // mf
     Setting{.name = "implicit",

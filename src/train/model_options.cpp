@@ -233,7 +233,12 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
   }
   o.staleness = settings.integer("staleness");
   o.batch = settings.integer("batch");
-  o.l2 = settings.real("l2");
+  if (program == Program::lr || program == Program::fm) {
+    if (settings.given("l2")) o.sparse_l2.weights = settings.real("l2");
+    if (settings.given("factor-l2")) o.sparse_l2.factors = settings.real("factor-l2");
+  } else {
+    o.l2 = settings.real("l2");
+  }
   return o;
 }
 

@@ -8,6 +8,7 @@
 
 #include "train/run_options.hpp"
 #include "train/sparse/examples.hpp"
+#include "train/sparse/l2_penalty.hpp"
 #include "train/tasks.hpp"
 
 namespace capstan {
@@ -37,7 +38,8 @@ struct ModelOptions : RunOptions {
   Mode mode = Mode::asynchronous;
   std::int64_t staleness = 0;
   std::int64_t batch = 0;
-  double l2 = 0;
+  double l2 = 0;        // mf and mlp only
+  L2Options sparse_l2;  // lr and fm only
 
   PartFiles files() const { return {data, valid, test, valid_fraction}; }
   PartFiles label_files() const { return {labels, valid_labels, test_labels, valid_fraction}; }

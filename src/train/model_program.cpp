@@ -274,14 +274,17 @@ class ModelRun {
   DataSizes data_;
 };
 
-nlohmann::json used(const ModelOptions& options) {
+nlohmann::json used(const ModelOptions& options, const DataSizes& data) {
   nlohmann::json used{{"mode", std::string(to_string(options.mode))},
                       {"batch", options.batch},
                       {"epochs", options.epochs},
                       {"patience", options.patience},
-                      {"l2", options.l2},
                       {"optimizer", std::string(to_string(options.optimizer.kind))},
                       {"learning_rate", options.optimizer.learning_rate}};
+  const bool sparse = options.program == Program::lr || options.program == Program::fm;
+  const L2Penalty l2 = options.sparse_l2.for_examples(data.train);
+  used["l2"] = sparse ? l2.weights : options.l2;
+  if (options.program == Program::fm) used["factor_l2"] = l2.factors;
   if (options.mode == Mode::stale_synchronous) used["staleness"] = options.staleness;
   if (options.program == Program::fm || options.program == Program::mf) used["factors"] = options.factors;
   if (options.program == Program::mf) used["implicit"] = options.implicit;
@@ -298,7 +301,7 @@ Results results_of(const ModelOptions& options, const ModelReport& report) {
                                                                   : "features");
   results.lines.push_back(
       fmt::format("train: objective {:.10f}  {}", report.objective, to_string(report.train)));
-  results.used = used(options);
+  results.used = used(options, report.data);
   results.data = {{"train", report.data.train},
                   {"valid", report.data.valid},
                   {"test", report.data.test},

@@ -123,10 +123,10 @@ class TrainModels(JobTest):
         path = self.pairs_file()
         for ranks in (0, 4):
             sizes = {"epochs": 60, "batch": 16, "learning_rate": 0.1}
-            fm, _ = self.trained("fm", ranks, "--data", path, "--factors", 4, **sizes)
+            fm, _ = self.trained("fm", ranks, "--data", path, "--factors", 4, l2=0, **sizes)
             self.assertGreater(fm["train"]["accuracy"], 0.99)
             self.assertLess(fm["train"]["logloss"], 0.1)
-        lr, _ = self.trained("lr", 0, "--data", path, **sizes)
+        lr, _ = self.trained("lr", 0, "--data", path, l2=0, **sizes)
         self.assertLess(lr["train"]["accuracy"], 0.7)
 
     def test_factorization_machine_without_factors_is_logistic_regression(self):
@@ -153,6 +153,23 @@ class TrainModels(JobTest):
         self.assertGreater(summary["train"]["auc"], 0.99)
         self.assertEqual(summary["data"]["width"], 13 + 2**16)
 
+    def test_default_penalty_depends_on_the_number_of_examples(self):
+        path = self.directory / "train.txt"
+        write_libsvm(path, 300)
+        lr, _ = self.trained("lr", 0, "--data", path, epochs=1)
+        self.assertAlmostEqual(lr["used"]["l2"], 15 / 300)
+        self.assertGreater(lr["train"]["objective"], lr["train"]["logloss"])
+        fm, _ = self.trained("fm", 0, "--data", path, epochs=1)
+        self.assertAlmostEqual(fm["used"]["l2"], 15 / 300)
+        self.assertAlmostEqual(fm["used"]["factor_l2"], 300 / 300)
+        none, _ = self.trained("fm", 0, "--data", path, l2=0, epochs=1)
+        self.assertEqual(none["train"]["objective"], none["train"]["logloss"])
+        wide, _ = self.trained("fm", 0, "--data", path, "--features", 100000, epochs=1)
+        self.assertAlmostEqual(wide["train"]["objective"], fm["train"]["objective"], delta=0.2,
+                               msg="only features of the training data have a penalty")
+        strong, _ = self.trained("fm", 0, "--data", path, "--factor-l2", 2, l2=0, epochs=1)
+        self.assertGreater(strong["train"]["objective"], strong["train"]["logloss"])
+
     def test_dynamic_tables_reach_the_optimum(self):
         path = self.directory / "train.txt"
         optimum = newton(write_libsvm(path, 301), 6, 1e-3)
@@ -177,7 +194,8 @@ class TrainModels(JobTest):
         path = self.pairs_file()
         for dtype, *more in (("int8",), ("int8", "--dynamic"), ("bfloat16",), ("bfloat16", "--dynamic")):
             directory = self.directory / f"saved_{dtype}{len(more)}"
-            files = ["--data", path, "--factors", 4, "--table-dtype", dtype, "--checkpoint-dir", directory, *more]
+            files = ["--data", path, "--factors", 4, "--l2", 0, "--table-dtype", dtype, "--checkpoint-dir", directory,
+                     *more]
             sizes = {"epochs": 60, "batch": 16, "learning_rate": 0.1}
             saved, _ = self.trained("fm", 4, *files, **sizes)
             self.assertGreater(saved["train"]["accuracy"], 0.99)
@@ -190,7 +208,7 @@ class TrainModels(JobTest):
 
     def test_dynamic_factors_resume_on_another_number_of_ps(self):
         path = self.pairs_file()
-        files = ["--data", path, "--dynamic", "--factors", 4, "--checkpoint-dir", self.directory / "saved"]
+        files = ["--data", path, "--dynamic", "--factors", 4, "--l2", 0, "--checkpoint-dir", self.directory / "saved"]
         sizes = {"epochs": 60, "batch": 16, "learning_rate": 0.1}
         saved, _ = self.trained("fm", 0, *files, **sizes)
         self.assertGreater(saved["train"]["accuracy"], 0.99)

@@ -86,6 +86,20 @@ TEST(ModelOptions, ImplicitFeedbackHasItsOwnDefaults) {
   EXPECT_EQ(ModelOptions::from(Program::fm, settings_of({{"data", "a"}})).l2, 0);
 }
 
+TEST(ModelOptions, DistinguishUnsetPenaltiesFromZero) {
+  const auto penalty = [](Program program, const OptionFlags& more) {
+    OptionFlags flags{{"data", "a"}};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return ModelOptions::from(program, settings_of(flags)).sparse_l2;
+  };
+  EXPECT_FALSE(penalty(Program::fm, {}).weights.has_value());
+  EXPECT_FALSE(penalty(Program::fm, {}).factors.has_value());
+  EXPECT_EQ(penalty(Program::lr, {{"l2", "0"}}).weights, 0);
+  EXPECT_EQ(penalty(Program::fm, {{"factor-l2", "0.5"}}).factors, 0.5);
+  const OptionFlags images{{"data", "a"}, {"labels", "b"}, {"l2", "0.25"}};
+  EXPECT_EQ(ModelOptions::from(Program::mlp, settings_of(images)).l2, 0.25);
+}
+
 TEST(ModelOptions, KeepSettingsThatAreSet) {
   const auto options = ModelOptions::from(
       Program::lr,

@@ -14,6 +14,7 @@
 #include "train/log_loss.hpp"
 #include "train/sparse/examples.hpp"
 #include "train/sparse/factorization_machine.hpp"
+#include "train/sparse/l2_penalty.hpp"
 
 namespace capstan::train {
 namespace {
@@ -44,8 +45,8 @@ FmRows random_rows(const FactorizationMachine& machine, const SparseExamples& ba
 }
 
 /// The objective by definition, pair by pair, in double.
-double objective(const SparseExamples& batch, const FmOptions& options, const std::vector<double>& w,
-                 const std::vector<double>& v, double scale) {
+double objective(const SparseExamples& batch, const FmOptions& options, const L2Penalty& l2,
+                 const std::vector<double>& w, const std::vector<double>& v, double scale) {
   const auto factors = static_cast<std::size_t>(options.factors);
   double sum = 0;
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -62,32 +63,37 @@ double objective(const SparseExamples& batch, const FmOptions& options, const st
     }
     sum += log_loss(logit, batch.labels[i] != 0);
   }
-  double squares = 0;  // all rows, without the bias
-  for (std::size_t slot = 0; slot < batch.ids.size(); ++slot) squares += w[slot] * w[slot];
-  for (const double x : v) squares += x * x;
-  return scale * (sum + static_cast<double>(batch.size()) * options.l2 / 2 * squares);
+  double penalty = 0;  // of all rows, without the bias
+  for (std::size_t slot = 0; slot < batch.ids.size(); ++slot) penalty += l2.weights / 2 * w[slot] * w[slot];
+  for (const double x : v) penalty += l2.factors / 2 * x * x;
+  return scale * (sum + static_cast<double>(batch.size()) * penalty);
 }
 
 TEST(FactorizationMachine, GradientsMatchDefinition) {
   const SparseExamples batch = sample();
-  for (const FmOptions& options :
-       {FmOptions{0, true, 0}, FmOptions{0, false, 0.3}, FmOptions{3, true, 0}, FmOptions{3, true, 0.2}}) {
+  struct Case {
+    FmOptions options;
+    L2Penalty l2;
+  };
+  for (const auto& [options, l2] :
+       {Case{{0, true}, {}}, Case{{0, false}, {0.3, 0.3}}, Case{{3, true}, {}}, Case{{3, true}, {0.2, 0.2}},
+        Case{{3, true}, {0.2, 0.7}}, Case{{3, true}, {0, 0.4}}, Case{{3, true}, {0.4, 0}}}) {
     FactorizationMachine machine(options);
     const FmRows rows = random_rows(machine, batch, 3);
     FmRows gradients;
     const double scale = 0.25;
-    const FmLoss loss = machine.gradients(batch, rows, scale, gradients);
+    const FmLoss loss = machine.gradients(batch, rows, l2, scale, gradients);
     std::vector<double> w(rows.weights.begin(), rows.weights.end()),
         v(rows.factors.begin(), rows.factors.end());
-    EXPECT_NEAR(scale * (loss.log_loss + loss.penalty), objective(batch, options, w, v, scale), 1e-12);
+    EXPECT_NEAR(scale * (loss.log_loss + loss.penalty), objective(batch, options, l2, w, v, scale), 1e-12);
     ASSERT_EQ(gradients.weights.size(), w.size());
     ASSERT_EQ(gradients.factors.size(), v.size());
     const auto difference = [&](double& x) {
       const double step = 1e-5, before = x;
       x = before + step;
-      const double above = objective(batch, options, w, v, scale);
+      const double above = objective(batch, options, l2, w, v, scale);
       x = before - step;
-      const double below = objective(batch, options, w, v, scale);
+      const double below = objective(batch, options, l2, w, v, scale);
       x = before;
       return (above - below) / (2 * step);
     };
@@ -98,8 +104,8 @@ TEST(FactorizationMachine, GradientsMatchDefinition) {
 
 TEST(FactorizationMachine, AllZeroFactorsMatchLogisticRegression) {
   const SparseExamples batch = sample();
-  FactorizationMachine linear({.factors = 0, .bias = true, .l2 = 0.1}),
-      machine({.factors = 2, .bias = true, .l2 = 0.1});
+  FactorizationMachine linear({.factors = 0, .bias = true}), machine({.factors = 2, .bias = true});
+  const L2Penalty l2{.weights = 0.1, .factors = 0.1};
   const FmRows linear_rows = random_rows(linear, batch, 5);
   FmRows machine_rows = linear_rows, linear_gradients, machine_gradients;
   machine_rows.factors.assign(batch.ids.size() * 2, 0);
@@ -107,8 +113,8 @@ TEST(FactorizationMachine, AllZeroFactorsMatchLogisticRegression) {
   linear.logits(batch, linear_rows, linear_logits);
   machine.logits(batch, machine_rows, machine_logits);
   EXPECT_EQ(linear_logits, machine_logits);
-  linear.gradients(batch, linear_rows, 1, linear_gradients);
-  machine.gradients(batch, machine_rows, 1, machine_gradients);
+  linear.gradients(batch, linear_rows, l2, 1, linear_gradients);
+  machine.gradients(batch, machine_rows, l2, 1, machine_gradients);
   EXPECT_EQ(linear_gradients.weights, machine_gradients.weights);
   for (const float g : machine_gradients.factors) EXPECT_EQ(g, 0);
 }
@@ -130,12 +136,12 @@ SparseExamples pairs_of(std::uint32_t features) {
 
 /// Mean log-loss after gradient descent.
 double fit(const SparseExamples& examples, std::int64_t factors) {
-  FactorizationMachine machine({.factors = factors, .bias = true, .l2 = 0});
+  FactorizationMachine machine({.factors = factors, .bias = true});
   FmRows rows = random_rows(machine, examples, 1), gradients;
   const double scale = 1 / static_cast<double>(examples.size());
   double loss = 0;
   for (int step = 0; step < 3000; ++step) {
-    loss = scale * machine.gradients(examples, rows, scale, gradients).log_loss;
+    loss = scale * machine.gradients(examples, rows, {}, scale, gradients).log_loss;
     for (std::size_t i = 0; i < rows.weights.size(); ++i) rows.weights[i] -= 2 * gradients.weights[i];
     for (std::size_t i = 0; i < rows.factors.size(); ++i) rows.factors[i] -= 2 * gradients.factors[i];
   }
@@ -148,6 +154,27 @@ TEST(FactorizationMachine, FitsPairsThatLogisticRegressionCannot) {
   const double constant = -share * std::log(share) - (1 - share) * std::log(1 - share);
   EXPECT_NEAR(fit(examples, 0), constant, 1e-3);  // by symmetry, weights alone cannot help
   EXPECT_LT(fit(examples, 2), 0.02);
+}
+
+TEST(L2Options, DefaultsDivideConstantsByTheNumberOfExamples) {
+  const L2Penalty few = L2Options{}.for_examples(1000), many = L2Options{}.for_examples(4000);
+  EXPECT_GT(few.weights, 0);
+  EXPECT_GT(few.factors, few.weights);
+  EXPECT_DOUBLE_EQ(few.weights, 4 * many.weights);
+  EXPECT_DOUBLE_EQ(few.factors, 4 * many.factors);
+}
+
+TEST(L2Options, FactorsHaveThePenaltyOfWeightsUnlessSet) {
+  const L2Penalty same = L2Options{.weights = 0.5}.for_examples(1000);
+  EXPECT_EQ(same.weights, 0.5);
+  EXPECT_EQ(same.factors, 0.5);
+  const L2Penalty other = L2Options{.weights = 0.5, .factors = 0.25}.for_examples(1000);
+  EXPECT_EQ(other.weights, 0.5);
+  EXPECT_EQ(other.factors, 0.25);
+  EXPECT_FALSE(L2Options{.weights = 0.0}.for_examples(1000).any()) << "an explicit 0 disables both";
+  const L2Penalty factors_only = L2Options{.factors = 0.25}.for_examples(1000);
+  EXPECT_EQ(factors_only.factors, 0.25);
+  EXPECT_EQ(factors_only.weights, L2Options{}.for_examples(1000).weights);
 }
 
 TEST(BatchCutter, KeepsOnlyRowsOfTheBatch) {

@@ -100,7 +100,7 @@ void count_sparse(PerWorker<SparseWorkerState> state, Shares shares, Table<std::
 }
 
 template <template <class> class Table>
-TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, UpdateGroup group,
+TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, L2Penalty l2, UpdateGroup group,
                          EmbeddingTable<Table> weights, std::vector<EmbeddingTable<Table>> factors,
                          std::vector<Table<std::int32_t>> occurrences) {
   std::map<std::int64_t, BatchCutter> cutters;
@@ -116,7 +116,7 @@ TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, Upd
     if (!full_batch) cutters.at(share).cut(chosen, state->batch);
     const SparseExamples& batch = full_batch ? all : state->batch;
     look_up(*state, batch, weights, factors);
-    const FmLoss loss = state->machine.gradients(batch, state->rows, scale, state->gradients);
+    const FmLoss loss = state->machine.gradients(batch, state->rows, l2, scale, state->gradients);
     push(*state, batch, weights, factors);
     result.log_loss += loss.log_loss;
     result.penalty += loss.penalty;
@@ -146,14 +146,14 @@ Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, Em
 }
 
 template void count_sparse<Variable>(PerWorker<SparseWorkerState>, Shares, Variable<std::int32_t>);
-template TrainResult train_sparse<Variable>(PerWorker<SparseWorkerState>, TrainTask, UpdateGroup,
+template TrainResult train_sparse<Variable>(PerWorker<SparseWorkerState>, TrainTask, L2Penalty, UpdateGroup,
                                             EmbeddingTable<Variable>, std::vector<EmbeddingTable<Variable>>,
                                             std::vector<Variable<std::int32_t>>);
 template Scores evaluate_sparse<Variable>(PerWorker<SparseWorkerState>, EvaluateTask,
                                           EmbeddingTable<Variable>, std::vector<EmbeddingTable<Variable>>);
 template void count_sparse<DynamicTable>(PerWorker<SparseWorkerState>, Shares, DynamicTable<std::int32_t>);
-template TrainResult train_sparse<DynamicTable>(PerWorker<SparseWorkerState>, TrainTask, UpdateGroup,
-                                                EmbeddingTable<DynamicTable>,
+template TrainResult train_sparse<DynamicTable>(PerWorker<SparseWorkerState>, TrainTask, L2Penalty,
+                                                UpdateGroup, EmbeddingTable<DynamicTable>,
                                                 std::vector<EmbeddingTable<DynamicTable>>,
                                                 std::vector<DynamicTable<std::int32_t>>);
 template Scores evaluate_sparse<DynamicTable>(PerWorker<SparseWorkerState>, EvaluateTask,

@@ -57,7 +57,7 @@ template <template <class> class Table>
 void count_sparse(PerWorker<SparseWorkerState> state, Shares shares, Table<std::int32_t> counts);
 /// For each batch: looks up only the rows that it uses, and pushes their gradients.
 template <template <class> class Table>
-TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, UpdateGroup group,
+TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, L2Penalty l2, UpdateGroup group,
                          EmbeddingTable<Table> weights, std::vector<EmbeddingTable<Table>> factors,
                          std::vector<Table<std::int32_t>> occurrences);
 template <template <class> class Table>

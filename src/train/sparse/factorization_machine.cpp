@@ -49,8 +49,8 @@ void FactorizationMachine::logits(const SparseExamples& batch, const FmRows& row
   for (std::size_t i = 0; i < batch.size(); ++i) out[i] = logit(batch, rows, i);
 }
 
-FmLoss FactorizationMachine::gradients(const SparseExamples& batch, const FmRows& rows, double scale,
-                                       FmRows& gradients) {
+FmLoss FactorizationMachine::gradients(const SparseExamples& batch, const FmRows& rows, const L2Penalty& l2,
+                                       double scale, FmRows& gradients) {
   const auto factors = static_cast<std::size_t>(options_.factors);
   weight_gradients_.assign(rows.weights.size(), 0);
   factor_gradients_.assign(rows.factors.size(), 0);
@@ -65,17 +65,18 @@ FmLoss FactorizationMachine::gradients(const SparseExamples& batch, const FmRows
       const std::uint32_t slot = batch.slots[k];
       const double x = static_cast<double>(batch.values[k]);
       const double w = static_cast<double>(rows.weights[slot]);
-      const double decay = options_.l2 > 0 ? options_.l2 * static_cast<double>(batch.rarity[slot]) : 0;
-      weight_gradients_[slot] += slope * x + scale * decay * w;
-      double squares = w * w;
+      const double rarity = l2.any() ? static_cast<double>(batch.rarity[slot]) : 0;
+      const double weight_decay = rarity * l2.weights, factor_decay = rarity * l2.factors;
+      weight_gradients_[slot] += slope * x + scale * weight_decay * w;
+      double squares = 0;
       const float* row = rows.factors.data() + slot * factors;
       double* gradient = factor_gradients_.data() + slot * factors;
       for (std::size_t f = 0; f < factors; ++f) {
         const double v = static_cast<double>(row[f]);
-        gradient[f] += slope * x * (sums_[f] - v * x) + scale * decay * v;
+        gradient[f] += slope * x * (sums_[f] - v * x) + scale * factor_decay * v;
         squares += v * v;
       }
-      loss.penalty += decay / 2 * squares;
+      loss.penalty += weight_decay / 2 * w * w + factor_decay / 2 * squares;
     }
   }
   round_to(weight_gradients_, gradients.weights);

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "train/sparse/examples.hpp"
+#include "train/sparse/l2_penalty.hpp"
 
 namespace capstan::train {
 
 struct FmOptions {
   std::int64_t factors = 0;
   bool bias = true;
-  double l2 = 0;  // penalty is l2 / 2 (|w|^2 + |v|^2), without the bias
 };
 
 /// Values or gradients of a batch's rows, in the order of its ids.
@@ -41,10 +41,11 @@ class FactorizationMachine {
   void resize(const SparseExamples& batch, FmRows& rows) const;
   /// Computes one logit per example.
   void logits(const SparseExamples& batch, const FmRows& rows, std::vector<double>& out);
-  /// Computes the gradient of scale * (sum of log-losses + penalties). REQUIRES with l2: the batch has
-  /// rarities. Each occurrence of a feature penalizes its row, weighted by its rarity; over all training
-  /// examples that is l2 / 2 |row|^2 per example.
-  FmLoss gradients(const SparseExamples& batch, const FmRows& rows, double scale, FmRows& gradients);
+  /// Computes the gradient of scale * (sum of log-losses + penalties). REQUIRES if l2.any(): the batch has
+  /// rarities. Each occurrence of a feature penalizes its rows, weighted by its rarity; over all training
+  /// examples that is l2 once per example.
+  FmLoss gradients(const SparseExamples& batch, const FmRows& rows, const L2Penalty& l2, double scale,
+                   FmRows& gradients);
 
  private:
   double logit(const SparseExamples& batch, const FmRows& rows, std::size_t example);

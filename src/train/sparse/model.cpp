@@ -26,14 +26,22 @@ double sum_of_squares(std::span<const T> values) {
   return sum;
 }
 
-/// Returns the sum of the squares in the first `rows` rows, which do not include the bias.
-double sum_of_squares(const EmbeddingTable<Variable>& table, std::uint64_t rows) {
+/// Returns the sum of the squares in the rows that occur in the training data. Other rows keep their initial
+/// values, and the bias, which is behind them, has no penalty.
+double sum_of_squares(const EmbeddingTable<Variable>& table, const Variable<std::int32_t>& occurrences) {
   std::vector<float> block;
+  std::vector<std::int32_t> counts;
+  const std::uint64_t rows = occurrences.rows(), width = table.width();
   double sum = 0;
   for (std::uint64_t first = 0; first < rows; first += kBlockRows) {
-    block.resize(std::min(kBlockRows, rows - first) * table.width());
+    const std::uint64_t size = std::min(kBlockRows, rows - first);
+    block.resize(size * width);
+    counts.resize(size);
     table.pull(first, block);
-    sum += sum_of_squares(std::span<const float>(block));
+    occurrences.pull(first, counts);
+    for (std::uint64_t i = 0; i < size; ++i) {
+      if (counts[i] > 0) sum += sum_of_squares(std::span<const float>(block).subspan(i * width, width));
+    }
   }
   return sum;
 }
@@ -60,7 +68,7 @@ class SparseModel : public Model {
         worker_state_(coordinator.create_per_worker_resource<&make_sparse_worker_state>(
             SparseInput{options.files(),
                         options.format,
-                        {.factors = options.factors, .bias = options.bias, .l2 = options.l2}})) {}
+                        {.factors = options.factors, .bias = options.bias}})) {}
 
   RemoteValue<DataSizes> load(int worker, const Shares& shares) override {
     return coordinator_.schedule_on<&load_sparse>(worker, worker_state_, shares);
@@ -71,7 +79,7 @@ class SparseModel : public Model {
                                                           occurrences_.front());
   }
   RemoteValue<TrainResult> train(int worker, const TrainTask& task) override {
-    return coordinator_.schedule_on<&train_sparse<Table>>(worker, worker_state_, task, group_, *weights_,
+    return coordinator_.schedule_on<&train_sparse<Table>>(worker, worker_state_, task, l2_, group_, *weights_,
                                                           factors_, occurrences_);
   }
   RemoteValue<Scores> evaluate(int worker, const EvaluateTask& task) override {
@@ -85,7 +93,7 @@ class SparseModel : public Model {
             {"--format", options_.format.format},
             {"--table-dtype", std::string(options_.tables.name())},
             {"--bias", options_.bias ? "true" : "false"},
-            {"an --l2 above 0:", options_.l2 > 0 ? "true" : "false"}};
+            {"an --l2 above 0:", options_.sparse_l2.for_examples(1).any() ? "true" : "false"}};
   }
 
  protected:
@@ -96,6 +104,7 @@ class SparseModel : public Model {
   ClusterCoordinator& coordinator_;
   UpdateGroup group_;
   PerWorker<SparseWorkerState> worker_state_;
+  L2Penalty l2_;  // set by create()
   std::optional<EmbeddingTable<Table>> weights_;
   std::vector<EmbeddingTable<Table>> factors_;
   std::vector<Table<std::int32_t>> occurrences_;
@@ -110,6 +119,7 @@ class NumberedModel final : public SparseModel<Variable> {
   using SparseModel::SparseModel;
 
   void create(const DataSizes& sizes) override {
+    l2_ = options_.sparse_l2.for_examples(sizes.train);
     rows_ = options_.format.rows() > 0 ? options_.format.rows() : std::max<std::int64_t>(sizes.width, 1);
     const VariableOptions trained_options{.optimizer = options_.optimizer, .group = group_};
     weights_.emplace(options_.tables, "weights", Shape{rows_ + (options_.bias ? 1 : 0)}, Initializer(),
@@ -118,16 +128,18 @@ class NumberedModel final : public SparseModel<Variable> {
       factors_.emplace_back(options_.tables, "factors", Shape{rows_, options_.factors},
                             initializers::normal(0, kFactorStddev, options_.seed), trained_options);
     }
-    if (options_.l2 > 0) {
+    if (l2_.any()) {
       occurrences_.emplace_back("occurrences", Shape{rows_}, InitialValue<std::int32_t>(),
                                 VariableOptions{.optimizer = adding_optimizer(), .trainable = false});
     }
   }
   double penalty() const override {
-    if (options_.l2 == 0) return 0;
-    double sum = sum_of_squares(*weights_, static_cast<std::uint64_t>(rows_));
-    for (const auto& factors : factors_) sum += sum_of_squares(factors, factors.rows());
-    return options_.l2 / 2 * sum;
+    double sum = 0;
+    if (l2_.weights > 0) sum += l2_.weights * sum_of_squares(*weights_, occurrences_.front());
+    if (l2_.factors > 0) {
+      for (const auto& factors : factors_) sum += l2_.factors * sum_of_squares(factors, occurrences_.front());
+    }
+    return sum / 2;
   }
 
  private:
@@ -141,7 +153,8 @@ class DynamicModel final : public SparseModel<DynamicTable> {
  public:
   using SparseModel::SparseModel;
 
-  void create(const DataSizes& /*sizes*/) override {
+  void create(const DataSizes& sizes) override {
+    l2_ = options_.sparse_l2.for_examples(sizes.train);
     TableOptions trained_options{.optimizer = options_.optimizer,
                                  .missing = MissingKeys::initial,
                                  .max_keys = options_.max_keys,
@@ -153,17 +166,19 @@ class DynamicModel final : public SparseModel<DynamicTable> {
       factors_.emplace_back(options_.tables, "factors", options_.factors,
                             initializers::normal(0, kFactorStddev, options_.seed), trained_options);
     }
-    if (options_.l2 > 0) {
+    if (l2_.any()) {
       occurrences_.emplace_back(
           "occurrences", 1, Initializer(),
           TableOptions{.optimizer = adding_optimizer(), .max_keys = options_.max_keys, .trainable = false});
     }
   }
   double penalty() const override {
-    if (options_.l2 == 0) return 0;
-    double sum = sum_of_squares(*weights_);
-    for (const auto& factors : factors_) sum += sum_of_squares(factors);
-    return options_.l2 / 2 * sum;
+    double sum = 0;
+    if (l2_.weights > 0) sum += l2_.weights * sum_of_squares(*weights_);
+    if (l2_.factors > 0) {
+      for (const auto& factors : factors_) sum += l2_.factors * sum_of_squares(factors);
+    }
+    return sum / 2;
   }
   std::optional<std::int64_t> learned_features() const override {
     const std::uint64_t keys = weights_->visit([](const auto& table) { return table.size(); });
