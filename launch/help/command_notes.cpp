@@ -33,6 +33,7 @@ const std::map<std::string_view, CommandNotes>& table() {
       {"capstan train lr",
        {.examples = {"capstan train lr --data train.svm --test test.svm",
                      "capstan train lr --data day_0.gz day_1.gz --format criteo",
+                     "capstan train lr --data train.csv --format csv --schema columns.toml",
                      "mpirun -np 5 capstan train lr --data train.svm --mode synchronous --ps 2"},
         .exits = kTrainExits,
         .page = "training.md"}},

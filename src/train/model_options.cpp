@@ -111,6 +111,17 @@ void require_same_number(const std::vector<std::string>& images, const std::vect
                   images_name, images.size(), labels_name, labels.size()));
 }
 
+/// Loads --schema.
+void read_schema(const Settings& settings, SparseFormat& format) {
+  const std::string& schema = settings.text("schema");
+  if ((format.format == "csv") == schema.empty()) {
+    throw usage_error(schema.empty()
+                          ? "--schema is not set, expected a TOML file that names the columns of --format csv"
+                          : fmt::format("--schema: expected --format csv, found {}", format.format));
+  }
+  if (!schema.empty()) format.schema = CsvSchema::load(schema);
+}
+
 /// Sets the options of dynamic tables.
 void read_dynamic(const Settings& settings, ModelOptions& o) {
   o.format.dynamic = settings.flag("dynamic");
@@ -166,8 +177,10 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
   static_cast<RunOptions&>(o) = RunOptions::from(settings);
   o.program = program;
   const bool images = program == Program::mlp;
-  o.data =
-      file_list(program, settings, "data", true, images ? "IDX files of images" : "libsvm or Criteo text");
+  o.data = file_list(program, settings, "data", true,
+                     images                   ? "IDX files of images"
+                     : program == Program::mf ? "lines of user, item and rating"
+                                              : "libsvm, Criteo or CSV text");
   o.test = file_list(program, settings, "test", false, "held-out files, of the same kind as --data");
   o.valid = file_list(program, settings, "valid", false, "validation files, of the same kind as --data");
   o.valid_fraction = settings.real("valid-fraction");
@@ -196,10 +209,12 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
     }
   } else {
     o.format = {settings.text("format"), settings.integer("features"), settings.integer("hash-bits")};
-    if (o.format.format == "criteo" && settings.given("features")) {
-      throw usage_error(
-          "--features: expected --format libsvm, found criteo; set --hash-bits for the number of rows");
+    if (o.format.format != "libsvm" && settings.given("features")) {
+      throw usage_error(fmt::format(
+          "--features: expected --format libsvm, found {}; set --hash-bits for the number of rows",
+          o.format.format));
     }
+    read_schema(settings, o.format);
     read_dynamic(settings, o);
     o.bias = settings.flag("bias");
     o.factors = program == Program::fm ? settings.integer("factors") : 0;

@@ -74,7 +74,23 @@ class BadModelInput(JobTest):
         day = self.write("day", "\t".join(["3", *["7"] * 39]) + "\n")
         self.refused(f'{day}:1: expected 0 or 1 as the label, found "3"',
                      command=["lr", "--format", "criteo", "--data", day])
-        self.refused("flag --format: ", '"csv"', "libsvm, criteo", command=["lr", "--data", self.data, "--format", "csv"])
+        self.refused("flag --format: ", '"tsv"', "libsvm, criteo, csv",
+                     command=["lr", "--data", self.data, "--format", "tsv"])
+
+    def test_csv(self):
+        schema = self.write("schema.toml", 'label = "click"\nintegers = ["hour"]\n')
+        data = self.write("data.csv", "click,hour\n1,14\n0,noon\n")
+        csv = ["--format", "csv", "--data", data]
+        self.refused("--schema is not set", command=["lr", *csv])
+        self.refused("--schema: ", "--format csv", "libsvm", command=["lr", "--data", self.data, "--schema", schema])
+        missing = self.directory / "missing.toml"
+        self.refused(str(missing), command=["lr", *csv, "--schema", missing])
+        self.refused(f'{data}:3: column "hour": expected an integer, found "noon"', command=["fm", *csv, "--schema", schema],
+                     ranks=(0, 3))
+        other = self.write("other.toml", 'label = "click"\ncategories = ["site"]\n')
+        self.refused(f"{data}:1: ", '"site"', command=["lr", *csv, "--schema", other])
+        wrong = self.write("wrong.toml", 'label = "click"\nints = ["hour"]\n')
+        self.refused(f"{wrong}:2: unknown key ints", command=["lr", *csv, "--schema", wrong])
 
     def test_feature_id_out_of_range(self):
         path = self.write("wide.txt", "1 3:1\n0 8:1\n")

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <random>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 #include "train/log_loss.hpp"
+#include "train/sparse/columns.hpp"
 #include "train/sparse/examples.hpp"
 #include "train/sparse/factorization_machine.hpp"
 #include "train/sparse/l2_penalty.hpp"
@@ -177,6 +179,20 @@ TEST(L2Options, FactorsHaveThePenaltyOfWeightsUnlessSet) {
   EXPECT_EQ(factors_only.weights, L2Options{}.for_examples(1000).weights);
 }
 
+TEST(BucketOf, SeparatesSmallIntegersAndPowersOfTheSquareRootOfTwo) {
+  const std::vector<std::int64_t> first_of_bucket{-6, -4, -3, -2, -1, 0,  1,  2,  3,
+                                                  4,  6,  8,  12, 16, 23, 32, 46, 64};
+  std::set<std::int64_t> buckets;
+  for (const std::int64_t x : first_of_bucket) buckets.insert(bucket_of(x));
+  EXPECT_EQ(buckets.size(), first_of_bucket.size());
+  EXPECT_EQ(bucket_of(5), bucket_of(4));
+  EXPECT_EQ(bucket_of(22), bucket_of(16));
+  EXPECT_EQ(bucket_of(45), bucket_of(32));
+  EXPECT_EQ(bucket_of(-5), -bucket_of(5));
+  EXPECT_NE(bucket_of(std::numeric_limits<std::int64_t>::max()),
+            bucket_of(std::numeric_limits<std::int64_t>::min()));
+}
+
 TEST(BatchCutter, KeepsOnlyRowsOfTheBatch) {
   const SparseExamples all = sample();
   BatchCutter cutter(all);
@@ -219,6 +235,7 @@ TEST_F(ReadShare, ReadsLibsvmFiles) {
   EXPECT_EQ(read_share({a}, kLibsvm, 5, 6).examples.size(), 0u);
 }
 
+/// A line with an integer in its first column, and a category in two columns.
 std::string criteo_line(int label, const std::string& first, const std::string& category) {
   std::string line = std::to_string(label) + "\t" + first;
   for (int i = 1; i < 13; ++i) line += "\t";
@@ -226,23 +243,54 @@ std::string criteo_line(int label, const std::string& first, const std::string& 
   return line + "\n";
 }
 
+std::vector<std::int64_t> rows_of(const SparseExamples& examples, std::size_t example) {
+  std::vector<std::int64_t> rows;
+  for (auto k = examples.offsets[example]; k < examples.offsets[example + 1]; ++k) {
+    rows.push_back(examples.ids[examples.slots[k]]);
+  }
+  return rows;
+}
+
 TEST_F(ReadShare, ReadsCriteoFiles) {
-  const auto day = directory_.write("day", criteo_line(1, "-3", "0a") + criteo_line(0, "", "0a"));
-  const SparseFormat format{"criteo", 0, 10};
+  const auto day = directory_.write("day", criteo_line(1, "-3", "0a") + criteo_line(0, "", "0a") +
+                                               criteo_line(0, "4", "") + criteo_line(0, "5", ""));
+  const SparseFormat format{"criteo", 0, 20};
   const SparseFile file = read_share({day}, format, 0, 1);
-  EXPECT_EQ(file.rows, 13 + 1024);
-  EXPECT_EQ(file.total, 2);
+  EXPECT_EQ(file.rows, 1 << 20);
+  EXPECT_EQ(file.total, 4);
   const SparseExamples& examples = file.examples;
-  EXPECT_THAT(examples.labels, ElementsAre(1, 0));
-  EXPECT_THAT(examples.offsets, ElementsAre(0, 3, 5));
-  EXPECT_EQ(examples.ids[0], 0);
-  EXPECT_FLOAT_EQ(examples.values[0], -std::log(4.0F));
-  ASSERT_EQ(examples.ids.size(), 3u)
-      << "a category is a separate feature in each column, and the same feature in each line";
-  EXPECT_GE(examples.ids[1], 13);
-  EXPECT_LT(examples.ids[2], 13 + 1024);
-  EXPECT_EQ(examples.slots[1], examples.slots[3]);
-  EXPECT_EQ(examples.slots[2], examples.slots[4]);
+  EXPECT_THAT(examples.labels, ElementsAre(1, 0, 0, 0));
+  EXPECT_THAT(examples.offsets, ElementsAre(0, 15, 30, 43, 56)) << "13 integers, of which 12 are missing";
+  EXPECT_THAT(examples.values, testing::Each(1));
+  const auto negative = rows_of(examples, 0), missing = rows_of(examples, 1), four = rows_of(examples, 2),
+             five = rows_of(examples, 3);
+  EXPECT_EQ(std::set(missing.begin(), missing.end()).size(), missing.size())
+      << "a value is a separate feature in each column";
+  EXPECT_EQ(std::vector(negative.begin() + 1, negative.end()),
+            std::vector(missing.begin() + 1, missing.end()))
+      << "a value is the same feature in each line";
+  EXPECT_EQ(std::set({negative[0], missing[0], four[0]}).size(), 3u);
+  EXPECT_EQ(four[0], five[0]) << "one bucket";
+}
+
+TEST_F(ReadShare, ReadsCsvFiles) {
+  const auto a = directory_.write("a.csv", "id,click,site,hour\n1,1,x,14\n2,0,,\n"),
+             b = directory_.write("b.csv", "hour,site,click\n15,x,-1\n14,y,1\n");
+  const SparseFormat format{.format = "csv",
+                            .hash_bits = 20,
+                            .schema = {.label = "click", .categories = {"site"}, .integers = {"hour"}}};
+  const SparseFile file = read_share({a, b}, format, 0, 1);
+  EXPECT_EQ(file.rows, 1 << 20);
+  EXPECT_EQ(file.total, 4);
+  const SparseExamples& examples = file.examples;
+  EXPECT_THAT(examples.labels, ElementsAre(1, 0, 0, 1));
+  EXPECT_THAT(examples.offsets, ElementsAre(0, 2, 3, 5, 7)) << "a missing category is no feature";
+  const auto first = rows_of(examples, 0), missing = rows_of(examples, 1), third = rows_of(examples, 2),
+             fourth = rows_of(examples, 3);
+  EXPECT_EQ(first, third) << "the order of the columns does not matter, and 14 and 15 share a bucket";
+  EXPECT_EQ(fourth[1], first[1]);
+  EXPECT_EQ(std::set({first[0], first[1], fourth[0], missing[0]}).size(), 4u);
+  EXPECT_EQ(read_share({a, b}, format, 1, 2).examples.size(), 2u);
 }
 
 TEST_F(ReadShare, ReportsInvalidFiles) {

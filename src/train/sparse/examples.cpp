@@ -1,22 +1,23 @@
-// examples.cpp -- conversion of libsvm and Criteo text to slots.
+// examples.cpp -- conversion of libsvm, Criteo and CSV text to slots.
 #include "train/sparse/examples.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <unordered_map>
 
 #include "capstan/error.hpp"
 #include "capstan/readers.hpp"
-#include "train/counter_rng.hpp"
+#include "train/sparse/columns.hpp"
+#include "train/sparse/csv.hpp"
 
 namespace capstan::train {
 namespace {
 
-constexpr std::int64_t kIntegers = CriteoExample::kIntegers;
+/// The bucket of a missing integer of Criteo: bucket_of() never returns it.
+constexpr std::int64_t kMissingBucket = 1 << 16;
 constexpr std::int64_t kReadBatch = 4096;
 
 /// Collects the examples of one share. Slots are numbered by first occurrence, and by row after finish().
@@ -76,40 +77,68 @@ void read_libsvm(const std::vector<std::filesystem::path>& files, const SparseFo
   }
 }
 
+/// Maps the hash of a feature to its row.
+class HashedRow {
+ public:
+  explicit HashedRow(const SparseFormat& format)
+      : mask_(format.dynamic ? ~std::uint64_t{0} : (std::uint64_t{1} << format.hash_bits) - 1) {}
+  std::int64_t operator()(std::uint64_t hash) const { return static_cast<std::int64_t>(hash & mask_); }
+
+ private:
+  std::uint64_t mask_;
+};
+
 void read_criteo(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
                  ShareBuilder& builder) {
-  const std::uint64_t mask = (std::uint64_t{1} << format.hash_bits) - 1;
-  if (!format.dynamic) builder.see_row(format.rows() - 1);
+  const HashedRow row(format);
   for (const CriteoExample& example : criteo(files)) {
     if (!builder.begin(example.label)) continue;
-    for (std::uint32_t left = example.integers_present; left != 0; left &= left - 1) {
-      const auto i = static_cast<std::size_t>(std::countr_zero(left));
-      const auto x = static_cast<float>(example.integers[i]);
-      builder.feature(static_cast<std::int64_t>(i), std::copysign(std::log1p(std::abs(x)), x));
+    for (std::size_t i = 0; i < CriteoExample::kIntegers; ++i) {
+      const bool present = (example.integers_present >> i & 1) != 0;
+      const std::int64_t bucket = present ? bucket_of(example.integers[i]) : kMissingBucket;
+      builder.feature(row(category_hash(CriteoExample::kCategories + i, static_cast<std::uint32_t>(bucket))),
+                      1);
     }
     for (std::uint32_t left = example.categories_present; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
-      const std::uint64_t hash = mix64((std::uint64_t{i} << 32) + example.categories[i]);
-      builder.feature(format.dynamic ? static_cast<std::int64_t>(hash)
-                                     : kIntegers + static_cast<std::int64_t>(hash & mask),
-                      1);
+      builder.feature(row(category_hash(i, example.categories[i])), 1);
     }
     builder.end();
   }
+}
+
+void read_csv(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
+              ShareBuilder& builder) {
+  const HashedRow row(format);
+  for (const std::filesystem::path& file : files) {
+    CsvReader reader(file, format.schema);
+    while (reader.next()) {
+      if (!builder.begin(reader.label() ? 1 : 0)) continue;
+      for (const std::uint64_t hash : reader.features()) builder.feature(row(hash), 1);
+      builder.end();
+    }
+  }
+}
+
+void read_files(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
+                ShareBuilder& builder) {
+  if (format.format == "libsvm") return read_libsvm(files, format, builder);
+  if (!format.dynamic) builder.see_row(format.rows() - 1);
+  (format.format == "csv" ? read_csv : read_criteo)(files, format, builder);
 }
 
 }  // namespace
 
 std::int64_t SparseFormat::rows() const {
   if (dynamic) return 0;
-  return format == "criteo" ? kIntegers + (std::int64_t{1} << hash_bits) : features;
+  return format == "libsvm" ? features : std::int64_t{1} << hash_bits;
 }
 
 SparseFile read_share(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
                       std::int64_t share, std::int64_t shares, Split split) {
   ShareBuilder builder(ExampleSelector(share, shares, split));
   try {
-    (format.format == "criteo" ? read_criteo : read_libsvm)(files, format, builder);
+    read_files(files, format, builder);
   } catch (const Error& error) {
     if (error.code() != Code::invalid_argument && error.code() != Code::data_loss) throw;
     // A truncated file is invalid input here, not a damaged checkpoint.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "train/example_selector.hpp"
+#include "train/sparse/csv.hpp"
 
 namespace capstan::train {
 
@@ -29,12 +30,13 @@ struct SparseExamples {
 
 /// Format of the input files, and mapping of their features to rows of the table.
 struct SparseFormat {
-  std::string format = {};     // "libsvm" or "criteo"
+  std::string format = {};     // "libsvm", "criteo" or "csv"
   std::int64_t features = 0;   // bound of libsvm ids, which start at 0; 0: no bound
-  std::int64_t hash_bits = 0;  // criteo: 13 rows of integers, then 2^hash_bits of categories
-  bool dynamic = false;        // criteo: a row is a 64-bit hash, the key of a dynamic table
+  std::int64_t hash_bits = 0;  // criteo, csv: features are hashed into 2^hash_bits rows
+  bool dynamic = false;        // criteo, csv: a row is a 64-bit hash, the key of a dynamic table
+  CsvSchema schema = {};       // csv
 
-  /// Returns the number of rows of the table if the format determines it: for criteo, or by `features`.
+  /// Returns the number of rows of the table if the format determines it: by `hash_bits` or `features`.
   /// Returns 0 if it depends on the files, and for dynamic tables.
   std::int64_t rows() const;
 };
@@ -46,9 +48,9 @@ struct SparseFile {
 };
 
 /// Reads share `share` of `shares` (shares.hpp) of the examples that `split` selects. A libsvm id is its row.
-/// An integer x of Criteo is a feature of value sign(x) log(1 + |x|) in row 0 to 12. A category is a feature
-/// of value 1 in a row that its hash selects. Missing values are skipped. Throws Error: not_found,
-/// invalid_argument "file:line: ...".
+/// A category or the bucket of an integer (columns.hpp) is a feature of value 1 in a row that its hash selects. A missing
+/// integer is a feature too; a missing category is skipped. Throws Error: not_found, invalid_argument
+/// "file:line: ...".
 SparseFile read_share(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
                       std::int64_t share, std::int64_t shares, Split split = {});
 
