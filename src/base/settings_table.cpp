@@ -418,7 +418,7 @@ constexpr std::array kTable{
             .kind = real,
             .initial = "0",
             .help = "step size of the optimizer",
-            .initial_means = "kge 0.15; lr 0.1; fm 0.05; mf 0.03, with --implicit 0.05; momentum 0.01; sgd "
+            .initial_means = "kge 0.15; lr and fm 0.05; mf 0.03, with --implicit 0.05; momentum 0.01; sgd "
                              "0.1; adam, adamw and rmsprop 0.001",
             .minimum = 0,
             .maximum = 1e6,

@@ -33,7 +33,6 @@ constexpr double kValidFraction = 0.02;
 Defaults defaults_of(Program program, bool implicit) {
   switch (program) {
     case Program::lr:
-      return {"adagrad", 0.1, 256};
     case Program::fm:
       return {"adagrad", 0.05, 256};
     case Program::mf:

@@ -318,7 +318,7 @@ class TrainModels(JobTest):
         path = self.directory / "train.txt"
         write_libsvm(path, 200)
         images, labels = write_pictures(self.directory)[:2]
-        for program, data, used in (("lr", ["--data", path], {"batch": 256, "learning-rate": 0.1, "optimizer": "adagrad"}),
+        for program, data, used in (("lr", ["--data", path], {"batch": 256, "learning-rate": 0.05, "optimizer": "adagrad"}),
                                     ("fm", ["--data", path], {"batch": 256, "learning-rate": 0.05, "optimizer": "adagrad"}),
                                     ("mlp", ["--data", images, "--labels", labels],
                                      {"batch": 64, "learning-rate": 0.001, "optimizer": "adam"})):

@@ -50,7 +50,7 @@ TEST(ModelOptions, StoreTheDefaultsOfTheProgram) {
     EXPECT_EQ(settings.at("valid-fraction"), 0.02);
     EXPECT_EQ(settings.at("eval-every"), 1);
   };
-  check(Program::lr, {{"data", "a"}}, "adagrad", 0.1, 256);
+  check(Program::lr, {{"data", "a"}}, "adagrad", 0.05, 256);
   check(Program::fm, {{"data", "a"}}, "adagrad", 0.05, 256);
   check(Program::mlp, {{"data", "a"}, {"labels", "b"}}, "adam", 0.001, 64);
 }
