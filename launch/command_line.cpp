@@ -57,7 +57,7 @@ struct Trainer {
   std::string_view description;
 };
 constexpr std::array<Trainer, 5> kTrainers{{
-    {"kge", "train knowledge-graph embeddings: TransE, DistMult or ComplEx"},
+    {"kge", "train knowledge-graph embeddings: TransE, DistMult, ComplEx, RESCAL or RotatE"},
     {"lr", "train logistic regression on libsvm or Criteo files"},
     {"fm", "train a factorization machine on libsvm or Criteo files"},
     {"mf", "train a matrix factorization on ratings of items by users (MovieLens)"},

@@ -30,7 +30,7 @@ struct Options {
   std::string data;
   std::string model = "complex";
   std::optional<int> dim, negatives, batch, epochs;
-  std::optional<float> learning_rate, n3, initial_stddev;
+  std::optional<float> learning_rate, n3, margin, initial_stddev;
   std::uint64_t seed = 1;
   int eval_every = 0;
   int delay = 0;
@@ -144,10 +144,12 @@ class Trainer {
                       .negatives = options.negatives.value_or(defaults_.negatives),
                       .n3 = options.n3.value_or(defaults_.n3),
                       .entities = static_cast<std::int64_t>(graph_.entities.size()),
-                      .relations = static_cast<std::int64_t>(graph_.relations.size())},
+                      .relations = static_cast<std::int64_t>(graph_.relations.size()),
+                      .margin = options.margin.value_or(defaults_.margin)},
         stddev_(options.initial_stddev.value_or(defaults_.initial_stddev)),
         entities_(step_options_.entities, step_options_.dim, stddev_, options.seed),
-        relations_(2 * step_options_.relations, step_options_.dim, stddev_, options.seed + 1) {
+        relations_(2 * step_options_.relations, static_cast<int>(relation_width(model_, step_options_.dim)),
+                   defaults_.initial_relation_stddev, options.seed + 1) {
     for (int i = 0; i <= options.delay; ++i) steps_.emplace_back(step_options_);
     std::vector<Triple> all = graph_.train;
     all.insert(all.end(), graph_.valid.begin(), graph_.valid.end());
@@ -261,14 +263,16 @@ int run(int argc, char** argv) {
   CLI::App app("Trains knowledge-graph embeddings on one core without a parameter server");
   Options options;
   app.add_option("--data", options.data, "Directory with train.txt, valid.txt and test.txt")->required();
-  app.add_option("--model", options.model, "transe, distmult or complex");
+  app.add_option("--model", options.model, "transe, distmult, complex, rescal or rotate");
   app.add_option("--dim", options.dim, "Floats per row");
   app.add_option("--negatives", options.negatives, "Negatives per batch, shared by its queries");
   app.add_option("--batch", options.batch, "Triples per batch")->check(CLI::PositiveNumber);
   app.add_option("--epochs", options.epochs, "Passes over the training triples")->check(CLI::PositiveNumber);
   app.add_option("--learning-rate", options.learning_rate, "Learning rate of Adagrad");
   app.add_option("--n3", options.n3, "Weight of the N3 penalty");
-  app.add_option("--initial-stddev", options.initial_stddev, "Standard deviation of the initial values");
+  app.add_option("--initial-stddev", options.initial_stddev,
+                 "Standard deviation of the initial values of entities");
+  app.add_option("--margin", options.margin, "Margin of the self-adversarial loss of RotatE");
   app.add_option("--seed", options.seed,
                  "Seed of the initial values, the order of the triples and the negatives");
   app.add_option("--eval", options.eval_every, "Interval of evaluations, in epochs; 0: only at the end");

@@ -188,7 +188,7 @@ TEST(SettingsValues, FlagsAndChoicesAcceptOnlyListedWords) {
     EXPECT_FALSE(with_flag("resume", no).flag("resume"));
   EXPECT_THAT(flag_error("resume", "maybe"), NamesAll({"--resume", "true", "false", "\"maybe\""}));
   EXPECT_EQ(with_flag("model", "transe").text("model"), "transe");
-  for (const std::string text : {"", "TransE", "rotate", "transe|complex"}) {
+  for (const std::string text : {"", "TransE", "tucker", "transe|complex"}) {
     EXPECT_THAT(flag_error("model", text),
                 NamesAll({"--model", "transe", "distmult", "complex", in_quotes(text)}));
   }
@@ -374,7 +374,7 @@ TEST(SettingsPrint, MarkdownDoesNotDependOnTheValues) {
   Settings().print_markdown(by_default);
   with_flag("dim", "64").print_markdown(changed);
   EXPECT_EQ(by_default.str(), changed.str());
-  EXPECT_THAT(by_default.str(), HasSubstr("| `dim` | distmult 512; others 256 | floats |"));
+  EXPECT_THAT(by_default.str(), HasSubstr("| `dim` | distmult 512; rescal 128; others 256 | floats |"));
 }
 
 TEST(SettingsPrint, JsonHasTypedValues) {

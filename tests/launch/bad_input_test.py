@@ -117,7 +117,7 @@ class BadInput(JobTest):
                      command=train(self.data, "--epoch", 3))
 
     def test_unknown_choice(self):
-        self.refused(USAGE, "flag --model: ", "transe", '"rescal"', command=train(self.data, "--model", "rescal"))
+        self.refused(USAGE, "flag --model: ", "transe", '"tucker"', command=train(self.data, "--model", "tucker"))
 
     def test_unknown_variable(self):
         self.refused(USAGE, "variable CAPSTAN_EPOCH: ", "CAPSTAN_EPOCHS", command=train(self.data), env={"CAPSTAN_EPOCH": "3"})

@@ -69,6 +69,10 @@ class Train(JobTest):
     def test_one_process_with_two_ps_and_two_workers(self):
         self.trained(0, "--ps", 2, "--workers", 2, ps=2, workers=2)
 
+    def test_rows_of_relations_of_another_width_than_those_of_entities(self):
+        for model in ("rescal", "rotate"):
+            self.trained(3, "--model", model, ps=1, workers=1)
+
     def test_three_ranks_train_the_same_model_as_one_process(self):
         # With one worker and one batch for each closure, every batch sees all earlier pushes in both cases.
         alone = self.trained(0, "--slice-batches", 1, ps=1, workers=1)

@@ -17,13 +17,21 @@
 namespace capstan::kge {
 namespace {
 
-constexpr std::array kAll{ModelKind::transe, ModelKind::distmult, ModelKind::complex};
+constexpr std::array kAll{ModelKind::transe, ModelKind::distmult, ModelKind::complex, ModelKind::rescal,
+                          ModelKind::rotate};
 
 TEST(KgeModel, ParsesItsOwnNames) {
   for (const ModelKind kind : kAll) EXPECT_EQ(parse_model(to_string(kind)), kind);
-  for (const char* name : {"", "ComplEx", "rescal", "transe "}) {
+  for (const char* name : {"", "ComplEx", "tucker", "transe "}) {
     EXPECT_THROW(parse_model(name), Error) << name;
   }
+}
+
+TEST(KgeModel, RowsOfRelationsHaveTheWidthOfTheirOperator) {
+  EXPECT_EQ(relation_width(ModelKind::complex, 6), 6);
+  EXPECT_EQ(relation_width(ModelKind::rescal, 6), 36);
+  EXPECT_EQ(relation_width(ModelKind::rescal, 65536), std::int64_t{1} << 32);
+  EXPECT_EQ(relation_width(ModelKind::rotate, 6), 3);
 }
 
 TEST(KgeModel, DefaultsAreValidStepOptions) {
@@ -34,7 +42,8 @@ TEST(KgeModel, DefaultsAreValidStepOptions) {
                           .negatives = defaults.negatives,
                           .n3 = defaults.n3,
                           .entities = 100,
-                          .relations = 2}));
+                          .relations = 2,
+                          .margin = defaults.margin}));
     EXPECT_GT(defaults.learning_rate, 0);
     EXPECT_GT(defaults.epochs, 0);
   }

@@ -8,6 +8,7 @@
 
 #include "capstan/capstan.hpp"
 #include "support/rank_threads.hpp"
+#include "train/kge/kernels.hpp"
 #include "train/plain_kge_ranking.hpp"
 
 namespace capstan::kge {
@@ -23,15 +24,17 @@ class KgePredict : public testing::Test {
     return graph;
   }
   std::vector<Prediction> predict(const io::Graph& graph, const std::vector<Triple>& triples,
-                                  const std::vector<float>& values, ModelKind model) {
+                                  const std::vector<float>& values, ModelKind model,
+                                  const std::vector<float>& relation_rows = {1, 0, -1, 0}) {
     const auto scope = strategy_.scope();
     const Variable<float> entities("entities" + std::to_string(calls_),
                                    Shape{static_cast<std::int64_t>(values.size()), 2});
-    const Variable<float> relations("relations" + std::to_string(calls_++), Shape{2, 2});
+    const Variable<float> relations("relations" + std::to_string(calls_++),
+                                    Shape{2, static_cast<std::int64_t>(relation_rows.size() / 2)});
     std::vector<float> rows;
     for (const float value : values) rows.insert(rows.end(), {value, 0});
     entities.assign(rows);
-    relations.assign(std::vector<float>{1, 0, -1, 0});
+    relations.assign(relation_rows);
     return predict_tails(graph, triples, entities, relations, model);
   }
 
@@ -78,6 +81,26 @@ TEST_F(KgePredict, TranseScoresTheNearestHighest) {
   EXPECT_EQ(out[0].rank, 4.5);        // after e3, e2 and e4, tied with e1
   EXPECT_EQ(out[1].predicted, "e1");  // 2 - 1
   EXPECT_EQ(out[1].rank, 1);
+}
+
+TEST_F(KgePredict, RotateScoresTheNearestHighest) {
+  constexpr float kHalfTurn = 3.14159265F / kRotationScale;
+  const auto out =
+      predict(graph_of(4), {{2, 0, 3}, {2, 1, 1}}, {1, -2, 2, 4}, ModelKind::rotate, {0, kHalfTurn});
+  EXPECT_EQ(out[0].predicted, "e2");  // 2
+  EXPECT_EQ(out[0].rank, 3);          // at a distance of 2: after e2 and e0
+  EXPECT_EQ(out[1].predicted, "e1");  // -2
+  EXPECT_EQ(out[1].rank, 1);
+}
+
+TEST_F(KgePredict, RescalMultipliesByAMatrix) {
+  // The first matrix maps {v, 0} to {-v, v}, the second one to {2 v, 0}.
+  const auto out =
+      predict(graph_of(3), {{2, 0, 1}, {2, 1, 1}}, {-1, 1, 3}, ModelKind::rescal, {-1, 1, 0, 0, 2, 0, 0, 0});
+  EXPECT_EQ(out[0].predicted, "e0");
+  EXPECT_EQ(out[0].rank, 2);
+  EXPECT_EQ(out[1].predicted, "e2");
+  EXPECT_EQ(out[1].rank, 2);
 }
 
 TEST_F(KgePredict, ScoresEveryEntityOfALargeTable) {

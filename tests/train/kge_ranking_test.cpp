@@ -33,7 +33,7 @@ TestModel random_model(ModelKind kind, int dim, std::int64_t entities, std::int6
   std::mt19937 random(7);
   std::normal_distribution<float> normal(0, 1);
   model.entity_rows.resize(static_cast<std::size_t>(entities * dim));
-  model.relation_rows.resize(static_cast<std::size_t>(2 * relations * dim));
+  model.relation_rows.resize(static_cast<std::size_t>(2 * relations * relation_width(kind, dim)));
   std::ranges::generate(model.entity_rows, [&] { return normal(random); });
   std::ranges::generate(model.relation_rows, [&] { return normal(random); });
   return model;
@@ -43,18 +43,19 @@ Metrics rank(const TestModel& model, std::span<const Triple> test, std::span<con
              std::int64_t block, std::size_t slice) {
   const TrueAnswers true_answers(all, model.relations);
   Ranker ranker({model.kind, model.dim, model.entities, model.relations}, true_answers);
-  const auto gather = [&](const std::vector<float>& table, std::span<const std::int64_t> ids) {
+  const auto gather = [](const std::vector<float>& table, std::span<const std::int64_t> ids,
+                         std::int64_t width) {
     std::vector<float> rows;
     for (const std::int64_t id : ids) {
-      rows.insert(rows.end(), table.begin() + id * model.dim, table.begin() + (id + 1) * model.dim);
+      rows.insert(rows.end(), table.begin() + id * width, table.begin() + (id + 1) * width);
     }
     return rows;
   };
   Metrics total;
   for (std::size_t first = 0; first < test.size(); first += slice) {
     ranker.plan(test.subspan(first, std::min(slice, test.size() - first)));
-    ranker.begin(gather(model.entity_rows, ranker.entity_ids()),
-                 gather(model.relation_rows, ranker.relation_ids()));
+    ranker.begin(gather(model.entity_rows, ranker.entity_ids(), model.dim),
+                 gather(model.relation_rows, ranker.relation_ids(), relation_width(model.kind, model.dim)));
     for (std::int64_t row = 0; row < model.entities; row += block) {
       const std::int64_t count = std::min(block, model.entities - row);
       ranker.add_block(row, std::span(model.entity_rows)
@@ -69,9 +70,17 @@ Metrics rank(const TestModel& model, std::span<const Triple> test, std::span<con
 double score(const TestModel& model, std::int64_t entity, std::int64_t relation, std::int64_t candidate) {
   const auto dim = static_cast<std::size_t>(model.dim);
   std::vector<float> query(dim);
-  make_query(model.kind, &model.entity_rows[entity * dim], &model.relation_rows[relation * dim], query.data(),
-             dim);
+  make_query(model.kind, &model.entity_rows[entity * dim],
+             &model.relation_rows[relation * relation_width(model.kind, model.dim)], query.data(), dim);
   double sum = 0;
+  const float* row = &model.entity_rows[candidate * dim];
+  if (model.kind == ModelKind::rotate) {
+    for (std::size_t i = 0; i < dim / 2; ++i) {
+      const double re = double{query[i]} - row[i], im = double{query[dim / 2 + i]} - row[dim / 2 + i];
+      sum -= std::sqrt(re * re + im * im);
+    }
+    return sum;
+  }
   for (std::size_t i = 0; i < dim; ++i) {
     const double c = model.entity_rows[candidate * dim + i];
     sum += model.kind == ModelKind::transe ? -(query[i] - c) * (query[i] - c) : query[i] * c;
@@ -149,12 +158,25 @@ TEST_P(KgeRankingOfUmls, AgreesWithBruteForce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, KgeRankingOfUmls,
-                         testing::Values(ModelKind::transe, ModelKind::distmult, ModelKind::complex),
+                         testing::Values(ModelKind::transe, ModelKind::distmult, ModelKind::complex,
+                                         ModelKind::rescal, ModelKind::rotate),
                          [](const auto& test) { return std::string(to_string(test.param)); });
 
 TEST(KgeRanking, DistinguishesScoresWithinRoundingError) {
   TestModel model = random_model(ModelKind::distmult, 64, 300, 1);
   // Each row is equal to the first or differs from it in the last bits of one element.
+  for (std::int64_t id = 1; id < model.entities; ++id) {
+    std::copy_n(model.entity_rows.begin(), 64, model.entity_rows.begin() + id * 64);
+    float& value = model.entity_rows[static_cast<std::size_t>(id * 64 + id % 64)];
+    for (std::int64_t bits = 0; bits < id % 3; ++bits) value = std::nextafter(value, 9.0F);
+  }
+  const std::vector<Triple> test{{3, 0, 8}, {100, 0, 250}, {7, 0, 64}};
+  expect_same(rank(model, test, test, 300, 3), brute_force(model, test, test));
+}
+
+TEST(KgeRanking, DistinguishesModuliWithinRoundingError) {
+  // As above. The first half of each row is real, so the changed elements also move imaginary parts.
+  TestModel model = random_model(ModelKind::rotate, 64, 300, 1);
   for (std::int64_t id = 1; id < model.entities; ++id) {
     std::copy_n(model.entity_rows.begin(), 64, model.entity_rows.begin() + id * 64);
     float& value = model.entity_rows[static_cast<std::size_t>(id * 64 + id % 64)];
@@ -209,6 +231,13 @@ TEST(KgeRanking, EqualRowsRankInTheMiddle) {
   const std::vector<Triple> test{{3, 0, 8}};
   const Metrics metrics = rank(model, test, test, 700, 1);
   EXPECT_NEAR(metrics.mrr(), 1 / 750.5, 1e-12);
+}
+
+TEST(KgeRanking, NanInModuliRanksLast) {
+  TestModel model = random_model(ModelKind::rotate, 8, 5, 1);
+  std::ranges::fill(model.entity_rows, std::numeric_limits<float>::quiet_NaN());
+  const std::vector<Triple> test{{0, 0, 1}};
+  EXPECT_NEAR(rank(model, test, test, 5, 1).mrr(), 1 / 5.0, 1e-12);
 }
 
 TEST(KgeRanking, NanModelRanksLast) {

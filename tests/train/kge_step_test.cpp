@@ -47,9 +47,13 @@ class Objective {
   double loss(const std::vector<double>& entities, const std::vector<double>& relations) const {
     double sum = 0;
     for_each_query([&](std::int64_t source, std::int64_t relation, std::int64_t answer) {
-      const auto query = make_query(row(entities, step_.entity_ids(), source),
-                                    row(relations, step_.relation_ids(), relation));
+      const auto query =
+          make_query(row(entities, step_.entity_ids(), source), relation_row(relations, relation));
       const double positive = score(query, row(entities, step_.entity_ids(), answer));
+      if (step_.options().margin > 0) {
+        sum += self_adversarial(query, entities, answer, positive);
+        return;
+      }
       double total = std::exp(positive);
       for (const std::int64_t negative : negatives_) {
         if (negative == answer) continue;
@@ -61,12 +65,36 @@ class Objective {
     return sum;
   }
 
+  /// The weights of the negatives are those of the first call: they count as constants.
+  double self_adversarial(const std::vector<double>& query, const std::vector<double>& entities,
+                          std::int64_t answer, double positive) const {
+    std::vector<double> scores, weights;
+    for (const std::int64_t negative : negatives_) {
+      if (negative != answer) scores.push_back(score(query, row(entities, step_.entity_ids(), negative)));
+    }
+    double total = 0;
+    for (const double s : scores) {
+      weights.push_back(std::exp(s * double{kAdversarialTemperature}));
+      total += weights.back();
+    }
+    for (double& weight : weights) weight /= total;
+    if (queries_ < kept_weights_.size())
+      weights = kept_weights_[queries_];
+    else
+      kept_weights_.push_back(weights);
+    queries_ = (queries_ + 1) % (2 * kBatch.size());
+    const double margin = double{step_.options().margin};
+    double loss = std::log1p(std::exp(-margin - positive));
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      loss += weights[i] * std::log1p(std::exp(margin + scores[i]));
+    return loss;
+  }
+
   double penalty(const std::vector<double>& entities, const std::vector<double>& relations) const {
     double sum = 0;
     for_each_query([&](std::int64_t source, std::int64_t relation, std::int64_t answer) {
       sum += cubes(row(entities, step_.entity_ids(), source)) +
-             cubes(row(entities, step_.entity_ids(), answer)) +
-             cubes(row(relations, step_.relation_ids(), relation));
+             cubes(row(entities, step_.entity_ids(), answer)) + cubes(relation_row(relations, relation));
     });
     return double{step_.options().n3} * sum;
   }
@@ -87,6 +115,13 @@ class Objective {
     const auto begin = rows.begin() + position * step_.options().dim;
     return {begin, begin + step_.options().dim};
   }
+  Row relation_row(const std::vector<double>& rows, std::int64_t id) const {
+    const auto ids = step_.relation_ids();
+    const auto position = std::ranges::find(ids, id) - ids.begin();
+    const std::int64_t width = relation_width(step_.options().model, step_.options().dim);
+    const auto begin = rows.begin() + position * width;
+    return {begin, begin + width};
+  }
 
   Row make_query(const Row& entity, const Row& relation) const {
     Row query(entity.size());
@@ -103,6 +138,16 @@ class Objective {
           query[i] = i < half ? entity[i] * relation[i] - entity[i + half] * relation[i + half]
                               : entity[i - half] * relation[i] + entity[i] * relation[i - half];
           break;
+        case ModelKind::rescal:
+          for (std::size_t j = 0; j < entity.size(); ++j)
+            query[i] += entity[j] * relation[j * entity.size() + i];
+          break;
+        case ModelKind::rotate: {
+          const double angle = double{kRotationScale} * relation[i % half];
+          query[i] = i < half ? entity[i] * std::cos(angle) - entity[i + half] * std::sin(angle)
+                              : entity[i - half] * std::sin(angle) + entity[i] * std::cos(angle);
+          break;
+        }
       }
     }
     return query;
@@ -110,6 +155,12 @@ class Objective {
 
   double score(const Row& query, const Row& candidate) const {
     double sum = 0;
+    if (step_.options().model == ModelKind::rotate) {
+      const std::size_t half = query.size() / 2;
+      for (std::size_t i = 0; i < half; ++i)
+        sum -= std::hypot(query[i] - candidate[i], query[half + i] - candidate[half + i]);
+      return sum;
+    }
     const bool distance = step_.options().model == ModelKind::transe;
     for (std::size_t i = 0; i < query.size(); ++i) {
       sum += distance ? std::pow(query[i] - candidate[i], 2) : query[i] * candidate[i];
@@ -130,6 +181,8 @@ class Objective {
 
   const Step& step_;
   std::vector<std::int64_t> negatives_;
+  mutable std::size_t queries_ = 0;  // of the running call
+  mutable std::vector<std::vector<double>> kept_weights_;
 };
 
 std::vector<std::int64_t> negatives_of(const StepOptions& options, std::uint64_t seed, std::uint64_t number) {
@@ -146,18 +199,21 @@ struct Case {
   ModelKind model;
   int dim;  // odd sizes end in the middle of a SIMD vector
   float n3;
+  float margin = 0;
 };
 
 class KgeGradients : public testing::TestWithParam<Case> {};
 
 TEST_P(KgeGradients, AgreeWithFiniteDifferences) {
-  const StepOptions options = small(GetParam().model, GetParam().dim, GetParam().n3);
+  StepOptions options = small(GetParam().model, GetParam().dim, GetParam().n3);
+  options.margin = GetParam().margin;
   const auto dim = static_cast<std::size_t>(options.dim);
   Step step(options);
   for (std::uint64_t number = 0; number < 3; ++number) {
     step.plan(kBatch, /*seed=*/5, number);
     const auto entities = random_rows(step.entity_ids().size() * dim, 1);
-    const auto relations = random_rows(step.relation_ids().size() * dim, 2);
+    const auto width = static_cast<std::size_t>(relation_width(options.model, options.dim));
+    const auto relations = random_rows(step.relation_ids().size() * width, 2);
     const Loss loss = step.compute(entities, relations);
 
     const Objective objective(step, negatives_of(options, 5, number));
@@ -166,7 +222,8 @@ TEST_P(KgeGradients, AgreeWithFiniteDifferences) {
     EXPECT_EQ(loss.count, 2 * static_cast<std::int64_t>(kBatch.size()));
     EXPECT_NEAR(loss.sum, objective.loss(e, r), 1e-4 * loss.sum);
 
-    const auto check = [&](std::vector<double>& values, std::span<const float> gradients, const char* name) {
+    const auto check = [&](std::vector<double>& values, std::span<const float> gradients,
+                           std::size_t row_size, const char* name) {
       ASSERT_EQ(gradients.size(), values.size());
       for (std::size_t i = 0; i < values.size(); ++i) {
         constexpr double kStep = 1e-5;
@@ -178,11 +235,11 @@ TEST_P(KgeGradients, AgreeWithFiniteDifferences) {
         const double slope = (total(original + kStep) - total(original - kStep)) / (2 * kStep);
         values[i] = original;
         EXPECT_NEAR(gradients[i], slope, 2e-4 * (1 + std::abs(slope)))
-            << name << " " << i / dim << ", " << i % dim;
+            << name << " " << i / row_size << ", " << i % row_size;
       }
     };
-    check(e, step.entity_gradients(), "entity row");
-    check(r, step.relation_gradients(), "relation row");
+    check(e, step.entity_gradients(), dim, "entity row");
+    check(r, step.relation_gradients(), width, "relation row");
   }
 }
 
@@ -190,9 +247,13 @@ INSTANTIATE_TEST_SUITE_P(Models, KgeGradients,
                          testing::Values(Case{ModelKind::transe, 3, 0}, Case{ModelKind::transe, 40, 0},
                                          Case{ModelKind::distmult, 5, 0}, Case{ModelKind::distmult, 19, 0.2F},
                                          Case{ModelKind::complex, 2, 0.3F}, Case{ModelKind::complex, 6, 0},
-                                         Case{ModelKind::complex, 70, 0.1F}),
+                                         Case{ModelKind::complex, 70, 0.1F}, Case{ModelKind::rescal, 3, 0},
+                                         Case{ModelKind::rescal, 19, 0.2F}, Case{ModelKind::rotate, 2, 0},
+                                         Case{ModelKind::rotate, 38, 0}, Case{ModelKind::rotate, 4, 0, 2},
+                                         Case{ModelKind::rotate, 38, 0, 6}),
                          [](const auto& test) {
-                           return std::string(to_string(test.param.model)) + std::to_string(test.param.dim);
+                           return std::string(to_string(test.param.model)) + std::to_string(test.param.dim) +
+                                  (test.param.margin > 0 ? "_margin" : "");
                          });
 
 TEST(KgeStep, ListsEachNeededRowOnce) {
@@ -266,6 +327,21 @@ TEST(KgeStep, LargeBatchIsTheSumOfItsParts) {
   for (std::size_t i = 0; i < complete.size(); ++i) ASSERT_NEAR(complete[i], parts[i], 1e-3) << i;
 }
 
+TEST(KgeStep, RotationOntoTheAnswerHasFiniteGradients) {
+  // Every modulus is 0, whose derivative is undefined.
+  const StepOptions options{
+      .model = ModelKind::rotate, .dim = 6, .negatives = 3, .n3 = 0, .entities = 4, .relations = kRelations};
+  Step step(options);
+  const std::vector<Triple> batch{{0, 0, 1}};
+  step.plan(batch, 5, 0);
+  const std::vector<float> entities(step.entity_ids().size() * 6, 0.5F);
+  const std::vector<float> relations(step.relation_ids().size() * 3);
+  const Loss loss = step.compute(entities, relations);
+  EXPECT_TRUE(std::isfinite(loss.sum));
+  for (const float gradient : step.entity_gradients()) EXPECT_EQ(gradient, 0);
+  for (const float gradient : step.relation_gradients()) EXPECT_EQ(gradient, 0);
+}
+
 TEST(KgeStep, RejectsInvalidOptions) {
   const auto rejected = [](StepOptions options) {
     try {
@@ -277,11 +353,13 @@ TEST(KgeStep, RejectsInvalidOptions) {
   };
   const StepOptions good = small(ModelKind::complex, 4, 0.1F);
   EXPECT_FALSE(rejected(good));
-  for (const auto change : {+[](StepOptions& o) { o.dim = 0; }, +[](StepOptions& o) { o.dim = 5; },
-                            +[](StepOptions& o) { o.dim = -4; }, +[](StepOptions& o) { o.negatives = 0; },
-                            +[](StepOptions& o) { o.n3 = -1; }, +[](StepOptions& o) { o.n3 = std::nanf(""); },
-                            +[](StepOptions& o) { o.entities = 1; }, +[](StepOptions& o) { o.relations = 0; },
-                            +[](StepOptions& o) { o.model = ModelKind::transe; }}) {
+  for (const auto change :
+       {+[](StepOptions& o) { o.dim = 0; }, +[](StepOptions& o) { o.dim = 5; },
+        +[](StepOptions& o) { o.dim = -4; }, +[](StepOptions& o) { o.negatives = 0; },
+        +[](StepOptions& o) { o.n3 = -1; }, +[](StepOptions& o) { o.n3 = std::nanf(""); },
+        +[](StepOptions& o) { o.entities = 1; }, +[](StepOptions& o) { o.relations = 0; },
+        +[](StepOptions& o) { o.model = ModelKind::transe; },
+        +[](StepOptions& o) { o.model = ModelKind::rotate; }, +[](StepOptions& o) { o.margin = 6; }}) {
     StepOptions options = good;
     change(options);
     EXPECT_TRUE(rejected(options));

@@ -5,6 +5,7 @@
 // Tests: src/train/set_default.hpp
 #include "train/model_options.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -147,7 +148,7 @@ TEST(ModelOptions, RejectSettingsThatExcludeEachOther) {
 }
 
 TEST(KgeOptions, StoreTheDefaultsOfTheModel) {
-  for (const char* model : {"transe", "distmult", "complex"}) {
+  for (const char* model : {"transe", "distmult", "complex", "rescal", "rotate"}) {
     SCOPED_TRACE(model);
     const auto options = kge::ProgramOptions::from(settings_of({{"model", model}}));
     const kge::ModelDefaults& defaults = kge::defaults_of(kge::parse_model(model));
@@ -161,6 +162,7 @@ TEST(KgeOptions, StoreTheDefaultsOfTheModel) {
     EXPECT_EQ(settings.at("epochs"), defaults.epochs);
     EXPECT_EQ(settings.at("learning-rate"), defaults.learning_rate);
     EXPECT_EQ(settings.at("n3").get<float>(), defaults.n3);
+    EXPECT_EQ(settings.at("margin").get<float>(), defaults.margin);
     EXPECT_EQ(settings.at("eval-every"), 0) << "only at the end";
     EXPECT_EQ(settings.at("patience"), 0);
   }
@@ -169,6 +171,30 @@ TEST(KgeOptions, StoreTheDefaultsOfTheModel) {
 TEST(KgeOptions, EvaluateAfterEachEpochWithPatience) {
   EXPECT_EQ(kge::ProgramOptions::from(settings_of({{"patience", "3"}})).eval_every, 1);
   EXPECT_EQ(kge::ProgramOptions::from(settings_of({{"patience", "3"}, {"eval-every", "2"}})).eval_every, 2);
+}
+
+TEST(KgeOptions, RejectWhatTheModelLacks) {
+  const auto message = [](const OptionFlags& values) -> std::string {
+    try {
+      kge::ProgramOptions::from(settings_of(values));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      return error.what();
+    }
+    return "";
+  };
+  using testing::AllOf, testing::HasSubstr;
+  for (const char* model : {"rescal", "rotate"}) {
+    EXPECT_THAT(message({{"model", model}, {"device", "cuda"}}),
+                AllOf(HasSubstr("--device cuda"), HasSubstr(model), HasSubstr("complex")));
+  }
+  EXPECT_EQ(message({{"model", "transe"}, {"device", "cuda"}}), "");
+  EXPECT_THAT(message({{"model", "rotate"}, {"dim", "7"}}), AllOf(HasSubstr("--dim 7"), HasSubstr("rotate")));
+  EXPECT_EQ(message({{"model", "rescal"}, {"dim", "7"}, {"n3", "0.2"}}), "");
+  EXPECT_THAT(message({{"model", "rotate"}, {"n3", "0.2"}}), AllOf(HasSubstr("--n3"), HasSubstr("rotate")));
+  EXPECT_THAT(message({{"model", "transe"}, {"margin", "3"}}),
+              AllOf(HasSubstr("--margin"), HasSubstr("transe")));
+  EXPECT_EQ(message({{"model", "rotate"}, {"margin", "0"}}), "");
 }
 
 TEST(KgeOptions, KeepSettingsThatAreSet) {

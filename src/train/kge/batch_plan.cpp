@@ -18,13 +18,18 @@ void check(const StepOptions& options) {
     throw Error(Code::invalid_argument, fmt::format("{} is {}, expected {}", name, value, expected));
   };
   if (options.dim <= 0) reject("dim", options.dim, "at least 1");
-  if (options.model == ModelKind::complex && options.dim % 2 != 0) {
-    reject("dim", options.dim, "an even number for the model complex: a complex number is two floats");
+  if (has_complex_rows(options.model) && options.dim % 2 != 0) {
+    reject("dim", options.dim,
+           fmt::format("an even number for the model {}: a complex number is two floats",
+                       to_string(options.model)));
   }
   if (options.negatives <= 0) reject("negatives", options.negatives, "at least 1");
   if (!(options.n3 >= 0)) reject("n3", options.n3, "at least 0");
-  if (options.n3 > 0 && options.model == ModelKind::transe)
-    reject("n3", options.n3, "0 for the model transe");
+  if (options.n3 > 0 && !has_n3(options.model))
+    reject("n3", options.n3, fmt::format("0 for the model {}", to_string(options.model)));
+  if (!(options.margin >= 0)) reject("margin", options.margin, "at least 0");
+  if (options.margin > 0 && options.model != ModelKind::rotate)
+    reject("margin", options.margin, fmt::format("0 for the model {}", to_string(options.model)));
   if (options.entities < 2) reject("the number of entities", options.entities, "at least 2");
   if (options.relations < 1) reject("the number of relations", options.relations, "at least 1");
 }

@@ -17,15 +17,16 @@ namespace capstan::kge {
 
 struct StepOptions {
   ModelKind model = ModelKind::complex;
-  int dim = 256;  // floats per row; even for ComplEx
+  int dim = 256;  // floats per row of an entity; even for complex numbers
   int negatives = 1024;
-  float n3 = 0.1F;  // weight of sum |h|^3 + |r|^3 + |t|^3 (Lacroix et al. 2018); 0 for TransE
+  float n3 = 0.1F;  // weight of sum |h|^3 + |r|^3 + |t|^3 (Lacroix et al. 2018); see has_n3()
   std::int64_t entities = 0;
   std::int64_t relations = 0;  // in the graph; the relation table has twice as many rows
+  float margin = 0;            // of the self-adversarial loss of RotatE; 0: softmax cross-entropy
 };
 
 struct Loss {
-  double sum = 0;          // sum of cross-entropies, without the penalty
+  double sum = 0;          // without the penalty
   std::int64_t count = 0;  // number of queries: two per triple
 };
 

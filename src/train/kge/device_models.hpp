@@ -1,8 +1,10 @@
-// device_models.hpp -- selects the instantiation of a GPU body for a model and a row width.
+// device_models.hpp -- selects the instantiation of a GPU body for a model and a row width. REQUIRES:
+// runs_on_gpu(model).
 #pragma once
 
 #include <cstdint>
 
+#include "base/assert.hpp"
 #include "gpu/divider.hpp"
 #include "train/kge/model.hpp"
 
@@ -26,6 +28,9 @@ void with_model(ModelKind model, const F& f) {
       return f(ModelTag<ModelKind::distmult>());
     case ModelKind::complex:
       return f(ModelTag<ModelKind::complex>());
+    case ModelKind::rescal:
+    case ModelKind::rotate:
+      CAPSTAN_ASSERT(runs_on_gpu(model));
   }
 }
 

@@ -123,6 +123,93 @@ void AddComplexProductGradients(const float* HWY_RESTRICT a, const float* HWY_RE
   });
 }
 
+/// query = h R for a row h and a matrix R by rows
+void MakeMatrixProduct(const float* HWY_RESTRICT h, const float* HWY_RESTRICT matrix,
+                       float* HWY_RESTRICT query, std::size_t dim) {
+  std::fill_n(query, dim, 0.0F);
+  for (std::size_t row = 0; row < dim; ++row) AddScaled(h[row], matrix + row * dim, query, dim);
+}
+
+/// h_gradient += R g, matrix_gradient += outer product of h and g
+void AddMatrixProductGradients(const float* HWY_RESTRICT h, const float* HWY_RESTRICT matrix,
+                               const float* HWY_RESTRICT g, float* HWY_RESTRICT h_gradient,
+                               float* HWY_RESTRICT matrix_gradient, std::size_t dim) {
+  for (std::size_t row = 0; row < dim; ++row) {
+    h_gradient[row] += Dot(matrix + row * dim, g, dim);
+    AddScaled(h[row], g, matrix_gradient + row * dim, dim);
+  }
+}
+
+void MakeRotation(const float* HWY_RESTRICT h, const float* HWY_RESTRICT angles, float* HWY_RESTRICT rotated,
+                  std::size_t half) {
+  for_each_part(half, [=](auto d, std::size_t i) HWY_ATTR {
+    const auto angle = hn::Mul(hn::Set(d, kRotationScale), hn::LoadU(d, angles + i));
+    const auto cos = hn::Cos(d, angle), sin = hn::Sin(d, angle);
+    const auto re = hn::LoadU(d, h + i), im = hn::LoadU(d, h + half + i);
+    hn::StoreU(hn::NegMulAdd(im, sin, hn::Mul(re, cos)), d, rotated + i);
+    hn::StoreU(hn::MulAdd(re, sin, hn::Mul(im, cos)), d, rotated + half + i);
+  });
+}
+
+/// h_gradient += g * e^(-i angle), angle_gradient += Re(conj(g) * i * h * e^(i angle))
+void AddRotationGradients(const float* HWY_RESTRICT h, const float* HWY_RESTRICT angles,
+                          const float* HWY_RESTRICT g, float* HWY_RESTRICT h_gradient,
+                          float* HWY_RESTRICT angle_gradient, std::size_t half) {
+  for_each_part(half, [=](auto d, std::size_t i) HWY_ATTR {
+    const auto angle = hn::Mul(hn::Set(d, kRotationScale), hn::LoadU(d, angles + i));
+    const auto cos = hn::Cos(d, angle), sin = hn::Sin(d, angle);
+    const auto g_re = hn::LoadU(d, g + i), g_im = hn::LoadU(d, g + half + i);
+    const auto back_re = hn::MulAdd(g_im, sin, hn::Mul(g_re, cos));
+    const auto back_im = hn::NegMulAdd(g_re, sin, hn::Mul(g_im, cos));
+    hn::StoreU(hn::Add(hn::LoadU(d, h_gradient + i), back_re), d, h_gradient + i);
+    hn::StoreU(hn::Add(hn::LoadU(d, h_gradient + half + i), back_im), d, h_gradient + half + i);
+    const auto re = hn::LoadU(d, h + i), im = hn::LoadU(d, h + half + i);
+    const auto turn = hn::NegMulAdd(back_re, im, hn::Mul(back_im, re));
+    const auto sum = hn::MulAdd(hn::Set(d, kRotationScale), turn, hn::LoadU(d, angle_gradient + i));
+    hn::StoreU(sum, d, angle_gradient + i);
+  });
+}
+
+void ModuliScores(const float* HWY_RESTRICT query, const float* HWY_RESTRICT rows, std::size_t count,
+                  float* HWY_RESTRICT scores, std::size_t half) {
+  for (std::size_t j = 0; j < count; ++j) {
+    const float* row = rows + j * 2 * half;
+    scores[j] = -sum_parts(half, [=](auto d, std::size_t i) HWY_ATTR {
+      const auto re = hn::Sub(hn::LoadU(d, query + i), hn::LoadU(d, row + i));
+      const auto im = hn::Sub(hn::LoadU(d, query + half + i), hn::LoadU(d, row + half + i));
+      return hn::Sqrt(hn::MulAdd(re, re, hn::Mul(im, im)));
+    });
+  }
+}
+
+void AddModuliGradients(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT query,
+                        const float* HWY_RESTRICT rows, std::size_t count, float* HWY_RESTRICT query_gradient,
+                        float* HWY_RESTRICT row_gradients, std::size_t half) {
+  constexpr float kSmallestSquare = 1e-30F;  // of two equal numbers, whose gradient is 0
+  for (std::size_t j = 0; j < count; ++j) {
+    const float* row = rows + j * 2 * half;
+    float* row_gradient = row_gradients + j * 2 * half;
+    const float weight = weights[j];
+    for_each_part(half, [=](auto d, std::size_t i) HWY_ATTR {
+      const auto re = hn::Sub(hn::LoadU(d, query + i), hn::LoadU(d, row + i));
+      const auto im = hn::Sub(hn::LoadU(d, query + half + i), hn::LoadU(d, row + half + i));
+      const auto square = hn::Max(hn::MulAdd(re, re, hn::Mul(im, im)), hn::Set(d, kSmallestSquare));
+      // A step of Newton's method corrects the estimate of 1 / modulus.
+      const auto estimate = hn::ApproximateReciprocalSqrt(square);
+      const auto error =
+          hn::NegMulAdd(hn::Mul(hn::Mul(hn::Set(d, 0.5F), square), estimate), estimate, hn::Set(d, 1.5F));
+      const auto slope = hn::Mul(hn::Set(d, weight), hn::Mul(estimate, error));
+      const auto add = [=](const auto& difference, std::size_t at) HWY_ATTR {
+        const auto pull = hn::Mul(slope, difference);
+        hn::StoreU(hn::Sub(hn::LoadU(d, query_gradient + at), pull), d, query_gradient + at);
+        hn::StoreU(hn::Add(hn::LoadU(d, row_gradient + at), pull), d, row_gradient + at);
+      };
+      add(re, i);
+      add(im, half + i);
+    });
+  }
+}
+
 void AddCubicPenalty(float factor, const float* HWY_RESTRICT row, float* HWY_RESTRICT gradient,
                      std::size_t size) {
   for_each_part(size, [=](auto d, std::size_t i) HWY_ATTR {
@@ -176,6 +263,30 @@ SoftmaxResult SoftmaxScores(float* HWY_RESTRICT scores, std::size_t size, float 
   Scale(1 / total, scores, size);
   // -(sum / total) rather than p - 1, which loses its digits when the answer is almost certain.
   return {std::log(total) + max - positive, -(sum / total), 0};
+}
+
+SoftmaxResult SelfAdversarialScores(float* HWY_RESTRICT scores, std::size_t size, float positive,
+                                    float margin) {
+  const float max = largest(scores, size);
+  const auto weight_of = [=](auto d, const auto& score) HWY_ATTR {
+    return hn::Exp(d, hn::Mul(hn::Set(d, kAdversarialTemperature), hn::Sub(score, hn::Set(d, max))));
+  };
+  const float total =
+      sum_parts(size, [=](auto d, std::size_t i) HWY_ATTR { return weight_of(d, hn::LoadU(d, scores + i)); });
+  const float loss = sum_parts(size, [=](auto d, std::size_t i) HWY_ATTR {
+    const auto score = hn::LoadU(d, scores + i);
+    const auto weight = hn::Mul(weight_of(d, score), hn::Set(d, 1 / total));
+    const auto logit = hn::Add(score, hn::Set(d, margin));
+    const auto small = hn::Exp(d, hn::Neg(hn::Abs(logit)));
+    const auto one = hn::Set(d, 1.0F);
+    const auto above = hn::Ge(logit, hn::Zero(d));
+    const auto sigmoid = hn::Div(hn::IfThenElse(above, one, small), hn::Add(one, small));
+    hn::StoreU(hn::Mul(weight, sigmoid), d, scores + i);
+    return hn::Mul(weight, hn::Add(hn::Max(logit, hn::Zero(d)), hn::Log1p(d, small)));
+  });
+  const float logit = positive + margin;
+  const float small = std::exp(-std::abs(logit));
+  return {loss + std::max(-logit, 0.0F) + std::log1p(small), -(logit >= 0 ? small : 1.0F) / (1 + small), 0};
 }
 
 SoftmaxResult SoftmaxDistances(float* HWY_RESTRICT products, std::size_t size,
@@ -241,9 +352,16 @@ HWY_EXPORT(MakeProduct);
 HWY_EXPORT(MakeComplexProduct);
 HWY_EXPORT(AddProductGradients);
 HWY_EXPORT(AddComplexProductGradients);
+HWY_EXPORT(MakeMatrixProduct);
+HWY_EXPORT(AddMatrixProductGradients);
+HWY_EXPORT(MakeRotation);
+HWY_EXPORT(AddRotationGradients);
+HWY_EXPORT(ModuliScores);
+HWY_EXPORT(AddModuliGradients);
 HWY_EXPORT(AddCubicPenalty);
 HWY_EXPORT(AddComplexCubicPenalty);
 HWY_EXPORT(SoftmaxScores);
+HWY_EXPORT(SelfAdversarialScores);
 HWY_EXPORT(SoftmaxDistances);
 HWY_EXPORT(CountScores);
 
@@ -255,6 +373,10 @@ void make_query(ModelKind kind, const float* entity, const float* relation, floa
       return HWY_DYNAMIC_DISPATCH(MakeProduct)(entity, relation, query, dim);
     case ModelKind::complex:
       return HWY_DYNAMIC_DISPATCH(MakeComplexProduct)(entity, relation, query, dim / 2);
+    case ModelKind::rescal:
+      return HWY_DYNAMIC_DISPATCH(MakeMatrixProduct)(entity, relation, query, dim);
+    case ModelKind::rotate:
+      return HWY_DYNAMIC_DISPATCH(MakeRotation)(entity, relation, query, dim / 2);
   }
 }
 
@@ -271,6 +393,12 @@ void add_query_gradients(ModelKind kind, const float* entity, const float* relat
     case ModelKind::complex:
       return HWY_DYNAMIC_DISPATCH(AddComplexProductGradients)(entity, relation, query_gradient,
                                                               entity_gradient, relation_gradient, dim / 2);
+    case ModelKind::rescal:
+      return HWY_DYNAMIC_DISPATCH(AddMatrixProductGradients)(entity, relation, query_gradient,
+                                                             entity_gradient, relation_gradient, dim);
+    case ModelKind::rotate:
+      return HWY_DYNAMIC_DISPATCH(AddRotationGradients)(entity, relation, query_gradient, entity_gradient,
+                                                        relation_gradient, dim / 2);
   }
 }
 
@@ -284,14 +412,43 @@ void add_scaled(float factor, const float* x, float* y, std::size_t size) {
   HWY_DYNAMIC_DISPATCH(AddScaled)(factor, x, y, size);
 }
 
-void add_cubic_penalty(ModelKind kind, float factor, const float* row, float* gradient, std::size_t dim) {
-  if (kind == ModelKind::complex)
-    return HWY_DYNAMIC_DISPATCH(AddComplexCubicPenalty)(factor, row, gradient, dim / 2);
-  HWY_DYNAMIC_DISPATCH(AddCubicPenalty)(factor, row, gradient, dim);
+void add_cubic_penalty(ModelKind kind, float factor, const float* row, float* gradient, std::size_t size) {
+  if (has_complex_rows(kind))
+    return HWY_DYNAMIC_DISPATCH(AddComplexCubicPenalty)(factor, row, gradient, size / 2);
+  HWY_DYNAMIC_DISPATCH(AddCubicPenalty)(factor, row, gradient, size);
+}
+
+void moduli_scores(const float* query, const float* rows, std::size_t count, float* scores, std::size_t dim) {
+  HWY_DYNAMIC_DISPATCH(ModuliScores)(query, rows, count, scores, dim / 2);
+}
+
+float score(ModelKind kind, const float* query, const float* row, std::size_t dim) {
+  switch (comparison_of(kind)) {
+    case Comparison::distance:
+      return -squared_distance(query, row, dim);
+    case Comparison::moduli: {
+      float sum = 0;
+      moduli_scores(query, row, 1, &sum, dim);
+      return sum;
+    }
+    case Comparison::product:
+      break;
+  }
+  return dot(query, row, dim);
+}
+
+void add_moduli_gradients(const float* weights, const float* query, const float* rows, std::size_t count,
+                          float* query_gradient, float* row_gradients, std::size_t dim) {
+  HWY_DYNAMIC_DISPATCH(AddModuliGradients)
+  (weights, query, rows, count, query_gradient, row_gradients, dim / 2);
 }
 
 SoftmaxResult softmax_scores(float* scores, std::size_t size, float positive, float correction) {
   return HWY_DYNAMIC_DISPATCH(SoftmaxScores)(scores, size, positive, correction);
+}
+
+SoftmaxResult self_adversarial_scores(float* scores, std::size_t size, float positive, float margin) {
+  return HWY_DYNAMIC_DISPATCH(SelfAdversarialScores)(scores, size, positive, margin);
 }
 
 SoftmaxResult softmax_distances(float* products, std::size_t size, const float* norms, float query_norm,

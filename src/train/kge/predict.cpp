@@ -24,10 +24,6 @@ struct Guess {
   std::int64_t equal = 0;
 };
 
-float score(ModelKind model, const float* query, const float* row, std::size_t dim) {
-  return model == ModelKind::transe ? -squared_distance(query, row, dim) : dot(query, row, dim);
-}
-
 void update(Guess& guess, std::int32_t entity, float s) {
   const bool truth = entity == guess.triple.tail;
   if (!truth && std::binary_search(guess.known.begin(), guess.known.end(), entity)) return;

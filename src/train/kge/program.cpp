@@ -69,16 +69,17 @@ class KgeRun {
     const auto entities = static_cast<std::int64_t>(graph_.entities.size());
     const auto relations = static_cast<std::int64_t>(graph_.relations.size());
     const VariableOptions optimizer{options_.optimizer};
-    const double stddev = static_cast<double>(defaults_of(options_.model).initial_stddev);
+    const ModelDefaults& defaults = defaults_of(options_.model);
     entities_.emplace(options_.tables, "entities", Shape{entities, options_.dim},
-                      initializers::normal(0, stddev, options_.seed), optimizer);
-    relations_.emplace(options_.tables, "relations", Shape{2 * relations, options_.dim},
-                       initializers::normal(0, stddev, options_.seed + 1), optimizer);
+                      initializers::normal(0, double{defaults.initial_stddev}, options_.seed), optimizer);
+    relations_.emplace(
+        options_.tables, "relations", Shape{2 * relations, relation_width(options_.model, options_.dim)},
+        initializers::normal(0, double{defaults.initial_relation_stddev}, options_.seed + 1), optimizer);
     workers_ = coordinator_.workers();
-    trainer_.emplace(coordinator_.create_per_worker_resource<&make_trainer>(
-        TrainerOptions{{options_.model, options_.dim, options_.negatives, options_.n3, entities, relations},
-                       options_.on_gpu,
-                       options_.looks_ahead}));
+    trainer_.emplace(coordinator_.create_per_worker_resource<&make_trainer>(TrainerOptions{
+        {options_.model, options_.dim, options_.negatives, options_.n3, entities, relations, options_.margin},
+        options_.on_gpu,
+        options_.looks_ahead}));
     evaluator_.emplace(coordinator_.create_per_worker_resource<&make_evaluator>(
         options_.data, RankerOptions{options_.model, options_.dim, entities, relations}, options_.on_gpu));
     report_.entities = entities;

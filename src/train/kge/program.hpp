@@ -27,6 +27,7 @@ struct ProgramOptions : train::RunOptions {
   bool on_gpu = false;
   bool looks_ahead = true;
   float n3 = 0;
+  float margin = 0;
   bool refuse_unseen = false;
   int predictions = 5;
 

@@ -19,6 +19,7 @@ Settings with_defaults(Settings settings) {
   train::set_default(settings, "epochs", defaults.epochs);
   if (settings.integer("patience") > 0) train::set_default(settings, "eval-every", 1);
   train::set_default(settings, "n3", defaults.n3);
+  train::set_default(settings, "margin", defaults.margin);
   train::set_optimizer_defaults(settings, "adagrad", defaults.learning_rate);
   return settings;
 }
@@ -39,14 +40,21 @@ ProgramOptions ProgramOptions::from(const Settings& unresolved) {
   o.on_gpu = settings.text("device") == "cuda";
   o.looks_ahead = settings.flag("look-ahead");
   o.n3 = static_cast<float>(settings.real("n3"));
+  o.margin = static_cast<float>(settings.real("margin"));
   o.read_table_options(settings);
   o.refuse_unseen = settings.text("unseen") == "error";
   o.predictions = integer("predictions");
 
-  if (o.model == ModelKind::complex && o.dim % 2 != 0) {
+  if (has_complex_rows(o.model) && o.dim % 2 != 0) {
     throw Error(Code::invalid_argument,
-                "--dim " + std::to_string(o.dim) +
-                    ": expected an even number for ComplEx: a row is real and imaginary halves");
+                fmt::format("--dim {}: expected an even number for --model {}: a row is real and imaginary "
+                            "halves",
+                            o.dim, to_string(o.model)));
+  }
+  if (o.on_gpu && !runs_on_gpu(o.model)) {
+    throw Error(Code::invalid_argument, fmt::format("--device cuda: expected --model complex, distmult or "
+                                                    "transe, found {}, which trains on CPUs only",
+                                                    to_string(o.model)));
   }
   if (o.tables.int8_rows && o.dim < static_cast<int>(protocol::kMinInt8Elements)) {
     throw Error(Code::invalid_argument,
@@ -54,9 +62,16 @@ ProgramOptions ProgramOptions::from(const Settings& unresolved) {
                             "elements take no less memory",
                             o.dim, protocol::kMinInt8Elements));
   }
-  if (o.model == ModelKind::transe && o.n3 != 0) {
+  if (!has_n3(o.model) && o.n3 != 0) {
+    throw Error(Code::invalid_argument, fmt::format("--n3: expected --model complex, distmult or rescal, "
+                                                    "found {}, which has no N3 penalty",
+                                                    to_string(o.model)));
+  }
+  if (o.margin != 0 && o.model != ModelKind::rotate) {
     throw Error(Code::invalid_argument,
-                "--n3: expected --model complex or distmult, found transe, which has no N3 penalty");
+                fmt::format("--margin: expected --model rotate, found {}, whose loss is the softmax "
+                            "cross-entropy",
+                            to_string(o.model)));
   }
   return o;
 }

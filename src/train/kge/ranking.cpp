@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kQueryBlock = 256;  // 256 x 1,024 scores take 1 MiB: the L2 cache of a core
 constexpr std::size_t kChunkRows = 1024;
+constexpr std::size_t kModuliChunkRows = 16;  // stay in the L1 cache while all queries of a block read them
 
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 constexpr float kExcluded = -std::numeric_limits<float>::infinity();  // below every threshold
@@ -29,7 +30,11 @@ float to_threshold(double value) noexcept {
 }  // namespace
 
 Ranker::Ranker(const RankerOptions& options, const TrueAnswers& true_answers)
-    : options_(options), dim_(static_cast<std::size_t>(options.dim)), true_answers_(&true_answers) {
+    : options_(options),
+      comparison_(comparison_of(options.model)),
+      dim_(static_cast<std::size_t>(options.dim)),
+      relation_width_(static_cast<std::size_t>(relation_width(options.model, options.dim))),
+      true_answers_(&true_answers) {
   CAPSTAN_ASSERT(options.dim > 0 && options.entities > 0 && options.relations > 0);
   train::use_one_blas_thread();
   scores_.resize(kQueryBlock * kChunkRows);
@@ -58,7 +63,7 @@ void Ranker::plan(std::span<const Triple> slice) {
 
 void Ranker::begin(std::span<const float> entity_rows, std::span<const float> relation_rows) {
   CAPSTAN_ASSERT(entity_rows.size() == entity_ids().size() * dim_);
-  CAPSTAN_ASSERT(relation_rows.size() == relation_ids().size() * dim_);
+  CAPSTAN_ASSERT(relation_rows.size() == relation_ids().size() * relation_width_);
   const std::size_t size = queries_.size() / 2;
   const auto entity_row = [&](std::size_t use) {
     return entity_rows.data() + static_cast<std::size_t>(entity_index_.positions()[use]) * dim_;
@@ -67,7 +72,7 @@ void Ranker::begin(std::span<const float> entity_rows, std::span<const float> re
   for (std::size_t i = 0; i < queries_.size(); ++i) {
     float* query = query_rows_.data() + i * dim_;
     const float* relation =
-        relation_rows.data() + static_cast<std::size_t>(relation_index_.positions()[i]) * dim_;
+        relation_rows.data() + static_cast<std::size_t>(relation_index_.positions()[i]) * relation_width_;
     make_query(options_.model, entity_row(i), relation, query, dim_);
     queries_[i].answer_score = exact_score(query, entity_row(i < size ? i + size : i - size));
     queries_[i].norm = std::sqrt(dot(query, query, dim_));
@@ -88,10 +93,7 @@ void Ranker::add_block(std::int64_t first_id, std::span<const float> rows) {
   entities_seen_ += static_cast<std::int64_t>(total);
 }
 
-/// Ranks by q . c, or for TransE by 2 q . c - |c|^2 = |q|^2 - distance^2, which has the order of the negative
-/// distance.
 void Ranker::add_chunk(std::int64_t first_id, const float* rows, std::size_t count) {
-  const bool distances = options_.model == ModelKind::transe;
   float largest_square = 0;
   for (std::size_t j = 0; j < count; ++j) {
     const float square = dot(rows + j * dim_, rows + j * dim_, dim_);
@@ -102,19 +104,50 @@ void Ranker::add_chunk(std::int64_t first_id, const float* rows, std::size_t cou
 
   for (std::size_t first = 0; first < queries_.size(); first += kQueryBlock) {
     const std::size_t block = std::min(kQueryBlock, queries_.size() - first);
-    if (distances) {
-      for (std::size_t i = 0; i < block; ++i) {
-        std::copy_n(negated_squares_.data(), count, scores_.data() + i * count);
-      }
-    }
-    train::multiply(train::Transposed::no, train::Transposed::yes, block, count, dim_,
-                    distances ? 2.0F : 1.0F, query_rows_.data() + first * dim_, dim_, rows, dim_,
-                    distances ? 1.0F : 0.0F, scores_.data(), count);
+    score_chunk(first, block, rows, count);
     for (std::size_t i = 0; i < block; ++i) {
       count_chunk(queries_[first + i], query_rows_.data() + (first + i) * dim_, scores_.data() + i * count,
                   first_id, rows, count, largest_norm);
     }
   }
+}
+
+/// Computes q . c, or for distances 2 q . c - |c|^2 = |q|^2 - distance^2, which has the order of the negative
+/// distance.
+void Ranker::score_chunk(std::size_t first_query, std::size_t block, const float* rows, std::size_t count) {
+  const float* queries = query_rows_.data() + first_query * dim_;
+  if (comparison_ == Comparison::moduli) {
+    for (std::size_t j = 0; j < count; j += kModuliChunkRows) {
+      for (std::size_t i = 0; i < block; ++i) {
+        moduli_scores(queries + i * dim_, rows + j * dim_, std::min(kModuliChunkRows, count - j),
+                      scores_.data() + i * count + j, dim_);
+      }
+    }
+    return;
+  }
+  const bool distances = comparison_ == Comparison::distance;
+  if (distances) {
+    for (std::size_t i = 0; i < block; ++i) {
+      std::copy_n(negated_squares_.data(), count, scores_.data() + i * count);
+    }
+  }
+  train::multiply(train::Transposed::no, train::Transposed::yes, block, count, dim_, distances ? 2.0F : 1.0F,
+                  queries, dim_, rows, dim_, distances ? 1.0F : 0.0F, scores_.data(), count);
+}
+
+/// Returns twice the classical error bound of a sum in any order, for scores close to the answer's.
+double Ranker::rounding_margin(const Query& query, float largest_norm) const noexcept {
+  const double rounding = 2 * static_cast<double>(dim_ + 8) * 0x1p-24;
+  const double product = double{query.norm} * largest_norm;
+  switch (comparison_) {
+    case Comparison::distance:
+      return rounding * (2 * product + double{largest_norm} * largest_norm);
+    case Comparison::moduli:
+      return rounding * std::abs(query.answer_score);  // a sum of terms of one sign
+    case Comparison::product:
+      break;
+  }
+  return rounding * product;
 }
 
 void Ranker::count_chunk(Query& query, const float* query_row, float* scores, std::int64_t first_id,
@@ -131,12 +164,7 @@ void Ranker::count_chunk(Query& query, const float* query_row, float* scores, st
 
   float low = kLowest, high = kLowest;  // a NaN answer ranks last: every entity counts as better
   if (!std::isnan(query.answer_score)) {
-    // Twice the classical error bound of a sum of products in any order.
-    const double rounding = 2 * static_cast<double>(dim_ + 8) * 0x1p-24;
-    const double product = double{query.norm} * largest_norm;
-    const double margin =
-        rounding *
-        (options_.model == ModelKind::transe ? 2 * product + double{largest_norm} * largest_norm : product);
+    const double margin = rounding_margin(query, largest_norm);
     low = to_threshold(query.answer_score - margin);
     high = to_threshold(query.answer_score + margin);
   }
@@ -154,12 +182,21 @@ void Ranker::count_chunk(Query& query, const float* query_row, float* scores, st
 
 /// Not inlined: two copies could be compiled to different roundings, and equal rows would not tie.
 [[gnu::noinline]] double Ranker::exact_score(const float* query, const float* row) const noexcept {
+  if (comparison_ == Comparison::moduli) {
+    const std::size_t half = dim_ / 2;
+    double sum = 0;
+    for (std::size_t i = 0; i < half; ++i) {
+      const double re = double{query[i]} - row[i], im = double{query[half + i]} - row[half + i];
+      sum += std::sqrt(re * re + im * im);
+    }
+    return -sum;
+  }
   double product = 0, square = 0;
   for (std::size_t i = 0; i < dim_; ++i) {
     product += double{query[i]} * row[i];
     square += double{row[i]} * row[i];
   }
-  return options_.model == ModelKind::transe ? 2 * product - square : product;
+  return comparison_ == Comparison::distance ? 2 * product - square : product;
 }
 
 Metrics Ranker::finish() {

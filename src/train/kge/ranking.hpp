@@ -39,7 +39,8 @@ class Ranker {
   std::span<const std::int64_t> entity_ids() const noexcept { return entity_index_.ids(); }
   std::span<const std::int64_t> relation_ids() const noexcept { return relation_index_.ids(); }
 
-  /// The rows are in the order of the ids, `dim` floats each.
+  /// The rows are in the order of the ids: `dim` floats for an entity, relation_width(model, dim) for a
+  /// relation.
   void begin(std::span<const float> entity_rows, std::span<const float> relation_rows);
 
   /// Adds the rows of the entities first_id, first_id + 1, ... Each entity must be added exactly once; blocks
@@ -62,12 +63,16 @@ class Ranker {
 
   /// Adds up to kChunkRows rows of a block.
   void add_chunk(std::int64_t first_id, const float* rows, std::size_t count);
+  void score_chunk(std::size_t first_query, std::size_t block, const float* rows, std::size_t count);
+  double rounding_margin(const Query& query, float largest_norm) const noexcept;
   void count_chunk(Query& query, const float* query_row, float* scores, std::int64_t first_id,
                    const float* rows, std::size_t count, float largest_norm) const;
   double exact_score(const float* query, const float* row) const noexcept;
 
   RankerOptions options_;
+  Comparison comparison_;
   std::size_t dim_;
+  std::size_t relation_width_;
   const TrueAnswers* true_answers_;
   RowIndex entity_index_;
   RowIndex relation_index_;
@@ -78,7 +83,7 @@ class Ranker {
 
   AlignedFloats query_rows_;
   AlignedFloats scores_;
-  AlignedFloats negated_squares_;  // -|c|^2 of each row c of a chunk; read only for TransE
+  AlignedFloats negated_squares_;  // -|c|^2 of each row c of a chunk; read only for distances
 };
 
 }  // namespace capstan::kge

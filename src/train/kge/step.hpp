@@ -40,7 +40,8 @@ class Step {
   std::span<const std::int64_t> entity_ids() const noexcept { return plan_.entity_ids(); }
   std::span<const std::int64_t> relation_ids() const noexcept { return plan_.relation_ids(); }
 
-  /// The rows are in the order of the ids, `dim` floats each, without padding.
+  /// The rows are in the order of the ids, without padding: `dim` floats for an entity,
+  /// relation_width(model, dim) for a relation.
   Loss compute(std::span<const float> entity_rows, std::span<const float> relation_rows);
 
   /// Same shapes as the rows given to `compute`; valid until the next `compute`.
@@ -55,9 +56,14 @@ class Step {
     const float* relations;
   };
 
+  const float* relation_row(Rows rows, std::size_t query) const noexcept {
+    return rows.relations + plan_.relation(query) * relation_width_;
+  }
   void gather_negatives(Rows rows);
   void make_queries(Rows rows, std::size_t first, std::size_t count);
   double weigh_candidates(Rows rows, std::size_t first, std::size_t count);
+  void score_negatives(std::size_t count);
+  SoftmaxResult weigh_query(std::size_t query, const float* answer_row);
   void multiply_gradients(std::size_t first, std::size_t count);
   void add_query_side(Rows rows, std::size_t first, std::size_t count);
   void add_negative_side();
@@ -65,7 +71,9 @@ class Step {
 
   BatchPlan plan_;
   ModelKind model_;
+  Comparison comparison_;
   std::size_t dim_;
+  std::size_t relation_width_;
   std::size_t negative_count_;
 
   // Linked lists of the negatives that are the same entity, ending in -1: the first negative, by position of
@@ -81,8 +89,8 @@ class Step {
 
   AlignedFloats negatives_;
   AlignedFloats negative_gradients_;
-  AlignedFloats negative_norms_;    // TransE only: squared norms
-  AlignedFloats negative_weights_;  // TransE only: sums of the weights over all queries
+  AlignedFloats negative_norms_;    // of distances only: squared norms
+  AlignedFloats negative_weights_;  // of distances only: sums of the weights over all queries
   AlignedFloats entity_gradients_;
   AlignedFloats relation_gradients_;
   std::vector<std::int32_t> use_counts_;
