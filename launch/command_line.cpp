@@ -20,6 +20,7 @@
 #include "launch/help/describe.hpp"
 #include "launch/help/help_text.hpp"
 #include "launch/help/markdown.hpp"
+#include "launch/kge/command_line.hpp"
 #include "launch/run/options.hpp"
 #include "launch/version.hpp"
 
@@ -313,6 +314,9 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   const std::vector<CLI::App*> checkpoint_commands = checkpoint::add_commands(app, request);
   const CLI::App& checkpoint = *checkpoint_commands.front();
 
+  kge_model::Request kge_model_request;
+  const std::vector<CLI::App*> kge_model_commands = kge_model::add_commands(app, kge_model_request);
+
   doctor::Request doctor_request;
   CLI::App& doctor = doctor::add_command(app, doctor_request);
 
@@ -324,6 +328,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   commands.insert(commands.end(),
                   {&show, &train, &status, &top, &trace, &join, &doctor, &run.command(), &app});
   commands.insert(commands.end(), checkpoint_commands.begin(), checkpoint_commands.end());
+  commands.insert(commands.end(), kge_model_commands.begin(), kge_model_commands.end());
   for (CLI::App* command : commands) command->allow_extras();
   try {
     app.parse(argc, const_cast<char**>(argv));
@@ -362,6 +367,11 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
       return {.action = Action::checkpoint, .checkpoint = std::move(request)};
     throw_with_help(app, fmt::format("checkpoint: no subcommand, expected one of {}", checkpoint::verbs()));
   }
+  if (kge_model_request.verb != kge_model::Verb::none)
+    return {.action = Action::kge_model, .kge_model = std::move(kge_model_request)};
+  for (const char* name : {"evaluate", "predict"}) {
+    if (app.got_subcommand(name)) throw_with_help(app, fmt::format("{}: no program, expected kge", name));
+  }
   for (std::size_t i = 0; i < kTrainers.size(); ++i) {
     if (!trainers[i]->parsed()) continue;
     Settings settings = load_settings(trainer_options[i], config, environment);
@@ -372,7 +382,8 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   }
   throw_with_help(app, train.parsed() ? "train: no program, expected capstan train kge, lr, fm, mf or mlp"
                                       : "a command is missing, expected capstan train, run, doctor, "
-                                        "settings, status, top, trace, join, checkpoint or help");
+                                        "settings, status, top, trace, join, checkpoint, evaluate, predict, "
+                                        "similar or help");
 }
 
 }  // namespace capstan::launch

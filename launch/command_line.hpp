@@ -8,6 +8,7 @@
 #include "launch/checkpoint/request.hpp"
 #include "launch/doctor/request.hpp"
 #include "launch/help/command_page.hpp"
+#include "launch/kge/request.hpp"
 #include "launch/run/request.hpp"
 
 namespace capstan::launch {
@@ -23,6 +24,7 @@ enum class Action {
   join,
   train,
   checkpoint,
+  kge_model,
   run,
   doctor,
   install_help
@@ -37,6 +39,7 @@ struct CommandLine {
   bool once = false;         ///< show_top: print one table and exit
   Settings settings = Settings();
   checkpoint::Request checkpoint = {};
+  kge_model::Request kge_model = {};
   run::Request run = {};
   doctor::Request doctor = {};
   std::vector<help::CommandPage> pages = {};  ///< install_help

@@ -11,6 +11,7 @@
 #include "launch/doctor/doctor.hpp"
 #include "launch/failure.hpp"
 #include "launch/help/install.hpp"
+#include "launch/kge/run.hpp"
 #include "launch/launcher_rank.hpp"
 #include "launch/run/run.hpp"
 #include "launch/running_job.hpp"
@@ -45,6 +46,7 @@ int run_command(int argc, char** argv) {
     case Action::print_settings:
     case Action::print_settings_markdown:
     case Action::checkpoint:
+    case Action::kge_model:
     case Action::install_help:
       break;
   }
@@ -55,6 +57,8 @@ int run_command(int argc, char** argv) {
       break;
     case Action::checkpoint:
       return checkpoint::run(line.checkpoint);
+    case Action::kge_model:
+      return kge_model::run(line.kge_model);
     case Action::print_text:
       std::cout << line.text;
       break;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "capstan/error.hpp"
+#include "launch/kge/run.hpp"
 #include "launch/train.hpp"
 #include "launch/training_epochs.hpp"
 #include "launch/transports.hpp"
@@ -26,6 +27,8 @@ int run_show_transports(const Settings& settings) {
   std::cout << settings.to_json() << "\n";
   return 0;
 }
+
+int launch::kge_model::run(const Request&) { return 0; }
 
 int launch::training_epochs(const CommandLine&) { return 0; }
 

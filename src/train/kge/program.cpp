@@ -17,6 +17,7 @@
 #include "train/kge/learned_relations.hpp"
 #include "train/kge/predict.hpp"
 #include "train/kge/results.hpp"
+#include "train/kge/saved_names.hpp"
 #include "train/kge/slice.hpp"
 #include "train/kge/table.hpp"
 #include "train/training_run.hpp"
@@ -75,6 +76,8 @@ class KgeRun {
     relations_.emplace(
         options_.tables, "relations", Shape{2 * relations, relation_width(options_.model, options_.dim)},
         initializers::normal(0, double{defaults.initial_relation_stddev}, options_.seed + 1), optimizer);
+    entity_names_.emplace(kEntityNames, graph_.entities);
+    relation_names_.emplace(kRelationNames, graph_.relations);
     workers_ = coordinator_.workers();
     trainer_.emplace(coordinator_.create_per_worker_resource<&make_trainer>(TrainerOptions{
         {options_.model, options_.dim, options_.negatives, options_.n3, entities, relations, options_.margin},
@@ -93,6 +96,10 @@ class KgeRun {
   Report run() {
     const nlohmann::json from = run_.resume(identity());
     train::RunReport& report = run_.report();
+    if (!report.resumed_from.empty()) {
+      entity_names_->check_restored(graph_.entities, report.resumed_from);
+      relation_names_->check_restored(graph_.relations, report.resumed_from);
+    }
     const int first = run_.is_complete() ? options_.epochs + 1 : report.first_epoch;
     const std::int64_t begun = begun_triples(from);
     resumed_triples_ = report_.train * (report.first_epoch - 1) + begun;
@@ -306,6 +313,8 @@ class KgeRun {
   io::Graph graph_;
   std::optional<Table> entities_;
   std::optional<Table> relations_;
+  std::optional<SavedNames> entity_names_;
+  std::optional<SavedNames> relation_names_;
   std::optional<PerWorker<std::unique_ptr<Trainer>>> trainer_;
   std::optional<PerWorker<std::unique_ptr<Evaluator>>> evaluator_;
   std::deque<Running> running_;
