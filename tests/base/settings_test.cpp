@@ -374,7 +374,8 @@ TEST(SettingsPrint, MarkdownDoesNotDependOnTheValues) {
   Settings().print_markdown(by_default);
   with_flag("dim", "64").print_markdown(changed);
   EXPECT_EQ(by_default.str(), changed.str());
-  EXPECT_THAT(by_default.str(), HasSubstr("| `dim` | distmult 512; rescal 128; others 256 | floats |"));
+  EXPECT_THAT(by_default.str(),
+              HasSubstr("| `dim` | distmult and rotate 512; rescal 128; others 256 | floats |"));
 }
 
 TEST(SettingsPrint, JsonHasTypedValues) {
