@@ -124,6 +124,44 @@ TEST(Network, GradientsOfPartsAddUp) {
   for (std::size_t i = 0; i < complete.size(); ++i) EXPECT_NEAR(complete[i], parts[i], 1e-6);
 }
 
+TEST(Network, GradientsOfAnyLossMatchDefinition) {
+  const Layers layers({3, 4, 2});
+  Network network(layers);
+  std::mt19937 random(6);
+  std::normal_distribution<float> normal(0, 0.7F);
+  std::vector<float> values(layers.size()), inputs(5 * 3), slopes(5 * 2), gradient(layers.size()),
+      input_slopes(5 * 3);
+  for (auto* numbers : {&values, &inputs, &slopes}) {
+    for (float& x : *numbers) x = normal(random);
+  }
+  // The loss is the dot product of the logits and `slopes`.
+  const auto loss = [&](const std::vector<float>& v, const std::vector<float>& rows) {
+    network.set_inputs(rows);
+    const auto logits = network.forward(v);
+    double sum = 0;
+    for (std::size_t i = 0; i < slopes.size(); ++i) {
+      sum += static_cast<double>(logits[i]) * static_cast<double>(slopes[i]);
+    }
+    return sum;
+  };
+  loss(values, inputs);
+  EXPECT_EQ(network.batch(), 5u);
+  network.backward(values, slopes, gradient, input_slopes);
+  const auto expect_differences = [&](std::vector<float>& numbers, const std::vector<float>& computed) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const float step = 1e-3F, before = numbers[i];
+      numbers[i] = before + step;
+      const double above = loss(values, inputs);
+      numbers[i] = before - step;
+      const double below = loss(values, inputs);
+      numbers[i] = before;
+      EXPECT_NEAR(computed[i], (above - below) / (2 * static_cast<double>(step)), 3e-3) << i;
+    }
+  };
+  expect_differences(values, gradient);
+  expect_differences(inputs, input_slopes);
+}
+
 TEST(Layers, InitialWeightsAreNormalAndBiasesZero) {
   const Layers layers({200, 50, 10});
   const auto values = layers.initial_values(0, 7);

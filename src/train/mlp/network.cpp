@@ -76,6 +76,16 @@ void Network::add(std::span<const std::uint8_t> input, std::uint8_t label) {
   labels_.push_back(label);
 }
 
+void Network::set_inputs(std::span<const float> rows) {
+  clear();
+  const std::size_t width = inputs(0) - 1;
+  for (std::size_t first = 0; first < rows.size(); first += width) {
+    const auto row = rows.subspan(first, width);
+    activations_.front().insert(activations_.front().end(), row.begin(), row.end());
+    activations_.front().push_back(1);
+  }
+}
+
 std::span<const float> Network::forward(std::span<const float> values) {
   const std::size_t examples = batch();
   for (std::size_t layer = 0; layer < layers_.count(); ++layer) {
@@ -106,7 +116,18 @@ void Network::backward(std::span<const float> values, double scale, double l2, s
   for (std::size_t i = 0; i < examples; ++i) {
     softmax_slopes(std::span(slopes_).subspan(i * classes, classes), labels_[i], scale);
   }
-  const auto decay = static_cast<float>(scale * l2 * static_cast<double>(examples));
+  propagate(values, static_cast<float>(scale * l2 * static_cast<double>(examples)), gradient, {});
+}
+
+void Network::backward(std::span<const float> values, std::span<const float> logit_slopes,
+                       std::span<float> gradient, std::span<float> input_slopes) {
+  slopes_.assign(logit_slopes.begin(), logit_slopes.end());
+  propagate(values, 0, gradient, input_slopes);
+}
+
+void Network::propagate(std::span<const float> values, float decay, std::span<float> gradient,
+                        std::span<float> input_slopes) {
+  const std::size_t examples = batch();
   for (std::size_t layer = layers_.count(); layer-- > 0;) {
     const auto out = layers_.widths()[layer + 1];
     const auto in = static_cast<std::int64_t>(inputs(layer));
@@ -116,10 +137,11 @@ void Network::backward(std::span<const float> values, double scale, double l2, s
     multiply(Transposed::yes, Transposed::no, in, out, count, 1, activations_[layer].data(), in,
              slopes_.data(), out, 1, into, out);
     for (std::int64_t i = 0; decay > 0 && i < (in - 1) * out; ++i) into[i] += decay * matrix[i];
-    if (layer == 0) return;
-    input_slopes_.resize(examples * static_cast<std::size_t>(in - 1));
+    if (layer == 0 && input_slopes.empty()) return;
+    if (layer > 0) input_slopes_.resize(examples * static_cast<std::size_t>(in - 1));
     multiply(Transposed::no, Transposed::yes, count, in - 1, out, 1, slopes_.data(), out, matrix, out, 0,
-             input_slopes_.data(), in - 1);
+             layer > 0 ? input_slopes_.data() : input_slopes.data(), in - 1);
+    if (layer == 0) return;
     for (std::size_t i = 0; i < examples; ++i) {
       const float* active = activations_[layer].data() + i * static_cast<std::size_t>(in);
       float* row = input_slopes_.data() + i * static_cast<std::size_t>(in - 1);

@@ -1,4 +1,5 @@
-// network.hpp -- fully connected layers with ReLU between them, softmax and cross-entropy at the end.
+// network.hpp -- fully connected layers with ReLU between them. The loss is softmax with cross-entropy, or
+// the caller's.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,9 @@ class Network {
   void clear();
   /// Adds an input; its bytes are divided by 255.
   void add(std::span<const std::uint8_t> input, std::uint8_t label);
-  std::size_t batch() const noexcept { return labels_.size(); }
+  /// Starts a batch of inputs without labels, a row per example.
+  void set_inputs(std::span<const float> rows);
+  std::size_t batch() const noexcept { return activations_.front().size() / inputs(0); }
   std::span<const std::uint8_t> labels() const noexcept { return labels_; }
 
   /// Computes the logits of the batch, a row per example; valid until the next call.
@@ -51,8 +54,16 @@ class Network {
   /// Adds the gradient of scale * (sum of the examples' losses + batch * l2 / 2 |weights|^2) to `gradient`.
   /// REQUIRES: forward() with the same values.
   void backward(std::span<const float> values, double scale, double l2, std::span<float> gradient);
+  /// Adds the gradient of any loss to `gradient`, from its derivative by the logits. Sets `input_slopes` to
+  /// its derivative by the inputs, a row per example; empty: not wanted. REQUIRES: forward() with the same
+  /// values.
+  void backward(std::span<const float> values, std::span<const float> logit_slopes, std::span<float> gradient,
+                std::span<float> input_slopes);
 
  private:
+  /// Adds decay * weights too. The derivative by the logits is in slopes_.
+  void propagate(std::span<const float> values, float decay, std::span<float> gradient,
+                 std::span<float> input_slopes);
   std::size_t inputs(std::size_t layer) const {
     return static_cast<std::size_t>(layers_.widths()[layer]) +
            1;  // includes the 1 that multiplies the biases
