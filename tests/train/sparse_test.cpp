@@ -193,6 +193,17 @@ TEST(BucketOf, SeparatesSmallIntegersAndPowersOfTheSquareRootOfTwo) {
             bucket_of(std::numeric_limits<std::int64_t>::min()));
 }
 
+TEST(BatchCutter, KeepsDenseInputs) {
+  SparseExamples all = sample();
+  all.dense = {1, 2, 3, 4, 5, 6, 7, 8};
+  SparseExamples batch;
+  BatchCutter cutter(all);
+  for (int again = 0; again < 2; ++again) {
+    cutter.cut(std::vector<std::uint32_t>{3, 1}, batch);
+    EXPECT_THAT(batch.dense, ElementsAre(7, 8, 3, 4));
+  }
+}
+
 TEST(BatchCutter, KeepsOnlyRowsOfTheBatch) {
   const SparseExamples all = sample();
   BatchCutter cutter(all);
@@ -291,6 +302,19 @@ TEST_F(ReadShare, ReadsCsvFiles) {
   EXPECT_EQ(fourth[1], first[1]);
   EXPECT_EQ(std::set({first[0], first[1], fourth[0], missing[0]}).size(), 4u);
   EXPECT_EQ(read_share({a, b}, format, 1, 2).examples.size(), 2u);
+}
+
+TEST_F(ReadShare, ReadsCriteoFilesWithFields) {
+  const auto day = directory_.write("day", criteo_line(1, "-3", "0a") + criteo_line(0, "", "0a"));
+  for (const bool dynamic : {false, true}) {
+    const SparseExamples examples = read_share({day}, {"criteo", 0, 20, dynamic, true}, 0, 1).examples;
+    ASSERT_EQ(examples.dense.size(), 2u * 13);
+    EXPECT_FLOAT_EQ(examples.dense[0], -std::log(4.0F));
+    for (std::size_t i = 1; i < examples.dense.size(); ++i) EXPECT_EQ(examples.dense[i], 0) << i;
+    EXPECT_THAT(examples.offsets, ElementsAre(0, 26, 52));
+    EXPECT_EQ(examples.ids.size(), 26u) << "the missing category of each column has its own row";
+    for (std::size_t i = 0; i < 26; ++i) EXPECT_EQ(examples.slots[i], examples.slots[26 + i]) << i;
+  }
 }
 
 TEST_F(ReadShare, ReportsInvalidFiles) {

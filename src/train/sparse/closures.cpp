@@ -48,14 +48,6 @@ void push(SparseWorkerState& state, const SparseExamples& batch, const Table& we
   }
 }
 
-template <class Table>
-void compute_rarity(SparseExamples& examples, std::int64_t total, const Table& occurrences) {
-  if (!examples.rarity.empty() || examples.ids.empty()) return;
-  for (const std::int32_t count : occurrences.lookup(examples.ids).values) {
-    examples.rarity.push_back(static_cast<float>(static_cast<double>(total) / count));
-  }
-}
-
 }  // namespace
 
 SparseFile& SparseWorkerState::share(Part part, std::int64_t share, std::int64_t shares) {
@@ -72,6 +64,8 @@ SparseFile& SparseWorkerState::share(Part part, std::int64_t share, std::int64_t
   }
   return at->second;
 }
+
+Optimizer counting_optimizer() { return optimizers::SGD{.learning_rate = -1}; }
 
 SparseWorkerState make_sparse_worker_state(SparseInput input) { return SparseWorkerState(std::move(input)); }
 
@@ -106,7 +100,7 @@ TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, L2P
   std::map<std::int64_t, BatchCutter> cutters;
   for (const std::int64_t share : task.shares.assigned) {
     SparseExamples& examples = state->share(Part::train, share, task.shares.total_count).examples;
-    if (!occurrences.empty()) compute_rarity(examples, task.total, occurrences.front());
+    if (!occurrences.empty()) set_rarity(examples, task.total, occurrences.front());
     cutters.emplace(share, examples);
   }
   TrainResult result;

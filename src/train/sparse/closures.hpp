@@ -51,10 +51,20 @@ DataSizes load_sparse(PerWorker<SparseWorkerState> state, Shares shares);
 /// Key of the bias in a DynamicTable of weights. In a Variable the bias is the last row.
 inline constexpr std::int64_t kBiasKey = std::numeric_limits<std::int64_t>::min();
 
-/// Adds the number of occurrences of each feature in the shares to `counts`, by pushes with a learning rate
-/// of -1.
+/// Returns an optimizer whose pushes add the gradient: a learning rate of -1.
+Optimizer counting_optimizer();
+/// Adds the number of occurrences of each feature in the shares to `counts`, whose optimizer is
+/// counting_optimizer().
 template <template <class> class Table>
 void count_sparse(PerWorker<SparseWorkerState> state, Shares shares, Table<std::int32_t> counts);
+/// Sets the rarities of a share on first use, from the number of occurrences in all `total` examples.
+template <class Counts>
+void set_rarity(SparseExamples& examples, std::int64_t total, const Counts& counts) {
+  if (!examples.rarity.empty() || examples.ids.empty()) return;
+  for (const std::int32_t count : counts.lookup(examples.ids).values) {
+    examples.rarity.push_back(static_cast<float>(static_cast<double>(total) / count));
+  }
+}
 /// For each batch: looks up only the rows that it uses, and pushes their gradients.
 template <template <class> class Table>
 TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, L2Penalty l2, UpdateGroup group,

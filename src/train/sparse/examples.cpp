@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <cmath>
 #include <limits>
 #include <unordered_map>
 
@@ -18,6 +18,8 @@ namespace {
 
 /// The bucket of a missing integer of Criteo: bucket_of() never returns it.
 constexpr std::int64_t kMissingBucket = 1 << 16;
+/// The column of a missing category, in place of the column that it has otherwise.
+constexpr std::size_t kMissingColumns = CriteoExample::kCategories + CriteoExample::kIntegers;
 constexpr std::int64_t kReadBatch = 4096;
 
 /// Collects the examples of one share. Slots are numbered by first occurrence, and by row after finish().
@@ -38,6 +40,7 @@ class ShareBuilder {
     examples.slots.push_back(at->second);
     examples.values.push_back(value);
   }
+  void dense(float value) { file_.examples.dense.push_back(value); }
   void end() { file_.examples.offsets.push_back(file_.examples.slots.size()); }
   void see_row(std::int64_t row) { file_.rows = std::max(file_.rows, row + 1); }
 
@@ -88,6 +91,11 @@ class HashedRow {
   std::uint64_t mask_;
 };
 
+float dense_value(std::int64_t integer) {
+  const auto x = static_cast<float>(integer);
+  return std::copysign(std::log1p(std::abs(x)), x);
+}
+
 void read_criteo(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
                  ShareBuilder& builder) {
   const HashedRow row(format);
@@ -98,10 +106,15 @@ void read_criteo(const std::vector<std::filesystem::path>& files, const SparseFo
       const std::int64_t bucket = present ? bucket_of(example.integers[i]) : kMissingBucket;
       builder.feature(row(category_hash(CriteoExample::kCategories + i, static_cast<std::uint32_t>(bucket))),
                       1);
+      if (format.fields) builder.dense(present ? dense_value(example.integers[i]) : 0);
     }
-    for (std::uint32_t left = example.categories_present; left != 0; left &= left - 1) {
-      const auto i = static_cast<std::size_t>(std::countr_zero(left));
-      builder.feature(row(category_hash(i, example.categories[i])), 1);
+    for (std::size_t i = 0; i < CriteoExample::kCategories; ++i) {
+      const bool present = (example.categories_present >> i & 1) != 0;
+      if (present) {
+        builder.feature(row(category_hash(i, example.categories[i])), 1);
+      } else if (format.fields) {
+        builder.feature(row(category_hash(kMissingColumns + i, 0)), 1);
+      }
     }
     builder.end();
   }
@@ -162,11 +175,15 @@ void BatchCutter::cut(std::span<const std::uint32_t> chosen, SparseExamples& bat
   batch.slots.clear();
   batch.values.clear();
   batch.ids.clear();
+  batch.dense.clear();
   batch.rarity.clear();
+  const std::size_t dense = from_->size() == 0 ? 0 : from_->dense.size() / from_->size();
   const bool has_rarity = !from_->rarity.empty();
   std::vector<std::uint32_t> used_slots;
   for (const std::uint32_t example : chosen) {
     batch.labels.push_back(from_->labels[example]);
+    const auto numbers = std::span(from_->dense).subspan(example * dense, dense);
+    batch.dense.insert(batch.dense.end(), numbers.begin(), numbers.end());
     for (std::uint64_t k = from_->offsets[example]; k < from_->offsets[example + 1]; ++k) {
       const std::uint32_t slot = from_->slots[k];
       if (slot_of_[slot] == kNone) {

@@ -20,6 +20,9 @@ struct SparseExamples {
   std::vector<std::uint32_t> slots = {};
   std::vector<float> values = {};
   std::vector<std::int64_t> ids = {};  // unique rows of the table; ascending in a complete share
+  /// With SparseFormat::fields: for each integer x of each example sign(x) log(1 + |x|), or 0 if it is missing.
+  /// Each example then has one feature for each integer and category, in this order.
+  std::vector<float> dense = {};
   /// By slot: number of training examples divided by the number of occurrences of the feature. Each
   /// occurrence adds the L2 penalty on the row with this weight, which makes one penalty per example on
   /// average. Empty without a penalty.
@@ -35,6 +38,7 @@ struct SparseFormat {
   std::int64_t hash_bits = 0;  // criteo, csv: features are hashed into 2^hash_bits rows
   bool dynamic = false;        // criteo, csv: a row is a 64-bit hash, the key of a dynamic table
   CsvSchema schema = {};       // csv
+  bool fields = false;         // criteo: fill SparseExamples::dense
 
   /// Returns the number of rows of the table if the format determines it: by `hash_bits` or `features`.
   /// Returns 0 if it depends on the files, and for dynamic tables.
@@ -48,8 +52,9 @@ struct SparseFile {
 };
 
 /// Reads share `share` of `shares` (shares.hpp) of the examples that `split` selects. A libsvm id is its row.
-/// A category or the bucket of an integer (columns.hpp) is a feature of value 1 in a row that its hash selects. A missing
-/// integer is a feature too; a missing category is skipped. Throws Error: not_found, invalid_argument
+/// A category or the bucket of an integer (columns.hpp) is a feature of value 1 in a row that its hash
+/// selects. A missing integer is a feature too; a missing category is skipped, or is a feature with `fields`.
+/// Throws Error: not_found, invalid_argument
 /// "file:line: ...".
 SparseFile read_share(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
                       std::int64_t share, std::int64_t shares, Split split = {});

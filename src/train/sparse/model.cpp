@@ -1,12 +1,12 @@
 // model.cpp -- lr and fm on the coordinator: a table of weights and, for fm, a table of factors.
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "train/model.hpp"
 #include "train/sparse/closures.hpp"
+#include "train/sparse/sum_of_squares.hpp"
 
 namespace capstan::train {
 namespace {
@@ -14,48 +14,6 @@ namespace {
 /// Small enough that the factors hardly change the first logits. Not 0: if all factors are 0, so are their
 /// gradients.
 constexpr double kFactorStddev = 0.05;
-constexpr std::uint64_t kBlockRows = 65536;
-
-template <class T>
-double sum_of_squares(std::span<const T> values) {
-  double sum = 0;
-  for (const T value : values) {
-    const auto x = static_cast<double>(static_cast<float>(value));
-    sum += x * x;
-  }
-  return sum;
-}
-
-/// Returns the sum of the squares in the rows that occur in the training data. Other rows keep their initial
-/// values, and the bias, which is behind them, has no penalty.
-double sum_of_squares(const EmbeddingTable<Variable>& table, const Variable<std::int32_t>& occurrences) {
-  std::vector<float> block;
-  std::vector<std::int32_t> counts;
-  const std::uint64_t rows = occurrences.rows(), width = table.width();
-  double sum = 0;
-  for (std::uint64_t first = 0; first < rows; first += kBlockRows) {
-    const std::uint64_t size = std::min(kBlockRows, rows - first);
-    block.resize(size * width);
-    counts.resize(size);
-    table.pull(first, block);
-    occurrences.pull(first, counts);
-    for (std::uint64_t i = 0; i < size; ++i) {
-      if (counts[i] > 0) sum += sum_of_squares(std::span<const float>(block).subspan(i * width, width));
-    }
-  }
-  return sum;
-}
-double sum_of_squares(const EmbeddingTable<DynamicTable>& table) {
-  double sum = 0;
-  table.visit([&]<class T>(const DynamicTable<T>& typed) {
-    typed.export_rows([&](std::span<const std::int64_t> keys, const Rows<T>& rows) {
-      for (std::size_t i = 0; i < keys.size(); ++i) {
-        if (keys[i] != kBiasKey) sum += sum_of_squares(rows[i]);
-      }
-    });
-  });
-  return sum;
-}
 
 /// `Table` is Variable or DynamicTable.
 template <template <class> class Table>
@@ -110,9 +68,6 @@ class SparseModel : public Model {
   std::vector<Table<std::int32_t>> occurrences_;
 };
 
-/// Returns an optimizer whose pushes add the gradient. Used to count occurrences.
-Optimizer adding_optimizer() { return optimizers::SGD{.learning_rate = -1}; }
-
 /// The row of a feature is its id in the data, or is selected by a hash with a fixed number of bits.
 class NumberedModel final : public SparseModel<Variable> {
  public:
@@ -130,7 +85,7 @@ class NumberedModel final : public SparseModel<Variable> {
     }
     if (l2_.any()) {
       occurrences_.emplace_back("occurrences", Shape{rows_}, InitialValue<std::int32_t>(),
-                                VariableOptions{.optimizer = adding_optimizer(), .trainable = false});
+                                VariableOptions{.optimizer = counting_optimizer(), .trainable = false});
     }
   }
   double penalty() const override {
@@ -169,7 +124,7 @@ class DynamicModel final : public SparseModel<DynamicTable> {
     if (l2_.any()) {
       occurrences_.emplace_back(
           "occurrences", 1, Initializer(),
-          TableOptions{.optimizer = adding_optimizer(), .max_keys = options_.max_keys, .trainable = false});
+          TableOptions{.optimizer = counting_optimizer(), .max_keys = options_.max_keys, .trainable = false});
     }
   }
   double penalty() const override {
