@@ -307,13 +307,15 @@ TEST_F(ReadShare, ReadsCsvFiles) {
 TEST_F(ReadShare, ReadsCriteoFilesWithFields) {
   const auto day = directory_.write("day", criteo_line(1, "-3", "0a") + criteo_line(0, "", "0a"));
   for (const bool dynamic : {false, true}) {
-    const SparseExamples examples = read_share({day}, {"criteo", 0, 20, dynamic, true}, 0, 1).examples;
+    const SparseFormat format{.format = "criteo", .hash_bits = 20, .dynamic = dynamic, .fields = true};
+    const SparseExamples examples = read_share({day}, format, 0, 1).examples;
     ASSERT_EQ(examples.dense.size(), 2u * 13);
     EXPECT_FLOAT_EQ(examples.dense[0], -std::log(4.0F));
     for (std::size_t i = 1; i < examples.dense.size(); ++i) EXPECT_EQ(examples.dense[i], 0) << i;
-    EXPECT_THAT(examples.offsets, ElementsAre(0, 26, 52));
-    EXPECT_EQ(examples.ids.size(), 26u) << "the missing category of each column has its own row";
-    for (std::size_t i = 0; i < 26; ++i) EXPECT_EQ(examples.slots[i], examples.slots[26 + i]) << i;
+    EXPECT_THAT(examples.offsets, ElementsAre(0, 39, 78));
+    EXPECT_EQ(examples.ids.size(), 40u) << "the missing value of each column has its own row";
+    EXPECT_NE(examples.slots[0], examples.slots[39]);
+    for (std::size_t i = 1; i < 39; ++i) EXPECT_EQ(examples.slots[i], examples.slots[39 + i]) << i;
   }
 }
 

@@ -1,0 +1,61 @@
+// deep_network.hpp -- a deep click model: embeddings, an interaction and a top network, on the CPU.
+//
+//   logit = term of the interaction + top network(features of the interaction)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "train/deep/interaction.hpp"
+#include "train/deep/parameters.hpp"
+#include "train/deep/shape.hpp"
+#include "train/mlp/network.hpp"
+#include "train/sparse/examples.hpp"
+#include "train/tasks.hpp"
+
+namespace capstan::train {
+
+/// Values or gradients of a batch.
+struct DeepValues {
+  std::vector<float> rows = {};        // DeepShape::row_width() per id of the batch
+  std::vector<float> parameters = {};  // the interaction's, then the top network's
+};
+
+/// Used by one thread at a time. Batches have dense inputs: SparseFormat::fields.
+class DeepNetwork {
+ public:
+  explicit DeepNetwork(const DeepShape& shape);
+  const DeepShape& shape() const noexcept { return shape_; }
+  /// Resizes `values` for the batch.
+  void resize(const SparseExamples& batch, DeepValues& values) const;
+  /// Initial values of the parameters, which depend on `seed`.
+  DenseParameters parameters(std::uint64_t seed) const;
+
+  /// Computes one logit per example; valid until the next call.
+  std::span<const float> logits(const SparseExamples& batch, const DeepValues& values);
+  /// Sets `gradient` to the gradient of scale * (sum of log-losses + penalties), and returns both sums. The
+  /// penalty of the rows is that of FactorizationMachine; parameters add l2 / 2 |weights|^2 per example.
+  TrainResult gradients(const SparseExamples& batch, const DeepValues& values, double scale, double l2,
+                        DeepValues& gradient);
+
+ private:
+  /// Collects the inputs of the examples.
+  void gather(const SparseExamples& batch, std::span<const float> rows);
+  /// Adds the derivatives by the inputs to the gradients of the rows.
+  void scatter(const SparseExamples& batch, std::span<float> rows) const;
+  /// Adds the penalties' gradient; returns the sum of the penalties.
+  double penalize(const SparseExamples& batch, const DeepValues& values, double scale, double l2,
+                  DeepValues& gradient) const;
+
+  DeepShape shape_;
+  std::unique_ptr<Interaction> interaction_;
+  std::size_t top_begin_;  // of the top network's parameters
+  std::vector<std::uint8_t> penalized_;
+  Network top_;
+  FieldBatch fields_, field_slopes_;
+  std::vector<float> features_, feature_slopes_, logits_, logit_slopes_;
+};
+
+}  // namespace capstan::train

@@ -1,0 +1,38 @@
+// shape.hpp -- sizes of a deep click model. The three models differ only in their interaction.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "capstan/readers.hpp"
+
+namespace capstan::train {
+
+/// Sent over the wire: add at the end, never renumber.
+enum class DeepModel : std::uint8_t {
+  deepfm = 0,  ///< Guo et al., IJCAI 2017
+  dlrm = 1,    ///< Naumov et al., arXiv:1906.00091, 2019
+  dcn = 2,     ///< Wang et al., "DCN V2", WWW 2021
+};
+
+struct DeepShape {
+  static constexpr std::size_t kIntegers = CriteoExample::kIntegers;
+  static constexpr std::size_t kCategories = CriteoExample::kCategories;
+
+  DeepModel model = DeepModel::deepfm;
+  std::int64_t factors = 0;               // length of the embedding of a category
+  std::vector<std::int64_t> hidden = {};  // hidden layers of the top network
+  std::vector<std::int64_t> bottom = {};  // dlrm only: hidden layers of the bottom network
+  std::int64_t cross_layers = 0;          // dcn only
+
+  /// Numbers of an example before the interaction: its integers, then the embeddings of its categories.
+  std::size_t inputs() const { return kIntegers + kCategories * static_cast<std::size_t>(factors); }
+  /// Floats in a row of the table: the embedding, which a first-order weight precedes in deepfm.
+  std::size_t row_width() const { return static_cast<std::size_t>(factors) + (has_weights() ? 1 : 0); }
+  bool has_weights() const { return model == DeepModel::deepfm; }
+  /// Returns the options that make this shape, such as "--factors=16 --hidden=128,64".
+  std::string text() const;
+};
+
+}  // namespace capstan::train
