@@ -1,0 +1,85 @@
+// closures.cpp -- reads, gradients and pushes of the deep click models.
+#include "train/deep/closures.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "train/epoch.hpp"
+
+namespace capstan::train {
+namespace {
+
+constexpr std::size_t kDeepEvaluationExamples = 2048;
+
+/// Reads the rows of the batch and the parameters at once.
+template <class Table>
+void read_values(DeepWorkerState& state, const SparseExamples& batch, const Table& rows,
+                 const Variable<float>& parameters) {
+  state.network.resize(batch, state.values);
+  Pending pull = parameters.pull_async(0, state.values.parameters);
+  rows.lookup(batch.ids, state.values.rows);
+  pull.wait();
+}
+
+}  // namespace
+
+DeepWorkerState make_deep_worker_state(DeepInput input) { return DeepWorkerState(input); }
+
+template <template <class> class Table>
+TrainResult train_deep(PerWorker<SparseWorkerState> data, PerWorker<DeepWorkerState> state, TrainTask task,
+                       UpdateGroup group, EmbeddingTable<Table> rows, Variable<float> parameters,
+                       std::vector<Table<std::int32_t>> occurrences) {
+  std::map<std::int64_t, BatchCutter> cutters;
+  for (const std::int64_t share : task.shares.assigned) {
+    SparseExamples& examples = data->share(false, share, task.shares.total_count).examples;
+    if (!occurrences.empty()) set_rarity(examples, task.total, occurrences.front());
+    cutters.emplace(share, examples);
+  }
+  TrainResult result;
+  run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> chosen, double scale) {
+    cutters.at(share).cut(chosen, state->batch);
+    read_values(*state, state->batch, rows, parameters);
+    const TrainResult sums =
+        state->network.gradients(state->batch, state->values, scale, state->l2, state->gradient);
+    rows.push(state->batch.ids, state->gradient.rows);
+    parameters.push_dense(state->gradient.parameters);
+    result.log_loss += sums.log_loss;
+    result.penalty += sums.penalty;
+    result.examples += sums.examples;
+  });
+  return result;
+}
+
+template <template <class> class Table>
+Scores evaluate_deep(PerWorker<SparseWorkerState> data, PerWorker<DeepWorkerState> state, EvaluateTask task,
+                     EmbeddingTable<Table> rows, Variable<float> parameters) {
+  const SparseExamples& examples = data->share(task.test, task.share, task.total_shares).examples;
+  BatchCutter cutter(examples);
+  std::vector<std::uint32_t> chosen(static_cast<std::size_t>(task.count));
+  std::iota(chosen.begin(), chosen.end(), static_cast<std::uint32_t>(task.first));
+  const std::span<const std::uint32_t> all(chosen);
+  Scores scores;
+  for (std::size_t first = 0; first < all.size(); first += kDeepEvaluationExamples) {
+    cutter.cut(all.subspan(first, std::min(kDeepEvaluationExamples, all.size() - first)), state->batch);
+    read_values(*state, state->batch, rows, parameters);
+    const std::span<const float> logits = state->network.logits(state->batch, state->values);
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      scores.add(static_cast<double>(logits[i]), state->batch.labels[i] != 0);
+    }
+  }
+  return scores;
+}
+
+template TrainResult train_deep<Variable>(PerWorker<SparseWorkerState>, PerWorker<DeepWorkerState>, TrainTask,
+                                          UpdateGroup, EmbeddingTable<Variable>, Variable<float>,
+                                          std::vector<Variable<std::int32_t>>);
+template Scores evaluate_deep<Variable>(PerWorker<SparseWorkerState>, PerWorker<DeepWorkerState>,
+                                        EvaluateTask, EmbeddingTable<Variable>, Variable<float>);
+template TrainResult train_deep<DynamicTable>(PerWorker<SparseWorkerState>, PerWorker<DeepWorkerState>,
+                                              TrainTask, UpdateGroup, EmbeddingTable<DynamicTable>,
+                                              Variable<float>, std::vector<DynamicTable<std::int32_t>>);
+template Scores evaluate_deep<DynamicTable>(PerWorker<SparseWorkerState>, PerWorker<DeepWorkerState>,
+                                            EvaluateTask, EmbeddingTable<DynamicTable>, Variable<float>);
+
+}  // namespace capstan::train
