@@ -57,12 +57,15 @@ struct Trainer {
   std::string_view program;
   std::string_view description;
 };
-constexpr std::array<Trainer, 5> kTrainers{{
+constexpr std::array<Trainer, 8> kTrainers{{
     {"kge", "train knowledge-graph embeddings: TransE, DistMult, ComplEx, RESCAL or RotatE"},
     {"lr", "train logistic regression on libsvm or Criteo files"},
     {"fm", "train a factorization machine on libsvm or Criteo files"},
     {"mf", "train a matrix factorization on ratings of items by users (MovieLens)"},
     {"mlp", "train a multilayer perceptron on IDX images (MNIST)"},
+    {"deepfm", "train DeepFM on Criteo files"},
+    {"dlrm", "train DLRM on Criteo files"},
+    {"dcn", "train DCN-v2 on Criteo files"},
 }};
 
 bool accepts(std::string_view program, const Setting& setting) {
@@ -380,10 +383,12 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
             .program = std::string(kTrainers[i].program),
             .settings = std::move(settings)};
   }
-  throw_with_help(app, train.parsed() ? "train: no program, expected capstan train kge, lr, fm, mf or mlp"
-                                      : "a command is missing, expected capstan train, run, doctor, "
-                                        "settings, status, top, trace, join, checkpoint, evaluate, predict, "
-                                        "similar or help");
+  throw_with_help(app,
+                  train.parsed()
+                      ? "train: no program, expected capstan train kge, lr, fm, mf, mlp, deepfm, dlrm or dcn"
+                      : "a command is missing, expected capstan train, run, doctor, "
+                        "settings, status, top, trace, join, checkpoint, evaluate, predict, "
+                        "similar or help");
 }
 
 }  // namespace capstan::launch

@@ -377,14 +377,14 @@ constexpr std::array kTable{
                 "if a push contains a row several times, GPUs of ps sum its gradients in a fixed order, for "
                 "bitwise reproducible runs; sorts each push"},
 
-    // capstan train kge, lr, fm, mf and mlp
+    // all programs of capstan train
     Setting{.name = "data",
             .group = "train",
             .kind = text,
             .initial = "wordnet",
             .help =
                 "kge: \"wordnet\" (Debian's wordnet-base), or a directory with train.txt, valid.txt and "
-                "test.txt; lr, fm: files of examples; mf: files of ratings; mlp: files of images; gzip files "
+                "test.txt; mf: files of ratings; mlp: files of images; others: files of examples; gzip files "
                 "are decompressed",
             .initial_means = "kge: wordnet; required by the others",
             .list = true},
@@ -394,18 +394,20 @@ constexpr std::array kTable{
             .initial = "0",
             .help = "examples (kge: triples) per gradient; fewer if a worker has fewer",
             .unit = "examples",
-            .initial_means = "kge 512; lr, fm and mf 256; mlp 64",
+            .initial_means = "kge 512; mlp 64; others 256",
             .minimum = 1,
             .maximum = 1 << 30},
-    Setting{.name = "epochs",
-            .group = "train",
-            .kind = integer,
-            .initial = "0",
-            .help = "number of passes over the training data; the maximum, with patience",
-            .unit = "epochs",
-            .initial_means = "transe 60; distmult 12; complex and rescal 24; rotate 50; others 100, or 10 with --patience 0",
-            .minimum = 1,
-            .maximum = 1e6},
+    Setting{
+        .name = "epochs",
+        .group = "train",
+        .kind = integer,
+        .initial = "0",
+        .help = "number of passes over the training data; the maximum, with patience",
+        .unit = "epochs",
+        .initial_means =
+            "transe 60; distmult 12; complex and rescal 24; rotate 50; others 100, or 10 with --patience 0",
+        .minimum = 1,
+        .maximum = 1e6},
     Setting{.name = "optimizer",
             .group = "train",
             .kind = choice,
@@ -418,8 +420,9 @@ constexpr std::array kTable{
             .kind = real,
             .initial = "0",
             .help = "step size of the optimizer",
-            .initial_means = "kge 0.15 (rotate 0.03); lr and fm 0.05; mf 0.03, with --implicit 0.05; momentum 0.01; sgd "
-                             "0.1; adam, adamw and rmsprop 0.001",
+            .initial_means =
+                "kge 0.15 (rotate 0.03); lr and fm 0.05; deepfm, dlrm and dcn 0.03; mf 0.03, with "
+                "--implicit 0.05; momentum 0.01; sgd 0.1; adam, adamw and rmsprop 0.001",
             .minimum = 0,
             .maximum = 1e6,
             .above_minimum = true},
@@ -541,7 +544,7 @@ constexpr std::array kTable{
             .help = "JSON file for the results (summary.json)",
             .initial_means = "none"},
 
-    // kge, lr and fm
+    // all but mlp
     Setting{.name = "table-dtype",
             .group = "tables",
             .kind = choice,
@@ -639,7 +642,7 @@ constexpr std::array kTable{
             .minimum = 0,
             .maximum = 1000},
 
-    // capstan train lr, fm, mf and mlp
+    // all but kge
     Setting{.name = "test",
             .group = "model",
             .kind = text,
@@ -684,11 +687,11 @@ constexpr std::array kTable{
                 "L2 regularization: the loss is the mean log-loss + l2 / 2 times the sum of the "
                 "squares of all weights, without biases; mf: the loss of a rating has l2 times the squares "
                 "of its factors and biases",
-            .initial_means = "lr and fm 15 / training examples; mf 0.09, with --implicit 0.01; mlp 0",
+            .initial_means = "mf 0.09, with --implicit 0.01; mlp 0; others 15 / training examples",
             .minimum = 0,
             .maximum = 1e6},
 
-    // lr and fm
+    // all but kge and mlp
     Setting{.name = "format",
             .group = "sparse",
             .kind = choice,
@@ -745,7 +748,7 @@ constexpr std::array kTable{
             .maximum = 15},
     Setting{.name = "bias", .group = "sparse", .kind = flag, .initial = "true", .help = "train a bias"},
 
-    // fm and mf
+    // fm, mf, deepfm, dlrm and dcn
     Setting{.name = "factors",
             .group = "factors",
             .kind = integer,
@@ -754,15 +757,15 @@ constexpr std::array kTable{
                 "length of the vector of a feature, user or item; 0 = none: fm is logistic regression, mf "
                 "predicts by biases",
             .unit = "floats",
-            .initial_means = "fm 8; mf 64",
+            .initial_means = "fm 8; mf 64; deepfm, dlrm and dcn 16",
             .minimum = 0,
             .maximum = 4096},
     Setting{.name = "factor-l2",
             .group = "fm",
             .kind = real,
             .initial = "0",
-            .help = "L2 regularization of the factors, as --l2 of the weights",
-            .initial_means = "--l2 if that is set; otherwise 300 / training examples",
+            .help = "L2 regularization of the factors and layers, as --l2 of the weights",
+            .initial_means = "--l2 if that is set; otherwise 300 / training examples, 500 for deepfm, dlrm and dcn",
             .minimum = 0,
             .maximum = 1e6},
 
@@ -774,33 +777,54 @@ constexpr std::array kTable{
             .help = "implicit feedback: rank the items that a user has above other items (BPR), whatever "
                     "their ratings"},
 
-    // mlp
+    // files of mlp
     Setting{.name = "labels",
-            .group = "mlp",
+            .group = "images",
             .kind = text,
             .initial = "",
             .help = "IDX files of labels, one for each file of --data",
             .initial_means = "required by mlp",
             .list = true},
     Setting{.name = "test-labels",
-            .group = "mlp",
+            .group = "images",
             .kind = text,
             .initial = "",
             .help = "IDX files of labels, one for each file of --test",
             .initial_means = "none",
             .list = true},
     Setting{.name = "valid-labels",
-            .group = "mlp",
+            .group = "images",
             .kind = text,
             .initial = "",
             .help = "IDX files of labels, one for each file of --valid",
             .initial_means = "none",
             .list = true},
+
+    // mlp, deepfm, dlrm and dcn
     Setting{.name = "hidden",
             .group = "mlp",
             .kind = text,
             .initial = "128",
-            .help = "widths of the hidden layers, separated by commas: \"128,64\"; \"\" = no hidden layer"},
+            .help = "widths of the hidden layers, separated by commas: \"128,64\"; \"\" = no hidden layer",
+            .initial_means = "mlp 128; others 128,64"},
+
+    // dlrm
+    Setting{.name = "bottom",
+            .group = "dlrm",
+            .kind = text,
+            .initial = "64",
+            .help = "widths of the hidden layers of the bottom network, which maps the integers to a vector; "
+                    "\"\" = none"},
+
+    // dcn
+    Setting{.name = "cross-layers",
+            .group = "dcn",
+            .kind = integer,
+            .initial = "2",
+            .help = "number of cross layers",
+            .unit = "layers",
+            .minimum = 1,
+            .maximum = 64},
 };
 
 }  // namespace
@@ -810,14 +834,23 @@ std::span<const Setting> Settings::table() { return kTable; }
 std::span<const std::string_view> groups_of(std::string_view program) {
   static constexpr std::array<std::string_view, 3> kKge{"train", "tables", "kge"};
   static constexpr std::array<std::string_view, 4> kLr{"train", "tables", "model", "sparse"};
-  static constexpr std::array<std::string_view, 5> kFm{"train", "tables", "model", "sparse", "factors"};
+  static constexpr std::array<std::string_view, 6> kFm{"train", "tables", "model", "sparse", "factors", "fm"};
   static constexpr std::array<std::string_view, 5> kMf{"train", "tables", "model", "factors", "mf"};
-  static constexpr std::array<std::string_view, 3> kMlp{"train", "model", "mlp"};
+  static constexpr std::array<std::string_view, 4> kMlp{"train", "model", "images", "mlp"};
+  static constexpr std::array<std::string_view, 7> kDeepFm{"train",   "tables", "model", "sparse",
+                                                           "factors", "fm",     "mlp"};
+  static constexpr std::array<std::string_view, 8> kDlrm{"train",   "tables", "model", "sparse",
+                                                         "factors", "fm",     "mlp",   "dlrm"};
+  static constexpr std::array<std::string_view, 8> kDcn{"train",   "tables", "model", "sparse",
+                                                        "factors", "fm",     "mlp",   "dcn"};
   if (program == "kge") return kKge;
   if (program == "lr") return kLr;
   if (program == "fm") return kFm;
   if (program == "mf") return kMf;
   if (program == "mlp") return kMlp;
+  if (program == "deepfm") return kDeepFm;
+  if (program == "dlrm") return kDlrm;
+  if (program == "dcn") return kDcn;
   return {};
 }
 

@@ -50,6 +50,9 @@ std::unique_ptr<Model> make_factorization_model(const ModelOptions& options, Clu
 /// Makes a model of type mlp.
 std::unique_ptr<Model> make_image_model(const ModelOptions& options, ClusterCoordinator& coordinator);
 
+/// Makes a model of type deepfm, dlrm or dcn.
+std::unique_ptr<Model> make_deep_model(const ModelOptions& options, ClusterCoordinator& coordinator);
+
 /// Synchronization of the update group. Synchronous workers push sums, not means.
 Synchronization synchronization_of(const ModelOptions& options);
 

@@ -37,6 +37,10 @@ Defaults defaults_of(Program program, bool implicit) {
       return {"adagrad", 0.05, 256};
     case Program::mf:
       return {"adagrad", implicit ? 0.05 : 0.03, 256};
+    case Program::deepfm:
+    case Program::dlrm:
+    case Program::dcn:
+      return {"adagrad", 0.03, 256};
     case Program::mlp:
       break;
   }
@@ -60,6 +64,11 @@ Settings with_defaults(Program program, Settings settings) {
     set_default(settings, "l2", settings.flag("implicit") ? 0.01 : 0.09);
   }
   set_optimizer_defaults(settings, defaults.optimizer, defaults.learning_rate);
+  if (deep_model(program)) {
+    set_default(settings, "format", "criteo");
+    set_default(settings, "factors", 16);
+    set_default(settings, "hidden", "128,64");
+  }
   return settings;
 }
 
@@ -86,16 +95,16 @@ std::vector<std::string> file_list(Program program, const Settings& settings, co
   return names;
 }
 
-std::vector<std::int64_t> widths(const std::string& text) {
+std::vector<std::int64_t> widths(const char* name, const std::string& text) {
   std::vector<std::int64_t> numbers;
   for (const std::string& word : split(text)) {
     std::int64_t number = 0;
     const auto [behind, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (error != std::errc() || behind != word.data() + word.size() || number < 1 || number > 65536) {
       throw usage_error(
-          fmt::format("--hidden \"{}\": expected comma-separated widths of 1 to 65536, such "
+          fmt::format("--{} \"{}\": expected comma-separated widths of 1 to 65536, such "
                       "as 128,64; found \"{}\"",
-                      text, word));
+                      name, text, word));
     }
     numbers.push_back(number);
   }
@@ -119,6 +128,25 @@ void read_schema(const Settings& settings, SparseFormat& format) {
                           : fmt::format("--schema: expected --format csv, found {}", format.format));
   }
   if (!schema.empty()) format.schema = CsvSchema::load(schema);
+}
+
+/// Sets the options of deepfm, dlrm and dcn.
+void read_deep(const Settings& settings, ModelOptions& o) {
+  const auto program = to_string(o.program);
+  if (o.format.format != "criteo") {
+    throw usage_error(fmt::format("`capstan train {}` requires fields: expected --format criteo, found {}",
+                                  program, o.format.format));
+  }
+  if (!settings.flag("bias")) {
+    throw usage_error(fmt::format("--no-bias: expected `capstan train lr` or `fm`, found {}", program));
+  }
+  if (o.factors < 1)
+    throw usage_error(fmt::format("--factors: found 0, expected at least 1 for {}", program));
+  o.format.fields = true;
+  o.sparse_l2.factors_constant = 500;  // also of layers
+  o.deep = {*deep_model(o.program), o.factors, widths("hidden", settings.text("hidden"))};
+  if (o.deep.model == DeepModel::dlrm) o.deep.bottom = widths("bottom", settings.text("bottom"));
+  if (o.deep.model == DeepModel::dcn) o.deep.cross_layers = settings.integer("cross-layers");
 }
 
 /// Sets the options of dynamic tables.
@@ -152,10 +180,29 @@ std::string_view to_string(Program program) noexcept {
       return "fm";
     case Program::mf:
       return "mf";
+    case Program::deepfm:
+      return "deepfm";
+    case Program::dlrm:
+      return "dlrm";
+    case Program::dcn:
+      return "dcn";
     case Program::mlp:
       break;
   }
   return "mlp";
+}
+
+std::optional<DeepModel> deep_model(Program program) noexcept {
+  switch (program) {
+    case Program::deepfm:
+      return DeepModel::deepfm;
+    case Program::dlrm:
+      return DeepModel::dlrm;
+    case Program::dcn:
+      return DeepModel::dcn;
+    default:
+      return {};
+  }
 }
 
 std::string_view to_string(Mode mode) noexcept {
@@ -195,7 +242,7 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
     require_same_number(o.data, o.labels, "data", "labels");
     require_same_number(o.valid, o.valid_labels, "valid", "valid-labels");
     require_same_number(o.test, o.test_labels, "test", "test-labels");
-    o.hidden = widths(settings.text("hidden"));
+    o.hidden = widths("hidden", settings.text("hidden"));
   } else if (program == Program::mf) {
     o.factors = settings.integer("factors");
     o.implicit = settings.flag("implicit");
@@ -216,7 +263,8 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
     read_schema(settings, o.format);
     read_dynamic(settings, o);
     o.bias = settings.flag("bias");
-    o.factors = program == Program::fm ? settings.integer("factors") : 0;
+    o.factors = program == Program::lr ? 0 : settings.integer("factors");
+    if (deep_model(program)) read_deep(settings, o);
     o.read_table_options(settings);
     if (o.tables.int8_rows && o.factors < static_cast<std::int64_t>(protocol::kMinInt8Elements)) {
       throw usage_error(
@@ -247,7 +295,7 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
   }
   o.staleness = settings.integer("staleness");
   o.batch = settings.integer("batch");
-  if (program == Program::lr || program == Program::fm) {
+  if (program != Program::mf && program != Program::mlp) {
     if (settings.given("l2")) o.sparse_l2.weights = settings.real("l2");
     if (settings.given("factor-l2")) o.sparse_l2.factors = settings.real("factor-l2");
   } else {

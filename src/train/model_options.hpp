@@ -1,11 +1,13 @@
-// model_options.hpp -- options of the programs that train a Model: `capstan train lr|fm|mf|mlp`.
+// model_options.hpp -- options of the programs that train a Model.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "train/deep/shape.hpp"
 #include "train/run_options.hpp"
 #include "train/sparse/examples.hpp"
 #include "train/sparse/l2_penalty.hpp"
@@ -17,9 +19,11 @@ class Settings;
 
 namespace capstan::train {
 
-enum class Program : std::uint8_t { lr, fm, mf, mlp };
+enum class Program : std::uint8_t { lr, fm, mf, mlp, deepfm, dlrm, dcn };
 
 std::string_view to_string(Program program) noexcept;
+/// Returns the model of deepfm, dlrm and dcn; none for the other programs.
+std::optional<DeepModel> deep_model(Program program) noexcept;
 std::string_view to_string(Mode mode) noexcept;
 
 struct ModelOptions : RunOptions {
@@ -34,12 +38,13 @@ struct ModelOptions : RunOptions {
   std::int64_t factors = 0;          // fm and mf only
   bool implicit = false;             // mf only
   std::vector<std::int64_t> hidden;  // mlp only
+  DeepShape deep;                    // deepfm, dlrm and dcn only
   bool on_gpu = false;               // mlp only
   Mode mode = Mode::asynchronous;
   std::int64_t staleness = 0;
   std::int64_t batch = 0;
   double l2 = 0;        // mf and mlp only
-  L2Options sparse_l2;  // lr and fm only
+  L2Options sparse_l2;  // the others
 
   PartFiles files() const { return {data, valid, test, valid_fraction}; }
   PartFiles label_files() const { return {labels, valid_labels, test_labels, valid_fraction}; }

@@ -28,6 +28,7 @@ double seconds_since(Clock::time_point begin) {
 }
 
 std::unique_ptr<Model> make_model(const ModelOptions& options, ClusterCoordinator& coordinator) {
+  if (deep_model(options.program)) return make_deep_model(options, coordinator);
   switch (options.program) {
     case Program::mlp:
       return make_image_model(options, coordinator);
@@ -281,14 +282,15 @@ nlohmann::json used(const ModelOptions& options, const DataSizes& data) {
                       {"patience", options.patience},
                       {"optimizer", std::string(to_string(options.optimizer.kind))},
                       {"learning_rate", options.optimizer.learning_rate}};
-  const bool sparse = options.program == Program::lr || options.program == Program::fm;
+  const bool sparse = options.program != Program::mf && options.program != Program::mlp;
   const L2Penalty l2 = options.sparse_l2.for_examples(data.train);
   used["l2"] = sparse ? l2.weights : options.l2;
-  if (options.program == Program::fm) used["factor_l2"] = l2.factors;
+  if (sparse && options.program != Program::lr) used["factor_l2"] = l2.factors;
   if (options.mode == Mode::stale_synchronous) used["staleness"] = options.staleness;
   if (options.program == Program::fm || options.program == Program::mf) used["factors"] = options.factors;
   if (options.program == Program::mf) used["implicit"] = options.implicit;
   if (options.program == Program::mlp) used["hidden"] = options.hidden;
+  if (deep_model(options.program)) used["shape"] = options.deep.text();
   return used;
 }
 

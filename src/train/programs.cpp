@@ -11,7 +11,8 @@ namespace capstan::train {
 
 std::unique_ptr<TrainingProgram> make_program(std::string_view name, const Settings& settings) {
   if (name == "kge") return kge::make_kge_program(kge::ProgramOptions::from(settings));
-  for (const Program program : {Program::lr, Program::fm, Program::mf, Program::mlp}) {
+  for (const Program program :
+       {Program::lr, Program::fm, Program::mf, Program::mlp, Program::deepfm, Program::dlrm, Program::dcn}) {
     if (name == to_string(program)) return make_model_program(ModelOptions::from(program, settings));
   }
   throw Error(Code::invalid_argument, fmt::format("`capstan train {}` is not a program", name));

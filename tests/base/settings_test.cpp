@@ -260,7 +260,7 @@ TEST_F(SettingsFile, AcceptsTopLevelKeysAndGroups) {
 }
 
 TEST_F(SettingsFile, AcceptsTheTableOfAProgram) {
-  for (const std::string table : {"train", "kge", "lr", "fm", "mf", "mlp"}) {
+  for (const std::string table : {"train", "kge", "lr", "fm", "mf", "mlp", "deepfm", "dlrm", "dcn"}) {
     Settings settings;
     settings.load_file(write("[" + table + "]\nepochs = 3\n"));
     EXPECT_EQ(settings.integer("epochs"), 3) << table;

@@ -137,6 +137,12 @@ class BadModelInput(JobTest):
         for option in ("--batch", "--epochs"):
             self.refused(f"flag {option}: ", "at least 1", command=["lr", *files, option, 0])
         self.refused('--hidden "64,x"', "such as 128,64", command=["mlp", *files, "--labels", self.data, "--hidden", "64,x"])
+        self.refused("`capstan train dlrm`", "--format criteo", command=["dlrm", *files, "--format", "libsvm"])
+        self.refused("--no-bias: ", "deepfm", command=["deepfm", *files, "--no-bias"])
+        self.refused("--factors: ", "at least 1", command=["dcn", *files, "--factors", 0])
+        self.refused('--bottom "64,x"', "such as 128,64", command=["dlrm", *files, "--bottom", "64,x"])
+        self.refused("flag --cross-layers: ", "at least 1", command=["dcn", *files, "--cross-layers", 0])
+        self.refused("--bottom: there is no such option", command=["deepfm", *files, "--bottom", "8"])
         summary = self.directory / "nowhere" / "summary.json"
         self.refused(f"cannot write {summary}", command=["lr", *files, "--summary", summary], code=ENVIRONMENT)
 

@@ -23,7 +23,7 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-constexpr std::size_t kInts = DeepShape::kIntegers, kCats = DeepShape::kCategories;
+constexpr std::size_t kInts = DeepShape::kIntegers, kCats = DeepShape::kFields;
 
 std::vector<DeepShape> small_shapes() {
   return {{DeepModel::deepfm, 3, {5}},  {DeepModel::deepfm, 2, {}},      {DeepModel::dlrm, 3, {5, 4}, {6}},
@@ -107,6 +107,7 @@ double logit_of(const DeepShape& shape, const Doubles& integers, const std::vect
   const auto factors = static_cast<std::size_t>(shape.factors);
   Cursor cursor(parameters);
   double term = 0;
+  for (const Doubles& row : rows) term += row[0];
   std::vector<Doubles> embeddings;
   Doubles features = integers;
   for (const Doubles& row : rows) {
@@ -115,12 +116,11 @@ double logit_of(const DeepShape& shape, const Doubles& integers, const std::vect
   }
   if (shape.model == DeepModel::deepfm) {
     std::vector<Doubles> vectors;
-    term = dot(cursor.next(kInts), integers);
+    term += dot(cursor.next(kInts), integers);
     for (const double x : integers) {
       vectors.push_back(cursor.next(factors));
       for (double& value : vectors.back()) value *= x;
     }
-    for (const Doubles& row : rows) term += row[0];
     vectors.insert(vectors.end(), embeddings.begin(), embeddings.end());
     for (std::size_t a = 0; a < vectors.size(); ++a) {
       for (std::size_t b = 0; b < a; ++b) term += dot(vectors[a], vectors[b]);
@@ -162,20 +162,22 @@ std::vector<double> logits_of(const DeepShape& shape, const SparseExamples& batc
   return logits;
 }
 
-/// The rows that occur and all weights have the penalty l2 / 2 |x|^2 per example.
+/// The rows that occur and the weights of layers have a penalty per example.
 double objective(const DeepShape& shape, const SparseExamples& batch, const Exact& values,
-                 const std::vector<std::uint8_t>& penalized, double scale, double l2) {
+                 const std::vector<std::uint8_t>& penalized, double scale, L2Penalty l2) {
   double sum = 0;
   const Doubles logits = logits_of(shape, batch, values);
   for (std::size_t i = 0; i < batch.size(); ++i) sum += log_loss(logits[i], batch.labels[i] != 0);
-  double squares = 0;
+  double penalty = 0;
   for (std::size_t i = 0; i < values.rows.size(); ++i) {
-    if (batch.rarity[i / shape.row_width()] > 0) squares += values.rows[i] * values.rows[i];
+    const std::size_t column = i % shape.row_width();
+    if (batch.rarity[i / shape.row_width()] > 0)
+      penalty += (column == 0 ? l2.weights : l2.factors) / 2 * values.rows[i] * values.rows[i];
   }
   for (std::size_t i = 0; i < penalized.size(); ++i) {
-    if (penalized[i] != 0) squares += values.parameters[i] * values.parameters[i];
+    if (penalized[i] != 0) penalty += l2.factors / 2 * values.parameters[i] * values.parameters[i];
   }
-  return scale * (sum + static_cast<double>(batch.size()) * l2 / 2 * squares);
+  return scale * (sum + static_cast<double>(batch.size()) * penalty);
 }
 
 TEST(DeepNetwork, LogitsMatchDefinition) {
@@ -189,14 +191,15 @@ TEST(DeepNetwork, LogitsMatchDefinition) {
     const Doubles expected = logits_of(shape, batch, exact);
     const auto logits = network.logits(batch, values);
     ASSERT_EQ(logits.size(), 4u);
-    for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(logits[i], expected[i], 1e-5) << i;
+    for (std::size_t i = 0; i < 4; ++i)
+      EXPECT_NEAR(logits[i], expected[i], 1e-6 * std::max(10.0, std::abs(expected[i]))) << i;
   }
 }
 
 TEST(DeepNetwork, GradientsMatchDefinition) {
   const SparseExamples batch = field_sample(3);
   for (const DeepShape& shape : small_shapes()) {
-    for (const double l2 : {0.0, 0.2}) {
+    for (const L2Penalty l2 : {L2Penalty{}, L2Penalty{0.3, 0.2}}) {
       SCOPED_TRACE(shape.text());
       DeepNetwork network(shape);
       const DeepValues values = random_values(network, batch, 4);
@@ -240,9 +243,9 @@ TEST(DeepNetwork, ABatchOfAnotherSizeLeavesNothingBehind) {
     DeepNetwork used(shape), fresh(shape);
     DeepValues gradient, expected;
     const DeepValues values = random_values(used, one, 6);
-    used.gradients(batch, random_values(used, batch, 7), 1, 0, gradient);
-    used.gradients(one, values, 1, 0, gradient);
-    fresh.gradients(one, values, 1, 0, expected);
+    used.gradients(batch, random_values(used, batch, 7), 1, {}, gradient);
+    used.gradients(one, values, 1, {}, gradient);
+    fresh.gradients(one, values, 1, {}, expected);
     EXPECT_EQ(gradient.rows, expected.rows);
     EXPECT_EQ(gradient.parameters, expected.parameters);
   }

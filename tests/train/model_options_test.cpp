@@ -54,6 +54,21 @@ TEST(ModelOptions, StoreTheDefaultsOfTheProgram) {
   check(Program::lr, {{"data", "a"}}, "adagrad", 0.05, 256);
   check(Program::fm, {{"data", "a"}}, "adagrad", 0.05, 256);
   check(Program::mlp, {{"data", "a"}, {"labels", "b"}}, "adam", 0.001, 64);
+  for (const Program program : {Program::deepfm, Program::dlrm, Program::dcn}) {
+    check(program, {{"data", "a"}}, "adagrad", 0.03, 256);
+  }
+}
+
+TEST(ModelOptions, StoreTheShapeOfDeepModels) {
+  const auto options = ModelOptions::from(
+      Program::dlrm, settings_of({{"data", "a"}, {"factors", "4"}, {"hidden", "3,2"}, {"bottom", "7"}}));
+  EXPECT_EQ(options.deep.text(), "--factors=4 --hidden=3,2 --bottom=7");
+  EXPECT_EQ(options.format.format, "criteo");
+  EXPECT_TRUE(options.format.fields);
+  EXPECT_FALSE(options.sparse_l2.weights.has_value());
+  EXPECT_EQ(ModelOptions::from(Program::dcn, settings_of({{"data", "a"}, {"cross-layers", "5"}})).deep.text(),
+            "--factors=16 --hidden=128,64 --cross-layers=5");
+  EXPECT_FALSE(ModelOptions::from(Program::fm, settings_of({{"data", "a"}})).format.fields);
 }
 
 TEST(ModelOptions, StoreTheDefaultRateOfTheSelectedOptimizer) {

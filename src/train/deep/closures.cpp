@@ -24,15 +24,15 @@ void read_values(DeepWorkerState& state, const SparseExamples& batch, const Tabl
 
 }  // namespace
 
-DeepWorkerState make_deep_worker_state(DeepInput input) { return DeepWorkerState(input); }
+DeepWorkerState make_deep_worker_state(DeepShape shape) { return DeepWorkerState(shape); }
 
 template <template <class> class Table>
 TrainResult train_deep(PerWorker<SparseWorkerState> data, PerWorker<DeepWorkerState> state, TrainTask task,
-                       UpdateGroup group, EmbeddingTable<Table> rows, Variable<float> parameters,
-                       std::vector<Table<std::int32_t>> occurrences) {
+                       L2Penalty l2, UpdateGroup group, EmbeddingTable<Table> rows,
+                       Variable<float> parameters, std::vector<Table<std::int32_t>> occurrences) {
   std::map<std::int64_t, BatchCutter> cutters;
   for (const std::int64_t share : task.shares.assigned) {
-    SparseExamples& examples = data->share(false, share, task.shares.total_count).examples;
+    SparseExamples& examples = data->share(Part::train, share, task.shares.total_count).examples;
     if (!occurrences.empty()) set_rarity(examples, task.total, occurrences.front());
     cutters.emplace(share, examples);
   }
@@ -41,7 +41,7 @@ TrainResult train_deep(PerWorker<SparseWorkerState> data, PerWorker<DeepWorkerSt
     cutters.at(share).cut(chosen, state->batch);
     read_values(*state, state->batch, rows, parameters);
     const TrainResult sums =
-        state->network.gradients(state->batch, state->values, scale, state->l2, state->gradient);
+        state->network.gradients(state->batch, state->values, scale, l2, state->gradient);
     rows.push(state->batch.ids, state->gradient.rows);
     parameters.push_dense(state->gradient.parameters);
     result.log_loss += sums.log_loss;
@@ -54,7 +54,7 @@ TrainResult train_deep(PerWorker<SparseWorkerState> data, PerWorker<DeepWorkerSt
 template <template <class> class Table>
 Scores evaluate_deep(PerWorker<SparseWorkerState> data, PerWorker<DeepWorkerState> state, EvaluateTask task,
                      EmbeddingTable<Table> rows, Variable<float> parameters) {
-  const SparseExamples& examples = data->share(task.test, task.share, task.total_shares).examples;
+  const SparseExamples& examples = data->share(task.part, task.share, task.total_shares).examples;
   BatchCutter cutter(examples);
   std::vector<std::uint32_t> chosen(static_cast<std::size_t>(task.count));
   std::iota(chosen.begin(), chosen.end(), static_cast<std::uint32_t>(task.first));
@@ -72,12 +72,12 @@ Scores evaluate_deep(PerWorker<SparseWorkerState> data, PerWorker<DeepWorkerStat
 }
 
 template TrainResult train_deep<Variable>(PerWorker<SparseWorkerState>, PerWorker<DeepWorkerState>, TrainTask,
-                                          UpdateGroup, EmbeddingTable<Variable>, Variable<float>,
+                                          L2Penalty, UpdateGroup, EmbeddingTable<Variable>, Variable<float>,
                                           std::vector<Variable<std::int32_t>>);
 template Scores evaluate_deep<Variable>(PerWorker<SparseWorkerState>, PerWorker<DeepWorkerState>,
                                         EvaluateTask, EmbeddingTable<Variable>, Variable<float>);
 template TrainResult train_deep<DynamicTable>(PerWorker<SparseWorkerState>, PerWorker<DeepWorkerState>,
-                                              TrainTask, UpdateGroup, EmbeddingTable<DynamicTable>,
+                                              TrainTask, L2Penalty, UpdateGroup, EmbeddingTable<DynamicTable>,
                                               Variable<float>, std::vector<DynamicTable<std::int32_t>>);
 template Scores evaluate_deep<DynamicTable>(PerWorker<SparseWorkerState>, PerWorker<DeepWorkerState>,
                                             EvaluateTask, EmbeddingTable<DynamicTable>, Variable<float>);

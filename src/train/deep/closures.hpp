@@ -13,21 +13,15 @@
 
 namespace capstan::train {
 
-struct DeepInput {
-  DeepShape shape;
-  double l2 = 0;
-};
-
 /// A worker's network and buffers. Used by one thread at a time.
 struct DeepWorkerState {
-  explicit DeepWorkerState(const DeepInput& input) : network(input.shape), l2(input.l2) {}
+  explicit DeepWorkerState(const DeepShape& shape) : network(shape) {}
 
   DeepNetwork network;
-  double l2;
   SparseExamples batch;
   DeepValues values, gradient;
 };
-DeepWorkerState make_deep_worker_state(DeepInput input);
+DeepWorkerState make_deep_worker_state(DeepShape shape);
 
 // `Table` is Variable or DynamicTable. `parameters` holds DenseParameters.
 
@@ -35,8 +29,8 @@ DeepWorkerState make_deep_worker_state(DeepInput input);
 /// has one element with an L2 penalty, else none.
 template <template <class> class Table>
 TrainResult train_deep(PerWorker<SparseWorkerState> data, PerWorker<DeepWorkerState> state, TrainTask task,
-                       UpdateGroup group, EmbeddingTable<Table> rows, Variable<float> parameters,
-                       std::vector<Table<std::int32_t>> occurrences);
+                       L2Penalty l2, UpdateGroup group, EmbeddingTable<Table> rows,
+                       Variable<float> parameters, std::vector<Table<std::int32_t>> occurrences);
 template <template <class> class Table>
 Scores evaluate_deep(PerWorker<SparseWorkerState> data, PerWorker<DeepWorkerState> state, EvaluateTask task,
                      EmbeddingTable<Table> rows, Variable<float> parameters);

@@ -9,7 +9,7 @@
 namespace capstan::train {
 namespace {
 
-constexpr std::size_t kEmbeddings = DeepShape::kCategories;
+constexpr std::size_t kEmbeddings = DeepShape::kFields;
 
 Layers top_layers(const DeepShape& shape, const Interaction& interaction) {
   std::vector<std::int64_t> widths{static_cast<std::int64_t>(interaction.width())};
@@ -53,39 +53,38 @@ void DeepNetwork::resize(const SparseExamples& batch, DeepValues& values) const 
 
 void DeepNetwork::gather(const SparseExamples& batch, std::span<const float> rows) {
   const auto factors = static_cast<std::size_t>(shape_.factors);
-  const std::size_t width = shape_.row_width(), first = width - factors;
+  const std::size_t width = shape_.row_width();
   fields_.examples = batch.size();
   fields_.inputs.resize(batch.size() * shape_.inputs());
-  fields_.weights.resize(first * batch.size() * kEmbeddings);
   float* into = fields_.inputs.data();
   for (std::size_t i = 0; i < batch.size(); ++i) {
     into = std::copy_n(batch.dense.data() + i * DeepShape::kIntegers, DeepShape::kIntegers, into);
     for (std::size_t k = i * kEmbeddings; k < (i + 1) * kEmbeddings; ++k) {
       const float* row = rows.data() + batch.slots[k] * width;
-      if (first > 0) fields_.weights[k] = *row;
-      into = std::copy_n(row + first, factors, into);
+      logits_[i] += *row;
+      into = std::copy_n(row + 1, factors, into);
     }
   }
 }
 
 void DeepNetwork::scatter(const SparseExamples& batch, std::span<float> rows) const {
   const auto factors = static_cast<std::size_t>(shape_.factors);
-  const std::size_t width = shape_.row_width(), first = width - factors;
+  const std::size_t width = shape_.row_width();
   const float* from = field_slopes_.inputs.data();
   for (std::size_t i = 0; i < batch.size(); ++i) {
     from += DeepShape::kIntegers;
     for (std::size_t k = i * kEmbeddings; k < (i + 1) * kEmbeddings; ++k, from += factors) {
       float* row = rows.data() + batch.slots[k] * width;
-      if (first > 0) *row += field_slopes_.weights[k];
-      for (std::size_t f = 0; f < factors; ++f) row[first + f] += from[f];
+      *row += logit_slopes_[i];
+      for (std::size_t f = 0; f < factors; ++f) row[1 + f] += from[f];
     }
   }
 }
 
 std::span<const float> DeepNetwork::logits(const SparseExamples& batch, const DeepValues& values) {
   const std::span<const float> parameters(values.parameters);
-  gather(batch, values.rows);
   logits_.assign(batch.size(), 0);
+  gather(batch, values.rows);
   interaction_->forward(fields_, parameters.first(top_begin_), features_, logits_);
   top_.set_inputs(features_);
   const std::span<const float> top = top_.forward(parameters.subspan(top_begin_));
@@ -94,7 +93,7 @@ std::span<const float> DeepNetwork::logits(const SparseExamples& batch, const De
 }
 
 TrainResult DeepNetwork::gradients(const SparseExamples& batch, const DeepValues& values, double scale,
-                                   double l2, DeepValues& gradient) {
+                                   L2Penalty l2, DeepValues& gradient) {
   TrainResult result;
   result.examples = static_cast<std::int64_t>(batch.size());
   logits(batch, values);
@@ -114,24 +113,25 @@ TrainResult DeepNetwork::gradients(const SparseExamples& batch, const DeepValues
   interaction_->backward(fields_, parameters.first(top_begin_), feature_slopes_, logit_slopes_,
                          into.first(top_begin_), field_slopes_);
   scatter(batch, gradient.rows);
-  if (l2 > 0) result.penalty = penalize(batch, values, scale, l2, gradient);
+  if (l2.any()) result.penalty = penalize(batch, values, scale, l2, gradient);
   return result;
 }
 
-double DeepNetwork::penalize(const SparseExamples& batch, const DeepValues& values, double scale, double l2,
-                             DeepValues& gradient) const {
+double DeepNetwork::penalize(const SparseExamples& batch, const DeepValues& values, double scale,
+                             L2Penalty l2, DeepValues& gradient) const {
   const std::size_t width = shape_.row_width();
   const std::vector<std::int32_t> counts = occurrences(batch);
   double penalty = 0;
   for (std::size_t slot = 0; slot < batch.ids.size(); ++slot) {
-    const double decay = l2 * static_cast<double>(batch.rarity[slot]) * counts[slot];
-    for (std::size_t k = slot * width; k < (slot + 1) * width; ++k) {
-      const auto x = static_cast<double>(values.rows[k]);
-      gradient.rows[k] += static_cast<float>(scale * decay * x);
+    const double terms = static_cast<double>(batch.rarity[slot]) * counts[slot];
+    for (std::size_t k = 0; k < width; ++k) {
+      const double decay = (k == 0 ? l2.weights : l2.factors) * terms;
+      const auto x = static_cast<double>(values.rows[slot * width + k]);
+      gradient.rows[slot * width + k] += static_cast<float>(scale * decay * x);
       penalty += decay / 2 * x * x;
     }
   }
-  const double decay = l2 * static_cast<double>(batch.size());
+  const double decay = l2.factors * static_cast<double>(batch.size());
   const auto step = static_cast<float>(scale * decay);
   for (std::size_t k = 0; k < penalized_.size(); ++k) {
     if (penalized_[k] != 0) gradient.parameters[k] += step * values.parameters[k];

@@ -1,6 +1,7 @@
 // deep_network.hpp -- a deep click model: embeddings, an interaction and a top network, on the CPU.
 //
-//   logit = term of the interaction + top network(features of the interaction)
+//   logit = sum of the weights of the fields + term of the interaction
+//           + top network(features of the interaction)
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "train/deep/shape.hpp"
 #include "train/mlp/network.hpp"
 #include "train/sparse/examples.hpp"
+#include "train/sparse/l2_penalty.hpp"
 #include "train/tasks.hpp"
 
 namespace capstan::train {
@@ -36,17 +38,18 @@ class DeepNetwork {
   /// Computes one logit per example; valid until the next call.
   std::span<const float> logits(const SparseExamples& batch, const DeepValues& values);
   /// Sets `gradient` to the gradient of scale * (sum of log-losses + penalties), and returns both sums. The
-  /// penalty of the rows is that of FactorizationMachine; parameters add l2 / 2 |weights|^2 per example.
-  TrainResult gradients(const SparseExamples& batch, const DeepValues& values, double scale, double l2,
+  /// penalty of the rows is that of FactorizationMachine. The weights of the layers have the strength of the
+  /// factors.
+  TrainResult gradients(const SparseExamples& batch, const DeepValues& values, double scale, L2Penalty l2,
                         DeepValues& gradient);
 
  private:
-  /// Collects the inputs of the examples.
+  /// Collects the inputs of the examples, and adds the weights of their fields to the logits.
   void gather(const SparseExamples& batch, std::span<const float> rows);
   /// Adds the derivatives by the inputs to the gradients of the rows.
   void scatter(const SparseExamples& batch, std::span<float> rows) const;
   /// Adds the penalties' gradient; returns the sum of the penalties.
-  double penalize(const SparseExamples& batch, const DeepValues& values, double scale, double l2,
+  double penalize(const SparseExamples& batch, const DeepValues& values, double scale, L2Penalty l2,
                   DeepValues& gradient) const;
 
   DeepShape shape_;

@@ -30,13 +30,13 @@ class DeepFm final : public Interaction {
     for (std::size_t i = 0; i < batch.examples; ++i) {
       float squares = 0;
       float* sum = sums_.data() + i * factors_;
-      for (std::size_t field = 0; field < kIntegers + kCategories; ++field) {
+      for (std::size_t field = 0; field < kIntegers + kFields; ++field) {
         const auto [vector, x] = term(batch, parameters, i, field);
         for (std::size_t f = 0; f < factors_; ++f) {
           sum[f] += vector[f] * x;
           squares += vector[f] * x * vector[f] * x;
         }
-        logits[i] += x * weight(batch, parameters, i, field);
+        if (field < kIntegers) logits[i] += x * parameters[field];
       }
       float pairs = -squares;
       for (std::size_t f = 0; f < factors_; ++f) pairs += sum[f] * sum[f];
@@ -48,33 +48,28 @@ class DeepFm final : public Interaction {
                 std::span<const float> feature_slopes, std::span<const float> logit_slopes,
                 std::span<float> gradient, FieldBatch& slopes) override {
     slopes.inputs.assign(feature_slopes.begin(), feature_slopes.end());
-    slopes.weights.resize(batch.weights.size());
     for (std::size_t i = 0; i < batch.examples; ++i) {
       const float slope = logit_slopes[i];
       const float* sum = sums_.data() + i * factors_;
-      for (std::size_t field = 0; field < kIntegers + kCategories; ++field) {
+      for (std::size_t field = 0; field < kIntegers + kFields; ++field) {
         const auto [vector, x] = term(batch, parameters, i, field);
         const bool integer = field < kIntegers;
         float* into = integer ? gradient.data() + kIntegers + field * factors_
                               : slopes.inputs.data() + embedding(i, field);
         for (std::size_t f = 0; f < factors_; ++f) into[f] += slope * x * (sum[f] - vector[f] * x);
-        if (integer) {
-          gradient[field] += slope * x;
-        } else {
-          slopes.weights[i * kCategories + field - kIntegers] = slope;
-        }
+        if (integer) gradient[field] += slope * x;
       }
     }
   }
 
  private:
-  static constexpr std::size_t kIntegers = DeepShape::kIntegers, kCategories = DeepShape::kCategories;
+  static constexpr std::size_t kIntegers = DeepShape::kIntegers, kFields = DeepShape::kFields;
 
   struct Term {
     const float* vector;
     float x;
   };
-  /// Offset of a category's embedding in the inputs of a batch.
+  /// Offset of an embedding in the inputs of a batch.
   std::size_t embedding(std::size_t example, std::size_t field) const {
     return example * inputs_ + kIntegers + (field - kIntegers) * factors_;
   }
@@ -85,11 +80,6 @@ class DeepFm final : public Interaction {
     }
     return {batch.inputs.data() + embedding(example, field), 1};
   }
-  static float weight(const FieldBatch& batch, std::span<const float> parameters, std::size_t example,
-                      std::size_t field) {
-    return field < kIntegers ? parameters[field] : batch.weights[example * kCategories + field - kIntegers];
-  }
-
   std::size_t inputs_, factors_;
   std::vector<float> sums_;  // by example: sum_f x_f v_f
 };

@@ -76,7 +76,7 @@ class Dlrm final : public Interaction {
 
  private:
   static constexpr std::size_t kIntegers = DeepShape::kIntegers;
-  static constexpr std::size_t kVectors = 1 + DeepShape::kCategories;
+  static constexpr std::size_t kVectors = 1 + DeepShape::kFields;
 
   /// out (kVectors x columns) = a * b, where b may be transposed; rows of b and of vectors are factors_ long.
   void multiply_pairs(Transposed b_transposed, std::size_t columns, std::size_t inner, const float* a,

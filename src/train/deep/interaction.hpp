@@ -15,8 +15,7 @@ namespace capstan::train {
 /// Values, or derivatives of the loss by them, of a batch.
 struct FieldBatch {
   std::size_t examples = 0;
-  std::vector<float> inputs = {};   // DeepShape::inputs() per example: integers, then embeddings
-  std::vector<float> weights = {};  // deepfm only: one per example and category
+  std::vector<float> inputs = {};  // DeepShape::inputs() per example: integers, then embeddings
 };
 
 /// Used by one thread at a time.
@@ -30,8 +29,8 @@ class Interaction {
   /// Sets `features`, and adds the interaction's own term to the logit of each example.
   virtual void forward(const FieldBatch& batch, std::span<const float> parameters,
                        std::vector<float>& features, std::span<float> logits) = 0;
-  /// Adds the gradient of the parameters, and sets the derivatives by the embeddings and weights. Those by
-  /// the integers are unspecified. REQUIRES: forward() with the same arguments.
+  /// Adds the gradient of the parameters, and sets the derivatives by the embeddings. Those by the
+  /// integers are unspecified. REQUIRES: forward() with the same arguments.
   virtual void backward(const FieldBatch& batch, std::span<const float> parameters,
                         std::span<const float> feature_slopes, std::span<const float> logit_slopes,
                         std::span<float> gradient, FieldBatch& slopes) = 0;

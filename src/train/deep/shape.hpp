@@ -18,19 +18,19 @@ enum class DeepModel : std::uint8_t {
 
 struct DeepShape {
   static constexpr std::size_t kIntegers = CriteoExample::kIntegers;
-  static constexpr std::size_t kCategories = CriteoExample::kCategories;
+  /// Each integer's bucket and each category has an embedding.
+  static constexpr std::size_t kFields = kIntegers + CriteoExample::kCategories;
 
   DeepModel model = DeepModel::deepfm;
-  std::int64_t factors = 0;               // length of the embedding of a category
+  std::int64_t factors = 0;               // length of an embedding
   std::vector<std::int64_t> hidden = {};  // hidden layers of the top network
   std::vector<std::int64_t> bottom = {};  // dlrm only: hidden layers of the bottom network
   std::int64_t cross_layers = 0;          // dcn only
 
-  /// Numbers of an example before the interaction: its integers, then the embeddings of its categories.
-  std::size_t inputs() const { return kIntegers + kCategories * static_cast<std::size_t>(factors); }
-  /// Floats in a row of the table: the embedding, which a first-order weight precedes in deepfm.
-  std::size_t row_width() const { return static_cast<std::size_t>(factors) + (has_weights() ? 1 : 0); }
-  bool has_weights() const { return model == DeepModel::deepfm; }
+  /// Numbers of an example before the interaction: its integers, then the embeddings of its fields.
+  std::size_t inputs() const { return kIntegers + kFields * static_cast<std::size_t>(factors); }
+  /// Floats in a row of the table: a weight, then the embedding.
+  std::size_t row_width() const { return 1 + static_cast<std::size_t>(factors); }
   /// Returns the options that make this shape, such as "--factors=16 --hidden=128,64".
   std::string text() const;
 };

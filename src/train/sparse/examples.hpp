@@ -20,8 +20,8 @@ struct SparseExamples {
   std::vector<std::uint32_t> slots = {};
   std::vector<float> values = {};
   std::vector<std::int64_t> ids = {};  // unique rows of the table; ascending in a complete share
-  /// With SparseFormat::fields: for each integer x of each example sign(x) log(1 + |x|), or 0 if it is missing.
-  /// Each example then has one feature for each integer and category, in this order.
+  /// With SparseFormat::fields: for each integer x of each example sign(x) log(1 + |x|), or 0 if it is
+  /// missing. Each example then has one feature for each integer and category, in this order.
   std::vector<float> dense = {};
   /// By slot: number of training examples divided by the number of occurrences of the feature. Each
   /// occurrence adds the L2 penalty on the row with this weight, which makes one penalty per example on

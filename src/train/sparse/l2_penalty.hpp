@@ -18,20 +18,18 @@ struct L2Penalty {
 struct L2Options {
   std::optional<double> weights = {};  // --l2
   std::optional<double> factors = {};  // --factor-l2; unset: `weights` if that is set
+  // The constants of the defaults, chosen on validation examples of click logs: docs/training.md.
+  double weights_constant = 15;
+  double factors_constant = 300;
 
   /// Returns the strengths for a number of training examples. A strength that no setting determines is a
   /// constant divided by the number of examples. This is a Gaussian prior whose variance does not depend on
   /// the data.
   L2Penalty for_examples(std::int64_t examples) const noexcept {
     const auto count = static_cast<double>(examples);
-    return {.weights = weights.value_or(kWeights / count),
-            .factors = factors.value_or(weights.value_or(kFactors / count))};
+    return {.weights = weights.value_or(weights_constant / count),
+            .factors = factors.value_or(weights.value_or(factors_constant / count))};
   }
-
- private:
-  // Chosen on validation examples of click logs: docs/training.md.
-  static constexpr double kWeights = 15;
-  static constexpr double kFactors = 300;
 };
 
 }  // namespace capstan::train

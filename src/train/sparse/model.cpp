@@ -23,10 +23,8 @@ class SparseModel : public Model {
       : options_(options),
         coordinator_(coordinator),
         group_("model", synchronization_of(options)),
-        worker_state_(coordinator.create_per_worker_resource<&make_sparse_worker_state>(
-            SparseInput{options.files(),
-                        options.format,
-                        {.factors = options.factors, .bias = options.bias}})) {}
+        worker_state_(coordinator.create_per_worker_resource<&make_sparse_worker_state>(SparseInput{
+            options.files(), options.format, {.factors = options.factors, .bias = options.bias}})) {}
 
   RemoteValue<DataSizes> load(int worker, const Shares& shares) override {
     return coordinator_.schedule_on<&load_sparse>(worker, worker_state_, shares);
