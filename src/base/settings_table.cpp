@@ -662,7 +662,8 @@ constexpr std::array kTable{
             .kind = real,
             .initial = "0",
             .help = "fraction of the examples of --data that validate instead of training",
-            .initial_means = "0.02 with patience and without --valid, otherwise 0",
+            .initial_means = "with patience and without --valid 0.02, and more of the first 2,000 examples; "
+                             "otherwise 0",
             .minimum = 0,
             .maximum = 1},
     Setting{.name = "mode",
@@ -765,7 +766,8 @@ constexpr std::array kTable{
             .kind = real,
             .initial = "0",
             .help = "L2 regularization of the factors and layers, as --l2 of the weights",
-            .initial_means = "--l2 if that is set; otherwise 300 / training examples, 500 for deepfm, dlrm and dcn",
+            .initial_means =
+                "--l2 if that is set; otherwise 300 / training examples, 500 for deepfm, dlrm and dcn",
             .minimum = 0,
             .maximum = 1e6},
 

@@ -230,6 +230,7 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
   o.test = file_list(program, settings, "test", false, "held-out files, of the same kind as --data");
   o.valid = file_list(program, settings, "valid", false, "validation files, of the same kind as --data");
   o.valid_fraction = settings.real("valid-fraction");
+  o.more_of_first = o.valid_fraction > 0 && !unresolved.given("valid-fraction");
   if (o.valid_fraction > 0 && !o.valid.empty()) {
     throw usage_error("--valid-fraction divides --data: expected no --valid with it");
   }

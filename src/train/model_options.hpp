@@ -31,6 +31,7 @@ struct ModelOptions : RunOptions {
   std::vector<std::string> data, valid, test;                  // files
   std::vector<std::string> labels, valid_labels, test_labels;  // mlp only
   double valid_fraction = 0;      // of the examples of `data` that validate instead of training
+  bool more_of_first = false;     // with the default fraction: see Split
   SparseFormat format;            // lr and fm only
   std::uint64_t max_keys = 0;     // of a dynamic table
   std::uint32_t admit_after = 1;  // of a dynamic table
@@ -46,8 +47,8 @@ struct ModelOptions : RunOptions {
   double l2 = 0;        // mf and mlp only
   L2Options sparse_l2;  // the others
 
-  PartFiles files() const { return {data, valid, test, valid_fraction}; }
-  PartFiles label_files() const { return {labels, valid_labels, test_labels, valid_fraction}; }
+  PartFiles files() const { return {data, valid, test, valid_fraction, more_of_first}; }
+  PartFiles label_files() const { return {labels, valid_labels, test_labels, valid_fraction, more_of_first}; }
 
   /// Fills unset settings with the program's defaults. Throws Error(invalid_argument) for missing, malformed
   /// or incompatible settings.

@@ -23,7 +23,8 @@ struct PartFiles {
   std::vector<std::string> train = {};
   std::vector<std::string> valid = {};
   std::vector<std::string> test = {};
-  double valid_fraction = 0;  // of the examples in `train`, which are the validation data
+  double valid_fraction = 0;   // of the examples in `train`, which are the validation data
+  bool more_of_first = false;  // a larger fraction of the first examples: see Split
 
   bool has(Part part) const { return !of(part).empty(); }
   const std::vector<std::string>& of(Part part) const {

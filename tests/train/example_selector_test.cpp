@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace capstan::train {
@@ -52,8 +54,20 @@ TEST(ExampleSelector, PartsDoNotDependOnTheShares) {
 
 TEST(ExampleSelector, FilesOfOnePartAreNotDivided) {
   std::int64_t total = 0;
-  for (const Split split : {split_of(Part::test, 0.5), split_of(Part::train, 0), split_of(Part::valid, 0)})
+  const PartFiles divided{.train = {"a"}, .valid_fraction = 0.5}, given{.train = {"a"}, .valid = {"b"}};
+  for (const Split split :
+       {split_of(Part::test, divided), split_of(Part::train, given), split_of(Part::valid, given)})
     EXPECT_EQ(selected(0, 1, split, total).size(), static_cast<std::size_t>(kExamples));
+}
+
+TEST(ExampleSelector, MoreOfTheFirstExamplesValidate) {
+  for (const auto& [examples, expected] :
+       {std::pair{200, 40}, std::pair{1000, 104}, std::pair{10'000, 292}}) {
+    ExampleSelector selector(0, 1, {0.02, true, true});
+    int found = 0;
+    for (int i = 0; i < examples; ++i) found += selector.next() ? 1 : 0;
+    EXPECT_NEAR(found, expected, 3 * std::sqrt(expected)) << examples;
+  }
 }
 
 }  // namespace

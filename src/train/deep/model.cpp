@@ -13,8 +13,8 @@
 namespace capstan::train {
 namespace {
 
-/// Small, because weights and embeddings of features that training has not seen keep their initial values. Not
-/// 0, so that products have a gradient.
+/// Small, because weights and embeddings of features that training has not seen keep their initial values.
+/// Not 0, so that products have a gradient.
 constexpr double kEmbeddingStddev = 0.01;
 
 /// `Table` is Variable or DynamicTable.

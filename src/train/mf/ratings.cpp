@@ -142,7 +142,7 @@ Ratings read_ratings(const PartFiles& files, RatingColumn column) {
   const std::vector<Rating> data = read_files(files.train, column, users, items);
   ratings.users = users.size();
   ratings.items = items.size();
-  ExampleSelector selector(0, 1, split_of(Part::train, files.valid_fraction));
+  ExampleSelector selector(0, 1, split_of(Part::train, files));
   for (const Rating& rating : data) (selector.next() ? ratings.train : ratings.valid).push_back(rating);
   double sum = 0;
   for (const Rating& rating : ratings.train) sum += static_cast<double>(rating.value);

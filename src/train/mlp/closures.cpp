@@ -72,7 +72,7 @@ const Images& ImageWorkerState::share(Part part, std::int64_t share, std::int64_
     const auto& labels = input_.labels.of(part);
     try {
       at->second = read_images({{images.begin(), images.end()}, {labels.begin(), labels.end()}}, share,
-                               shares, split_of(part, input_.images.valid_fraction));
+                               shares, split_of(part, input_.images));
     } catch (...) {
       files_.erase(at);
       throw;

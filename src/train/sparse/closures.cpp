@@ -56,7 +56,7 @@ SparseFile& SparseWorkerState::share(Part part, std::int64_t share, std::int64_t
     const auto& names = input_.files.of(part);
     try {
       at->second = read_share({names.begin(), names.end()}, input_.format, share, shares,
-                              split_of(part, input_.files.valid_fraction));
+                              split_of(part, input_.files));
     } catch (...) {
       files_.erase(at);
       throw;
