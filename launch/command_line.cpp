@@ -59,8 +59,8 @@ struct Trainer {
 };
 constexpr std::array<Trainer, 8> kTrainers{{
     {"kge", "train knowledge-graph embeddings: TransE, DistMult, ComplEx, RESCAL or RotatE"},
-    {"lr", "train logistic regression on libsvm or Criteo files"},
-    {"fm", "train a factorization machine on libsvm or Criteo files"},
+    {"lr", "train logistic regression on libsvm, Criteo or CSV files"},
+    {"fm", "train a factorization machine on libsvm, Criteo or CSV files"},
     {"mf", "train a matrix factorization on ratings of items by users (MovieLens)"},
     {"mlp", "train a multilayer perceptron on IDX images (MNIST)"},
     {"deepfm", "train DeepFM on Criteo files"},

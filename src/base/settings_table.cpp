@@ -692,13 +692,14 @@ constexpr std::array kTable{
             .minimum = 0,
             .maximum = 1e6},
 
-    // all but kge and mlp
+    // lr, fm, deepfm, dlrm and dcn
     Setting{.name = "format",
             .group = "sparse",
             .kind = choice,
             .initial = "libsvm",
             .help = "file format: libsvm = libsvm text with labels 0 and 1, or -1 and +1; criteo = "
                     "Criteo click logs; csv = text with a header, see schema",
+            .initial_means = "deepfm, dlrm and dcn: criteo, the only format; others: libsvm",
             .choices = "libsvm|criteo|csv"},
     Setting{.name = "schema",
             .group = "sparse",

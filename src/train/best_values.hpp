@@ -7,6 +7,7 @@
 #include <string>
 
 #include "capstan/capstan.hpp"
+#include "train/run_options.hpp"
 
 namespace capstan::train {
 
@@ -16,17 +17,17 @@ class BestValues {
   /// Keeps the values in CHECKPOINT_DIR/best. Without a checkpoint directory, keeps them in a temporary
   /// directory, which the destructor deletes, if this host has all ps; otherwise the values are not kept,
   /// with a line for `log`.
-  BestValues(ParameterServerStrategy& strategy, std::filesystem::path checkpoint_dir,
+  BestValues(ParameterServerStrategy& strategy, const RunOptions& options,
              std::function<void(const std::string&)> log);
   ~BestValues();
   BestValues(const BestValues&) = delete;
   BestValues& operator=(const BestValues&) = delete;
 
-  /// Replaces the kept values by the current ones. If they cannot be written, logs why, and keeps none from
-  /// then on.
-  void keep(int epoch);
-  /// Restores the kept values; returns false if there are none.
-  bool restore();
+  /// Replaces the kept values by the current ones, those of an epoch. `state` is the user state of their
+  /// checkpoint. If they cannot be written, logs why, and keeps none from then on.
+  void keep(int epoch, const std::string& state);
+  /// Restores the values of an epoch; returns false if others or none are kept.
+  bool restore(int epoch);
 
  private:
   bool open();
@@ -34,6 +35,7 @@ class BestValues {
   ParameterServerStrategy& strategy_;
   std::filesystem::path directory_;
   bool is_temporary_;
+  std::string settings_;
   std::function<void(const std::string&)> log_;
   std::optional<CheckpointManager> checkpoints_;
   bool disabled_ = false;

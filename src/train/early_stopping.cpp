@@ -12,7 +12,7 @@ constexpr double kMinImprovement = 1e-4;
 }  // namespace
 
 bool EarlyStopping::is_better(double value) const noexcept {
-  if (std::isnan(value)) return false;
+  if (!std::isfinite(value)) return false;
   if (!best_epoch_) return true;
   const double margin = kMinImprovement * std::abs(best_);
   return larger_is_better_ ? value > best_ + margin : value < best_ - margin;

@@ -14,7 +14,7 @@ class EarlyStopping {
       : patience_(patience), larger_is_better_(larger_is_better) {}
 
   /// Records the metric after an epoch. Returns true if it is the best so far: the first one, or better than
-  /// the best by more than a ten-thousandth of it. NaN is never the best.
+  /// the best by more than a ten-thousandth of it. NaN and infinity are never the best.
   bool record(int epoch, double value);
   bool should_stop() const noexcept { return patience_ > 0 && waited_ >= patience_; }
   /// Returns the epoch of the best value; nullopt before the first one.

@@ -1,5 +1,5 @@
 // model.hpp -- the interface through which the coordinator trains a model whose examples are divided into
-// shares: lr, fm, mf and mlp. Calls that return a RemoteValue schedule a closure on a worker.
+// shares: all but kge. Calls that return a RemoteValue schedule a closure on a worker.
 #pragma once
 
 #include <cstdint>

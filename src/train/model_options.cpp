@@ -20,7 +20,7 @@ struct Defaults {
   std::int64_t batch;
 };
 
-/// Without --epochs, a program trains until its validation log-loss has not improved for `kPatience`
+/// Without --epochs, a program trains until its validation metric has not improved for `kPatience`
 /// evaluations.
 constexpr int kPatience = 3;
 constexpr int kMaxEpochs = 100;  // with early stopping
@@ -49,12 +49,13 @@ Defaults defaults_of(Program program, bool implicit) {
 
 /// Returns the settings with the defaults of the program.
 Settings with_defaults(Program program, Settings settings) {
-  const Defaults defaults = defaults_of(program, settings.flag("implicit"));
+  const Defaults defaults = defaults_of(program, program == Program::mf && settings.flag("implicit"));
   set_default(settings, "batch", defaults.batch);
   set_default(settings, "eval-every", 1);
   const bool evaluates = settings.integer("eval-every") > 0;
   // The quality of rankings by implicit feedback improves slowly, and varies from epoch to epoch.
-  const int patience = settings.flag("implicit") ? 10 : kPatience;
+  const bool implicit = program == Program::mf && settings.flag("implicit");
+  const int patience = implicit ? 10 : kPatience;
   set_default(settings, "patience", settings.given("epochs") || !evaluates ? 0 : patience);
   const bool stops_early = settings.integer("patience") > 0;
   set_default(settings, "epochs", stops_early ? kMaxEpochs : kEpochs);
@@ -267,13 +268,14 @@ ModelOptions ModelOptions::from(Program program, const Settings& unresolved) {
     o.factors = program == Program::lr ? 0 : settings.integer("factors");
     if (deep_model(program)) read_deep(settings, o);
     o.read_table_options(settings);
-    if (o.tables.int8_rows && o.factors < static_cast<std::int64_t>(protocol::kMinInt8Elements)) {
+    // A row of a deep model has a weight, too.
+    const std::int64_t elements = o.factors + (deep_model(program) ? 1 : 0);
+    if (o.tables.int8_rows && elements < static_cast<std::int64_t>(protocol::kMinInt8Elements)) {
       throw usage_error(
-          fmt::format("--table-dtype int8: found `capstan train {}` with rows of {} {}, expected `fm` with "
-                      "--factors {} or "
-                      "more; int8 rows of fewer elements take no less memory",
-                      to_string(program), std::max<std::int64_t>(o.factors, 1),
-                      o.factors > 1 ? "elements" : "element", protocol::kMinInt8Elements));
+          fmt::format("--table-dtype int8: found `capstan train {}` with rows of {} {}, expected `fm` or a "
+                      "deep model with --factors {} or more; int8 rows of fewer elements take no less memory",
+                      to_string(program), std::max<std::int64_t>(elements, 1),
+                      elements > 1 ? "elements" : "element", protocol::kMinInt8Elements));
     }
   }
   o.on_gpu = settings.text("device") == "cuda";

@@ -32,11 +32,11 @@ struct ModelOptions : RunOptions {
   std::vector<std::string> labels, valid_labels, test_labels;  // mlp only
   double valid_fraction = 0;      // of the examples of `data` that validate instead of training
   bool more_of_first = false;     // with the default fraction: see Split
-  SparseFormat format;            // lr and fm only
+  SparseFormat format;            // all but mf and mlp
   std::uint64_t max_keys = 0;     // of a dynamic table
   std::uint32_t admit_after = 1;  // of a dynamic table
   bool bias = true;
-  std::int64_t factors = 0;          // fm and mf only
+  std::int64_t factors = 0;          // length of a vector; 0 for lr and mlp
   bool implicit = false;             // mf only
   std::vector<std::int64_t> hidden;  // mlp only
   DeepShape deep;                    // deepfm, dlrm and dcn only

@@ -79,22 +79,24 @@ class ModelRun {
   }
 
   ModelReport run() {
-    run_.resume(model_->identity());
+    run_.resume(identity());
     RunReport& report = run_.report();
     const int first = run_.is_complete() ? options_.epochs + 1 : report.first_epoch;
     progress(report.first_epoch - 1, std::numeric_limits<double>::quiet_NaN());
+    auto asked = Clock::now();
     for (int epoch = first; epoch <= options_.epochs; ++epoch) {
-      const auto begin = Clock::now();
       train(epoch);
+      const bool scheduled = options_.eval_every > 0 && epoch % options_.eval_every == 0;
+      if (scheduled || epoch == options_.epochs) evaluate_epoch();
+      const bool last = run_.ends_after(epoch);
       // Only complete epochs can be resumed from, so the time left must suffice for another one.
-      report.stopped = run_.stop_reason(std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - begin));
+      const auto now = Clock::now();
+      report.stopped = run_.stop_reason(std::chrono::ceil<std::chrono::milliseconds>(now - asked));
+      asked = now;
       if (!report.stopped.empty()) {
         run_.save_checkpoint(epoch, {{"epoch", epoch}}, false);
         return {.run = report, .data = data_};
       }
-      const bool scheduled = options_.eval_every > 0 && epoch % options_.eval_every == 0;
-      if (scheduled || epoch == options_.epochs) evaluate_epoch();
-      const bool last = run_.ends_after(epoch);
       if (run_.checkpoint_is_due(epoch)) run_.save_checkpoint(epoch, {{"epoch", epoch}}, !last);
       if (last) break;
     }
@@ -102,6 +104,15 @@ class ModelRun {
   }
 
  private:
+  Identity identity() const {
+    Identity found = model_->identity();
+    // What prepare() counts is part of the checkpoint.
+    if (model_->needs_preparation()) {
+      found.emplace_back("a number of training examples of", std::to_string(data_.train));
+    }
+    return found;
+  }
+
   // Share s is assigned to the (s mod n)-th of the n live workers.
 
   std::vector<int> workers() const {

@@ -31,7 +31,7 @@ TrainingRun::TrainingRun(const Cluster& cluster, Described described, const RunO
       scope_(strategy_.scope()),
       stop_(options.stop, !options.checkpoint_dir.empty()),
       early_stopping_(options.patience, selection_.larger_is_better),
-      best_values_(strategy_, options.checkpoint_dir, hooks.log) {
+      best_values_(strategy_, options, hooks.log) {
   if (!options_.checkpoint_dir.empty()) open_checkpoints();
   coordinator_.emplace(strategy_);
 }
@@ -57,8 +57,8 @@ void TrainingRun::check_state(const std::string& text, const std::string& where,
     const std::string saved_value = saved["identity"].value(name, value_before(name));
     if (saved_value == value) continue;
     throw Error(Code::failed_precondition,
-                fmt::format("{} was saved with {} {}, this run has {}; use the same options and data, or "
-                            "another --checkpoint-dir",
+                fmt::format("{} was saved with {} {}, this run has {}; use the same options (also --valid, "
+                            "--valid-fraction and --patience) and data, or another --checkpoint-dir",
                             where, name, saved_value, value));
   }
 }
@@ -80,8 +80,12 @@ nlohmann::json TrainingRun::resume(const Identity& identity) {
   hooks_.log(fmt::format("resumed from {} after epoch {}{}", report_.resumed_from, report_.first_epoch - 1,
                          begun > 0 ? fmt::format(" and {} {}", begun, unit_) : ""));
   early_stopping_.restore(state.value("early_stopping", nlohmann::json::object()));
-  complete_ = options_.patience > 0 && state.value("complete", false);
-  if (complete_) report_.best_epoch = early_stopping_.best_epoch().value_or(0);
+  const bool ends = early_stopping_.should_stop() || state.value("epoch", 0) >= options_.epochs;
+  complete_ = options_.patience > 0 && state.value("complete", false) && ends;
+  if (complete_) {
+    report_.best_epoch = state.value("result_of_epoch", 0);
+    hooks_.log("the run is complete: nothing to train");
+  }
   return state;
 }
 
@@ -98,7 +102,7 @@ void TrainingRun::add_evaluation(const Evaluation& evaluation, Part part, double
   if (options_.patience == 0) return;
   if (!early_stopping_.record(now.epoch, value_of(evaluation, selection_.metric))) return;
   const auto begin = Clock::now();
-  best_values_.keep(now.epoch);
+  best_values_.keep(now.epoch, state_of({{"epoch", now.epoch}}).dump());
   report_.checkpoint_seconds += seconds_since(begin);
 }
 
@@ -108,7 +112,7 @@ bool TrainingRun::ends_after(int epoch) {
   const auto best = early_stopping_.best_epoch();
   if (options_.patience == 0 || !best || *best == epoch) return true;
   const auto begin = Clock::now();
-  if (best_values_.restore()) {
+  if (best_values_.restore(*best)) {
     report_.best_epoch = *best;
     hooks_.log(
         fmt::format("epoch {} had the best valid {}: its values are the result", *best, selection_.metric));
@@ -121,16 +125,22 @@ bool TrainingRun::checkpoint_is_due(int epoch) const {
   return checkpoints_ && (complete_ || epoch % options_.checkpoint_every == 0);
 }
 
-void TrainingRun::save_checkpoint(int step, nlohmann::json state, bool background) {
-  const auto begin = Clock::now();
-  state["program"] = program_;
-  state["identity"] = nlohmann::json::object();
-  for (const auto& [name, value] : identity_) state["identity"][name] = value;
+nlohmann::json TrainingRun::state_of(nlohmann::json progress) const {
+  progress["program"] = program_;
+  progress["identity"] = nlohmann::json::object();
+  for (const auto& [name, value] : identity_) progress["identity"][name] = value;
   if (options_.patience > 0) {
-    state["early_stopping"] = early_stopping_.state();
-    state["complete"] = complete_;
+    progress["early_stopping"] = early_stopping_.state();
+    progress["complete"] = complete_;
+    progress["result_of_epoch"] = report_.best_epoch;
   }
-  report_.checkpoint = checkpoints_->save(step, state.dump(), {.background = background}).string();
+  return progress;
+}
+
+void TrainingRun::save_checkpoint(int step, const nlohmann::json& progress, bool background) {
+  const auto begin = Clock::now();
+  report_.checkpoint =
+      checkpoints_->save(step, state_of(progress).dump(), {.background = background}).string();
   report_.checkpoint_seconds += seconds_since(begin);
 }
 

@@ -45,7 +45,7 @@ class TrainingRun {
   /// or if there is none, an empty object. Sets RunReport::first_epoch. Throws Error(failed_precondition) for
   /// a checkpoint of another program or identity.
   nlohmann::json resume(const Identity& identity);
-  /// Returns true if the restored state is that of a run that stopped early and completed.
+  /// Returns true if the restored state is that of a run that stopped early, or whose epochs are done.
   bool is_complete() const noexcept { return complete_; }
 
   /// Why the run must save and exit now; "" to continue. `next`: upper bound of the time until the next call.
@@ -59,20 +59,22 @@ class TrainingRun {
 
   /// Returns true if checkpoints are saved and one is due after the epoch.
   bool checkpoint_is_due(int epoch) const;
-  /// Saves a checkpoint with the number `step`. `state` has the number of complete epochs as "epoch", the
-  /// number of trained items of the next one as "begun" if there are any, and what else the program needs.
-  /// With `background`, training may continue while it is written.
-  void save_checkpoint(int step, nlohmann::json state, bool background);
+  /// Saves a checkpoint with the number `step`. `progress` has the number of complete epochs as "epoch", and
+  /// the number of trained items of the next one as "begun" if there are any. With `background`, training may
+  /// continue while it is written.
+  void save_checkpoint(int step, const nlohmann::json& progress, bool background);
 
  private:
   void open_checkpoints();
+  /// The user state of a checkpoint.
+  nlohmann::json state_of(nlohmann::json progress) const;
   void check_state(const std::string& text, const std::string& where, const Identity& identity) const;
 
   std::string program_, unit_;
   RunOptions options_;
   const RunHooks& hooks_;
   Selection selection_;
-  // First, because its destructor ends the job on the other ranks, also if a later member throws.
+  // Before all that may throw, because its destructor ends the job on the other ranks.
   ParameterServerStrategy strategy_;
   ParameterServerStrategy::Scope scope_;
   std::optional<ClusterCoordinator> coordinator_;

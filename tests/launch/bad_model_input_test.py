@@ -60,7 +60,7 @@ class BadModelInput(JobTest):
             self.refused(f"{path}{message}", command=["mf", "--data", path], ranks=(0, 4))
         good = self.write("good", "1 2 3\n")
         self.refused(f"{path} has no ratings", command=["mf", "--data", good, "--test", path])
-        self.refused(f"{good} has only pairs that --data has too",
+        self.refused(f"{good}: all held-out pairs are training pairs too",
                      command=["mf", "--data", good, "--test", good, "--implicit"])
         self.refused("--table-dtype int8: found --factors 1", command=["mf", "--data", good, "--table-dtype", "int8",
                                                                        "--factors", 1])

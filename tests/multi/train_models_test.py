@@ -17,10 +17,11 @@
 # Tests: src/train/sparse/closures.cpp
 import itertools
 import math
+import os
 import pathlib
 import random
+import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -357,6 +358,13 @@ class TrainModels(JobTest):
         train, test, valid = (self.write_noisy(name, rows, seed) for name, rows, seed in
                               (("train", 1000, 1), ("test", 500, 2), ("valid", 200, 3)))
         files = ["--data", train, "--test", test]
+        temporary = self.directory / "temporary"
+        temporary.mkdir()
+        killed = subprocess.Popen(["true"])
+        killed.wait()
+        (temporary / f"capstan-best-{killed.pid}-left").mkdir()
+        os.environ["TMPDIR"] = str(temporary)
+        self.addCleanup(os.environ.pop, "TMPDIR")
         for ranks, *more in ((0, "lr", "--patience", 2), (4, "lr", "--dynamic"), (4, "fm", "--factors", 2, "--mode", "synchronous")):
             summary = self.stops_early(ranks, *more, *files)
             self.assertEqual(summary["data"]["train"] + summary["data"]["valid"], 1000)
@@ -364,7 +372,7 @@ class TrainModels(JobTest):
             self.assertEqual(summary["test"]["examples"], 500)
         summary = self.stops_early(0, "lr", *files, "--valid", valid)
         self.assertEqual((summary["data"]["train"], summary["data"]["valid"]), (1000, 200))
-        self.assertEqual(list(pathlib.Path(tempfile.gettempdir()).glob("capstan-best-*")), [])
+        self.assertEqual(list(temporary.iterdir()), [])
 
     def test_resumed_run_keeps_the_best_values(self):
         train = self.write_noisy("train", 1000, 1)
@@ -375,6 +383,16 @@ class TrainModels(JobTest):
         self.assertEqual(self.summary()["training"]["examples"], 0)
         self.assertEqual(self.summary()["valid"], complete["valid"])
         self.assertEqual(self.summary()["training"]["best_epoch"], complete["training"]["best_epoch"])
+        self.assertIn("the run is complete", again.stderr)
+        # More patience continues the training.
+        job = self.run_to_end([CAPSTAN, "train", *options, "--resume", "--batch", 20, "--valid-fraction", 0.2, "--patience", 6,
+                               "--summary", self.directory / "summary.json"])
+        self.assertEqual(len(self.summary()["training"]["epochs"]), 3)
+        self.assertNotIn("the run is complete", job.stderr)
+        # The checkpoint has counts of features of other examples than a run without a split trains on.
+        job = self.start([CAPSTAN, "train", *options, "--resume", "--batch", 20, "--epochs", 50])
+        self.assertEqual(self.exit_code(job), 2, job.stderr)
+        self.assertIn("a number of training examples of", job.stderr)
 
     def test_early_stopping_needs_validation_examples(self):
         path = self.directory / "train.txt"

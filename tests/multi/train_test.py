@@ -212,6 +212,21 @@ class Train(JobTest):
         for mine, theirs in zip(*losses, strict=True):
             self.assertAlmostEqual(mine, theirs, delta=0.1 * mine)
 
+    def test_patience_keeps_the_best_values(self):
+        data, summary = self.graph(), self.directory / "summary.json"
+        options = ["--patience", 2, "--eval-every", 5, "--checkpoint-dir", self.directory / "saved", "--summary", summary]
+        self.run_to_end(train(data, *options, epochs=57), 4)
+        epochs = self.summary()["training"]["epochs"]
+        found = {epoch["epoch"]: epoch["valid"]["mrr"] for epoch in epochs if "valid" in epoch}
+        best = self.summary()["training"]["best_epoch"] or epochs[-1]["epoch"]
+        self.assertIn(epochs[-1]["epoch"], found, "the last epoch is evaluated")
+        self.assertGreater(found[best], 0.999 * max(found.values()))
+        tested = self.summary()["test"]
+        job = self.run_to_end(train(data, *options, "--resume", epochs=57), 0)
+        self.assertIn("the run is complete", job.stderr)
+        self.assertEqual(self.summary()["training"]["triples"], 0)
+        self.assertEqual(self.summary()["test"], tested)
+
     def test_without_agents(self):
         self.trained(4, "--supervise", "off", ps=1, workers=2)
 

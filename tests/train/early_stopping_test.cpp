@@ -39,8 +39,9 @@ TEST(EarlyStopping, IgnoresTinyImprovements) {
   EXPECT_EQ(stopping.best_epoch(), 1);
 }
 
-TEST(EarlyStopping, NanIsNeverTheBest) {
+TEST(EarlyStopping, InfinityAndNanAreNeverTheBest) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(EarlyStopping(2, false).record(1, std::numeric_limits<double>::infinity()));
   EarlyStopping stopping(2, false);
   EXPECT_FALSE(stopping.record(1, kNan));
   EXPECT_FALSE(stopping.best_epoch().has_value());

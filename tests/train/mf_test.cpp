@@ -244,5 +244,13 @@ TEST(TopItems, ManyWantedItemsCanReachAnNdcgOf1) {
   EXPECT_DOUBLE_EQ(quality.recall, 0.5);
 }
 
+TEST(RankItems, IgnoresKnownItemsWithoutAScore) {
+  std::vector<float> scores{1, 2, 3};
+  const RankingQuality quality =
+      rank_items(scores, std::vector<std::int32_t>{2, 3, 4}, std::vector<std::int32_t>{1});
+  EXPECT_EQ(quality.recall, 1);
+  EXPECT_EQ(quality.ndcg, 1);
+}
+
 }  // namespace
 }  // namespace capstan::train::mf

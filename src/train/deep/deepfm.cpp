@@ -3,7 +3,7 @@
 //
 //   term = sum_f w_f x_f + sum_{f<g} <v_f, v_g> x_f x_g
 //
-// over the 13 integers and the 26 categories f; x of a category is 1. The weights and vectors of the integers
+// over the 13 integers and the 39 fields f; x of a field is 1. The weights and vectors of the integers
 // are dense parameters: 13 weights, then 13 vectors. The top network receives the inputs unchanged.
 #include <algorithm>
 

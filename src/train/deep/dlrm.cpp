@@ -1,5 +1,5 @@
 // dlrm.cpp -- DLRM (Naumov et al., 2019): a bottom network maps the integers to a vector as long as an
-// embedding. The top network receives this vector, and the dot products of all pairs of the 27 vectors.
+// embedding. The top network receives this vector, and the dot products of all pairs of the 40 vectors.
 //
 // The bottom network has ReLU between its layers, and a linear last layer.
 #include <algorithm>

@@ -1,4 +1,4 @@
-// shape.cpp -- text of a shape, and widths from text.
+// shape.cpp -- text of a shape.
 #include "train/deep/shape.hpp"
 
 #include <fmt/format.h>

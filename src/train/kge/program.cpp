@@ -108,17 +108,26 @@ class KgeRun {
     training_since_ = Clock::now();
     for (int epoch = first; epoch <= options_.epochs; ++epoch) {
       const std::int64_t up_to = schedule_epoch(epoch, epoch == first ? begun : 0);
-      if (!report.stopped.empty()) {
-        stop(epoch, up_to);
-        report_.run = report;
-        return std::move(report_);
+      const bool stopped = !report.stopped.empty();
+      if (stopped && up_to < report_.train) {
+        wait_for_slices();
+        // The step is that of the incomplete epoch. Its checkpoint is replaced when the epoch completes.
+        run_.save_checkpoint(epoch, {{"epoch", epoch - 1}, {"begun", up_to}}, false);
+        return finished();
       }
+      const bool last_evaluation = options_.patience > 0 && epoch == options_.epochs;
       const bool evaluate =
-          options_.eval_every > 0 && epoch % options_.eval_every == 0 && !graph_.valid.empty();
-      if (!evaluate && !run_.checkpoint_is_due(epoch) && epoch < options_.epochs) continue;
+          (options_.eval_every > 0 && epoch % options_.eval_every == 0 && !graph_.valid.empty()) ||
+          last_evaluation;
+      const bool due = run_.checkpoint_is_due(epoch) || stopped || epoch == options_.epochs;
+      if (!evaluate && !due) continue;
       wait_for_slices();
       if (evaluate) evaluate_valid();
       const bool last = run_.ends_after(epoch);
+      if (stopped) {
+        run_.save_checkpoint(epoch, {{"epoch", epoch}}, false);
+        return finished();
+      }
       // The next epoch runs while the checkpoint is written.
       if (run_.checkpoint_is_due(epoch)) run_.save_checkpoint(epoch, {{"epoch", epoch}}, !last);
       if (last) break;
@@ -130,11 +139,15 @@ class KgeRun {
     if (options_.predictions > 0) predict();
     report.evaluation_seconds += seconds_since(begin);
     report.workers_lost = std::max(0, workers_ - coordinator_.workers());  // some may have joined late
-    report_.run = report;
-    return std::move(report_);
+    return finished();
   }
 
  private:
+  Report finished() {
+    report_.run = run_.report();
+    return std::move(report_);
+  }
+
   train::Identity identity() const {
     return {{"--model", std::string(to_string(options_.model))},
             {"--dim", std::to_string(options_.dim)},
@@ -183,16 +196,6 @@ class KgeRun {
       if (!run_.report().stopped.empty()) return static_cast<std::int64_t>(end);
     }
     return report_.train;
-  }
-
-  /// Saves an epoch up to triple `up_to`. The step of the checkpoint is the number of the epoch, also of an
-  /// incomplete one, whose checkpoint is replaced when the epoch completes.
-  void stop(int epoch, std::int64_t up_to) {
-    wait_for_slices();
-    const nlohmann::json state = up_to == report_.train
-                                     ? nlohmann::json{{"epoch", epoch}}
-                                     : nlohmann::json{{"epoch", epoch - 1}, {"begun", up_to}};
-    run_.save_checkpoint(epoch, state, false);
   }
 
   void wait_for_slices() {

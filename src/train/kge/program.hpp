@@ -32,7 +32,7 @@ struct ProgramOptions : train::RunOptions {
   int predictions = 5;
 
   /// Fills unset settings with the model's defaults. Throws Error(invalid_argument) for incompatible values:
-  /// an odd dim with ComplEx, --resume without --checkpoint-dir, those that TablePrecision rejects.
+  /// an odd dim with ComplEx or RotatE, --resume without --checkpoint-dir, those that TablePrecision rejects.
   static ProgramOptions from(const Settings& settings);
 };
 

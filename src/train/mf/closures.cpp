@@ -27,7 +27,7 @@ HeldOut held_out(std::span<const Rating> known, std::vector<Rating> ratings, con
   std::erase_if(ratings, [&](const Rating& one) { return found.known.contains(one.user, one.item); });
   if (ratings.empty() && !is_empty) {
     throw Error(Code::invalid_argument,
-                file + " has only pairs that --data has too, expected at least one other pair");
+                file + ": all held-out pairs are training pairs too, expected at least one other pair");
   }
   found.wanted = ItemsByUser(ratings);
   for (std::int64_t user = 0; user < found.wanted.users(); ++user) {
@@ -42,7 +42,6 @@ Data read_data(const Input& input) {
   if (!input.implicit) return data;
   const auto name_of = [&](Part part) { return input.files.has(part) ? input.files.of(part).front() : ""; };
   const Ratings& ratings = data.ratings;
-  data.known = ItemsByUser(ratings.train);
   data.valid = held_out(ratings.train, ratings.valid, name_of(Part::valid));
   std::vector<Rating> earlier = ratings.train;
   earlier.insert(earlier.end(), ratings.valid.begin(), ratings.valid.end());
@@ -61,7 +60,7 @@ void add_example(WorkerState& state, const std::vector<Rating>& ratings, std::in
   }
 }
 
-/// Calls use(state) for batches of `count` examples, `step` apart, with their rows.
+/// Reads the rows of `count` examples, `step` apart, in batches, and calls use() for each batch.
 template <class Use>
 void for_each_batch(WorkerState& state, const std::vector<Rating>& ratings, std::int64_t first,
                     std::int64_t step, std::int64_t count, const EmbeddingTable<Variable>& users,
@@ -180,7 +179,7 @@ void WorkerState::add_rating(const Rating& rating) {
 void WorkerState::add_pair(const Rating& rating, std::int64_t epoch, std::int64_t example) {
   const CounterRng random(mix64(input_.seed ^ kNegativesSeed) + static_cast<std::uint64_t>(epoch),
                           static_cast<std::uint64_t>(example));
-  const auto negative = draw_negative(data_->known, rating.user, data_->ratings.items, random);
+  const auto negative = draw_negative(data_->valid.known, rating.user, data_->ratings.items, random);
   if (!negative) return;
   pairs.users.push_back(users_->number_of(rating.user));
   pairs.positives.push_back(items_->number_of(rating.item));

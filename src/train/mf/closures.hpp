@@ -36,8 +36,7 @@ struct HeldOut {
 /// The data of a worker.
 struct Data {
   Ratings ratings;
-  ItemsByUser known;    // training items, with implicit feedback
-  HeldOut valid, test;  // with implicit feedback
+  HeldOut valid, test;  // with implicit feedback; valid.known are the training items
 };
 
 /// The rows of a table that a batch uses, numbered in the order of their first use.

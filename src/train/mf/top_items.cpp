@@ -22,7 +22,9 @@ RankingQuality rank_items(std::span<float> scores, std::span<const std::int32_t>
   for (float& score : scores) {
     if (std::isnan(score)) score = kLast;
   }
-  for (const std::int32_t item : known) scores[static_cast<std::size_t>(item)] = kLast;
+  for (const std::int32_t item : known) {
+    if (static_cast<std::size_t>(item) < scores.size()) scores[static_cast<std::size_t>(item)] = kLast;
+  }
   std::vector<std::int32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   const std::size_t top = std::min(kTopItems, order.size());

@@ -17,7 +17,7 @@ struct RankingQuality {
 
 /// Ranks all items by score, except those of `known`, and compares the first kTopItems with `wanted`, which
 /// is sorted, not empty, and has no item of `known`. Of equal scores, the lower item ranks first; NaN ranks
-/// last. Items of `wanted` without a score are misses. Overwrites `scores`.
+/// last. Items of `wanted` without a score are misses, those of `known` are ignored. Overwrites `scores`.
 ///
 /// Recall is the share of `wanted` in the first kTopItems. NDCG is the sum of 1 / log2(rank + 1) over these
 /// items, divided by the largest sum that a ranking can reach.

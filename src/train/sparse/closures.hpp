@@ -1,6 +1,8 @@
-// closures.hpp -- closures of `capstan train lr` and `fm` on the workers.
+// closures.hpp -- closures of `capstan train lr` and `fm` on the workers. `deep/` loads and counts by them,
+// too.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -62,7 +64,7 @@ template <class Counts>
 void set_rarity(SparseExamples& examples, std::int64_t total, const Counts& counts) {
   if (!examples.rarity.empty() || examples.ids.empty()) return;
   for (const std::int32_t count : counts.lookup(examples.ids).values) {
-    examples.rarity.push_back(static_cast<float>(static_cast<double>(total) / count));
+    examples.rarity.push_back(static_cast<float>(static_cast<double>(total) / std::max(count, 1)));
   }
 }
 /// For each batch: looks up only the rows that it uses, and pushes their gradients.

@@ -1,4 +1,4 @@
-// l2_penalty.hpp -- strengths of the L2 penalty of lr and fm, and their defaults.
+// l2_penalty.hpp -- strengths of the L2 penalty of models of clicks, and their defaults.
 #pragma once
 
 #include <cstdint>
