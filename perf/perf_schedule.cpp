@@ -1,5 +1,5 @@
-// perf_schedule.cpp -- rate of closures that are empty, return results or have 1 KiB arguments; latency of
-// one closure; share of the workers' time that functions use.
+// perf_schedule.cpp -- rate of closures that are empty, count on a ps, return results or have 1 KiB
+// arguments; latency of one closure; share of the workers' time that functions use.
 //
 // Bounds, from the file of --bounds: the round-trip time of `ucx_perftest -t ucp_am_lat`, and the message
 // rate of `ucx_perftest -t ucp_am_bw`. For the share of time: 1.
@@ -25,6 +25,7 @@ int closures = 10'000;  // --closures
 
 void empty(const Counter& done) { done.fetch_add(1); }
 void nothing() {}
+void count(const Counter& counter) { counter.add(1); }
 std::int64_t twice(std::int64_t x) { return 2 * x; }
 /// Busy-waits for a duration of wall-clock time.
 void compute(std::int64_t nanoseconds) {
@@ -67,6 +68,18 @@ void empty_closures(const Session& session) {
     session.coordinator.join();
   });
   report_rate(session, "empty closures", 0, verified, seconds);
+}
+
+/// Each closure ends when the ps has applied its addition.
+void counting_closures(const Session& session) {
+  const Counter counter("counted");
+  std::int64_t rounds = 0;
+  const auto seconds = samples(session, [&] {
+    for (int i = 0; i < closures; ++i) session.coordinator.schedule<&count>(counter);
+    session.coordinator.join();
+    ++rounds;
+  });
+  report_rate(session, "counting closures", 0, counter.value() == rounds * closures, seconds);
 }
 
 void one_closure(const Session& session) {
@@ -141,8 +154,11 @@ void useful_time(const Session& session) {
 
 void measure_all(const Session& session) {
   const std::pair<const char*, void (*)(const Session&)> cases[] = {
-      {"empty closures", &empty_closures},   {"one closure, scheduled and fetched", &one_closure},
-      {"results fetched", &results_fetched}, {"1 KiB arguments", &large_arguments},
+      {"empty closures", &empty_closures},
+      {"counting closures", &counting_closures},
+      {"one closure, scheduled and fetched", &one_closure},
+      {"results fetched", &results_fetched},
+      {"1 KiB arguments", &large_arguments},
       {"functions of 1 ms", &useful_time},
   };
   for (const auto& [name, measure] : cases) {

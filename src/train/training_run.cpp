@@ -97,8 +97,8 @@ void TrainingRun::add_evaluation(const Evaluation& evaluation, Part part, double
   for (const Metric& metric : evaluation.metrics) {
     coordinator_->scalar(fmt::format("{}/{}", to_string(part), metric.name), metric.value, step);
   }
-  hooks_.log(fmt::format("epoch {}: loss {:.6f}  {} {}", now.epoch, now.loss, to_string(part),
-                         to_string(evaluation)));
+  hooks_.log(fmt::format("epoch {}: {} {}  loss {:.6f}", now.epoch, to_string(part), to_string(evaluation),
+                         now.loss));
   if (options_.patience == 0) return;
   if (!early_stopping_.record(now.epoch, value_of(evaluation, selection_.metric))) return;
   const auto begin = Clock::now();

@@ -18,7 +18,7 @@ PROGRAMS = {
     "perf_idle": ([*TINY, "--idle-ms", 5], None),  # two cases; under mpirun, also one per ps and worker
     "perf_lookup": (ROWS, 8 + 4 + 8 + 8 + 8 + 8 + 8 + 2 * 4),
     "perf_push": ([*ROWS[:-1], "64"], 4 + 4 + 4 + 4 + 12),
-    "perf_schedule": ([*TINY, "--closures", 50], 5),
+    "perf_schedule": ([*TINY, "--closures", 50], 6),
     "perf_table": (ROWS, 2 * (1 + 4 + 4 + 2 + 2 + 1 + 8)),
 }
 SCALE = [*TINY, "--rings", "1,64", "--connections", "1,3"]

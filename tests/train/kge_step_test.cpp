@@ -248,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(Models, KgeGradients,
                                          Case{ModelKind::distmult, 5, 0}, Case{ModelKind::distmult, 19, 0.2F},
                                          Case{ModelKind::complex, 2, 0.3F}, Case{ModelKind::complex, 6, 0},
                                          Case{ModelKind::complex, 70, 0.1F}, Case{ModelKind::rescal, 3, 0},
-                                         Case{ModelKind::rescal, 19, 0.2F}, Case{ModelKind::rotate, 2, 0},
+                                         Case{ModelKind::rescal, 9, 0.2F}, Case{ModelKind::rotate, 2, 0},
                                          Case{ModelKind::rotate, 38, 0}, Case{ModelKind::rotate, 4, 0, 2},
                                          Case{ModelKind::rotate, 38, 0, 6}),
                          [](const auto& test) {
