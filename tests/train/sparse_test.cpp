@@ -77,9 +77,11 @@ TEST(FactorizationMachine, GradientsMatchDefinition) {
     FmOptions options;
     L2Penalty l2;
   };
-  for (const auto& [options, l2] :
+  for (const Case& one :
        {Case{{0, true}, {}}, Case{{0, false}, {0.3, 0.3}}, Case{{3, true}, {}}, Case{{3, true}, {0.2, 0.2}},
         Case{{3, true}, {0.2, 0.7}}, Case{{3, true}, {0, 0.4}}, Case{{3, true}, {0.4, 0}}}) {
+    const FmOptions options = one.options;  // clang 14 does not capture structured bindings
+    const L2Penalty l2 = one.l2;
     FactorizationMachine machine(options);
     const FmRows rows = random_rows(machine, batch, 3);
     FmRows gradients;
