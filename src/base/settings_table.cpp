@@ -626,6 +626,21 @@ constexpr std::array kTable{
             .initial_means = "rotate 6; others have none",
             .minimum = 0,
             .maximum = 1000},
+    Setting{.name = "auto",
+            .group = "kge",
+            .kind = flag,
+            .initial = "false",
+            .help = "choose the learning rate, n3 or margin, and the number of epochs by the validation MRR, "
+                    "within auto-time; settings that are given are kept",
+            .initial_means = "true if data has a valid.txt and neither epochs, patience 0 nor eval-every 0 "
+                             "is set"},
+    Setting{.name = "auto-time",
+            .group = "kge",
+            .kind = duration,
+            .initial = "10min",
+            .help = "time in which auto chooses settings and trains; the first trial, by the defaults, is "
+                    "always completed",
+            .minimum = 1000},
     Setting{.name = "unseen",
             .group = "kge",
             .kind = choice,

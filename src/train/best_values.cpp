@@ -20,7 +20,7 @@ namespace capstan::train {
 namespace {
 
 constexpr const char* kAdvice =
-    "the values of the last epoch will be the result; set --checkpoint-dir to a directory that all ranks "
+    "the values of the last epoch will be the result, and kge --auto runs no further trial; set --checkpoint-dir to a directory that all ranks "
     "share";
 
 constexpr std::string_view kPrefix = "capstan-best-";
@@ -53,12 +53,13 @@ std::filesystem::path make_temporary_directory() {
 }  // namespace
 
 BestValues::BestValues(ParameterServerStrategy& strategy, const RunOptions& options,
-                       std::function<void(const std::string&)> log)
+                       std::function<void(const std::string&)> log, std::string name)
     : strategy_(strategy),
+      name_(std::move(name)),
       is_temporary_(options.checkpoint_dir.empty()),
       settings_(options.settings_json),
       log_(std::move(log)) {
-  if (!is_temporary_) directory_ = std::filesystem::path(options.checkpoint_dir) / "best";
+  if (!is_temporary_) directory_ = std::filesystem::path(options.checkpoint_dir) / name_;
 }
 
 BestValues::~BestValues() {
@@ -75,8 +76,8 @@ bool BestValues::open() {
         std::all_of(all.begin(), all.end(), [](const PsLoad& ps) { return ps.host == cluster::host_name(); });
     if (!here) {
       disabled_ = true;
-      log_(fmt::format("cannot keep the best values in a temporary directory: a ps is on another host; {}",
-                       kAdvice));
+      log_(fmt::format("cannot keep the {} values in a temporary directory: a ps is on another host; {}",
+                       name_, kAdvice));
       return false;
     }
     directory_ = make_temporary_directory();
@@ -96,7 +97,7 @@ void BestValues::keep(int epoch, const std::string& state) {
     if (!is_one_of({Code::resource_exhausted, Code::permission_denied, Code::not_found, Code::data_loss}))
       throw;
     disabled_ = true;
-    log_(fmt::format("cannot keep the best values: {}; {}", error.what(), kAdvice));
+    log_(fmt::format("cannot keep the {} values: {}; {}", name_, error.what(), kAdvice));
   }
 }
 
@@ -104,9 +105,15 @@ bool BestValues::restore(int epoch) {
   if (!open()) return false;
   const auto kept = checkpoints_->latest();
   if (kept == epoch) return checkpoints_->restore_latest().has_value();
-  log_(fmt::format("cannot restore the best values, of epoch {}: {} has {}", epoch, directory_.string(),
+  log_(fmt::format("cannot restore the {} values, of epoch {}: {} has {}", name_, epoch, directory_.string(),
                    kept ? fmt::format("those of epoch {}", *kept) : "none"));
   return false;
+}
+
+void BestValues::discard() {
+  checkpoints_.reset();
+  std::error_code ignored;
+  if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
 }
 
 }  // namespace capstan::train

@@ -1,4 +1,4 @@
-// best_values.hpp -- keeps the variables of the best epoch in a checkpoint, and restores them.
+// best_values.hpp -- keeps the variables of one epoch, such as the best, in a checkpoint, and restores them.
 #pragma once
 
 #include <filesystem>
@@ -14,11 +14,11 @@ namespace capstan::train {
 /// Used on the coordinator, by one thread, while no closure runs.
 class BestValues {
  public:
-  /// Keeps the values in CHECKPOINT_DIR/best. Without a checkpoint directory, keeps them in a temporary
+  /// Keeps the values in CHECKPOINT_DIR/`name`; messages call them by that name. Without a checkpoint directory, keeps them in a temporary
   /// directory, which the destructor deletes, if this host has all ps; otherwise the values are not kept,
   /// with a line for `log`.
   BestValues(ParameterServerStrategy& strategy, const RunOptions& options,
-             std::function<void(const std::string&)> log);
+             std::function<void(const std::string&)> log, std::string name = "best");
   ~BestValues();
   BestValues(const BestValues&) = delete;
   BestValues& operator=(const BestValues&) = delete;
@@ -28,11 +28,14 @@ class BestValues {
   void keep(int epoch, const std::string& state);
   /// Restores the values of an epoch; returns false if others or none are kept.
   bool restore(int epoch);
+  /// Deletes the kept values.
+  void discard();
 
  private:
   bool open();
 
   ParameterServerStrategy& strategy_;
+  std::string name_;
   std::filesystem::path directory_;
   bool is_temporary_;
   std::string settings_;

@@ -16,6 +16,8 @@ class EarlyStopping {
   /// Records the metric after an epoch. Returns true if it is the best so far: the first one, or better than
   /// the best by more than a ten-thousandth of it. NaN and infinity are never the best.
   bool record(int epoch, double value);
+  /// Counts the evaluations without an improvement from here on.
+  void restart() noexcept { waited_ = 0; }
   bool should_stop() const noexcept { return patience_ > 0 && waited_ >= patience_; }
   /// Returns the epoch of the best value; nullopt before the first one.
   std::optional<int> best_epoch() const noexcept { return best_epoch_; }

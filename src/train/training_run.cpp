@@ -80,7 +80,9 @@ nlohmann::json TrainingRun::resume(const Identity& identity) {
   hooks_.log(fmt::format("resumed from {} after epoch {}{}", report_.resumed_from, report_.first_epoch - 1,
                          begun > 0 ? fmt::format(" and {} {}", begun, unit_) : ""));
   early_stopping_.restore(state.value("early_stopping", nlohmann::json::object()));
-  const bool ends = early_stopping_.should_stop() || state.value("epoch", 0) >= options_.epochs;
+  out_of_time_ = state.value("out_of_time", false);
+  const bool ends =
+      early_stopping_.should_stop() || state.value("epoch", 0) >= options_.epochs || out_of_time_;
   complete_ = options_.patience > 0 && state.value("complete", false) && ends;
   if (complete_) {
     report_.best_epoch = state.value("result_of_epoch", 0);
@@ -106,8 +108,9 @@ void TrainingRun::add_evaluation(const Evaluation& evaluation, Part part, double
   report_.checkpoint_seconds += seconds_since(begin);
 }
 
-bool TrainingRun::ends_after(int epoch) {
-  if (epoch < options_.epochs && !early_stopping_.should_stop()) return false;
+bool TrainingRun::ends_after(int epoch, bool out_of_time) {
+  if (epoch < options_.epochs && !early_stopping_.should_stop() && !out_of_time) return false;
+  out_of_time_ = out_of_time;
   complete_ = true;
   const auto best = early_stopping_.best_epoch();
   if (options_.patience == 0 || !best || *best == epoch) return true;
@@ -121,6 +124,15 @@ bool TrainingRun::ends_after(int epoch) {
   return true;
 }
 
+void TrainingRun::continue_from_best(int epoch) {
+  early_stopping_.restart();
+  const auto best = early_stopping_.best_epoch();
+  if (!best || *best == epoch) return;
+  const auto begin = Clock::now();
+  if (best_values_.restore(*best)) hooks_.log(fmt::format("training continues from epoch {}", *best));
+  report_.checkpoint_seconds += seconds_since(begin);
+}
+
 bool TrainingRun::checkpoint_is_due(int epoch) const {
   return checkpoints_ && (complete_ || epoch % options_.checkpoint_every == 0);
 }
@@ -132,6 +144,7 @@ nlohmann::json TrainingRun::state_of(nlohmann::json progress) const {
   if (options_.patience > 0) {
     progress["early_stopping"] = early_stopping_.state();
     progress["complete"] = complete_;
+    progress["out_of_time"] = out_of_time_;
     progress["result_of_epoch"] = report_.best_epoch;
   }
   return progress;

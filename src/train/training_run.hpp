@@ -45,7 +45,7 @@ class TrainingRun {
   /// or if there is none, an empty object. Sets RunReport::first_epoch. Throws Error(failed_precondition) for
   /// a checkpoint of another program or identity.
   nlohmann::json resume(const Identity& identity);
-  /// Returns true if the restored state is that of a run that stopped early, or whose epochs are done.
+  /// Returns true if the restored state is that of a run that ended.
   bool is_complete() const noexcept { return complete_; }
 
   /// Why the run must save and exit now; "" to continue. `next`: upper bound of the time until the next call.
@@ -54,8 +54,12 @@ class TrainingRun {
   /// Records the evaluation of the last epoch of the report. `step`: of the scalars of a trace. With
   /// --patience, keeps the values if they are the best so far.
   void add_evaluation(const Evaluation& evaluation, Part part, double seconds, std::int64_t step);
-  /// Returns true if the epoch is the last one: by number, or by --patience. Restores the best values then.
-  bool ends_after(int epoch);
+  /// Returns true if the epoch is the last one: by number, by --patience, or because `out_of_time`. Restores
+  /// the best values then.
+  bool ends_after(int epoch, bool out_of_time = false);
+  /// Restores the best values to train on from them, and counts evaluations for --patience from here on.
+  /// Keeps the current values, with a line for the log, if the best ones were not kept.
+  void continue_from_best(int epoch);
 
   /// Returns true if checkpoints are saved and one is due after the epoch.
   bool checkpoint_is_due(int epoch) const;
@@ -85,6 +89,7 @@ class TrainingRun {
   Identity identity_;
   RunReport report_;
   bool complete_ = false;
+  bool out_of_time_ = false;  // ended by ends_after
 };
 
 }  // namespace capstan::train

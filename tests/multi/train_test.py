@@ -191,7 +191,7 @@ class Train(JobTest):
 
     def test_checkpoint_and_summary_hold_the_settings_that_were_used(self):
         path, summary = self.directory / "saved", self.directory / "summary.json"
-        command = [CAPSTAN, "train", "kge", "--data", self.graph(), "--model", "distmult", "--checkpoint-dir", path, "--summary", summary]
+        command = [CAPSTAN, "train", "kge", "--data", self.graph(), "--model", "distmult", "--no-auto", "--checkpoint-dir", path, "--summary", summary]
         self.run_to_end(command)
         used = {"dim": 512, "negatives": 1024, "batch": 512, "epochs": 12, "learning-rate": 0.15, "n3": 0.06, "optimizer": "adagrad"}
         self.expect_settings(path, used)

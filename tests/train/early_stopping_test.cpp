@@ -63,5 +63,15 @@ TEST(EarlyStopping, ContinuesFromASavedState) {
   EXPECT_FALSE(empty.best_epoch().has_value());
 }
 
+TEST(EarlyStopping, RestartKeepsTheBest) {
+  EarlyStopping stopping(2, false);
+  EXPECT_EQ(stop_after(stopping, {0.5, 0.6, 0.7}), 3);
+  stopping.restart();
+  EXPECT_FALSE(stopping.should_stop());
+  EXPECT_EQ(stopping.best_epoch(), 1);
+  EXPECT_FALSE(stopping.record(4, 0.55));
+  EXPECT_FALSE(stopping.should_stop());
+}
+
 }  // namespace
 }  // namespace capstan::train

@@ -8,6 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -186,6 +189,40 @@ TEST(KgeOptions, StoreTheDefaultsOfTheModel) {
 TEST(KgeOptions, EvaluateAfterEachEpochWithPatience) {
   EXPECT_EQ(kge::ProgramOptions::from(settings_of({{"patience", "3"}})).eval_every, 1);
   EXPECT_EQ(kge::ProgramOptions::from(settings_of({{"patience", "3"}, {"eval-every", "2"}})).eval_every, 2);
+}
+
+TEST(KgeOptions, SearchByDefaultIfThereIsAValidationFile) {
+  const std::filesystem::path data = std::filesystem::path(testing::TempDir()) / "kge_options_auto";
+  std::filesystem::create_directories(data);
+  std::filesystem::remove(data / "valid.txt");
+  const auto options = [&](OptionFlags flags) {
+    flags.push_back({"data", data.string()});
+    return kge::ProgramOptions::from(settings_of(flags));
+  };
+  EXPECT_FALSE(options({}).auto_search.enabled);
+  std::ofstream(data / "valid.txt").close();
+  EXPECT_FALSE(options({}).auto_search.enabled) << "an empty file";
+  std::ofstream(data / "valid.txt") << "a\tr\tb\n";
+  const kge::ProgramOptions found = options({});
+  EXPECT_TRUE(found.auto_search.enabled);
+  EXPECT_EQ(found.auto_search.searched.size(), 2U);
+  EXPECT_GT(found.patience, 0);
+  EXPECT_GT(found.eval_every, 0);
+  EXPECT_GT(found.epochs, found.auto_search.trial_epochs);
+  EXPECT_EQ(stored(found.settings_json).at("auto"), true);
+  const kge::ProgramOptions fixed = options({{"n3", "0.1"}, {"auto-time", "30s"}});
+  ASSERT_EQ(fixed.auto_search.searched.size(), 1U);
+  EXPECT_EQ(fixed.auto_search.searched[0].name, "learning-rate");
+  EXPECT_EQ(fixed.auto_search.time, std::chrono::seconds(30));
+  for (const OptionFlags& flags : {OptionFlags{{"epochs", "3"}}, OptionFlags{{"patience", "0"}},
+                                   OptionFlags{{"eval-every", "0"}}, OptionFlags{{"auto", "false"}}}) {
+    SCOPED_TRACE(flags[0].first);
+    EXPECT_FALSE(options(flags).auto_search.enabled);
+    EXPECT_EQ(options(flags).patience, 0);
+  }
+  EXPECT_THROW(options({{"auto", "true"}, {"epochs", "3"}}), Error);
+  EXPECT_THROW(options({{"auto", "true"}, {"patience", "0"}}), Error);
+  EXPECT_THROW(options({{"auto", "true"}, {"eval-every", "0"}}), Error);
 }
 
 TEST(KgeOptions, RejectWhatTheModelLacks) {

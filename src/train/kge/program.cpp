@@ -12,6 +12,7 @@
 
 #include "io/data/graph.hpp"
 #include "train/after_recovery.hpp"
+#include "train/best_values.hpp"
 #include "train/counter_rng.hpp"
 #include "train/kge/known_graph.hpp"
 #include "train/kge/learned_relations.hpp"
@@ -34,6 +35,9 @@ constexpr std::size_t kRankSliceOnGpu = 1024;
 
 /// Number of relations that predictions are drawn from: enough for variety, and only the best.
 constexpr std::size_t kPredictedRelations = 3;
+
+/// Share of --auto-time after which no trial starts. The rest remains for the training after the search.
+constexpr double kSearchShare = 0.7;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -63,9 +67,9 @@ class KgeRun {
         graph_(load_graph(options.data)) {
     check_unseen(graph_, options.refuse_unseen, hooks);
     if (options_.patience > 0 && graph_.valid.empty()) {
-      throw Error(
-          Code::invalid_argument,
-          fmt::format("--patience: {} has no validation triples, expected at least one", options_.data));
+      throw Error(Code::invalid_argument, fmt::format("{}: {} has no validation triples, expected at least one",
+                                                      options_.auto_search.enabled ? "--auto" : "--patience",
+                                                      options_.data));
     }
     const auto entities = static_cast<std::int64_t>(graph_.entities.size());
     const auto relations = static_cast<std::int64_t>(graph_.relations.size());
@@ -79,10 +83,6 @@ class KgeRun {
     entity_names_.emplace(kEntityNames, graph_.entities);
     relation_names_.emplace(kRelationNames, graph_.relations);
     workers_ = coordinator_.workers();
-    trainer_.emplace(coordinator_.create_per_worker_resource<&make_trainer>(TrainerOptions{
-        {options_.model, options_.dim, options_.negatives, options_.n3, entities, relations, options_.margin},
-        options_.on_gpu,
-        options_.looks_ahead}));
     evaluator_.emplace(coordinator_.create_per_worker_resource<&make_evaluator>(
         options_.data, RankerOptions{options_.model, options_.dim, entities, relations}, options_.on_gpu));
     report_.entities = entities;
@@ -91,6 +91,12 @@ class KgeRun {
     report_.valid = static_cast<std::int64_t>(graph_.valid.size());
     report_.test = static_cast<std::int64_t>(graph_.test.size());
     report_.random_mrr = mrr_of_random_guessing(entities);
+    const TrialSettings first{options_.optimizer.learning_rate, options_.n3, options_.margin};
+    use(first);
+    const AutoOptions& search = options_.auto_search;
+    if (!search.enabled) return;
+    search_.emplace(first, search.searched, kSearchShare * std::chrono::duration<double>(search.time).count());
+    initial_values_.emplace(run_.strategy(), options_, hooks.log, "initial");
   }
 
   Report run() {
@@ -100,36 +106,39 @@ class KgeRun {
       entity_names_->check_restored(graph_.entities, report.resumed_from);
       relation_names_->check_restored(graph_.relations, report.resumed_from);
     }
+    if (search_) resume_search(from.value("auto", nlohmann::json::object()));
     const int first = run_.is_complete() ? options_.epochs + 1 : report.first_epoch;
     const std::int64_t begun = begun_triples(from);
     resumed_triples_ = report_.train * (report.first_epoch - 1) + begun;
     run_.hooks().progress({report.first_epoch, options_.epochs, resumed_triples_,
-                           report_.train * options_.epochs, std::numeric_limits<double>::quiet_NaN()});
+                           total_triples(), std::numeric_limits<double>::quiet_NaN()});
     training_since_ = Clock::now();
     for (int epoch = first; epoch <= options_.epochs; ++epoch) {
+      if (is_trial() && epoch == first_epoch_of_trial() && (epoch > first || begun == 0)) begin_trial();
       const std::int64_t up_to = schedule_epoch(epoch, epoch == first ? begun : 0);
       const bool stopped = !report.stopped.empty();
       if (stopped && up_to < report_.train) {
         wait_for_slices();
         // The step is that of the incomplete epoch. Its checkpoint is replaced when the epoch completes.
-        run_.save_checkpoint(epoch, {{"epoch", epoch - 1}, {"begun", up_to}}, false);
+        run_.save_checkpoint(epoch, progress({{"epoch", epoch - 1}, {"begun", up_to}}), false);
         return finished();
       }
       const bool last_evaluation = options_.patience > 0 && epoch == options_.epochs;
       const bool evaluate =
           (options_.eval_every > 0 && epoch % options_.eval_every == 0 && !graph_.valid.empty()) ||
-          last_evaluation;
+          last_evaluation || is_end_of_trial(epoch);
       const bool due = run_.checkpoint_is_due(epoch) || stopped || epoch == options_.epochs;
       if (!evaluate && !due) continue;
       wait_for_slices();
       if (evaluate) evaluate_valid();
-      const bool last = run_.ends_after(epoch);
+      if (is_end_of_trial(epoch)) end_trial(epoch);
+      const bool last = !is_trial() && run_.ends_after(epoch, is_out_of_time());
       if (stopped) {
-        run_.save_checkpoint(epoch, {{"epoch", epoch}}, false);
+        run_.save_checkpoint(epoch, progress({{"epoch", epoch}}), false);
         return finished();
       }
       // The next epoch runs while the checkpoint is written.
-      if (run_.checkpoint_is_due(epoch)) run_.save_checkpoint(epoch, {{"epoch", epoch}}, !last);
+      if (run_.checkpoint_is_due(epoch)) run_.save_checkpoint(epoch, progress({{"epoch", epoch}}), !last);
       if (last) break;
       training_since_ = Clock::now();
     }
@@ -145,7 +154,90 @@ class KgeRun {
  private:
   Report finished() {
     report_.run = run_.report();
+    report_.chosen = used_;
+    if (search_) report_.auto_search = search_->to_json();
     return std::move(report_);
+  }
+
+  /// Trains by these settings from here on.
+  void use(const TrialSettings& settings) {
+    used_ = settings;
+    trainer_.emplace(coordinator_.create_per_worker_resource<&make_trainer>(
+        TrainerOptions{{options_.model, options_.dim, options_.negatives, static_cast<float>(settings.n3),
+                        report_.entities, report_.relations, static_cast<float>(settings.margin)},
+                       options_.on_gpu,
+                       options_.looks_ahead}));
+  }
+
+  /// After a restore, which sets the rate that was saved, or that of the first trial.
+  void set_learning_rate() {
+    const auto set = [&](const auto& table) { table.set_learning_rate(used_.learning_rate); };
+    entities_->visit(set);
+    relations_->visit(set);
+  }
+
+  /// Returns true during the search of --auto.
+  bool is_trial() const noexcept { return search_ && !search_->done(); }
+  int first_epoch_of_trial() const {
+    return static_cast<int>(search_->trials().size()) * options_.auto_search.trial_epochs + 1;
+  }
+  bool is_end_of_trial(int epoch) const {
+    return is_trial() && epoch == first_epoch_of_trial() + options_.auto_search.trial_epochs - 1;
+  }
+
+  /// Restores the initial values. The first trial saves them.
+  void begin_trial() {
+    trial_mrr_ = std::numeric_limits<double>::quiet_NaN();
+    if (search_->trials().empty()) {
+      initial_values_->keep(0, "{}");
+      return;
+    }
+    if (!initial_values_->restore(0)) {
+      search_->finish();
+      continue_from_best(first_epoch_of_trial() - 1);
+      return;
+    }
+    use(search_->next());
+    set_learning_rate();
+  }
+
+  void end_trial(int epoch) {
+    search_->record(trial_mrr_, auto_seconds() - search_->seconds());
+    run_.hooks().log(search_->table().back());
+    if (search_->done()) continue_from_best(epoch);
+  }
+
+  /// Ends the search: trains on from its best values, by their settings.
+  void continue_from_best(int epoch) {
+    run_.continue_from_best(epoch);
+    initial_values_->discard();
+    use(search_->best());
+    set_learning_rate();
+    run_.hooks().log("settings chosen by the validation MRR:");
+    for (const std::string& line : search_->table()) run_.hooks().log(line);
+  }
+
+  /// Seconds since the run began, including those of the runs that it resumes.
+  double auto_seconds() const { return earlier_seconds_ + seconds_since(began_); }
+  bool is_out_of_time() const {
+    return search_ && auto_seconds() >= std::chrono::duration<double>(options_.auto_search.time).count();
+  }
+
+  void resume_search(const nlohmann::json& state) {
+    search_->restore(state);
+    earlier_seconds_ = state.value("seconds", 0.0);
+    const nlohmann::json mrr = state.value("trial_mrr", nlohmann::json());
+    if (mrr.is_number()) trial_mrr_ = mrr.get<double>();
+    use(search_->done() ? search_->best() : search_->next());
+  }
+
+  /// The progress of a checkpoint, with the state of the search.
+  nlohmann::json progress(nlohmann::json progress) const {
+    if (!search_) return progress;
+    progress["auto"] = search_->state();
+    progress["auto"]["seconds"] = auto_seconds();
+    progress["auto"]["trial_mrr"] = trial_mrr_;
+    return progress;
   }
 
   train::Identity identity() const {
@@ -218,6 +310,16 @@ class KgeRun {
   /// Trained triples over all epochs.
   std::int64_t triples_seen() { return resumed_triples_ + run_.report().items; }
 
+  /// Triples to train over all epochs; with --auto, an estimate from the time.
+  std::int64_t total_triples() {
+    const std::int64_t all = report_.train * options_.epochs;
+    const double used = auto_seconds();
+    if (!search_ || triples_seen() == 0 || used <= 0) return all;
+    const double time = std::chrono::duration<double>(options_.auto_search.time).count();
+    const double estimate = static_cast<double>(triples_seen()) * std::max(1.0, time / used);
+    return static_cast<std::int64_t>(std::min(estimate, static_cast<double>(all)));
+  }
+
   void report_scalars(int epoch, double loss) {
     scalars_reported_ = Clock::now();
     coordinator_.scalar("epoch", epoch, triples_seen());
@@ -244,7 +346,7 @@ class KgeRun {
       const double loss = result.loss_sum / static_cast<double>(result.queries);
       if (running_.empty() || Clock::now() >= scalars_reported_ + kScalarInterval)
         report_scalars(epoch, loss);
-      run_.hooks().progress({epoch, options_.epochs, triples_seen(), report_.train * options_.epochs, loss});
+      run_.hooks().progress({epoch, options_.epochs, triples_seen(), total_triples(), loss});
     }
   }
 
@@ -302,6 +404,7 @@ class KgeRun {
   void evaluate_valid() {
     const auto begin = Clock::now();
     const Metrics found = rank(to_triples(graph_.valid));
+    if (!(found.mrr() <= trial_mrr_)) trial_mrr_ = found.mrr();
     run_.add_evaluation(evaluation_of(found), train::Part::valid, seconds_since(begin), triples_seen());
   }
 
@@ -326,6 +429,12 @@ class KgeRun {
   Clock::time_point scalars_reported_;  // time of the last scalars
   SliceResult epoch_;                   // sums over the epoch of the last result
   std::int64_t evaluations_ = 0;
+  TrialSettings used_;
+  std::optional<AutoSearch> search_;  // of --auto
+  std::optional<train::BestValues> initial_values_;
+  Clock::time_point began_ = Clock::now();
+  double earlier_seconds_ = 0;
+  double trial_mrr_ = std::numeric_limits<double>::quiet_NaN();  // the best of the trial so far
   int workers_ = 0;
   Report report_;
 };

@@ -1,12 +1,15 @@
 // program.hpp -- the coordinator's part of `capstan train kge`: epochs of slices, evaluation, predictions.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "capstan/capstan.hpp"
+#include "train/kge/auto_search.hpp"
 #include "train/kge/model.hpp"
 #include "train/kge/ranking.hpp"
 #include "train/program.hpp"
@@ -16,6 +19,13 @@ class Settings;
 }
 
 namespace capstan::kge {
+
+struct AutoOptions {
+  bool enabled = false;
+  std::chrono::milliseconds time{0};  // of the search and the training after it
+  int trial_epochs = 0;
+  std::vector<SearchedSetting> searched;  // those that the user has not given
+};
 
 struct ProgramOptions : train::RunOptions {
   std::string data = "wordnet";
@@ -30,6 +40,7 @@ struct ProgramOptions : train::RunOptions {
   float margin = 0;
   bool refuse_unseen = false;
   int predictions = 5;
+  AutoOptions auto_search;
 
   /// Fills unset settings with the model's defaults. Throws Error(invalid_argument) for incompatible values:
   /// an odd dim with ComplEx or RotatE, --resume without --checkpoint-dir, those that TablePrecision rejects.
@@ -58,6 +69,9 @@ struct Report {
   std::int64_t valid = 0;
   std::int64_t test = 0;
   Metrics result;
+  /// Trials and choice of --auto; null without it. `chosen` are the settings of the result.
+  nlohmann::json auto_search;
+  TrialSettings chosen;
   double random_mrr = 0;  // expected MRR of random guessing
   std::vector<Prediction> predictions;
   /// Relations that predictions were drawn from, best first. Empty if there were no validation triples to

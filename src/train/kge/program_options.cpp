@@ -1,6 +1,10 @@
 // program_options.cpp -- conversion of settings to options, with the defaults of the model.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
 #include "base/settings.hpp"
 #include "protocol/int8_rows.hpp"
 #include "train/kge/program.hpp"
@@ -10,12 +14,47 @@
 namespace capstan::kge {
 namespace {
 
+/// Evaluations without an improvement after which a training by --auto ends.
+constexpr int kAutoPatience = 4;
+/// Evaluations in a trial of --auto. More take time, fewer miss the best epoch of a small graph.
+constexpr int kTrialEvaluations = 6;
+/// Limit of --epochs with --auto, in trials: the time ends sooner unless the graph is small.
+constexpr int kMaxTrials = 40;
+
+bool has_validation_file(const std::string& data) {
+  std::error_code ignored;
+  const auto bytes = std::filesystem::file_size(std::filesystem::path(data) / "valid.txt", ignored);
+  return !ignored && bytes > 0;
+}
+
+/// Decides whether --auto is on by default.
+bool searches_by_default(const Settings& settings) {
+  const bool ends_otherwise = settings.given("epochs") ||
+                              (settings.given("patience") && settings.integer("patience") == 0) ||
+                              (settings.given("eval-every") && settings.integer("eval-every") == 0);
+  return !ends_otherwise && has_validation_file(settings.text("data"));
+}
+
 /// Returns the settings with the defaults of the model.
 Settings with_defaults(Settings settings) {
   const ModelDefaults& defaults = defaults_of(parse_model(settings.text("model")));
   train::set_default(settings, "dim", defaults.dim);
   train::set_default(settings, "negatives", defaults.negatives);
   train::set_default(settings, "batch", defaults.batch);
+  train::set_default(settings, "auto", searches_by_default(settings));
+  if (settings.flag("auto")) {
+    if (settings.given("epochs")) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("--auto chooses the number of epochs: found --epochs {}, expected none",
+                              settings.integer("epochs")));
+    }
+    train::set_default(settings, "epochs", kMaxTrials * defaults.epochs);
+    train::set_default(settings, "patience", kAutoPatience);
+    train::set_default(settings, "eval-every", std::max(1, defaults.epochs / kTrialEvaluations));
+    if (settings.integer("patience") == 0) {
+      throw Error(Code::invalid_argument, "--auto: found --patience 0, expected at least 1");
+    }
+  }
   train::set_default(settings, "epochs", defaults.epochs);
   if (settings.integer("patience") > 0) train::set_default(settings, "eval-every", 1);
   train::set_default(settings, "n3", defaults.n3);
@@ -41,6 +80,13 @@ ProgramOptions ProgramOptions::from(const Settings& unresolved) {
   o.looks_ahead = settings.flag("look-ahead");
   o.n3 = static_cast<float>(settings.real("n3"));
   o.margin = static_cast<float>(settings.real("margin"));
+  o.auto_search.enabled = settings.flag("auto");
+  if (o.auto_search.enabled) {
+    o.auto_search.time = settings.duration("auto-time");
+    o.auto_search.trial_epochs = defaults_of(o.model).epochs;
+    for (SearchedSetting& one : searched_settings(o.model))
+      if (!unresolved.given(one.name)) o.auto_search.searched.push_back(std::move(one));
+  }
   o.read_table_options(settings);
   o.refuse_unseen = settings.text("unseen") == "error";
   o.predictions = integer("predictions");

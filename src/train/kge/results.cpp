@@ -68,9 +68,10 @@ train::Results results_of(const ProgramOptions& options, const Report& report) {
                   {"batch", options.batch},
                   {"epochs", options.epochs},
                   {"patience", options.patience},
-                  {"n3", options.n3},
+                  {"n3", report.chosen.n3},
+                  {"margin", report.chosen.margin},
                   {"optimizer", std::string(to_string(options.optimizer.kind))},
-                  {"learning_rate", options.optimizer.learning_rate}};
+                  {"learning_rate", report.chosen.learning_rate}};
   results.data = {{"entities", report.entities},
                   {"relations", report.relations},
                   {"train", report.train},
@@ -80,6 +81,7 @@ train::Results results_of(const ProgramOptions& options, const Report& report) {
                      {"random_mrr", report.random_mrr},
                      {"predictions", predictions},
                      {"predicted_relations", predicted_relations}};
+  if (!report.auto_search.is_null()) results.quality["auto"] = report.auto_search;
   return results;
 }
 

@@ -1,0 +1,124 @@
+// auto_search.cpp -- see auto_search.hpp.
+#include "train/kge/auto_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace capstan::kge {
+namespace {
+
+/// Smaller relative improvements are noise. The same number as of EarlyStopping, so that the values that it keeps
+/// are those of the best trial.
+constexpr double kMinImprovement = 1e-4;
+
+nlohmann::json values_of(const TrialSettings& settings, const std::vector<SearchedSetting>& searched) {
+  nlohmann::json values = nlohmann::json::object();
+  for (const SearchedSetting& one : searched) values[one.name] = settings.*one.value;
+  return values;
+}
+
+}  // namespace
+
+std::vector<SearchedSetting> searched_settings(ModelKind model) {
+  const SearchedSetting rate{"learning-rate", &TrialSettings::learning_rate, 2};
+  if (has_n3(model)) return {{"n3", &TrialSettings::n3, 0.5}, rate};
+  if (model == ModelKind::rotate) return {rate, {"margin", &TrialSettings::margin, 1.5}};
+  return {rate};
+}
+
+AutoSearch::AutoSearch(const TrialSettings& first, std::vector<SearchedSetting> searched, double limit)
+    : first_(first), searched_(std::move(searched)), limit_(limit), next_(first) {}
+
+const TrialSettings& AutoSearch::next() const {
+  CAPSTAN_ASSERT(!done_);
+  return next_;
+}
+
+void AutoSearch::record(double mrr, double seconds) {
+  CAPSTAN_ASSERT(!done_);
+  add(mrr, seconds);
+  const auto longest = std::max_element(trials_.begin(), trials_.end(), [](const Trial& a, const Trial& b) {
+    return a.seconds < b.seconds;
+  });
+  done_ = position_ == searched_.size() || this->seconds() + longest->seconds > limit_;
+}
+
+/// Adds a result, and selects the settings of the trial after it unless there are none.
+void AutoSearch::add(double mrr, double seconds) {
+  trials_.push_back({next_, mrr, seconds});
+  const double best_mrr = best_ ? trials_[*best_].mrr : 0;
+  const bool improved = std::isfinite(mrr) && (!best_ || mrr > best_mrr + kMinImprovement * best_mrr);
+  if (improved) best_ = trials_.size() - 1;
+  if (trials_.size() > 1 && !improved) turn_or_advance();
+  if (position_ == searched_.size()) return;
+  is_first_step_ = factor_ == 0;
+  if (is_first_step_) factor_ = searched_[position_].factor;
+  next_ = best();
+  next_.*searched_[position_].value *= factor_;
+}
+
+/// Selects the next direction after a step that was no improvement: the other direction after a first step,
+/// otherwise the next setting.
+void AutoSearch::turn_or_advance() {
+  if (is_first_step_) {
+    factor_ = 1 / factor_;
+    return;
+  }
+  ++position_;
+  factor_ = 0;
+}
+
+double AutoSearch::seconds() const noexcept {
+  return std::accumulate(trials_.begin(), trials_.end(), 0.0,
+                         [](double sum, const Trial& trial) { return sum + trial.seconds; });
+}
+
+const TrialSettings& AutoSearch::best() const noexcept { return best_ ? trials_[*best_].settings : first_; }
+
+std::vector<std::string> AutoSearch::table() const {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < trials_.size(); ++i) {
+    std::string line = fmt::format("  trial {}:", i + 1);
+    for (const SearchedSetting& one : searched_)
+      line += fmt::format("  --{} {:.4g}", one.name, trials_[i].settings.*one.value);
+    lines.push_back(line + fmt::format("  valid MRR {:.4f}  ({:.0f} s){}", trials_[i].mrr, trials_[i].seconds,
+                                       best_ == i ? "  chosen" : ""));
+  }
+  return lines;
+}
+
+nlohmann::json AutoSearch::to_json() const {
+  nlohmann::json trials = nlohmann::json::array();
+  for (const Trial& trial : trials_) {
+    nlohmann::json one = values_of(trial.settings, searched_);
+    one["valid_mrr"] = trial.mrr;
+    one["seconds"] = trial.seconds;
+    trials.push_back(std::move(one));
+  }
+  return {{"chosen", values_of(best(), searched_)}, {"trials", trials}};
+}
+
+nlohmann::json AutoSearch::state() const {
+  nlohmann::json results = nlohmann::json::array();
+  // JSON has no NaN: it becomes null.
+  for (const Trial& trial : trials_) results.push_back({{"mrr", trial.mrr}, {"seconds", trial.seconds}});
+  return {{"results", results}, {"done", done_}};
+}
+
+void AutoSearch::restore(const nlohmann::json& state) {
+  CAPSTAN_ASSERT(trials_.empty());
+  for (const nlohmann::json& result : state.value("results", nlohmann::json::array())) {
+    if (position_ == searched_.size() && !trials_.empty()) break;
+    const nlohmann::json& mrr = result.at("mrr");
+    add(mrr.is_number() ? mrr.get<double>() : std::nan(""), result.at("seconds").get<double>());
+  }
+  done_ = state.value("done", false) || (position_ == searched_.size() && !trials_.empty());
+}
+
+}  // namespace capstan::kge
