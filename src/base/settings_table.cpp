@@ -397,17 +397,17 @@ constexpr std::array kTable{
             .initial_means = "kge 512; mlp 64; others 256",
             .minimum = 1,
             .maximum = 1 << 30},
-    Setting{
-        .name = "epochs",
-        .group = "train",
-        .kind = integer,
-        .initial = "0",
-        .help = "number of passes over the training data; the maximum, with patience",
-        .unit = "epochs",
-        .initial_means =
-            "transe 60; distmult 12; complex and rescal 24; rotate 50; others 100, or 10 with --patience 0",
-        .minimum = 1,
-        .maximum = 1e6},
+    Setting{.name = "epochs",
+            .group = "train",
+            .kind = integer,
+            .initial = "0",
+            .help = "number of passes over the training data; the maximum, with patience",
+            .unit = "epochs",
+            .initial_means = "transe 60; distmult 12; complex and rescal 24; rotate 50, each 40 times as "
+                             "many with auto; others "
+                             "100, or 10 with --patience 0",
+            .minimum = 1,
+            .maximum = 1e6},
     Setting{.name = "optimizer",
             .group = "train",
             .kind = choice,
@@ -514,7 +514,7 @@ constexpr std::array kTable{
             .initial = "0",
             .help = "number of epochs between evaluations; 0 = only at the end",
             .unit = "epochs",
-            .initial_means = "kge: only at the end; others: 1",
+            .initial_means = "kge: only at the end, with auto a sixth of its epochs; others: 1",
             .minimum = 0,
             .maximum = 1e6},
     Setting{.name = "patience",
@@ -525,9 +525,9 @@ constexpr std::array kTable{
                 "stop after this number of evaluations of the validation data without an improvement, and "
                 "restore the best values; 0 = never",
             .unit = "evaluations",
-            .initial_means =
-                "kge 0; others 3, or 10 with --implicit, if neither --epochs nor --eval-every 0 is set; "
-                "otherwise 0",
+            .initial_means = "kge 0, with auto 4; others 3, or 10 with --implicit, if neither --epochs nor "
+                             "--eval-every 0 is set; "
+                             "otherwise 0",
             .minimum = 0,
             .maximum = 1e6},
     Setting{.name = "progress",

@@ -20,7 +20,8 @@ namespace capstan::train {
 namespace {
 
 constexpr const char* kAdvice =
-    "the values of the last epoch will be the result, and kge --auto runs no further trial; set --checkpoint-dir to a directory that all ranks "
+    "the values of the last epoch will be the result, and kge --auto runs no further trial; set "
+    "--checkpoint-dir to a directory that all ranks "
     "share";
 
 constexpr std::string_view kPrefix = "capstan-best-";

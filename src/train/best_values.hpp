@@ -14,9 +14,9 @@ namespace capstan::train {
 /// Used on the coordinator, by one thread, while no closure runs.
 class BestValues {
  public:
-  /// Keeps the values in CHECKPOINT_DIR/`name`; messages call them by that name. Without a checkpoint directory, keeps them in a temporary
-  /// directory, which the destructor deletes, if this host has all ps; otherwise the values are not kept,
-  /// with a line for `log`.
+  /// Keeps the values in CHECKPOINT_DIR/`name`; messages call them by that name. Without a checkpoint
+  /// directory, keeps them in a temporary directory, which the destructor deletes, if this host has all ps;
+  /// otherwise the values are not kept, with a line for `log`.
   BestValues(ParameterServerStrategy& strategy, const RunOptions& options,
              std::function<void(const std::string&)> log, std::string name = "best");
   ~BestValues();

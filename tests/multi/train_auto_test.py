@@ -70,7 +70,7 @@ class TrainAuto(JobTest):
             self.assertAlmostEqual(self.summary()["used"]["n3"], 0.1, delta=1e-6)
 
     def test_time_ends_the_search(self):
-        job = self.run_to_end(self.command(self.graph(), "--auto-time", "1s", "--batch", 2), 3)
+        job = self.run_to_end(self.command(self.graph(), "--auto-time", "1s", "--batch", 1, "--dim", 512), 3)
         summary = self.summary()
         # The first trial takes longer than the time, and is the result.
         self.assertEqual(len(self.check(summary)["trials"]), 1)
@@ -109,6 +109,31 @@ class TrainAuto(JobTest):
         state, trials = self.stops_and_resumes(r"settings chosen", "--batch", 8, "--patience", 50)
         self.assertTrue(state["done"])
         self.assertEqual(len(trials), len(state["results"]))
+
+    def test_coordinator_that_dies_in_the_search(self):
+        options = ["--checkpoint-dir", self.directory / "saved", "--checkpoint-every", 1, "--coordinator-wait", "60s"]
+        job = self.start(self.command(self.graph(), "--batch", 8, *options), 4)
+        self.wait_for_stderr(job, r"trial 2:")
+        os.kill(job.ranks()[0][1], signal.SIGKILL)
+        self.assertEqual(self.exit_code(job), 0, job.stderr)
+        self.assertIn("resumed from", job.stderr)
+        self.assertGreater(len(self.check(self.summary())["trials"]), 3)
+
+    def test_job_that_is_killed_before_its_first_checkpoint(self):
+        command = self.command(self.graph(), "--checkpoint-dir", self.directory / "saved", "--checkpoint-every", 1000)
+        job = self.start([*command, "--batch", 1], 4)
+        self.wait_for_stderr(job, r"epoch 16: valid")
+        for agent, child in job.ranks().values():
+            for pid in (agent, child):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        self.assertNotEqual(self.exit_code(job), 0)
+        job = self.run_to_end([*command, "--resume"], 4)
+        self.assertIn("starting from the beginning", job.stderr)
+        self.assertNotIn("cannot", job.stderr)
+        self.assertGreater(len(self.check(self.summary())["trials"]), 3)
 
     def test_workers_and_ps_that_die_in_the_search(self):
         for rank in (1, 3):  # a worker, the ps

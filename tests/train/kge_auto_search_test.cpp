@@ -45,7 +45,8 @@ TEST(KgeAutoSearch, TriesNoSettingsTwice) {
   search_by(search, peak_at(0.04, 0.4));
   const auto& trials = search.trials();
   for (std::size_t i = 0; i < trials.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) EXPECT_FALSE(trials[i].settings == trials[j].settings) << i << " " << j;
+    for (std::size_t j = 0; j < i; ++j)
+      EXPECT_FALSE(trials[i].settings == trials[j].settings) << i << " " << j;
   }
 }
 
@@ -110,9 +111,8 @@ TEST(KgeAutoSearch, KeepsTheEarlierOneOfEqualTrials) {
 TEST(KgeAutoSearch, NanIsNeverTheBest) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   AutoSearch diverges(kFirst, searched_settings(ModelKind::complex), kNoLimit);
-  search_by(diverges, [&](const TrialSettings& s) {
-    return s.learning_rate > 0.1 ? kNan : peak_at(0.04, 0.1)(s);
-  });
+  search_by(diverges,
+            [&](const TrialSettings& s) { return s.learning_rate > 0.1 ? kNan : peak_at(0.04, 0.1)(s); });
   EXPECT_DOUBLE_EQ(diverges.best().learning_rate, 0.04);
 
   AutoSearch all(kFirst, searched_settings(ModelKind::complex), kNoLimit);

@@ -13,8 +13,8 @@
 namespace capstan::kge {
 namespace {
 
-/// Smaller relative improvements are noise. The same number as of EarlyStopping, so that the values that it keeps
-/// are those of the best trial.
+/// Smaller relative improvements are noise. The same number as of EarlyStopping, so that the values that it
+/// keeps are those of the best trial.
 constexpr double kMinImprovement = 1e-4;
 
 nlohmann::json values_of(const TrialSettings& settings, const std::vector<SearchedSetting>& searched) {
@@ -43,9 +43,8 @@ const TrialSettings& AutoSearch::next() const {
 void AutoSearch::record(double mrr, double seconds) {
   CAPSTAN_ASSERT(!done_);
   add(mrr, seconds);
-  const auto longest = std::max_element(trials_.begin(), trials_.end(), [](const Trial& a, const Trial& b) {
-    return a.seconds < b.seconds;
-  });
+  const auto longest = std::max_element(trials_.begin(), trials_.end(),
+                                        [](const Trial& a, const Trial& b) { return a.seconds < b.seconds; });
   done_ = position_ == searched_.size() || this->seconds() + longest->seconds > limit_;
 }
 

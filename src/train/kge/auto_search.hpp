@@ -82,8 +82,8 @@ class AutoSearch {
   std::vector<Trial> trials_;
   std::optional<std::size_t> best_;
   TrialSettings next_;
-  std::size_t position_ = 0;  // in searched_
-  double factor_ = 0;         // of the step to next_; 0 before the first one of a setting
+  std::size_t position_ = 0;    // in searched_
+  double factor_ = 0;           // of the step to next_; 0 before the first one of a setting
   bool is_first_step_ = false;  // whether that step is the first one of its setting
   bool done_ = false;
 };

@@ -37,7 +37,7 @@ constexpr std::size_t kRankSliceOnGpu = 1024;
 constexpr std::size_t kPredictedRelations = 3;
 
 /// Share of --auto-time after which no trial starts. The rest remains for the training after the search.
-constexpr double kSearchShare = 0.7;
+constexpr double kSearchShare = 0.85;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -67,9 +67,9 @@ class KgeRun {
         graph_(load_graph(options.data)) {
     check_unseen(graph_, options.refuse_unseen, hooks);
     if (options_.patience > 0 && graph_.valid.empty()) {
-      throw Error(Code::invalid_argument, fmt::format("{}: {} has no validation triples, expected at least one",
-                                                      options_.auto_search.enabled ? "--auto" : "--patience",
-                                                      options_.data));
+      throw Error(Code::invalid_argument,
+                  fmt::format("{}: {} has no validation triples, expected at least one",
+                              options_.auto_search.enabled ? "--auto" : "--patience", options_.data));
     }
     const auto entities = static_cast<std::int64_t>(graph_.entities.size());
     const auto relations = static_cast<std::int64_t>(graph_.relations.size());
@@ -95,7 +95,8 @@ class KgeRun {
     use(first);
     const AutoOptions& search = options_.auto_search;
     if (!search.enabled) return;
-    search_.emplace(first, search.searched, kSearchShare * std::chrono::duration<double>(search.time).count());
+    search_.emplace(first, search.searched,
+                    kSearchShare * std::chrono::duration<double>(search.time).count());
     initial_values_.emplace(run_.strategy(), options_, hooks.log, "initial");
   }
 
@@ -110,8 +111,8 @@ class KgeRun {
     const int first = run_.is_complete() ? options_.epochs + 1 : report.first_epoch;
     const std::int64_t begun = begun_triples(from);
     resumed_triples_ = report_.train * (report.first_epoch - 1) + begun;
-    run_.hooks().progress({report.first_epoch, options_.epochs, resumed_triples_,
-                           total_triples(), std::numeric_limits<double>::quiet_NaN()});
+    run_.hooks().progress({report.first_epoch, options_.epochs, resumed_triples_, total_triples(),
+                           std::numeric_limits<double>::quiet_NaN()});
     training_since_ = Clock::now();
     for (int epoch = first; epoch <= options_.epochs; ++epoch) {
       if (is_trial() && epoch == first_epoch_of_trial() && (epoch > first || begun == 0)) begin_trial();
