@@ -17,6 +17,9 @@ REQUEUE = 85  # docs/errors.md
 UMLS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "umls"
 TRIAL_EPOCHS = 24  # the default of ComplEx
 
+# A trial of the small graph takes about a second, so that a test can interrupt the search.
+SLOWLY = ["--batch", 1, "--dim", 256]
+
 
 class TrainAuto(JobTest):
     environment = LONG_TIMEOUTS
@@ -70,7 +73,7 @@ class TrainAuto(JobTest):
             self.assertAlmostEqual(self.summary()["used"]["n3"], 0.1, delta=1e-6)
 
     def test_time_ends_the_search(self):
-        job = self.run_to_end(self.command(self.graph(), "--auto-time", "1s", "--batch", 1, "--dim", 512), 3)
+        job = self.run_to_end(self.command(self.graph(), "--auto-time", "1s", "--batch", 1, "--dim", 2048), 3)
         summary = self.summary()
         # The first trial takes longer than the time, and is the result.
         self.assertEqual(len(self.check(summary)["trials"]), 1)
@@ -101,18 +104,18 @@ class TrainAuto(JobTest):
         return state, trials
 
     def test_resumes_in_the_search(self):
-        state, trials = self.stops_and_resumes(r"trial 2:", "--batch", 8)
+        state, trials = self.stops_and_resumes(r"trial 2:", *SLOWLY)
         self.assertFalse(state["done"])
         self.assertGreater(len(trials), len(state["results"]))
 
     def test_resumes_in_the_training_after_it(self):
-        state, trials = self.stops_and_resumes(r"settings chosen", "--batch", 8, "--patience", 50)
+        state, trials = self.stops_and_resumes(r"settings chosen", *SLOWLY, "--patience", 50)
         self.assertTrue(state["done"])
         self.assertEqual(len(trials), len(state["results"]))
 
     def test_coordinator_that_dies_in_the_search(self):
         options = ["--checkpoint-dir", self.directory / "saved", "--checkpoint-every", 1, "--coordinator-wait", "60s"]
-        job = self.start(self.command(self.graph(), "--batch", 8, *options), 4)
+        job = self.start(self.command(self.graph(), *SLOWLY, *options), 4)
         self.wait_for_stderr(job, r"trial 2:")
         os.kill(job.ranks()[0][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
@@ -137,7 +140,7 @@ class TrainAuto(JobTest):
 
     def test_workers_and_ps_that_die_in_the_search(self):
         for rank in (1, 3):  # a worker, the ps
-            job = self.start(self.command(self.graph(), "--batch", 8), 4)
+            job = self.start(self.command(self.graph(), *SLOWLY), 4)
             self.wait_for_stderr(job, r"trial 2:")
             os.kill(job.ranks()[rank][1], signal.SIGKILL)
             self.assertEqual(self.exit_code(job), 0, job.stderr)
