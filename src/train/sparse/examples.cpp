@@ -170,34 +170,43 @@ std::vector<std::int32_t> occurrences(const SparseExamples& examples) {
 }
 
 void BatchCutter::cut(std::span<const std::uint32_t> chosen, SparseExamples& batch) {
+  const std::size_t dense = from_->size() == 0 ? 0 : from_->dense.size() / from_->size();
   batch.labels.clear();
   batch.offsets.assign(1, 0);
-  batch.slots.clear();
-  batch.values.clear();
-  batch.ids.clear();
   batch.dense.clear();
-  batch.rarity.clear();
-  const std::size_t dense = from_->size() == 0 ? 0 : from_->dense.size() / from_->size();
-  const bool has_rarity = !from_->rarity.empty();
-  std::vector<std::uint32_t> used_slots;
   for (const std::uint32_t example : chosen) {
     batch.labels.push_back(from_->labels[example]);
+    batch.offsets.push_back(batch.offsets.back() + from_->offsets[example + 1] - from_->offsets[example]);
     const auto numbers = std::span(from_->dense).subspan(example * dense, dense);
     batch.dense.insert(batch.dense.end(), numbers.begin(), numbers.end());
-    for (std::uint64_t k = from_->offsets[example]; k < from_->offsets[example + 1]; ++k) {
-      const std::uint32_t slot = from_->slots[k];
-      if (slot_of_[slot] == kNone) {
-        slot_of_[slot] = static_cast<std::uint32_t>(batch.ids.size());
-        batch.ids.push_back(from_->ids[slot]);
-        if (has_rarity) batch.rarity.push_back(from_->rarity[slot]);
-        used_slots.push_back(slot);
-      }
-      batch.slots.push_back(slot_of_[slot]);
-      batch.values.push_back(from_->values[k]);
-    }
-    batch.offsets.push_back(batch.slots.size());
   }
-  for (const std::uint32_t slot : used_slots) slot_of_[slot] = kNone;
+  batch.slots.resize(batch.offsets.back());
+  batch.values.resize(batch.offsets.back());
+  used_.resize(batch.offsets.back());
+  // Without a branch for new slots: half of the features may be new, in no order that a CPU could predict.
+  std::uint32_t count = 0;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const std::uint64_t first = from_->offsets[chosen[i]], size = batch.offsets[i + 1] - batch.offsets[i];
+    const std::uint32_t* from = from_->slots.data() + first;
+    std::uint32_t* slots = batch.slots.data() + batch.offsets[i];
+    for (std::uint64_t k = 0; k < size; ++k) {
+      std::uint32_t& slot = slot_of_[from[k]];
+      const bool is_new = slot == kNone;
+      used_[count] = from[k];
+      slots[k] = slot = is_new ? count : slot;
+      count += is_new ? 1 : 0;
+    }
+    std::copy_n(from_->values.data() + first, size, batch.values.data() + batch.offsets[i]);
+  }
+  batch.ids.resize(count);
+  batch.rarity.resize(from_->rarity.empty() ? 0 : count);
+  for (std::uint32_t slot = 0; slot < count; ++slot) {
+    batch.ids[slot] = from_->ids[used_[slot]];
+    slot_of_[used_[slot]] = kNone;
+  }
+  for (std::size_t slot = 0; slot < batch.rarity.size(); ++slot) {
+    batch.rarity[slot] = from_->rarity[used_[slot]];
+  }
 }
 
 }  // namespace capstan::train

@@ -74,6 +74,7 @@ class BatchCutter {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   const SparseExamples* from_;
   std::vector<std::uint32_t> slot_of_;  // slot in the batch by slot in `from`
+  std::vector<std::uint32_t> used_;     // slot in `from` by slot in the batch
 };
 
 }  // namespace capstan::train
