@@ -29,7 +29,6 @@ struct DeepValues {
 class DeepNetwork {
  public:
   explicit DeepNetwork(const DeepShape& shape);
-  const DeepShape& shape() const noexcept { return shape_; }
   /// Resizes `values` for the batch.
   void resize(const SparseExamples& batch, DeepValues& values) const;
   /// Initial values of the parameters, which depend on `seed`.
