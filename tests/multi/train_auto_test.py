@@ -17,8 +17,8 @@ REQUEUE = 85  # docs/errors.md
 UMLS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "umls"
 TRIAL_EPOCHS = 24  # the default of ComplEx
 
-# A trial of the small graph takes about a second, so that a test can interrupt the search.
-SLOWLY = ["--batch", 1, "--dim", 256]
+# From the first trial on, the search takes seconds, so that a signal reaches it even on a machine that stalls.
+SLOWLY = ["--batch", 1, "--dim", 768]
 
 
 class TrainAuto(JobTest):
@@ -104,7 +104,7 @@ class TrainAuto(JobTest):
         return state, trials
 
     def test_resumes_in_the_search(self):
-        state, trials = self.stops_and_resumes(r"trial 2:", *SLOWLY)
+        state, trials = self.stops_and_resumes(r"trial 1:", *SLOWLY)
         self.assertFalse(state["done"])
         self.assertGreater(len(trials), len(state["results"]))
 
@@ -116,7 +116,7 @@ class TrainAuto(JobTest):
     def test_coordinator_that_dies_in_the_search(self):
         options = ["--checkpoint-dir", self.directory / "saved", "--checkpoint-every", 1, "--coordinator-wait", "60s"]
         job = self.start(self.command(self.graph(), *SLOWLY, *options), 4)
-        self.wait_for_stderr(job, r"trial 2:")
+        self.wait_for_stderr(job, r"trial 1:")
         os.kill(job.ranks()[0][1], signal.SIGKILL)
         self.assertEqual(self.exit_code(job), 0, job.stderr)
         self.assertIn("resumed from", job.stderr)
@@ -124,7 +124,7 @@ class TrainAuto(JobTest):
 
     def test_job_that_is_killed_before_its_first_checkpoint(self):
         command = self.command(self.graph(), "--checkpoint-dir", self.directory / "saved", "--checkpoint-every", 1000)
-        job = self.start([*command, "--batch", 1], 4)
+        job = self.start([*command, *SLOWLY], 4)
         self.wait_for_stderr(job, r"epoch 16: valid")
         for agent, child in job.ranks().values():
             for pid in (agent, child):
@@ -141,7 +141,7 @@ class TrainAuto(JobTest):
     def test_workers_and_ps_that_die_in_the_search(self):
         for rank in (1, 3):  # a worker, the ps
             job = self.start(self.command(self.graph(), *SLOWLY), 4)
-            self.wait_for_stderr(job, r"trial 2:")
+            self.wait_for_stderr(job, r"trial 1:")
             os.kill(job.ranks()[rank][1], signal.SIGKILL)
             self.assertEqual(self.exit_code(job), 0, job.stderr)
             self.assertIn("was killed by signal 9", job.stderr)
