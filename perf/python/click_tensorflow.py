@@ -90,15 +90,17 @@ def auc(labels, logits):
     return float((ranks[labels > 0].sum() - positives * (positives + 1) / 2) / (positives * (len(labels) - positives)))
 
 
-def save(directory, arrays):
-    for name, array in zip(("labels", "ids", "values", "dense"), arrays):
-        array.tofile(directory / name)
+def save_shares(directory, arrays):
+    """Write every second example into the working directory of each worker, as `capstan train` divides them."""
+    for worker in range(WORKERS):
+        for name, array in zip(("labels", "ids", "values", "dense"), arrays):
+            array[worker::WORKERS].tofile(directory / f"worker{worker}" / name)
 
 
-def dataset_fn(directory, examples, batch):
-    """Return a function that makes a worker's endless dataset. Each of its epochs has another order."""
+def dataset_fn(examples, batch):
+    """Return a function that makes a worker's endless dataset, from its working directory. Each epoch has another order."""
     def array(name, dtype, *shape):
-        return tf.reshape(tf.io.decode_raw(tf.io.read_file(str(directory / name)), dtype), (examples, *shape))
+        return tf.reshape(tf.io.decode_raw(tf.io.read_file(name), dtype), (-1, *shape))[:examples]
 
     def make(_=None):
         labels, ids = array("labels", tf.float32), array("ids", tf.int64, click_data.FIELDS)
@@ -120,20 +122,26 @@ def dataset_fn(directory, examples, batch):
 def main(model, train, test, epochs, batch, steps):
     spec = {"ps": [free_address()], "worker": [free_address() for _ in range(WORKERS)]}
     tasks = [("ps", 0), *(("worker", i) for i in range(WORKERS))]
-    servers = [subprocess.Popen([sys.executable, __file__, "--serve", job, str(i), json.dumps(spec)]) for job, i in tasks]
-    try:
-        with tempfile.TemporaryDirectory() as directory:
-            print(json.dumps(train_on(spec, pathlib.Path(directory), model, train, test, epochs, batch, steps)), flush=True)
-    finally:
-        for server in servers:
-            server.kill()
-            server.wait()
+    program = os.path.abspath(__file__)
+    servers = []
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
+        try:
+            for job, i in tasks:
+                (directory / f"{job}{i}").mkdir()
+                servers.append(subprocess.Popen([sys.executable, program, "--serve", job, str(i), json.dumps(spec)],
+                                                cwd=directory / f"{job}{i}"))
+            print(json.dumps(train_on(spec, directory, model, train, test, epochs, batch, steps)), flush=True)
+        finally:
+            for server in servers:
+                server.kill()
+                server.wait()
     os._exit(0)  # threads of the coordinator do not end without servers
 
 
 def train_on(spec, directory, model, train, test, epochs, batch, steps):
     data = click_data.read(train, HASH_BITS, model == "deepfm")
-    save(directory, data)
+    save_shares(directory, data)
     examples = len(data[0])
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(tf.train.ClusterSpec(spec), rpc_layer="grpc")
     strategy = tf.distribute.ParameterServerStrategy(resolver)
@@ -167,7 +175,7 @@ def train_on(spec, directory, model, train, test, epochs, batch, steps):
         for _ in range(steps):
             step(iterator)
 
-    iterator = iter(coordinator.create_per_worker_dataset(dataset_fn(directory, examples, batch)))
+    iterator = iter(coordinator.create_per_worker_dataset(dataset_fn(examples // WORKERS, batch)))
 
     def run(closures):
         for _ in range(closures):
