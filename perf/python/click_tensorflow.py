@@ -7,9 +7,11 @@ Needs TensorFlow 2 (`pip install tensorflow`). Choices that favor TensorFlow:
 * Adagrad is TensorFlow's fused kernel, on the ps. A closure is a tf.function of several steps, traced before the clock starts.
 * 1 ps suffices, because the machine of the comparison has no core for a second one.
 """
+import ctypes
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -29,6 +31,7 @@ FACTORS = {"lr": 0, "fm": 8, "deepfm": 16}
 RATES = {"lr": 0.05, "fm": 0.05, "deepfm": 0.03}
 STDDEVS = {"lr": 0, "fm": 0.05, "deepfm": 0.01}
 EVALUATED = 4096  # examples at a time
+PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def free_address():
@@ -37,6 +40,9 @@ def free_address():
 
 
 def serve(job, index, spec):
+    """Serve until the coordinator ends, also if it is killed."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=WORKERS + 2)  # with fewer, the servers wait forever
     tf.distribute.Server(tf.train.ClusterSpec(spec), job_name=job, task_index=index, protocol="grpc", config=config).join()
 
