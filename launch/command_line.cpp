@@ -57,7 +57,7 @@ struct Trainer {
   std::string_view program;
   std::string_view description;
 };
-constexpr std::array<Trainer, 8> kTrainers{{
+constexpr std::array<Trainer, 9> kTrainers{{
     {"kge", "train knowledge-graph embeddings: TransE, DistMult, ComplEx, RESCAL or RotatE"},
     {"lr", "train logistic regression on libsvm, Criteo or CSV files"},
     {"fm", "train a factorization machine on libsvm, Criteo or CSV files"},
@@ -66,6 +66,7 @@ constexpr std::array<Trainer, 8> kTrainers{{
     {"deepfm", "train DeepFM on Criteo files"},
     {"dlrm", "train DLRM on Criteo files"},
     {"dcn", "train DCN-v2 on Criteo files"},
+    {"word2vec", "train word embeddings on text files: skip-gram with negative sampling"},
 }};
 
 bool accepts(std::string_view program, const Setting& setting) {
@@ -383,12 +384,13 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
             .program = std::string(kTrainers[i].program),
             .settings = std::move(settings)};
   }
-  throw_with_help(app,
-                  train.parsed()
-                      ? "train: no program, expected capstan train kge, lr, fm, mf, mlp, deepfm, dlrm or dcn"
-                      : "a command is missing, expected capstan train, run, doctor, "
-                        "settings, status, top, trace, join, checkpoint, evaluate, predict, "
-                        "similar or help");
+  throw_with_help(
+      app, train.parsed()
+               ? "train: no program, expected capstan train kge, lr, fm, mf, mlp, deepfm, dlrm, dcn or "
+                 "word2vec"
+               : "a command is missing, expected capstan train, run, doctor, "
+                 "settings, status, top, trace, join, checkpoint, evaluate, predict, "
+                 "similar or help");
 }
 
 }  // namespace capstan::launch

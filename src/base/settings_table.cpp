@@ -378,23 +378,27 @@ constexpr std::array kTable{
                 "bitwise reproducible runs; sorts each push"},
 
     // all programs of capstan train
-    Setting{.name = "data",
-            .group = "train",
-            .kind = text,
-            .initial = "wordnet",
-            .help =
-                "kge: \"wordnet\" (Debian's wordnet-base), or a directory with train.txt, valid.txt and "
-                "test.txt; mf: files of ratings; mlp: files of images; others: files of examples; gzip files "
-                "are decompressed",
-            .initial_means = "kge: wordnet; required by the others",
-            .list = true},
+    Setting{
+        .name = "data",
+        .group = "train",
+        .kind = text,
+        .initial = "wordnet",
+        .help =
+            "kge: \"wordnet\" (Debian's wordnet-base), or a directory with train.txt, valid.txt and "
+            "test.txt; mf: files of ratings; mlp: files of images; word2vec: text files, or directories of "
+            "them; others: files of examples; gzip files "
+            "are decompressed, except by word2vec",
+        .initial_means = "kge: wordnet; required by the others",
+        .list = true},
     Setting{.name = "batch",
             .group = "train",
             .kind = integer,
             .initial = "0",
-            .help = "examples (kge: triples) per gradient; fewer if a worker has fewer",
+            .help =
+                "examples (kge: triples) per gradient; fewer if a worker has fewer; word2vec: approximate "
+                "number of words that a worker trains on one copy of their rows",
             .unit = "examples",
-            .initial_means = "kge 512; mlp 64; others 256",
+            .initial_means = "kge 512; mlp 64; word2vec 50,000; others 256",
             .minimum = 1,
             .maximum = 1 << 30},
     Setting{.name = "epochs",
@@ -404,7 +408,7 @@ constexpr std::array kTable{
             .help = "number of passes over the training data; the maximum, with patience",
             .unit = "epochs",
             .initial_means = "transe 60; distmult 12; complex and rescal 24; rotate 50, each 40 times as "
-                             "many with auto; others "
+                             "many with auto; word2vec 5; others "
                              "100, or 10 with --patience 0",
             .minimum = 1,
             .maximum = 1e6},
@@ -413,16 +417,16 @@ constexpr std::array kTable{
             .kind = choice,
             .initial = "adagrad",
             .help = "how a ps applies gradients",
-            .initial_means = "adagrad; mlp: adam",
+            .initial_means = "adagrad; mlp: adam; word2vec: sgd, the only one",
             .choices = "sgd|momentum|adagrad|rmsprop|adam|adamw|ftrl"},
     Setting{.name = "learning-rate",
             .group = "train",
             .kind = real,
             .initial = "0",
-            .help = "step size of the optimizer",
+            .help = "step size of the optimizer; word2vec: the first one, which falls linearly",
             .initial_means =
                 "kge 0.15 (rotate 0.03); lr and fm 0.05; deepfm, dlrm and dcn 0.03; mf 0.03, with "
-                "--implicit 0.05; momentum 0.01; sgd 0.1; adam, adamw and rmsprop 0.001",
+                "--implicit 0.05; word2vec 0.025; momentum 0.01; sgd 0.1; adam, adamw and rmsprop 0.001",
             .minimum = 0,
             .maximum = 1e6,
             .above_minimum = true},
@@ -514,7 +518,8 @@ constexpr std::array kTable{
             .initial = "0",
             .help = "number of epochs between evaluations; 0 = only at the end",
             .unit = "epochs",
-            .initial_means = "kge: only at the end, with auto a sixth of its epochs; others: 1",
+            .initial_means = "kge: only at the end, with auto a sixth of its epochs; word2vec: only at the "
+                             "end; others: 1",
             .minimum = 0,
             .maximum = 1e6},
     Setting{.name = "patience",
@@ -525,7 +530,8 @@ constexpr std::array kTable{
                 "stop after this number of evaluations of the validation data without an improvement, and "
                 "restore the best values; 0 = never",
             .unit = "evaluations",
-            .initial_means = "kge 0, with auto 4; others 3, or 10 with --implicit, if neither --epochs nor "
+            .initial_means = "kge 0, with auto 4; word2vec 0; others 3, or 10 with --implicit, if neither "
+                             "--epochs nor "
                              "--eval-every 0 is set; "
                              "otherwise 0",
             .minimum = 0,
@@ -569,6 +575,28 @@ constexpr std::array kTable{
         .initial = "false",
         .help = "send rows that lookups read through a network as 8-bit integers, a quarter of the bytes"},
 
+    // kge and word2vec
+    Setting{.name = "dim",
+            .group = "embeddings",
+            .kind = integer,
+            .initial = "0",
+            .help = "length of an embedding row",
+            .unit = "floats",
+            .initial_means = "word2vec 100; distmult and rotate 512; rescal 128; others 256",
+            .minimum = 1,
+            .maximum = 65536},
+    Setting{.name = "negatives",
+            .group = "embeddings",
+            .kind = integer,
+            .initial = "0",
+            .help =
+                "random entities that serve as negative samples for a batch; word2vec: random words for a "
+                "pair of words",
+            .unit = "rows",
+            .initial_means = "word2vec 5; rotate and transe 256; others 1024",
+            .minimum = 1,
+            .maximum = 1 << 20},
+
     // kge
     Setting{.name = "model",
             .group = "kge",
@@ -576,24 +604,6 @@ constexpr std::array kTable{
             .initial = "complex",
             .help = "scoring function for triples",
             .choices = "transe|distmult|complex|rescal|rotate"},
-    Setting{.name = "dim",
-            .group = "kge",
-            .kind = integer,
-            .initial = "0",
-            .help = "length of an embedding row",
-            .unit = "floats",
-            .initial_means = "distmult and rotate 512; rescal 128; others 256",
-            .minimum = 1,
-            .maximum = 65536},
-    Setting{.name = "negatives",
-            .group = "kge",
-            .kind = integer,
-            .initial = "0",
-            .help = "random entities that serve as negative samples for a batch",
-            .unit = "entities",
-            .initial_means = "rotate and transe 256; others 1024",
-            .minimum = 1,
-            .maximum = 1 << 20},
     Setting{.name = "slice-batches",
             .group = "kge",
             .kind = integer,
@@ -834,6 +844,51 @@ constexpr std::array kTable{
             .help = "widths of the hidden layers of the bottom network, which maps the integers to a vector; "
                     "\"\" = none"},
 
+    // word2vec
+    Setting{.name = "context-window",
+            .group = "word2vec",
+            .kind = integer,
+            .initial = "5",
+            .help = "largest distance between two words of a pair; the distance of each word is uniform in 1 "
+                    "to this",
+            .unit = "words",
+            .minimum = 1,
+            .maximum = 1000},
+    Setting{.name = "subsample",
+            .group = "word2vec",
+            .kind = real,
+            .initial = "0.001",
+            .help = "words with a larger share of the text are skipped at random; 0 = none",
+            .minimum = 0,
+            .maximum = 1},
+    Setting{.name = "min-count",
+            .group = "word2vec",
+            .kind = integer,
+            .initial = "5",
+            .help = "words that occur less often are ignored",
+            .unit = "words",
+            .minimum = 1,
+            .maximum = 0x1p40},
+    Setting{.name = "output",
+            .group = "word2vec",
+            .kind = text,
+            .initial = "",
+            .help = "file for the word vectors, the most frequent word first",
+            .initial_means = "none"},
+    Setting{.name = "output-format",
+            .group = "word2vec",
+            .kind = choice,
+            .initial = "text",
+            .help = "format of --output, as that of the word2vec program",
+            .choices = "text|binary"},
+    Setting{.name = "similarity",
+            .group = "word2vec",
+            .kind = text,
+            .initial = "",
+            .help = "file of word pairs with human scores (WordSim-353), with which the vectors are compared "
+                    "at the end",
+            .initial_means = "none"},
+
     // dcn
     Setting{.name = "cross-layers",
             .group = "dcn",
@@ -850,7 +905,7 @@ constexpr std::array kTable{
 std::span<const Setting> Settings::table() { return kTable; }
 
 std::span<const std::string_view> groups_of(std::string_view program) {
-  static constexpr std::array<std::string_view, 3> kKge{"train", "tables", "kge"};
+  static constexpr std::array<std::string_view, 4> kKge{"train", "tables", "embeddings", "kge"};
   static constexpr std::array<std::string_view, 4> kLr{"train", "tables", "model", "sparse"};
   static constexpr std::array<std::string_view, 6> kFm{"train", "tables", "model", "sparse", "factors", "fm"};
   static constexpr std::array<std::string_view, 5> kMf{"train", "tables", "model", "factors", "mf"};
@@ -861,7 +916,9 @@ std::span<const std::string_view> groups_of(std::string_view program) {
                                                          "factors", "fm",     "mlp",   "dlrm"};
   static constexpr std::array<std::string_view, 8> kDcn{"train",   "tables", "model", "sparse",
                                                         "factors", "fm",     "mlp",   "dcn"};
+  static constexpr std::array<std::string_view, 3> kWord2vec{"train", "embeddings", "word2vec"};
   if (program == "kge") return kKge;
+  if (program == "word2vec") return kWord2vec;
   if (program == "lr") return kLr;
   if (program == "fm") return kFm;
   if (program == "mf") return kMf;

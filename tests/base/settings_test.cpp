@@ -260,12 +260,13 @@ TEST_F(SettingsFile, AcceptsTopLevelKeysAndGroups) {
 }
 
 TEST_F(SettingsFile, AcceptsTheTableOfAProgram) {
-  for (const std::string table : {"train", "kge", "lr", "fm", "mf", "mlp", "deepfm", "dlrm", "dcn"}) {
+  for (const std::string table :
+       {"train", "kge", "lr", "fm", "mf", "mlp", "deepfm", "dlrm", "dcn", "word2vec"}) {
     Settings settings;
     settings.load_file(write("[" + table + "]\nepochs = 3\n"));
     EXPECT_EQ(settings.integer("epochs"), 3) << table;
   }
-  EXPECT_THAT(file_error("[lr]\ndim = 3\n"), NamesAll({at(2), "dim", "[lr]", "[kge]"}));
+  EXPECT_THAT(file_error("[lr]\ndim = 3\n"), NamesAll({at(2), "dim", "[lr]", "[embeddings]"}));
   EXPECT_THAT(file_error("[fm]\nhidden = \"3\"\n"), NamesAll({at(2), "hidden", "[fm]", "[mlp]"}));
 }
 
@@ -273,7 +274,7 @@ TEST_F(SettingsFile, RejectsInvalidKeysWithFileAndLine) {
   EXPECT_THAT(file_error("seed = 1\ndims = 3\n"), NamesAll({at(2), "\"dims\"", "dim"}));
   EXPECT_THAT(file_error("[kge]\n\nzebra = 3\n"), NamesAll({at(3), "\"zebra\"", "capstan settings"}));
   EXPECT_THAT(file_error("[kgee]\ndim = 3\n"), HasSubstr("\"kgee\""));
-  EXPECT_THAT(file_error("\n[runtime]\ndim = 3\n"), NamesAll({at(3), "dim", "[runtime]", "[kge]"}));
+  EXPECT_THAT(file_error("\n[runtime]\ndim = 3\n"), NamesAll({at(3), "dim", "[runtime]", "[embeddings]"}));
   EXPECT_THAT(file_error("dim = 3\n[kge]\ndim = 4\n"), NamesAll({at(3), "dim", "1"}));
   EXPECT_THAT(file_error("dim = 0\n"), NamesAll({at(1), "dim", "integer", "1", "\"0\""}));
   EXPECT_THAT(file_error("window = \"direct\"\n"),
@@ -374,8 +375,9 @@ TEST(SettingsPrint, MarkdownDoesNotDependOnTheValues) {
   Settings().print_markdown(by_default);
   with_flag("dim", "64").print_markdown(changed);
   EXPECT_EQ(by_default.str(), changed.str());
-  EXPECT_THAT(by_default.str(),
-              HasSubstr("| `dim` | distmult and rotate 512; rescal 128; others 256 | floats |"));
+  EXPECT_THAT(
+      by_default.str(),
+      HasSubstr("| `dim` | word2vec 100; distmult and rotate 512; rescal 128; others 256 | floats |"));
 }
 
 TEST(SettingsPrint, JsonHasTypedValues) {

@@ -79,7 +79,7 @@ std::string option_of(const Setting& setting) {
 
 TEST(CommandLineParser, EverySettingIsAnOptionOfItsPrograms) {
   std::set<std::string_view> taken;
-  for (const std::string program : {"kge", "lr", "fm", "mf", "mlp", "deepfm", "dlrm", "dcn"}) {
+  for (const std::string program : {"kge", "lr", "fm", "mf", "mlp", "deepfm", "dlrm", "dcn", "word2vec"}) {
     std::vector<std::string> words{"train", program};
     std::vector<std::string_view> names;
     for (const Setting& setting : Settings::table()) {
@@ -107,7 +107,7 @@ TEST(CommandLineParser, EverySettingIsAnOptionOfItsPrograms) {
 }
 
 TEST(CommandLineParser, EachProgramHasAnAction) {
-  for (const char* program : {"lr", "fm", "mf", "mlp", "deepfm", "dlrm", "dcn"}) {
+  for (const char* program : {"lr", "fm", "mf", "mlp", "deepfm", "dlrm", "dcn", "word2vec"}) {
     EXPECT_EQ(parse({"train", program}).action, Action::train);
     EXPECT_EQ(parse({"train", program}).program, program);
   }
@@ -238,7 +238,7 @@ TEST(CommandLineParser, ErrorsNameVariableAndConfigFile) {
 }
 
 TEST(CommandLineParser, HelpAndVersionReturnText) {
-  for (const std::string program : {"kge", "lr", "fm", "mf", "mlp", "deepfm", "dlrm", "dcn"}) {
+  for (const std::string program : {"kge", "lr", "fm", "mf", "mlp", "deepfm", "dlrm", "dcn", "word2vec"}) {
     const CommandLine help = parse({"train", program, "--help-all"});
     EXPECT_EQ(help.action, Action::print_text);
     for (const Setting& setting : Settings::table()) {
