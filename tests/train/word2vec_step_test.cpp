@@ -73,14 +73,14 @@ struct Problem {
 };
 
 /// Trains a copy of the rows; returns the gradients of both tables, words first.
-std::vector<float> gradients(const Problem& problem, float rate) {
+std::vector<float> gradients(const Problem& problem, float rate, int workers = 1) {
   Step step(problem.dim);
   step.resize(problem.words.size() / problem.dim, problem.contexts.size() / problem.dim);
   std::ranges::transform(problem.words, step.word_rows().begin(),
                          [](double x) { return static_cast<float>(x); });
   std::ranges::transform(problem.contexts, step.context_rows().begin(),
                          [](double x) { return static_cast<float>(x); });
-  step.train({problem.pairs, problem.targets}, rate);
+  step.train({problem.pairs, problem.targets}, rate, workers);
   std::vector<float> both(step.word_rows().begin(), step.word_rows().end());
   both.insert(both.end(), step.context_rows().begin(), step.context_rows().end());
   return both;
@@ -135,10 +135,37 @@ TEST(Word2vecStep, ReportsTheLossOfSampledPairs) {
   step.resize(4, 5);
   std::ranges::fill(step.word_rows(), 0.0F);
   std::ranges::fill(step.context_rows(), 0.0F);
-  const SampledLoss loss = step.train({problem.pairs, problem.targets}, 0.1F);
+  const SampledLoss loss = step.train({problem.pairs, problem.targets}, 0.1F, 1);
   EXPECT_EQ(loss.pairs, 2);
   const double targets = problem.pairs.front().targets + problem.pairs.back().targets;
   EXPECT_NEAR(loss.sum, targets * std::log(2), 1e-6) << "all products are 0";
+}
+
+TEST(Word2vecStep, DampingIsBetweenTheSumAndTheMeanOfTheDifferences) {
+  EXPECT_EQ(damping(0.025F, 1000, 1), 1);
+  EXPECT_EQ(damping(0.025F, 0, 4), 1);
+  EXPECT_NEAR(damping(0.025F, 1, 4), 1, 0.03);
+  EXPECT_NEAR(damping(0.025F, 100'000, 4), 0.25, 1e-6);
+  float last = 1;
+  for (std::uint32_t updates = 1; updates < 2000; updates *= 2) {
+    const float now = damping(0.025F, updates, 4);
+    EXPECT_LT(now, last);
+    last = now;
+  }
+}
+
+TEST(Word2vecStep, DampsTheRowsThatOtherWorkersChangeToo) {
+  const Problem problem(10, 4, 5, 200, 3);
+  const std::vector<float> alone = gradients(problem, 0.05F), together = gradients(problem, 0.05F, 3);
+  std::vector<std::uint32_t> updates(9);
+  std::size_t target = 0;
+  for (const Pair& pair : problem.pairs) {
+    updates[pair.word] += pair.targets;
+    for (std::uint32_t t = 0; t < pair.targets; ++t) ++updates[4 + problem.targets[target++]];
+  }
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_NEAR(together[i], alone[i] * damping(0.05F, updates[i / 10], 3), 1e-6F);
+  }
 }
 
 TEST(Word2vecStep, StaysFiniteForLargeProducts) {

@@ -22,7 +22,7 @@ BlockResult Trainer::train(const Block& block, const Variable<float>& words,
   words.flush();
   lookup_all(Lookup<float>{words, plan_.word_rows(), step_.word_rows()},
              Lookup<float>{contexts, plan_.context_rows(), step_.context_rows()});
-  const SampledLoss loss = step_.train(plan_.pairs(), block.rate);
+  const SampledLoss loss = step_.train(plan_.pairs(), block.rate, block.workers);
   push_all(Push<float>{words, plan_.word_rows(), step_.word_rows()},
            Push<float>{contexts, plan_.context_rows(), step_.context_rows()});
   return {.loss_sum = loss.sum, .loss_pairs = loss.pairs, .words = plan_.words()};

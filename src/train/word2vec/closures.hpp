@@ -18,6 +18,7 @@ struct Block {
   std::uint64_t seed = 0;
   std::uint64_t number = 0;  // since the start of training; selects the random numbers
   float rate = 0;
+  std::int32_t workers = 1;  // that train blocks at the same time
 };
 
 struct BlockResult {

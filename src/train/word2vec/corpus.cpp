@@ -87,12 +87,13 @@ std::string read_range(const ByteRange& range) {
   file.seekg(from);
   std::string text;
   read_more(file, static_cast<std::size_t>(range.end - from), text);
-  while (file && !text.empty() && !is_space(text.back())) {
+  bool complete = text.empty() || is_space(text.back());  // the last word
+  while (file && !complete) {
     const std::size_t before = text.size();
     read_more(file, kMoreBytes, text);
     const auto space = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(before), text.end(), is_space);
-    if (space != text.end()) text.erase(space, text.end());
-    if (space != text.end()) break;
+    complete = space != text.end();
+    text.erase(space, text.end());
   }
   const std::size_t nul = text.find('\0');
   if (nul != std::string::npos) {

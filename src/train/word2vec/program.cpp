@@ -148,9 +148,9 @@ class Word2vecRun {
   std::size_t schedule_epoch(int epoch, std::size_t first) {
     for (std::size_t block = first; block < blocks_.size(); ++block) {
       const std::uint64_t number = static_cast<std::uint64_t>(epoch - 1) * blocks_.size() + block;
-      running_.push_back({epoch, coordinator_.schedule<&train_block>(
-                                     *trainer_, Block{blocks_[block], options_.seed, number, rate_of(number)},
-                                     *words_, *contexts_)});
+      Block task{blocks_[block], options_.seed, number, rate_of(number), coordinator_.workers()};
+      running_.push_back(
+          {epoch, coordinator_.schedule<&train_block>(*trainer_, std::move(task), *words_, *contexts_)});
       collect(window());
       run_.report().stopped = run_.stop_reason(std::chrono::milliseconds(0));
       if (!run_.report().stopped.empty()) return block + 1;
@@ -250,7 +250,7 @@ class Word2vecRun {
 };
 
 Results results_of(const ProgramOptions& options, const Report& report) {
-  Results results{.run = report.run};
+  Results results{.run = report.run, .quality = nlohmann::json::object()};
   results.headline =
       fmt::format("word2vec on {} words, {} of them different and {} times or more in the text",
                   report.corpus_words, report.vocabulary, options.min_count);

@@ -2,8 +2,21 @@
 #include "train/word2vec/step.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace capstan::train::word2vec {
+namespace {
+
+/// Mean second derivative of the loss by a row, of about the norm of trained rows.
+constexpr double kCurvature = 0.5;
+
+}  // namespace
+
+float damping(float rate, std::uint32_t updates, int workers) {
+  if (workers <= 1 || updates == 0) return 1;
+  const double exponent = static_cast<double>(rate) * kCurvature * static_cast<double>(updates);
+  return static_cast<float>(std::expm1(-workers * exponent) / (workers * std::expm1(-exponent)));
+}
 
 Step::Step(std::size_t dim) : dim_(dim), stride_((dim + kRowAlignment - 1) / kRowAlignment * kRowAlignment) {}
 
@@ -12,14 +25,18 @@ void Step::resize(std::size_t words, std::size_t contexts) {
   words_.padded.resize(words * stride_);
   contexts_.rows.resize(contexts * dim_);
   contexts_.padded.resize(contexts * stride_);
+  words_.updates.assign(words, 0);
+  contexts_.updates.assign(contexts, 0);
 }
 
-SampledLoss Step::train(PairList pairs, float rate) {
+SampledLoss Step::train(PairList pairs, float rate, int workers) {
   pad(words_);
   pad(contexts_);
   const SampledLoss loss = train_pairs(pairs, words_.padded.data(), contexts_.padded.data(), stride_, rate);
-  subtract(words_);
-  subtract(contexts_);
+  for (const Pair& pair : pairs.pairs) words_.updates[pair.word] += pair.targets;
+  for (const std::uint32_t target : pairs.targets) ++contexts_.updates[target];
+  subtract(words_, rate, workers);
+  subtract(contexts_, rate, workers);
   return loss;
 }
 
@@ -31,11 +48,14 @@ void Step::pad(Table& table) const {
   }
 }
 
-void Step::subtract(Table& table) const {
+void Step::subtract(Table& table, float rate, int workers) const {
   float* before = table.rows.data();
   const float* after = table.padded.data();
-  for (std::size_t left = table.rows.size(); left > 0; left -= dim_, before += dim_, after += stride_) {
-    for (std::size_t i = 0; i < dim_; ++i) before[i] -= after[i];
+  for (const std::uint32_t updates : table.updates) {
+    const float factor = damping(rate, updates, workers);
+    for (std::size_t i = 0; i < dim_; ++i) before[i] = factor * (before[i] - after[i]);
+    before += dim_;
+    after += stride_;
   }
 }
 
