@@ -50,7 +50,8 @@ std::vector<CLI::App*> add_commands(CLI::App& app, Request& request) {
   add_count(predict_kge, request);
 
   CLI::App& similar =
-      add(app, "similar", "print the entities of a checkpoint that are most similar to one; needs no cluster",
+      add(app, "similar",
+          "print the entities, or words of word2vec, of a checkpoint that are most similar to one; needs no cluster",
           Verb::similar, request);
   similar.add_option("NAME", request.entity, "name of the entity")->required();
   add_count(similar, request);

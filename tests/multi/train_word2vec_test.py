@@ -4,6 +4,7 @@
 # Tests: src/train/word2vec/program.cpp
 # Tests: src/train/word2vec/program_options.cpp
 # Tests: src/train/word2vec/vectors_file.cpp
+import json
 import pathlib
 import random
 import re
@@ -190,6 +191,19 @@ class TrainWord2vec(JobTest):
         summary = self.summary()
         self.assertEqual(summary["training"]["words"], LONG * sum(self.counts.values()), "each block counts once")
         self.assertGreater(share_of_own_topic(read_text(self.vectors)), LEARNED)
+
+    def test_similar_words_of_a_checkpoint(self):
+        checkpoints = self.directory / "checkpoints"
+        self.trained(0, "--checkpoint-dir", checkpoints)
+        similar = [CAPSTAN, "similar", word(2, 0), "--checkpoint", checkpoints, "--count", 3, "--json"]
+        found = json.loads(self.run_to_end(similar).stdout)
+        vectors = read_text(self.vectors)
+        expected = sorted((-cosine(vectors[word(2, 0)], row), name) for name, row in vectors.items())[1:4]
+        self.assertEqual([one["entity"] for one in found], [name for _, name in expected])
+        self.assertAlmostEqual(found[0]["cosine"], -expected[0][0], delta=1e-4)
+        job = self.start([CAPSTAN, "predict", "kge", word(2, 0), "x", "--checkpoint", checkpoints])
+        self.assertEqual(self.exit_code(job), USAGE, job.stderr)
+        self.assert_names(job.stderr, "capstan train kge")
 
     def test_refuses_bad_input(self):
         missing, empty, binary = (self.directory / name for name in ("missing", "empty", "binary"))

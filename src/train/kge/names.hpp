@@ -16,6 +16,8 @@ namespace capstan::kge {
 /// Variables of a checkpoint.
 inline constexpr std::string_view kEntityNames = "entity_names";
 inline constexpr std::string_view kRelationNames = "relation_names";
+inline constexpr std::string_view kWordNames = "word_names";  // of word2vec
+inline constexpr std::string_view kWordRows = "words";
 
 /// REQUIRES: no name has a line feed or a zero byte.
 std::vector<std::int64_t> pack_names(std::span<const std::string> names);

@@ -115,16 +115,19 @@ void for_each_on_threads(std::size_t count, int threads, const std::function<voi
 SavedModel::SavedModel(const std::filesystem::path& checkpoint) : reader_(checkpoint) {
   try {
     const auto state = try_parse_json(reader_.user_state());
-    if (state.at("program") != "train kge") throw Error(Code::failed_precondition, "");
+    has_graph_ = state.at("program") == "train kge";
+    if (!has_graph_ && state.at("program") != "train word2vec") throw Error(Code::failed_precondition, "");
     const auto& identity = state.at("identity");
-    model_ = parse_model(identity.at("--model").get<std::string>());
+    if (has_graph_) model_ = parse_model(identity.at("--model").get<std::string>());
     dim_ = std::stoi(identity.at("--dim").get<std::string>());
   } catch (const std::exception&) {
     throw Error(Code::failed_precondition,
-                fmt::format("{} was not saved by `capstan train kge`", reader_.directory().string()));
+                fmt::format("{} was not saved by `capstan train kge` or `capstan train word2vec`",
+                            reader_.directory().string()));
   }
-  entities_ = read_names(reader_, kEntityNames);
-  relations_ = read_names(reader_, kRelationNames);
+  entity_rows_ = has_graph_ ? kEntityRows : kWordRows;
+  entities_ = read_names(reader_, has_graph_ ? kEntityNames : kWordNames);
+  if (has_graph_) relations_ = read_names(reader_, kRelationNames);
   const auto check = [&](std::string_view table, std::uint64_t expected_rows, std::int64_t width) {
     const auto& shape = reader_.variable(table).shape;
     if (shape.size() == 2 && shape[0] == expected_rows && shape[1] == static_cast<std::uint64_t>(width))
@@ -133,8 +136,15 @@ SavedModel::SavedModel(const std::filesystem::path& checkpoint) : reader_(checkp
                                              reader_.directory().string(), table, fmt::join(shape, ", "),
                                              expected_rows, width));
   };
-  check(kEntityRows, entities_.size(), dim_);
-  check(kRelationRows, 2 * relations_.size(), relation_width(model_, dim_));
+  check(entity_rows_, entities_.size(), dim_);
+  if (has_graph_) check(kRelationRows, 2 * relations_.size(), relation_width(model_, dim_));
+}
+
+void SavedModel::require_graph() const {
+  if (has_graph_) return;
+  throw Error(Code::failed_precondition,
+              fmt::format("{} has words and no relations, expected a checkpoint of `capstan train kge`",
+                          reader_.directory().string()));
 }
 
 std::int64_t SavedModel::entity(std::string_view name) const { return index_of(name, entities_, "entity"); }
@@ -163,7 +173,7 @@ std::vector<ScoredEntity> SavedModel::best_entities(
   std::vector<std::pair<double, std::int64_t>> best;  // minus the score, so that ties keep the order of ids
   for (std::int64_t first = 0; first < total; first += kRowsPerRead) {
     const std::int64_t size = std::min(kRowsPerRead, total - first);
-    const std::vector<float> block = rows(kEntityRows, first, size);
+    const std::vector<float> block = rows(entity_rows_, first, size);
     for (std::int64_t i = 0; i < size; ++i) {
       if (first + i == excluded) continue;
       const double s = score(block.data() + i * dim_);
@@ -180,6 +190,7 @@ std::vector<ScoredEntity> SavedModel::best_entities(
 
 std::vector<ScoredEntity> SavedModel::predict_tails(std::string_view head, std::string_view relation_name,
                                                     std::size_t count) const {
+  require_graph();
   const std::vector<float> from = rows(kEntityRows, entity(head), 1);
   const std::vector<float> by = rows(kRelationRows, relation(relation_name), 1);
   const auto dim = static_cast<std::size_t>(dim_);
@@ -192,7 +203,7 @@ std::vector<ScoredEntity> SavedModel::predict_tails(std::string_view head, std::
 
 std::vector<ScoredEntity> SavedModel::similar(std::string_view name, std::size_t count) const {
   const std::int64_t id = entity(name);
-  const std::vector<float> row = rows(kEntityRows, id, 1);
+  const std::vector<float> row = rows(entity_rows_, id, 1);
   const auto dim = static_cast<std::size_t>(dim_);
   const double norm = std::sqrt(static_cast<double>(dot(row.data(), row.data(), dim)));
   return best_entities(count, id, [&](const float* other) {
@@ -203,6 +214,7 @@ std::vector<ScoredEntity> SavedModel::similar(std::string_view name, std::size_t
 }
 
 Metrics SavedModel::evaluate(const io::Graph& graph, int threads) const {
+  require_graph();
   const auto entity_ids = ids_of(graph.entities, entities_, "entity");
   const auto relation_ids = ids_of(graph.relations, relations_, "relation");
   const auto to_model = [&](const std::vector<io::GraphTriple>& triples) {

@@ -1,5 +1,5 @@
 // saved_model.hpp -- a model in a checkpoint of `capstan train kge`: predictions and evaluation without a
-// cluster.
+// cluster. Also the words of a checkpoint of `capstan train word2vec`.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct ScoredEntity {
 };
 
 /// Reads rows when they are needed, block by block. One thread at a time. All calls throw Error(data_loss),
-/// which names the file, if the checkpoint is damaged.
+/// which names the file, if the checkpoint is damaged. The entities of word2vec are the words; it has no
+/// relations, so predict_tails() and evaluate() throw Error(failed_precondition).
 class SavedModel {
  public:
   /// Opens one checkpoint, and reads the names. Throws Error: not_found or data_loss as CheckpointReader
@@ -58,7 +59,11 @@ class SavedModel {
   std::vector<ScoredEntity> best_entities(std::size_t count, std::int64_t excluded,
                                           const std::function<double(const float* row)>& score) const;
 
+  void require_graph() const;
+
   io::CheckpointReader reader_;
+  bool has_graph_ = false;  // else words
+  std::string entity_rows_;  // variable
   ModelKind model_ = ModelKind::complex;
   int dim_ = 0;
   std::vector<std::string> entities_;

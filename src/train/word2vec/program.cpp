@@ -10,16 +10,13 @@
 
 #include "capstan/capstan.hpp"
 #include "train/after_recovery.hpp"
+#include "train/kge/names.hpp"
 #include "train/kge/saved_names.hpp"
 #include "train/training_run.hpp"
 #include "train/word2vec/closures.hpp"
 
 namespace capstan::train::word2vec {
 namespace {
-
-// Variables of a checkpoint.
-constexpr std::string_view kWordRows = "words";
-constexpr std::string_view kWordNames = "word_names";
 
 using Clock = std::chrono::steady_clock;
 
@@ -47,10 +44,10 @@ class Word2vecRun {
     const auto rows = static_cast<std::int64_t>(vocabulary_.words.size());
     const double limit = 0.5 / options_.dim;
     const VariableOptions sum_of_differences{optimizers::SGD{1.0}};
-    words_.emplace(std::string(kWordRows), Shape{rows, options_.dim},
+    words_.emplace(std::string(kge::kWordRows), Shape{rows, options_.dim},
                    initializers::uniform(-limit, limit, options_.seed), sum_of_differences);
     contexts_.emplace("contexts", Shape{rows, options_.dim}, initializers::zeros(), sum_of_differences);
-    names_.emplace(kWordNames, vocabulary_.words);
+    names_.emplace(kge::kWordNames, vocabulary_.words);
     trainer_.emplace(coordinator_.create_per_worker_resource<&make_trainer>(
         TrainerOptions{vocabulary_, options_.plan, options_.dim}));
   }

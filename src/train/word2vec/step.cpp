@@ -8,7 +8,7 @@ namespace capstan::train::word2vec {
 namespace {
 
 /// Mean second derivative of the loss by a row, of about the norm of trained rows.
-constexpr double kCurvature = 0.5;
+constexpr double kCurvature = 0.1;
 
 }  // namespace
 
