@@ -51,7 +51,7 @@ std::vector<CLI::App*> add_commands(CLI::App& app, Request& request) {
 
   CLI::App& similar =
       add(app, "similar",
-          "print the entities, or words of word2vec, of a checkpoint that are most similar to one; needs no cluster",
+          "print the entities or words of a checkpoint that are most similar to one; needs no cluster",
           Verb::similar, request);
   similar.add_option("NAME", request.entity, "name of the entity")->required();
   add_count(similar, request);

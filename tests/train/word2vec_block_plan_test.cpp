@@ -30,7 +30,7 @@ TEST(Word2vecPlan, PairsNeighborsOfASentence) {
   const Vocabulary vocabulary = small_vocabulary();
   BlockPlan plan(vocabulary, {.window = 1, .negatives = 2, .subsample = 0});
   plan.begin(1, 0);
-  plan.add("a unknown b\nc\nd a\n");
+  plan.add("a unknown b\nc\n d a\n");
   EXPECT_EQ(plan.words(), 5);
   // The word is the neighbor; its true context is the center.
   using P = std::pair<std::int64_t, std::int64_t>;

@@ -62,7 +62,7 @@ class SavedModel {
   void require_graph() const;
 
   io::CheckpointReader reader_;
-  bool has_graph_ = false;  // else words
+  bool has_graph_ = false;   // else words
   std::string entity_rows_;  // variable
   ModelKind model_ = ModelKind::complex;
   int dim_ = 0;
