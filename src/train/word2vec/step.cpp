@@ -7,7 +7,7 @@
 namespace capstan::train::word2vec {
 namespace {
 
-/// Mean second derivative of the loss by a row, of about the norm of trained rows.
+/// Assumed mean second derivative of the loss by a row. With 4 workers, 0.05 to 0.5 train well.
 constexpr double kCurvature = 0.1;
 
 }  // namespace
