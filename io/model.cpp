@@ -173,6 +173,7 @@ void Model::verify() const {
 
 const fs::path& Model::file() const noexcept { return impl_->path; }
 std::int64_t Model::step() const noexcept { return impl_->index.step; }
+const std::string& Model::user_state() const noexcept { return impl_->index.user_state; }
 
 std::vector<std::string> Model::variables() const {
   std::vector<std::string> names;

@@ -38,6 +38,8 @@ class CAPSTAN_API Model {
   const std::filesystem::path& file() const noexcept;
   /// Step of the exported checkpoint.
   std::int64_t step() const noexcept;
+  /// JSON that the program saved with the checkpoint; "null" if the file does not have it.
+  const std::string& user_state() const noexcept;
   /// Names, in alphabetical order.
   std::vector<std::string> variables() const;
   /// Throws Error(not_found) listing the existing variables, as do all calls that take a name.

@@ -54,7 +54,7 @@ void export_model(const CheckpointReader& from, const std::vector<ArrayInfo>& of
     datasets.push_back({dataset_path(array.variable, array.component), array.dtype, array.shape});
   }
   const auto offsets = lay_out_hdf5(to.temporary(), datasets, attributes_of(from, arrays));
-  ModelIndex index{.step = from.step()};
+  ModelIndex index{.step = from.step(), .user_state = from.user_state()};
   index.contents.bytes = file_bytes(to.temporary());
   std::vector<std::int64_t> keys;  // of the table whose index follows
   for (std::size_t i = 0; i < arrays.size(); ++i) {

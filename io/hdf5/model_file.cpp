@@ -90,6 +90,7 @@ ModelIndex index_from_json(const Json& json, std::uint64_t hdf5_bytes) {
   index.contents.metadata_xxh3 = json.at("metadata_xxh3").get<std::string>();
   for (const Json& array : json.at("arrays")) index.contents.datasets.push_back(array_from_json(array));
   check_extents(index.contents);
+  index.user_state = json.value("user_state", Json()).dump();
   return index;
 }
 
@@ -111,6 +112,7 @@ std::string model_index_bytes(const ModelIndex& index) {
                   {"step", index.step},
                   {"hdf5_bytes", index.contents.bytes},
                   {"metadata_xxh3", index.contents.metadata_xxh3},
+                  {"user_state", parse_json(index.user_state, "the user state", Code::data_loss)},
                   {"arrays", std::move(arrays)}};
   const std::string text = json.dump(1) + "\n";
   return text + fmt::format("{:016x}{}{}", text.size(), checksum_of(text), kMagic);

@@ -20,7 +20,8 @@ inline constexpr const char* kTableIndex = "table_index";
 /// contiguous.
 struct ModelIndex {
   std::int64_t step = 0;
-  PartReport contents = {};  // `file` is empty
+  PartReport contents = {};         // `file` is empty
+  std::string user_state = "null";  // of the checkpoint, JSON
 };
 
 /// Returns the bytes that follow the HDF5 file: the index, and the tail with its size and checksum.

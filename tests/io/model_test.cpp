@@ -88,7 +88,18 @@ TEST_F(ModelTest, DescribesItsVariables) {
                                              "step", "weights"));
   EXPECT_EQ(model.shape("entities/embedding"), (Shape{101, 7}));
   EXPECT_EQ(model.dtype("weights"), DType::float64);
+  EXPECT_EQ(model.user_state(), "null");
   model.verify();
+}
+
+TEST_F(ModelTest, KeepsTheUserStateOfTheCheckpoint) {
+  CheckpointDirectory directory(scratch_.path() / "other");
+  save(directory, 12, arrays_, 1, {.user_state = R"({"program":"train kge"})"});
+  const CheckpointReader reader(scratch_.path() / "other" / checkpoint_name(12));
+  OutputFile to(file_, /*replace=*/true);
+  export_model(reader, arrays_of(reader.variables(), /*with_slots=*/false), to, {});
+  to.publish();
+  EXPECT_EQ(Model(file_).user_state(), R"({"program":"train kge"})");
 }
 
 TEST_F(ModelTest, ReadsCompleteVariablesOfEveryDtype) {
@@ -231,6 +242,7 @@ TEST(StoredModel, OfVersion1IsRead) {
   const Model model(scratch.path() / "model_v1.h5");
   model.verify();
   EXPECT_EQ(model.step(), 12);
+  EXPECT_EQ(model.user_state(), "null") << "this file was written before the member existed";
   EXPECT_THAT(model.variables(), ElementsAre("brain", "entities/embedding", "ids"));
   EXPECT_THAT(model.lookup<float>("entities/embedding", std::vector<std::int64_t>{2, 0}).values,
               ElementsAre(2.0F, 2.5F, 0.0F, 0.5F));
