@@ -15,8 +15,7 @@ CLI::App& add(CLI::App& parent, const std::string& name, const std::string& what
   command
       .add_option(
           "--checkpoint", request.checkpoint,
-          "a checkpoint of `capstan train kge`, or a directory of checkpoints, of which the newest is "
-          "used")
+          "a checkpoint of `capstan train`, or a directory of checkpoints, of which the newest is used")
       ->required()
       ->type_name("DIR");
   command.parse_complete_callback([&request, verb] { request.verb = verb; });
@@ -24,7 +23,7 @@ CLI::App& add(CLI::App& parent, const std::string& name, const std::string& what
 }
 
 void add_count(CLI::App& command, Request& request) {
-  command.add_option("--count", request.count, "number of entities to print")
+  command.add_option("--count", request.count, "number of names to print")
       ->default_str("10")
       ->check(CLI::Range(std::int64_t{1}, kMaxCount))
       ->type_name("N");
@@ -53,7 +52,7 @@ std::vector<CLI::App*> add_commands(CLI::App& app, Request& request) {
       add(app, "similar",
           "print the entities or words of a checkpoint that are most similar to one; needs no cluster",
           Verb::similar, request);
-  similar.add_option("NAME", request.entity, "name of the entity")->required();
+  similar.add_option("NAME", request.entity, "name of the entity or word")->required();
   add_count(similar, request);
   return {&evaluate, &evaluate_kge, &predict, &predict_kge, &similar};
 }

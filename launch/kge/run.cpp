@@ -3,10 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/topology.hpp"
@@ -14,22 +15,34 @@
 #include "launch/checkpoint/output.hpp"
 #include "train/kge/known_graph.hpp"
 #include "train/kge/saved_model.hpp"
+#include "train/saved_program.hpp"
+#include "train/scoring/named_scores.hpp"
+#include "train/word2vec/saved_words.hpp"
 
 namespace capstan::launch::kge_model {
 namespace {
 
 using nlohmann::json;
 
-void print_entities(std::span<const kge::ScoredEntity> entities, std::string_view measure, bool as_json) {
-  if (as_json) {
-    json list = json::array();
-    for (const kge::ScoredEntity& one : entities)
-      list.push_back({{"entity", one.name}, {std::string(measure), one.score}});
-    return checkpoint::print_json(list);
-  }
+void print_names(std::span<const train::ScoredName> names, const std::string& kind,
+                 const std::string& measure, bool as_json) {
+  if (as_json) return checkpoint::print_json(train::ranked(names, kind, measure));
   std::vector<checkpoint::Row> rows;
-  for (const kge::ScoredEntity& one : entities) rows.push_back({fmt::format("{:.4f}", one.score), one.name});
-  checkpoint::print(checkpoint::table({">" + std::string(measure), "entity"}, rows));
+  for (const train::ScoredName& one : names) rows.push_back({fmt::format("{:.4f}", one.score), one.name});
+  checkpoint::print(checkpoint::table({">" + measure, kind}, rows));
+}
+
+void print_similar(std::shared_ptr<const train::SavedRows> saved, const Request& request) {
+  const auto print = [&](const train::NamedRows& rows) {
+    print_names(rows.most_similar(request.entity, static_cast<std::size_t>(request.count)), rows.kind(),
+                "cosine", request.json);
+  };
+  const bool has_words = train::read_saved_program(*saved).program == "train word2vec";
+  if (has_words) {
+    print(train::word2vec::open_saved_words(std::move(saved)));
+  } else {
+    print(kge::SavedModel(std::move(saved)).entities());
+  }
 }
 
 void evaluate(const kge::SavedModel& model, const Request& request) {
@@ -50,24 +63,28 @@ void evaluate(const kge::SavedModel& model, const Request& request) {
   checkpoint::print(fmt::format(
       "{} of {} entities, step {}\ntest, filtered, heads and tails: MRR {:.4f}  Hits@1 {:.4f}  Hits@3 {:.4f} "
       " Hits@10 {:.4f}  ({} queries)\n",
-      to_string(model.model()), model.entities().size(), model.step(), m.mrr(), m.hits1(), m.hits3(),
+      to_string(model.model()), model.entities().names().size(), model.step(), m.mrr(), m.hits1(), m.hits3(),
       m.hits10(), m.count));
 }
 
 }  // namespace
 
 int run(const Request& request) {
-  const kge::SavedModel model(checkpoint::find_checkpoint(request.checkpoint));
-  const auto count = static_cast<std::size_t>(request.count);
+  std::shared_ptr<const train::SavedRows> saved =
+      train::open_saved_rows(checkpoint::find_checkpoint(request.checkpoint));
   switch (request.verb) {
     case Verb::evaluate:
-      evaluate(model, request);
+      evaluate(kge::SavedModel(std::move(saved)), request);
       break;
-    case Verb::predict:
-      print_entities(model.predict_tails(request.entity, request.relation, count), "score", request.json);
+    case Verb::predict: {
+      const kge::SavedModel model(std::move(saved));
+      print_names(
+          model.predict_tails(request.entity, request.relation, static_cast<std::size_t>(request.count)),
+          "entity", "score", request.json);
       break;
+    }
     case Verb::similar:
-      print_entities(model.similar(request.entity, count), "cosine", request.json);
+      print_similar(std::move(saved), request);
       break;
     case Verb::none:
       break;

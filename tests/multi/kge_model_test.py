@@ -4,7 +4,7 @@
 # Tests: launch/kge/request.hpp
 # Tests: launch/kge/run.cpp
 # Tests: src/train/kge/saved_model.cpp
-# Tests: src/train/kge/saved_names.cpp
+# Tests: src/train/saved_names.cpp
 import json
 import pathlib
 import sys

@@ -199,7 +199,7 @@ class TrainWord2vec(JobTest):
         found = json.loads(self.run_to_end(similar).stdout)
         vectors = read_text(self.vectors)
         expected = sorted((-cosine(vectors[word(2, 0)], row), name) for name, row in vectors.items())[1:4]
-        self.assertEqual([one["entity"] for one in found], [name for _, name in expected])
+        self.assertEqual([one["word"] for one in found], [name for _, name in expected])
         self.assertAlmostEqual(found[0]["cosine"], -expected[0][0], delta=1e-4)
         job = self.start([CAPSTAN, "predict", "kge", word(2, 0), "x", "--checkpoint", checkpoints])
         self.assertEqual(self.exit_code(job), USAGE, job.stderr)

@@ -18,9 +18,10 @@
 #include "train/kge/learned_relations.hpp"
 #include "train/kge/predict.hpp"
 #include "train/kge/results.hpp"
-#include "train/kge/saved_names.hpp"
 #include "train/kge/slice.hpp"
 #include "train/kge/table.hpp"
+#include "train/kge/variables.hpp"
+#include "train/saved_names.hpp"
 #include "train/training_run.hpp"
 
 namespace capstan::kge {
@@ -75,10 +76,10 @@ class KgeRun {
     const auto relations = static_cast<std::int64_t>(graph_.relations.size());
     const VariableOptions optimizer{options_.optimizer};
     const ModelDefaults& defaults = defaults_of(options_.model);
-    entities_.emplace(options_.tables, "entities", Shape{entities, options_.dim},
+    entities_.emplace(options_.tables, kEntityRows, Shape{entities, options_.dim},
                       initializers::normal(0, double{defaults.initial_stddev}, options_.seed), optimizer);
     relations_.emplace(
-        options_.tables, "relations", Shape{2 * relations, relation_width(options_.model, options_.dim)},
+        options_.tables, kRelationRows, Shape{2 * relations, relation_width(options_.model, options_.dim)},
         initializers::normal(0, double{defaults.initial_relation_stddev}, options_.seed + 1), optimizer);
     entity_names_.emplace(kEntityNames, graph_.entities);
     relation_names_.emplace(kRelationNames, graph_.relations);
@@ -420,8 +421,8 @@ class KgeRun {
   io::Graph graph_;
   std::optional<Table> entities_;
   std::optional<Table> relations_;
-  std::optional<SavedNames> entity_names_;
-  std::optional<SavedNames> relation_names_;
+  std::optional<train::SavedNames> entity_names_;
+  std::optional<train::SavedNames> relation_names_;
   std::optional<PerWorker<std::unique_ptr<Trainer>>> trainer_;
   std::optional<PerWorker<std::unique_ptr<Evaluator>>> evaluator_;
   std::deque<Running> running_;

@@ -2,64 +2,22 @@
 #include "train/kge/saved_model.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <exception>
-#include <limits>
 #include <thread>
 #include <unordered_map>
-#include <utility>
 
-#include "base/json.hpp"
-#include "capstan/dtype.hpp"
 #include "capstan/error.hpp"
-#include "train/kge/kernels.hpp"
 #include "train/kge/known_graph.hpp"
-#include "train/kge/names.hpp"
 #include "train/kge/ranking.hpp"
+#include "train/kge/variables.hpp"
 
 namespace capstan::kge {
 namespace {
 
-constexpr std::string_view kEntityRows = "entities";
-constexpr std::string_view kRelationRows = "relations";
-constexpr std::int64_t kRowsPerRead = 8192;
-constexpr std::size_t kSuggestions = 5;
 constexpr std::size_t kRankedTriples = 128;  // ranked together, in one pass over the rows of the entities
-
-std::vector<std::string> read_names(const io::CheckpointReader& reader, std::string_view variable) {
-  const auto& variables = reader.variables();
-  if (std::ranges::find(variables, variable, &io::VariableInfo::name) == variables.end()) {
-    throw Error(Code::failed_precondition,
-                fmt::format("{} has no variable {}; it was saved by a version of `capstan train kge` that "
-                            "does not save names",
-                            reader.directory().string(), variable));
-  }
-  std::vector<std::int64_t> packed(reader.variable(variable).shape.at(0));
-  reader.read_rows(variable, io::kValue, 0, packed.size(), packed.data());
-  return unpack_names(packed);
-}
-
-template <class T>
-void read_widened(const io::CheckpointReader& reader, std::string_view table, std::uint64_t first,
-                  std::uint64_t count, std::vector<float>& out) {
-  std::vector<T> narrow(out.size());
-  reader.read_rows(table, io::kValue, first, count, narrow.data());
-  std::ranges::transform(narrow, out.begin(), [](T value) { return static_cast<float>(value); });
-}
-
-std::int64_t index_of(std::string_view name, const std::vector<std::string>& names, const char* what) {
-  const auto found = std::ranges::find(names, name);
-  if (found != names.end()) return found - names.begin();
-  const std::vector<std::string> near = near_names(name, names, kSuggestions);
-  throw Error(Code::not_found,
-              fmt::format("{} \"{}\": there is none in the checkpoint, expected one of {} names{}", what,
-                          name, names.size(),
-                          near.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(near, ", "))));
-}
 
 /// The ids of a model for the indexes of a graph.
 std::vector<std::int32_t> ids_of(const std::vector<std::string>& graph, const std::vector<std::string>& model,
@@ -112,111 +70,40 @@ void for_each_on_threads(std::size_t count, int threads, const std::function<voi
 
 }  // namespace
 
-SavedModel::SavedModel(const std::filesystem::path& checkpoint) : reader_(checkpoint) {
-  try {
-    const auto state = try_parse_json(reader_.user_state());
-    has_graph_ = state.at("program") == "train kge";
-    if (!has_graph_ && state.at("program") != "train word2vec") throw Error(Code::failed_precondition, "");
-    const auto& identity = state.at("identity");
-    if (has_graph_) model_ = parse_model(identity.at("--model").get<std::string>());
-    dim_ = std::stoi(identity.at("--dim").get<std::string>());
-  } catch (const std::exception&) {
-    throw Error(Code::failed_precondition,
-                fmt::format("{} was not saved by `capstan train kge` or `capstan train word2vec`",
-                            reader_.directory().string()));
-  }
-  entity_rows_ = has_graph_ ? kEntityRows : kWordRows;
-  entities_ = read_names(reader_, has_graph_ ? kEntityNames : kWordNames);
-  if (has_graph_) relations_ = read_names(reader_, kRelationNames);
-  const auto check = [&](std::string_view table, std::uint64_t expected_rows, std::int64_t width) {
-    const auto& shape = reader_.variable(table).shape;
-    if (shape.size() == 2 && shape[0] == expected_rows && shape[1] == static_cast<std::uint64_t>(width))
-      return;
-    throw Error(Code::data_loss, fmt::format("{}: variable {} has the shape ({}), expected ({}, {})",
-                                             reader_.directory().string(), table, fmt::join(shape, ", "),
-                                             expected_rows, width));
-  };
-  check(entity_rows_, entities_.size(), dim_);
-  if (has_graph_) check(kRelationRows, 2 * relations_.size(), relation_width(model_, dim_));
+SavedModel::SavedModel(std::shared_ptr<const train::SavedRows> saved)
+    : SavedModel(saved, train::read_saved_program(*saved, "train kge")) {}
+
+SavedModel::SavedModel(std::shared_ptr<const train::SavedRows> saved, const train::SavedProgram& program)
+    : model_(parse_model(program.property("--model"))),
+      dim_(static_cast<int>(program.number("--dim"))),
+      entities_(saved, {kEntityRows, kEntityNames, "entity"}, dim_),
+      relations_(saved, {kRelationRows, kRelationNames, "relation"}, relation_width(model_, dim_), 2) {}
+
+std::vector<float> SavedModel::query(std::string_view head, std::string_view relation) const {
+  const std::vector<float> from = entities_.row(head);
+  const std::vector<float> by = relations_.row(relation);
+  std::vector<float> query(from.size());
+  make_query(model_, from.data(), by.data(), query.data(), query.size());
+  return query;
 }
 
-void SavedModel::require_graph() const {
-  if (has_graph_) return;
-  throw Error(Code::failed_precondition,
-              fmt::format("{} has words and no relations, expected a checkpoint of `capstan train kge`",
-                          reader_.directory().string()));
-}
-
-std::int64_t SavedModel::entity(std::string_view name) const { return index_of(name, entities_, "entity"); }
-
-std::int64_t SavedModel::relation(std::string_view name) const {
-  return index_of(name, relations_, "relation");
-}
-
-std::vector<float> SavedModel::rows(std::string_view table, std::int64_t first, std::int64_t count) const {
-  const io::VariableInfo& variable = reader_.variable(table);
-  std::vector<float> out(static_cast<std::size_t>(count) * variable.shape.at(1));
-  const auto from = static_cast<std::uint64_t>(first), rows = static_cast<std::uint64_t>(count);
-  if (variable.dtype == DType::float16) {
-    read_widened<float16>(reader_, table, from, rows, out);
-  } else if (variable.dtype == DType::bfloat16) {
-    read_widened<bfloat16>(reader_, table, from, rows, out);
-  } else {
-    reader_.read_rows(table, io::kValue, from, rows, out.data());
-  }
-  return out;
-}
-
-std::vector<ScoredEntity> SavedModel::best_entities(
-    std::size_t count, std::int64_t excluded, const std::function<double(const float* row)>& score) const {
-  const auto total = static_cast<std::int64_t>(entities_.size());
-  std::vector<std::pair<double, std::int64_t>> best;  // minus the score, so that ties keep the order of ids
-  for (std::int64_t first = 0; first < total; first += kRowsPerRead) {
-    const std::int64_t size = std::min(kRowsPerRead, total - first);
-    const std::vector<float> block = rows(entity_rows_, first, size);
-    for (std::int64_t i = 0; i < size; ++i) {
-      if (first + i == excluded) continue;
-      const double s = score(block.data() + i * dim_);
-      best.emplace_back(std::isnan(s) ? std::numeric_limits<double>::infinity() : -s, first + i);
-    }
-    const std::size_t kept = std::min(count, best.size());
-    std::ranges::partial_sort(best, best.begin() + static_cast<std::ptrdiff_t>(kept));
-    best.resize(kept);
-  }
-  std::vector<ScoredEntity> out;
-  for (const auto& [negated, id] : best) out.push_back({entities_[static_cast<std::size_t>(id)], -negated});
-  return out;
-}
-
-std::vector<ScoredEntity> SavedModel::predict_tails(std::string_view head, std::string_view relation_name,
-                                                    std::size_t count) const {
-  require_graph();
-  const std::vector<float> from = rows(kEntityRows, entity(head), 1);
-  const std::vector<float> by = rows(kRelationRows, relation(relation_name), 1);
-  const auto dim = static_cast<std::size_t>(dim_);
-  std::vector<float> query(dim);
-  make_query(model_, from.data(), by.data(), query.data(), dim);
-  return best_entities(count, -1, [&](const float* row) {
-    return static_cast<double>(score(model_, query.data(), row, dim));
+std::vector<train::ScoredName> SavedModel::predict_tails(std::string_view head, std::string_view relation,
+                                                         std::size_t count) const {
+  const std::vector<float> from = query(head, relation);
+  return entities_.best(count, -1, [&](const float* row) {
+    return static_cast<double>(kge::score(model_, from.data(), row, from.size()));
   });
 }
 
-std::vector<ScoredEntity> SavedModel::similar(std::string_view name, std::size_t count) const {
-  const std::int64_t id = entity(name);
-  const std::vector<float> row = rows(entity_rows_, id, 1);
-  const auto dim = static_cast<std::size_t>(dim_);
-  const double norm = std::sqrt(static_cast<double>(dot(row.data(), row.data(), dim)));
-  return best_entities(count, id, [&](const float* other) {
-    const double other_norm = std::sqrt(static_cast<double>(dot(other, other, dim)));
-    const double product = norm * other_norm;
-    return product > 0 ? static_cast<double>(dot(row.data(), other, dim)) / product : 0;
-  });
+double SavedModel::score(std::string_view head, std::string_view relation, std::string_view tail) const {
+  const std::vector<float> from = query(head, relation);
+  const std::vector<float> row = entities_.row(tail);
+  return static_cast<double>(kge::score(model_, from.data(), row.data(), row.size()));
 }
 
 Metrics SavedModel::evaluate(const io::Graph& graph, int threads) const {
-  require_graph();
-  const auto entity_ids = ids_of(graph.entities, entities_, "entity");
-  const auto relation_ids = ids_of(graph.relations, relations_, "relation");
+  const auto entity_ids = ids_of(graph.entities, entities_.names(), "entity");
+  const auto relation_ids = ids_of(graph.relations, relations_.names(), "relation");
   const auto to_model = [&](const std::vector<io::GraphTriple>& triples) {
     std::vector<Triple> out;
     for (const io::GraphTriple& t : triples) {
@@ -232,11 +119,11 @@ Metrics SavedModel::evaluate(const io::Graph& graph, int threads) const {
     const std::vector<Triple> more = to_model(*part);
     all.insert(all.end(), more.begin(), more.end());
   }
-  const auto total = static_cast<std::int64_t>(entities_.size());
-  const auto relation_count = static_cast<std::int64_t>(relations_.size());
+  const auto total = static_cast<std::int64_t>(entities_.names().size());
+  const auto relation_count = static_cast<std::int64_t>(relations_.names().size());
   const TrueAnswers answers(all, relation_count);
-  const std::vector<float> entity_rows = rows(kEntityRows, 0, total);
-  const std::vector<float> relation_rows = rows(kRelationRows, 0, 2 * relation_count);
+  const std::vector<float> entity_rows = entities_.all();
+  const std::vector<float> relation_rows = relations_.all();
   const auto dim = static_cast<std::size_t>(dim_);
   const auto width = static_cast<std::size_t>(relation_width(model_, dim_));
 

@@ -10,10 +10,10 @@
 
 #include "capstan/capstan.hpp"
 #include "train/after_recovery.hpp"
-#include "train/kge/names.hpp"
-#include "train/kge/saved_names.hpp"
+#include "train/saved_names.hpp"
 #include "train/training_run.hpp"
 #include "train/word2vec/closures.hpp"
+#include "train/word2vec/saved_words.hpp"
 
 namespace capstan::train::word2vec {
 namespace {
@@ -44,10 +44,10 @@ class Word2vecRun {
     const auto rows = static_cast<std::int64_t>(vocabulary_.words.size());
     const double limit = 0.5 / options_.dim;
     const VariableOptions sum_of_differences{optimizers::SGD{1.0}};
-    words_.emplace(std::string(kge::kWordRows), Shape{rows, options_.dim},
-                   initializers::uniform(-limit, limit, options_.seed), sum_of_differences);
+    words_.emplace(kWordRows, Shape{rows, options_.dim}, initializers::uniform(-limit, limit, options_.seed),
+                   sum_of_differences);
     contexts_.emplace("contexts", Shape{rows, options_.dim}, initializers::zeros(), sum_of_differences);
-    names_.emplace(kge::kWordNames, vocabulary_.words);
+    names_.emplace(kWordNames, vocabulary_.words);
     trainer_.emplace(coordinator_.create_per_worker_resource<&make_trainer>(
         TrainerOptions{vocabulary_, options_.plan, options_.dim}));
   }
@@ -236,7 +236,7 @@ class Word2vecRun {
   std::vector<Piece> blocks_;
   std::optional<Variable<float>> words_;
   std::optional<Variable<float>> contexts_;
-  std::optional<kge::SavedNames> names_;
+  std::optional<SavedNames> names_;
   std::optional<PerWorker<std::unique_ptr<Trainer>>> trainer_;
   std::deque<Running> running_;
   Clock::time_point training_since_;

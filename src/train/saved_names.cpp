@@ -1,5 +1,5 @@
 // saved_names.cpp -- see saved_names.hpp.
-#include "train/kge/saved_names.hpp"
+#include "train/saved_names.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "capstan/error.hpp"
 
-namespace capstan::kge {
+namespace capstan::train {
 
 SavedNames::SavedNames(std::string_view variable, const std::vector<std::string>& names)
     : variable_name_(variable), packed_([&] {
@@ -30,4 +30,4 @@ void SavedNames::check_restored(const std::vector<std::string>& names, std::stri
                           expected == names.end() ? "" : *expected));
 }
 
-}  // namespace capstan::kge
+}  // namespace capstan::train

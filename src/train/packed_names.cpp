@@ -1,5 +1,5 @@
-// names.cpp -- see names.hpp.
-#include "train/kge/names.hpp"
+// packed_names.cpp -- see packed_names.hpp.
+#include "train/packed_names.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include "base/assert.hpp"
 #include "base/settings.hpp"
 
-namespace capstan::kge {
+namespace capstan::train {
 namespace {
 
 constexpr char kSeparator = '\n';
@@ -52,4 +52,4 @@ std::vector<std::string> near_names(std::string_view name, std::span<const std::
   return near;
 }
 
-}  // namespace capstan::kge
+}  // namespace capstan::train

@@ -1,4 +1,4 @@
-// saved_names.hpp -- the variable with the names of entities or relations, which checkpoints hold.
+// saved_names.hpp -- the variable with the names of rows, which checkpoints hold.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "capstan/variable.hpp"
-#include "train/kge/names.hpp"
+#include "train/packed_names.hpp"
 
-namespace capstan::kge {
+namespace capstan::train {
 
 /// Made on the coordinator, in the scope of a strategy. Training never reads it.
 class SavedNames {
@@ -24,4 +24,4 @@ class SavedNames {
   Variable<std::int64_t> packed_;
 };
 
-}  // namespace capstan::kge
+}  // namespace capstan::train

@@ -1,4 +1,4 @@
-// names.hpp -- names of entities and relations as a variable, so that checkpoints hold them.
+// packed_names.hpp -- names of rows as a variable of int64, so that checkpoints hold them.
 //
 // The names are joined by line feeds and padded with zero bytes, 8 bytes in each element, in host order
 // (little-endian). A variable is sharded over the ps, saved and exported as any other: a million names of 20
@@ -11,13 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace capstan::kge {
-
-/// Variables of a checkpoint.
-inline constexpr std::string_view kEntityNames = "entity_names";
-inline constexpr std::string_view kRelationNames = "relation_names";
-inline constexpr std::string_view kWordNames = "word_names";  // of word2vec
-inline constexpr std::string_view kWordRows = "words";
+namespace capstan::train {
 
 /// REQUIRES: no name has a line feed or a zero byte.
 std::vector<std::int64_t> pack_names(std::span<const std::string> names);
@@ -28,4 +22,4 @@ std::vector<std::string> unpack_names(std::span<const std::int64_t> packed);
 std::vector<std::string> near_names(std::string_view name, std::span<const std::string> names,
                                     std::size_t count);
 
-}  // namespace capstan::kge
+}  // namespace capstan::train
