@@ -1,4 +1,4 @@
-# Finds Capstan's dependencies. Nothing is downloaded; CUDA and NCCL are optional.
+# Finds Capstan's dependencies. Nothing is downloaded; CUDA, NCCL and cpp-httplib are optional.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(MPI REQUIRED COMPONENTS C CXX)
@@ -14,6 +14,7 @@ pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(HTTPLIB QUIET IMPORTED_TARGET "cpp-httplib>=0.11")  # optional: `capstan serve`
 if(NOT TARGET tomlplusplus::tomlplusplus)
   pkg_check_modules(TOMLPP REQUIRED IMPORTED_TARGET tomlplusplus)
   add_library(tomlplusplus::tomlplusplus ALIAS PkgConfig::TOMLPP)

@@ -22,6 +22,7 @@
 #include "launch/help/markdown.hpp"
 #include "launch/kge/command_line.hpp"
 #include "launch/run/options.hpp"
+#include "launch/serve/command_line.hpp"
 #include "launch/version.hpp"
 
 namespace capstan::launch {
@@ -321,6 +322,8 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   kge_model::Request kge_model_request;
   const std::vector<CLI::App*> kge_model_commands = kge_model::add_commands(app, kge_model_request);
 
+  serve::Options serve(app);
+
   doctor::Request doctor_request;
   CLI::App& doctor = doctor::add_command(app, doctor_request);
 
@@ -329,8 +332,8 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
 
   // Unknown words are rejected below with a suggestion, which the message of CLI11 lacks.
   std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
-  commands.insert(commands.end(),
-                  {&show, &train, &status, &top, &trace, &join, &doctor, &run.command(), &app});
+  commands.insert(commands.end(), {&show, &train, &status, &top, &trace, &join, &doctor, &run.command(),
+                                   &serve.command(), &app});
   commands.insert(commands.end(), checkpoint_commands.begin(), checkpoint_commands.end());
   commands.insert(commands.end(), kge_model_commands.begin(), kge_model_commands.end());
   for (CLI::App* command : commands) command->allow_extras();
@@ -373,6 +376,13 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   }
   if (kge_model_request.verb != kge_model::Verb::none)
     return {.action = Action::kge_model, .kge_model = std::move(kge_model_request)};
+  if (serve.command().parsed()) {
+    try {
+      return {.action = Action::serve, .serve = serve.request()};
+    } catch (const Error& error) {
+      throw_with_help(app, error.what());
+    }
+  }
   for (const char* name : {"evaluate", "predict"}) {
     if (app.got_subcommand(name)) throw_with_help(app, fmt::format("{}: no program, expected kge", name));
   }
@@ -390,7 +400,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
                  "word2vec"
                : "a command is missing, expected capstan train, run, doctor, "
                  "settings, status, top, trace, join, checkpoint, evaluate, predict, "
-                 "similar or help");
+                 "similar, serve or help");
 }
 
 }  // namespace capstan::launch

@@ -10,6 +10,7 @@
 #include "launch/help/command_page.hpp"
 #include "launch/kge/request.hpp"
 #include "launch/run/request.hpp"
+#include "launch/serve/request.hpp"
 
 namespace capstan::launch {
 
@@ -25,6 +26,7 @@ enum class Action {
   train,
   checkpoint,
   kge_model,
+  serve,
   run,
   doctor,
   install_help
@@ -40,6 +42,7 @@ struct CommandLine {
   Settings settings = Settings();
   checkpoint::Request checkpoint = {};
   kge_model::Request kge_model = {};
+  serve::Request serve = {};
   run::Request run = {};
   doctor::Request doctor = {};
   std::vector<help::CommandPage> pages = {};  ///< install_help

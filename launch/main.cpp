@@ -15,6 +15,7 @@
 #include "launch/launcher_rank.hpp"
 #include "launch/run/run.hpp"
 #include "launch/running_job.hpp"
+#include "launch/serve/run.hpp"
 #include "launch/top.hpp"
 #include "launch/trace.hpp"
 #include "launch/train.hpp"
@@ -47,6 +48,7 @@ int run_command(int argc, char** argv) {
     case Action::print_settings_markdown:
     case Action::checkpoint:
     case Action::kge_model:
+    case Action::serve:
     case Action::install_help:
       break;
   }
@@ -59,6 +61,8 @@ int run_command(int argc, char** argv) {
       return checkpoint::run(line.checkpoint);
     case Action::kge_model:
       return kge_model::run(line.kge_model);
+    case Action::serve:
+      return serve::run(line.serve);
     case Action::print_text:
       std::cout << line.text;
       break;

@@ -16,6 +16,7 @@ ALLOWED = {name: set().union(*ORDER[:i]) for i, group in enumerate(ORDER) for na
 # than MPI only through Capstan.
 OWNERS = [
     ("UCX", r"(ucp|uct|ucs|ucm)/", ("src/transport/", "tests/transport/")),
+    ("cpp-httplib", r"httplib\.h$", ("launch/serve/", "perf/")),
     ("HDF5", r"(hdf5(_hl)?|H5\w*)\.h(pp)?$", ("io/hdf5/", "tests/io/")),
     ("MPI", r"mpi\.h$", ("src/mpi/", "tests/", "perf/", "include/capstan/mpi.hpp")),
     ("CUDA", r"(cuda|cublas|curand|nvml|nvtx|device_launch|driver_types)\w*(/|\.h)", ("src/gpu/", "tests/gpu/")),

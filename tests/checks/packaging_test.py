@@ -16,13 +16,13 @@ PACKAGING = ROOT / "launch" / "packaging"
 SCRIPTS = sorted((ROOT / "launch" / "slurm").glob("*.sbatch"))
 VERSION = re.search(r"project\(capstan VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
 
-# CMake's name: (Spack's name, EasyBuild's name). None: part of the toolchain, or needed by tests only.
+# CMake's name: (Spack's name, EasyBuild's name). None: part of the toolchain, optional, or needed by tests only.
 NAMES = {
     "Threads": (None, None), "PkgConfig": ("pkgconfig", "pkgconf"), "MPI": ("mpi", None), "HDF5": ("hdf5", "HDF5"), "fmt": ("fmt", "fmt"),
     "spdlog": ("spdlog", "spdlog"), "CLI11": ("cli11", "CLI11"), "nlohmann_json": ("nlohmann-json", "nlohmann_json"),
     "tomlplusplus": ("tomlplusplus", "tomlplusplus"), "TOMLPP": ("tomlplusplus", "tomlplusplus"), "UCX": ("ucx", "UCX"),
     "HWLOC": ("hwloc", "hwloc"), "OPENBLAS": ("openblas", None), "HWY": ("highway", "Highway"), "XXHASH": ("xxhash", "xxHash"),
-    "ZLIB": ("zlib-api", "zlib"), "GTest": ("googletest", None),
+    "ZLIB": ("zlib-api", "zlib"), "HTTPLIB": (None, None), "GTest": ("googletest", None),
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@
 
 #include "capstan/error.hpp"
 #include "launch/kge/run.hpp"
+#include "launch/serve/run.hpp"
 #include "launch/train.hpp"
 #include "launch/training_epochs.hpp"
 #include "launch/transports.hpp"
@@ -29,6 +30,8 @@ int run_show_transports(const Settings& settings) {
 }
 
 int launch::kge_model::run(const Request&) { return 0; }
+
+int launch::serve::run(const Request&) { return 0; }
 
 int launch::training_epochs(const CommandLine&) { return 0; }
 

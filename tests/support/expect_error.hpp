@@ -23,6 +23,17 @@ std::string error_of(Code code, const Call& call) {
   return "";
 }
 
+/// Returns the code of the Error that `call` throws; ok if it throws none.
+template <class Call>
+Code code_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return Code::ok;
+}
+
 /// Checks the exact message. Use it once for each message; elsewhere, use expect_error_naming.
 template <class Call>
 void expect_error(Code code, const std::string& text, const Call& call) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capstan/readers.hpp"
@@ -33,6 +34,8 @@ struct DeepShape {
   std::size_t row_width() const { return 1 + static_cast<std::size_t>(factors); }
   /// Returns the options that make this shape, such as "--factors=16 --hidden=128,64".
   std::string text() const;
+  /// Returns the shape of text(). Throws Error(invalid_argument) for another text.
+  static DeepShape parse(DeepModel model, std::string_view text);
 };
 
 }  // namespace capstan::train

@@ -218,9 +218,9 @@ DataSizes load_ratings(PerWorker<WorkerState> state, Shares /*shares*/) {
           .width = data.ratings.users + data.ratings.items};
 }
 
-TableSizes count_rows(PerWorker<WorkerState> state) {
+RatingTotals count_ratings(PerWorker<WorkerState> state) {
   const Ratings& ratings = state->data().ratings;
-  return {ratings.users, ratings.items};
+  return {ratings.users, ratings.items, ratings.mean};
 }
 
 TrainResult train_factors(PerWorker<WorkerState> state, TrainTask task, UpdateGroup group,

@@ -86,16 +86,17 @@ class WorkerState {
 };
 WorkerState make_worker_state(Input input);
 
-/// Numbers of rows of the tables.
-struct TableSizes {
+/// Numbers of rows of the tables, and the mean of the training ratings.
+struct RatingTotals {
   std::int64_t users = 0;
   std::int64_t items = 0;
+  double mean = 0;
 };
 
 /// Reads the files, so that invalid input is reported before training starts. The sizes of held-out data are
 /// numbers of ratings, or of users with implicit feedback.
 DataSizes load_ratings(PerWorker<WorkerState> state, Shares shares);
-TableSizes count_rows(PerWorker<WorkerState> state);
+RatingTotals count_ratings(PerWorker<WorkerState> state);
 /// For each batch: looks up only the rows that it uses, and pushes their gradients.
 TrainResult train_factors(PerWorker<WorkerState> state, TrainTask task, UpdateGroup group,
                           EmbeddingTable<Variable> users, EmbeddingTable<Variable> items);

@@ -1,6 +1,8 @@
 // model.cpp -- mf on the coordinator: a table of users and a table of items.
 #include "train/model.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <optional>
 #include <string>
@@ -27,9 +29,9 @@ class FactorizationModel final : public Model {
     return coordinator_.schedule_on<&mf::load_ratings>(worker, worker_state_, shares);
   }
   void create(const DataSizes& /*sizes*/) override {
-    sizes_ = coordinator_.schedule<&mf::count_rows>(worker_state_).fetch();
-    users_.emplace(table("users", sizes_.users, 2 * options_.seed));
-    items_.emplace(table("items", sizes_.items, 2 * options_.seed + 1));
+    totals_ = coordinator_.schedule<&mf::count_ratings>(worker_state_).fetch();
+    users_.emplace(table("users", totals_.users, 2 * options_.seed));
+    items_.emplace(table("items", totals_.items, 2 * options_.seed + 1));
   }
   RemoteValue<void> prepare(int, const Shares&) override {
     throw Error(Code::internal, "prepare() called for mf, expected no call: needs_preparation() is false");
@@ -59,11 +61,13 @@ class FactorizationModel final : public Model {
   }
   void restart_group() const override { group_.restart(); }
   Identity identity() const override {
-    return {{"a number of users of", std::to_string(sizes_.users)},
-            {"a number of items of", std::to_string(sizes_.items)},
+    return {{"a number of users of", std::to_string(totals_.users)},
+            {"a number of items of", std::to_string(totals_.items)},
             {"--factors", std::to_string(options_.factors)},
             {"--table-dtype", std::string(options_.tables.name())},
-            {"--implicit", options_.implicit ? "true" : "false"}};
+            {"--implicit", options_.implicit ? "true" : "false"},
+            // Part of each prediction; the shortest text that parses to the same number.
+            {"a mean rating of", options_.implicit ? "0" : fmt::format("{}", totals_.mean)}};
   }
 
  private:
@@ -77,7 +81,7 @@ class FactorizationModel final : public Model {
   ClusterCoordinator& coordinator_;
   UpdateGroup group_;
   PerWorker<mf::WorkerState> worker_state_;
-  mf::TableSizes sizes_;
+  mf::RatingTotals totals_;
   std::optional<EmbeddingTable<Variable>> users_, items_;
 };
 

@@ -1,0 +1,65 @@
+// unix_socket.cpp -- a refused connection shows that no process listens.
+#include "launch/serve/unix_socket.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/file_descriptor.hpp"
+#include "capstan/error.hpp"
+
+namespace capstan::launch::serve {
+namespace {
+
+std::optional<struct stat> status_of(const std::string& path) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) return {};
+  return found;
+}
+
+}  // namespace
+
+void remove_stale_socket(const std::string& path) {
+  sockaddr_un address{};
+  if (path.size() >= sizeof address.sun_path) {
+    throw Error(Code::invalid_argument,
+                fmt::format("--socket {}: found {} bytes, expected a path of at most {}", path, path.size(),
+                            sizeof address.sun_path - 1));
+  }
+  const auto found = status_of(path);
+  if (!found) return;
+  if (!S_ISSOCK(found->st_mode)) {
+    throw Error(Code::already_exists,
+                fmt::format("--socket {}: the file exists and is no socket, expected another path", path));
+  }
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const FileDescriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int connected = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  if (connected == 0 || errno != ECONNREFUSED) {
+    throw Error(Code::already_exists,
+                fmt::format("--socket {}: a process listens on it, expected another path", path));
+  }
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    throw Error(Code::permission_denied,
+                fmt::format("--socket {}: cannot remove the stale socket: {}", path, std::strerror(errno)));
+  }
+}
+
+SocketFile::SocketFile(std::string path) : path_(std::move(path)), inode_(0) {
+  if (const auto found = status_of(path_)) inode_ = found->st_ino;
+}
+
+SocketFile::~SocketFile() {
+  const auto found = status_of(path_);
+  if (found && found->st_ino == inode_) (void)::unlink(path_.c_str());
+}
+
+}  // namespace capstan::launch::serve
