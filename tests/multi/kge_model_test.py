@@ -4,7 +4,10 @@
 # Tests: launch/kge/request.hpp
 # Tests: launch/kge/run.cpp
 # Tests: src/train/kge/saved_model.cpp
+# Tests: src/train/kge/variables.hpp
+# Tests: src/train/named_rows.cpp
 # Tests: src/train/saved_names.cpp
+# Tests: src/train/saved_program.cpp
 import json
 import pathlib
 import sys

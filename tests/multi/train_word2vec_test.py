@@ -3,6 +3,7 @@
 # Tests: src/train/word2vec/closures.cpp
 # Tests: src/train/word2vec/program.cpp
 # Tests: src/train/word2vec/program_options.cpp
+# Tests: src/train/word2vec/saved_words.cpp
 # Tests: src/train/word2vec/vectors_file.cpp
 import json
 import pathlib
