@@ -181,22 +181,26 @@ def train_on(spec, directory, model, train, test, epochs, batch, steps):
         for _ in range(steps):
             step(iterator)
 
-    iterator = iter(coordinator.create_per_worker_dataset(dataset_fn(examples // WORKERS, batch)))
+    steps = min(steps, examples // WORKERS // batch)  # each worker has at least a closure in an epoch
 
-    def run(closures):
+    def new_iterator():
+        return iter(coordinator.create_per_worker_dataset(dataset_fn(examples // WORKERS, batch)))
+
+    def run(closures, iterator):
         for _ in range(closures):
             coordinator.schedule(closure, args=(iterator,))
         coordinator.join()
 
     initial = [tf.identity(v) for v in (table, dense_parameters)]
-    run(2 * WORKERS)
+    run(2 * WORKERS, new_iterator())
     for variable, value in zip((table, dense_parameters), initial):
         variable.assign(value)
     for slot in slots_of.values():
         slot.assign(tf.zeros_like(slot))
     closures = round(epochs * examples / batch / steps)
+    iterator = new_iterator()  # an epoch starts with its first example
     begin = time.perf_counter()
-    run(closures)
+    run(closures, iterator)
     seconds = time.perf_counter() - begin
 
     labels, ids, values, dense = click_data.read(test, HASH_BITS, model == "deepfm")
