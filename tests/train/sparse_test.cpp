@@ -1,8 +1,10 @@
 // sparse_test.cpp -- reading of shares of the input files, cutting of batches, and the factorization machine.
 // Its gradients are compared with difference quotients of the objective.
+// Tests: src/train/sparse/kernels.cpp
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -77,9 +79,9 @@ TEST(FactorizationMachine, GradientsMatchDefinition) {
     FmOptions options;
     L2Penalty l2;
   };
-  for (const Case& one :
-       {Case{{0, true}, {}}, Case{{0, false}, {0.3, 0.3}}, Case{{3, true}, {}}, Case{{3, true}, {0.2, 0.2}},
-        Case{{3, true}, {0.2, 0.7}}, Case{{3, true}, {0, 0.4}}, Case{{3, true}, {0.4, 0}}}) {
+  for (const Case& one : {Case{{0, true}, {}}, Case{{0, false}, {0.3, 0.3}}, Case{{3, true}, {}},
+                          Case{{3, true}, {0.2, 0.2}}, Case{{3, true}, {0.2, 0.7}}, Case{{3, true}, {0, 0.4}},
+                          Case{{3, true}, {0.4, 0}}, Case{{8, true}, {}}, Case{{19, true}, {0.2, 0.2}}}) {
     const FmOptions options = one.options;  // clang 14 does not capture structured bindings
     const L2Penalty l2 = one.l2;
     FactorizationMachine machine(options);
@@ -103,6 +105,23 @@ TEST(FactorizationMachine, GradientsMatchDefinition) {
     };
     for (std::size_t i = 0; i < w.size(); ++i) EXPECT_NEAR(gradients.weights[i], difference(w[i]), 1e-6) << i;
     for (std::size_t i = 0; i < v.size(); ++i) EXPECT_NEAR(gradients.factors[i], difference(v[i]), 1e-6) << i;
+  }
+}
+
+TEST(FactorizationMachine, UnitValuesMatchValuesOfOne) {
+  SparseExamples batch = sample();
+  std::fill(batch.values.begin(), batch.values.end(), 1.0F);
+  for (const std::int64_t factors : {0, 8, 11}) {
+    FactorizationMachine machine({.factors = factors, .bias = true});
+    const FmRows rows = random_rows(machine, batch, 7);
+    FmRows expected, found;
+    SparseExamples unit = batch;
+    unit.unit_values = true;
+    unit.values.clear();
+    const double loss = machine.gradients(batch, rows, {}, 1, expected).log_loss;
+    EXPECT_DOUBLE_EQ(machine.gradients(unit, rows, {}, 1, found).log_loss, loss);
+    EXPECT_EQ(found.weights, expected.weights);
+    EXPECT_EQ(found.factors, expected.factors);
   }
 }
 
@@ -206,6 +225,16 @@ TEST(BatchCutter, KeepsDenseInputs) {
   }
 }
 
+TEST(BatchCutter, OmitsUnitValues) {
+  SparseExamples all = sample();
+  all.unit_values = true;
+  SparseExamples batch;
+  BatchCutter(all).cut(std::vector<std::uint32_t>{3, 1}, batch);
+  EXPECT_TRUE(batch.unit_values);
+  EXPECT_THAT(batch.values, testing::IsEmpty());
+  EXPECT_THAT(batch.slots, ElementsAre(0, 1, 2));
+}
+
 TEST(BatchCutter, KeepsOnlyRowsOfTheBatch) {
   const SparseExamples all = sample();
   BatchCutter cutter(all);
@@ -219,6 +248,7 @@ TEST(BatchCutter, KeepsOnlyRowsOfTheBatch) {
     EXPECT_THAT(batch.slots, ElementsAre(0, 1, 2));
     EXPECT_THAT(batch.values, ElementsAre(0.25F, 1, -1));
     EXPECT_EQ(batch.rarity.size(), 3u);
+    EXPECT_FALSE(batch.unit_values);
     cutter.cut(other, batch);
     EXPECT_THAT(batch.ids, ElementsAre(5, 9));
     EXPECT_THAT(batch.values, ElementsAre(1.5F, 1));
@@ -245,6 +275,7 @@ TEST_F(ReadShare, ReadsLibsvmFiles) {
   EXPECT_THAT(even.examples.ids, ElementsAre(1, 3, 7, 9));  // ascending, independent of the order in the file
   EXPECT_THAT(even.examples.slots, ElementsAre(1, 2, 2, 3, 0));
   EXPECT_THAT(even.examples.values, ElementsAre(1, 2, 0.5F, 4, 3));
+  EXPECT_FALSE(even.examples.unit_values);
   EXPECT_EQ(read_share({a}, kLibsvm, 5, 6).examples.size(), 0u);
 }
 
@@ -275,6 +306,7 @@ TEST_F(ReadShare, ReadsCriteoFiles) {
   EXPECT_THAT(examples.labels, ElementsAre(1, 0, 0, 0));
   EXPECT_THAT(examples.offsets, ElementsAre(0, 15, 30, 43, 56)) << "13 integers, of which 12 are missing";
   EXPECT_THAT(examples.values, testing::Each(1));
+  EXPECT_TRUE(examples.unit_values);
   const auto negative = rows_of(examples, 0), missing = rows_of(examples, 1), four = rows_of(examples, 2),
              five = rows_of(examples, 3);
   EXPECT_EQ(std::set(missing.begin(), missing.end()).size(), missing.size())

@@ -55,6 +55,8 @@ class ShareBuilder {
     }
     for (std::uint32_t& slot : examples.slots) slot = new_slots[slot];
     examples.ids = std::move(sorted);
+    examples.unit_values =
+        std::all_of(examples.values.begin(), examples.values.end(), [](float x) { return x == 1; });
     file_.total = selector_.total();
     return std::move(file_);
   }
@@ -133,6 +135,17 @@ void read_csv(const std::vector<std::filesystem::path>& files, const SparseForma
   }
 }
 
+/// Examples between the one that is cut and the one whose slots are prefetched: examples of a batch are in
+/// random places of the memory.
+constexpr std::size_t kExamplesAhead = 4;
+
+void prefetch_slots(const SparseExamples& examples, std::uint32_t example) {
+  constexpr std::uint64_t kLineSlots = 64 / sizeof(std::uint32_t);
+  for (std::uint64_t k = examples.offsets[example]; k < examples.offsets[example + 1]; k += kLineSlots) {
+    __builtin_prefetch(examples.slots.data() + k);
+  }
+}
+
 void read_files(const std::vector<std::filesystem::path>& files, const SparseFormat& format,
                 ShareBuilder& builder) {
   if (format.format == "libsvm") return read_libsvm(files, format, builder);
@@ -181,11 +194,13 @@ void BatchCutter::cut(std::span<const std::uint32_t> chosen, SparseExamples& bat
     batch.dense.insert(batch.dense.end(), numbers.begin(), numbers.end());
   }
   batch.slots.resize(batch.offsets.back());
-  batch.values.resize(batch.offsets.back());
+  batch.unit_values = from_->unit_values;
+  batch.values.resize(batch.unit_values ? 0 : batch.offsets.back());
   used_.resize(batch.offsets.back());
   // Without a branch for new slots: half of the features may be new, in no order that a CPU could predict.
   std::uint32_t count = 0;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
+    if (i + kExamplesAhead < chosen.size()) prefetch_slots(*from_, chosen[i + kExamplesAhead]);
     const std::uint64_t first = from_->offsets[chosen[i]], size = batch.offsets[i + 1] - batch.offsets[i];
     const std::uint32_t* from = from_->slots.data() + first;
     std::uint32_t* slots = batch.slots.data() + batch.offsets[i];
@@ -196,7 +211,9 @@ void BatchCutter::cut(std::span<const std::uint32_t> chosen, SparseExamples& bat
       slots[k] = slot = is_new ? count : slot;
       count += is_new ? 1 : 0;
     }
-    std::copy_n(from_->values.data() + first, size, batch.values.data() + batch.offsets[i]);
+    if (!batch.unit_values) {
+      std::copy_n(from_->values.data() + first, size, batch.values.data() + batch.offsets[i]);
+    }
   }
   batch.ids.resize(count);
   batch.rarity.resize(from_->rarity.empty() ? 0 : count);

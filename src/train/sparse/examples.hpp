@@ -19,6 +19,8 @@ struct SparseExamples {
   std::vector<std::uint64_t> offsets = {0};
   std::vector<std::uint32_t> slots = {};
   std::vector<float> values = {};
+  /// True: all values are 1, and batches that are cut from the examples have no `values`.
+  bool unit_values = false;
   std::vector<std::int64_t> ids = {};  // unique rows of the table; ascending in a complete share
   /// With SparseFormat::fields: for each integer x of each example sign(x) log(1 + |x|), or 0 if it is
   /// missing. Each example then has one feature for each integer and category, in this order.

@@ -49,6 +49,8 @@ class FactorizationMachine {
 
  private:
   double logit(const SparseExamples& batch, const FmRows& rows, std::size_t example);
+  /// Adds the penalties' gradient, once per row; returns the sum of the penalties.
+  double penalize(const SparseExamples& batch, const FmRows& rows, const L2Penalty& l2, double scale);
 
   FmOptions options_;
   std::vector<double> sums_;  // by factor, of the current example: sum_i v_if x_i
