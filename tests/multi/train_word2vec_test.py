@@ -3,6 +3,7 @@
 # Tests: src/train/word2vec/closures.cpp
 # Tests: src/train/word2vec/program.cpp
 # Tests: src/train/word2vec/program_options.cpp
+# Tests: src/train/word2vec/results.cpp
 # Tests: src/train/word2vec/saved_words.cpp
 # Tests: src/train/word2vec/vectors_file.cpp
 import json
@@ -98,8 +99,8 @@ class TrainWord2vec(JobTest):
         self.run_to_end(self.command(*options, **sizes), ranks)
         return self.summary()
 
-    def refused(self, *names, data=None, options=(), code=USAGE, ranks=0):
-        job = self.start(self.command(*options, data=data), ranks)
+    def refused(self, *names, data=None, options=(), code=USAGE, ranks=0, **sizes):
+        job = self.start(self.command(*options, data=data, **sizes), ranks)
         self.assertEqual(self.exit_code(job), code, job.stderr)
         self.assert_names(job.stderr, *names)
 
@@ -205,6 +206,11 @@ class TrainWord2vec(JobTest):
         job = self.start([CAPSTAN, "predict", "kge", word(2, 0), "x", "--checkpoint", checkpoints])
         self.assertEqual(self.exit_code(job), USAGE, job.stderr)
         self.assert_names(job.stderr, "capstan train kge")
+
+    def test_training_without_a_result_is_an_error(self):
+        for ranks in (0, 4):
+            self.refused("--learning-rate 1000", ranks=ranks, learning_rate=1000)
+        self.refused("--subsample 1e-15", str(sum(self.counts.values())), subsample=1e-15)
 
     def test_refuses_bad_input(self):
         missing, empty, binary = (self.directory / name for name in ("missing", "empty", "binary"))

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <deque>
 #include <limits>
 
@@ -80,6 +81,7 @@ class Word2vecRun {
       if (run_.checkpoint_is_due(epoch)) run_.save_checkpoint(epoch, {{"epoch", epoch}}, !last);
       training_since_ = Clock::now();
     }
+    check_trained();
     evaluate();
     write_output();
     report.workers_lost = std::max(0, workers_ - coordinator_.workers());  // some may have joined late
@@ -186,13 +188,33 @@ class Word2vecRun {
       }
       epoch_.loss_sum += result.loss_sum;
       epoch_.loss_pairs += result.loss_pairs;
+      pairs_found_ = pairs_found_ || result.loss_pairs > 0;
       EpochReport& now = report.epochs.back();
+      if (!std::isfinite(epoch_.loss_sum)) throw diverged(epoch);
       now.loss = epoch_.loss_sum / static_cast<double>(std::max<std::int64_t>(epoch_.loss_pairs, 1));
       now.seconds = report.seconds + seconds_since(training_since_);
       coordinator_.scalar("epoch", epoch, resumed_words_ + report.items);
       coordinator_.scalar("loss", now.loss, resumed_words_ + report.items);
       progress(epoch, now.loss);
     }
+  }
+
+  Error diverged(int epoch) const {
+    return Error(
+        Code::invalid_argument,
+        fmt::format("--learning-rate {}: found a loss that is not finite in epoch {}, expected one that "
+                    "falls; set a lower rate",
+                    options_.learning_rate, epoch));
+  }
+
+  /// Otherwise, the vectors would be the initial random ones.
+  void check_trained() {
+    if (run_.report().items == 0 || pairs_found_) return;
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("--subsample {}: found no pair of words in {} words, expected some; set --subsample 0 "
+                    "for a short text",
+                    options_.plan.subsample, vocabulary_.total));
   }
 
   void progress(int epoch, double loss) {
@@ -242,60 +264,15 @@ class Word2vecRun {
   Clock::time_point training_since_;
   std::int64_t resumed_words_ = 0;  // words trained by an earlier run, about
   BlockResult epoch_;               // sums over the epoch of the last result
+  bool pairs_found_ = false;
   int workers_ = 0;
   Report report_;
-};
-
-Results results_of(const ProgramOptions& options, const Report& report) {
-  Results results{.run = report.run, .quality = nlohmann::json::object()};
-  results.headline =
-      fmt::format("word2vec on {} words, {} of them different and {} times or more in the text",
-                  report.corpus_words, report.vocabulary, options.min_count);
-  if (report.similarity) {
-    const Similarity& found = *report.similarity;
-    results.lines.push_back(fmt::format("similarity: Spearman {:.4f}  ({} of {} pairs)", found.spearman,
-                                        found.pairs, found.total));
-    results.quality["similarity"] = {
-        {"spearman", found.spearman}, {"pairs", found.pairs}, {"total", found.total}};
-  }
-  if (!options.output.empty()) results.lines.push_back("vectors: " + options.output);
-  results.used = {{"dim", options.dim},
-                  {"window", options.plan.window},
-                  {"negatives", options.plan.negatives},
-                  {"subsample", options.plan.subsample},
-                  {"min_count", options.min_count},
-                  {"batch", options.batch},
-                  {"epochs", options.epochs},
-                  {"learning_rate", options.learning_rate}};
-  results.data = {{"files", report.files},
-                  {"words", report.corpus_words},
-                  {"trained_words", report.trained_words},
-                  {"vocabulary", report.vocabulary},
-                  {"vocabulary_seconds", report.vocabulary_seconds}};
-  return results;
-}
-
-class Word2vecProgram final : public TrainingProgram {
- public:
-  explicit Word2vecProgram(ProgramOptions options) : options_(std::move(options)) {}
-  const RunOptions& options() const override { return options_; }
-  std::string_view unit() const override { return "words"; }
-  Results run(const Cluster& cluster, const RunHooks& hooks) const override {
-    return results_of(options_, run_program(cluster, options_, hooks));
-  }
-
- private:
-  ProgramOptions options_;
 };
 
 }  // namespace
 
 Report run_program(const Cluster& cluster, const ProgramOptions& options, const RunHooks& hooks) {
   return Word2vecRun(cluster, after_recovery(cluster, options), hooks).run();
-}
-
-std::unique_ptr<TrainingProgram> make_word2vec_program(const ProgramOptions& options) {
-  return std::make_unique<Word2vecProgram>(options);
 }
 
 }  // namespace capstan::train::word2vec
