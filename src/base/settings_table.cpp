@@ -398,7 +398,7 @@ constexpr std::array kTable{
                 "examples (kge: triples) per gradient; fewer if a worker has fewer; word2vec: approximate "
                 "number of words that a worker trains on one copy of their rows",
             .unit = "examples",
-            .initial_means = "kge 512; mlp 64; word2vec 50,000; others 256",
+            .initial_means = "kge 512; mlp 64; word2vec 20,000; others 256",
             .minimum = 1,
             .maximum = 1 << 30},
     Setting{.name = "epochs",

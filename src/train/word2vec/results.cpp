@@ -1,4 +1,4 @@
-// results.cpp -- `capstan train word2vec` as a TrainingProgram: its run and what is printed of it.
+// results.cpp -- `capstan train word2vec` as a TrainingProgram: runs it, and converts its report to results.
 #include <fmt/format.h>
 
 #include <memory>
