@@ -213,7 +213,7 @@ class Word2vecRun {
     throw Error(
         Code::invalid_argument,
         fmt::format("--subsample {}: found no pair of words in {} words, expected some; set --subsample 0 "
-                    "for a short text",
+                    "for a short text, or a larger --batch",
                     options_.plan.subsample, vocabulary_.total));
   }
 
