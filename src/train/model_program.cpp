@@ -8,7 +8,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <type_traits>
 
 #include "capstan/capstan.hpp"
 #include "train/after_recovery.hpp"
@@ -71,11 +70,7 @@ class ModelRun {
                               data_.train));
     }
     model_->create(data_);
-    if (model_->needs_preparation()) {
-      run_for_each_share<void>([&](int worker, std::int64_t share) {
-        return model_->prepare(worker, {{share}, shares_});
-      });
-    }
+    if (model_->needs_preparation()) prepare();
   }
 
   ModelReport run() {
@@ -160,22 +155,28 @@ class ModelRun {
     RemoteValue<T> value_;
   };
 
-  template <class T>
-  using Results = std::conditional_t<std::is_void_v<T>, void, std::vector<T>>;
-
   template <class T, class Start>
-  Results<T> run_for_each_share(const Start& start) {
+  std::vector<T> run_for_each_share(const Start& start) {
     std::vector<RetriedClosure<T>> values;
     for (std::int64_t share = 0; share < shares_; ++share) {
       values.emplace_back(*this, share, [&start, share](int worker) { return start(worker, share); });
     }
-    if constexpr (std::is_void_v<T>) {
-      for (auto& value : values) value.fetch();
-    } else {
-      std::vector<T> results;
-      for (auto& value : values) results.push_back(value.fetch());
-      return results;
+    std::vector<T> results;
+    for (auto& value : values) results.push_back(value.fetch());
+    return results;
+  }
+
+  /// In synchronous mode, one share after another: the order of pushes is that of the rows of a dynamic
+  /// table.
+  void prepare() {
+    std::vector<RetriedClosure<void>> parts;
+    for (std::int64_t share = 0; share < shares_; ++share) {
+      parts.emplace_back(*this, share, [this, share](int worker) {
+        return model_->prepare(worker, {{share}, shares_});
+      });
+      if (options_.mode == Mode::synchronous) parts.back().fetch();
     }
+    for (auto& part : parts) part.fetch();
   }
 
   // An epoch

@@ -4,11 +4,11 @@
 # Tests: src/train/deep/model.cpp
 # Tests: src/train/sparse/sum_of_squares.hpp
 import pathlib
-import random
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import CAPSTAN, JobTest, main
+from small_models import write_criteo
 
 PROGRAMS = ("deepfm", "dlrm", "dcn")
 # The last layer alone cannot learn an interaction, so the model's own part must.
@@ -16,20 +16,6 @@ LINEAR = ["--hidden", "", "--factors", 4, "--learning-rate", 0.05]
 # Asynchronous DLRM with a rate of 0.005 does not learn the interaction in about a third of its runs.
 DEEP = ["--learning-rate", 0.02]
 SIZES = ["--epochs", 10, "--batch", 20, "--l2", 0]
-
-
-def write_criteo(path, rows, seed, pair):
-    """Writes examples whose label is whether two parities agree: those of two categories, or of a category and the sign
-    of an integer. Each of the two alone says nothing about the label."""
-    draw = random.Random(seed)
-    lines = []
-    for _ in range(rows):
-        count, first, second = draw.choice((-5, 5)), draw.randint(0, 9), draw.randint(0, 9)
-        other = second % 2 if pair == "categories" else int(count > 0)
-        integers = [count, *(draw.choice(("", 1, 2)) for _ in range(12))]
-        categories = [f"a{first}", f"b{second}", *(f"c{draw.randint(0, 2)}" for _ in range(4)), *[""] * 20]
-        lines.append("\t".join(map(str, [int(first % 2 == other), *integers, *categories])) + "\n")
-    path.write_text("".join(lines))
 
 
 class TrainDeep(JobTest):

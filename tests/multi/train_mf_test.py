@@ -3,30 +3,11 @@
 # Tests: src/train/mf/closures.cpp
 # Tests: src/train/mf/model.cpp
 import pathlib
-import random
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import CAPSTAN, JobTest, main
-
-
-def write_ratings(train, test, users=60, items=40, seed=1):
-    """Writes ratings of rank 2, with biases and noise of 0.05. Returns the standard deviation of the test ratings."""
-    draw = random.Random(seed)
-    p, q = ([(draw.gauss(0, 0.8), draw.gauss(0, 0.8), draw.gauss(0, 0.3)) for _ in range(n)] for n in (users, items))
-    lines, values = ([], []), []
-    for u in range(users):
-        for i in range(items):
-            value = 3 + p[u][0] * q[i][0] + p[u][1] * q[i][1] + p[u][2] + q[i][2] + draw.gauss(0, 0.05)
-            is_test = draw.random() < 0.2
-            lines[is_test].append(f"user{u}::{i}::{value:.4f}::0\n")
-            if is_test:
-                values.append(value)
-    for path, text in zip((train, test), lines):
-        draw.shuffle(text)
-        path.write_text("".join(text))
-    mean = sum(values) / len(values)
-    return (sum((x - mean) ** 2 for x in values) / len(values)) ** 0.5
+from small_models import write_ratings
 
 
 class TrainFactorization(JobTest):

@@ -1,4 +1,4 @@
-"""small_models.py -- small data for regressions and networks, and an independent solution of logistic regression."""
+"""small_models.py -- small data for the programs of `capstan train`, and an independent solution of logistic regression."""
 import math
 import random
 import struct
@@ -68,3 +68,36 @@ def write_pictures(directory, train=300, test=100):
         write_idx(directory / f"{name}-images", (count, 6, 6), pixels)
         write_idx(directory / f"{name}-labels", (count,), labels)
     return [directory / f"{name}-{kind}" for name in ("train", "test") for kind in ("images", "labels")]
+
+
+def write_criteo(path, rows, seed, pair):
+    """Writes examples whose label is whether two parities agree: those of two categories, or of a category and the sign
+    of an integer. Each of the two alone says nothing about the label."""
+    draw = random.Random(seed)
+    lines = []
+    for _ in range(rows):
+        count, first, second = draw.choice((-5, 5)), draw.randint(0, 9), draw.randint(0, 9)
+        other = second % 2 if pair == "categories" else int(count > 0)
+        integers = [count, *(draw.choice(("", 1, 2)) for _ in range(12))]
+        categories = [f"a{first}", f"b{second}", *(f"c{draw.randint(0, 2)}" for _ in range(4)), *[""] * 20]
+        lines.append("\t".join(map(str, [int(first % 2 == other), *integers, *categories])) + "\n")
+    path.write_text("".join(lines))
+
+
+def write_ratings(train, test, users=60, items=40, seed=1):
+    """Writes ratings of rank 2, with biases and noise of 0.05. Returns the standard deviation of the test ratings."""
+    draw = random.Random(seed)
+    p, q = ([(draw.gauss(0, 0.8), draw.gauss(0, 0.8), draw.gauss(0, 0.3)) for _ in range(n)] for n in (users, items))
+    lines, values = ([], []), []
+    for u in range(users):
+        for i in range(items):
+            value = 3 + p[u][0] * q[i][0] + p[u][1] * q[i][1] + p[u][2] + q[i][2] + draw.gauss(0, 0.05)
+            is_test = draw.random() < 0.2
+            lines[is_test].append(f"user{u}::{i}::{value:.4f}::0\n")
+            if is_test:
+                values.append(value)
+    for path, text in zip((train, test), lines):
+        draw.shuffle(text)
+        path.write_text("".join(text))
+    mean = sum(values) / len(values)
+    return (sum((x - mean) ** 2 for x in values) / len(values)) ** 0.5
