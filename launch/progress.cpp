@@ -33,7 +33,8 @@ std::string time_left(const ProgressState& state, double rate) {
   // Clamped: a rate near 0 must not overflow the clock.
   const double seconds =
       std::min(static_cast<double>(std::max<std::int64_t>(state.total - state.done, 0)) / rate, 1e9);
-  return short_time(std::chrono::milliseconds(std::llround(seconds * 1e3))) + " left";
+  return fmt::format("{}{} left", state.may_end_early ? "at most " : "",
+                     short_time(std::chrono::milliseconds(std::llround(seconds * 1e3))));
 }
 
 double fraction(const ProgressState& state) {

@@ -33,7 +33,8 @@ struct ProgressState {
   std::int64_t epochs = 0;
   std::int64_t done = 0;  // examples over all epochs; starts above 0 in a resumed run
   std::int64_t total = 0;
-  double loss = 0;  // NaN until the first value
+  double loss = 0;             // NaN until the first value
+  bool may_end_early = false;  // before `total`: the time left is a maximum
 };
 
 /// For one thread. `sink` must outlive the object.

@@ -89,7 +89,7 @@ int run_train(const std::string& name, const Settings& settings) {
   launch::ProgressState last;
   train::RunHooks hooks;
   hooks.progress = [&](const train::RunProgress& p) {
-    last = {p.epoch, p.epochs, p.done, p.total, p.loss};
+    last = {p.epoch, p.epochs, p.done, p.total, p.loss, p.may_end_early};
     progress.update(last);
   };
   hooks.log = [&](const std::string& text) {

@@ -237,8 +237,8 @@ class ModelRun {
   }
 
   void progress(int epoch, double loss) {
-    run_.hooks().progress(
-        {std::max(epoch, 1), options_.epochs, data_.train * epoch, data_.train * options_.epochs, loss});
+    run_.hooks().progress({std::max(epoch, 1), options_.epochs, data_.train * epoch,
+                           data_.train * options_.epochs, loss, options_.patience > 0});
   }
 
   // Evaluation

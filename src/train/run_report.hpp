@@ -55,6 +55,7 @@ struct RunProgress {
   std::int64_t done = 0;  // items over all epochs
   std::int64_t total = 0;
   double loss = 0;
+  bool may_end_early = false;  // before `total`
 };
 
 struct RunHooks {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json.hpp"
 #include "capstan/error.hpp"
 
@@ -15,8 +17,9 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Values of properties that checkpoints of earlier versions did not save, because there was only one.
-std::string value_before(const std::string& name) { return name == "--table-dtype" ? "float32" : ""; }
+/// The value of a property that a checkpoint or this run does not have. Checkpoints of earlier versions do
+/// not have properties that had only one value.
+std::string value_of_absent(const std::string& name) { return name == "--table-dtype" ? "float32" : "none"; }
 
 }  // namespace
 
@@ -53,8 +56,13 @@ void TrainingRun::check_state(const std::string& text, const std::string& where,
   if (!saved.is_object() || saved.value("program", "") != program_ || !saved.contains("identity")) {
     throw Error(Code::failed_precondition, fmt::format("{} was not saved by `capstan {}`", where, program_));
   }
-  for (const auto& [name, value] : identity) {
-    const std::string saved_value = saved["identity"].value(name, value_before(name));
+  Identity all = identity;
+  for (const auto& [name, value] : saved["identity"].items()) {
+    const bool known = std::ranges::any_of(identity, [&](const auto& one) { return one.first == name; });
+    if (!known) all.emplace_back(name, value_of_absent(name));
+  }
+  for (const auto& [name, value] : all) {
+    const std::string saved_value = saved["identity"].value(name, value_of_absent(name));
     if (saved_value == value) continue;
     throw Error(Code::failed_precondition,
                 fmt::format("{} was saved with {} {}, this run has {}; use the same options (also --valid, "

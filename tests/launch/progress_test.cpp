@@ -96,6 +96,14 @@ TEST_F(ProgressTest, LogGetsPlainLinesAtIntervals) {
             "epoch 1/2  50%  100 triples/s  loss 0.5000  10.0 s left\n");
 }
 
+TEST_F(ProgressTest, TimeLeftIsAMaximumIfTheRunMayEndEarly) {
+  Progress progress = make(false);
+  progress.update({.epochs = 2, .done = 0, .total = 2000});
+  pass(5s);
+  progress.update({.epochs = 2, .done = 500, .total = 2000, .may_end_early = true});
+  EXPECT_THAT(written(), EndsWith("  at most 15.0 s left\n"));
+}
+
 TEST_F(ProgressTest, LabelReplacesEpochAndLoss) {
   Progress progress = make_of_bytes("verify");
   for (int second = 0; second <= 6; ++second, pass(1s)) {

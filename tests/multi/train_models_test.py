@@ -172,6 +172,34 @@ class TrainModels(JobTest):
             self.assertEqual(summary["data"]["test"], 100)
         self.assertEqual(summary["data"]["width"], 4, "two categories and two buckets")
 
+    def test_byte_order_mark_of_libsvm(self):
+        path, marked = self.directory / "train.txt", self.directory / "marked.txt"
+        write_libsvm(path, 50)
+        marked.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+        plain, other = (self.trained("lr", 0, "--data", file, epochs=2)[0] for file in (path, marked))
+        self.assertEqual(plain["train"], other["train"])
+
+    def test_resumed_run_names_the_column_that_changed_in_the_schema(self):
+        data, schema = self.directory / "train.csv", self.directory / "schema.toml"
+        data.write_text("click,kind,count,other\n" + "1,a,3,x\n0,b,9,y\n" * 20)
+        command = ["train", "lr", "--data", data, "--format", "csv", "--schema", schema, "--epochs", 1, "--checkpoint-dir",
+                   self.directory / "saved"]
+
+        def write(categories, integers):
+            schema.write_text(f'label = "click"\ncategories = {categories}\nintegers = {integers}\n')
+
+        write(["kind"], ["count"])
+        self.run_to_end([CAPSTAN, *command])
+        for categories, integers, column, saved, now in ((["kind", "other"], ["count"], "other", "none", "category"),
+                                                         ([], ["count"], "kind", "category", "none"),
+                                                         (["kind", "count"], [], "count", "integer", "category")):
+            write(categories, integers)
+            job = self.start([CAPSTAN, *command, "--resume"])
+            self.assertEqual(self.exit_code(job), 2, job.stderr)
+            self.assert_names(job.stderr, f'"{column}"', saved, now, "--schema")
+        write(["kind"], ["count"])
+        self.run_to_end([CAPSTAN, *command, "--resume"])
+
     def test_default_penalty_depends_on_the_number_of_examples(self):
         path = self.directory / "train.txt"
         write_libsvm(path, 300)

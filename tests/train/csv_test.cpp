@@ -15,6 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 
 class Csv : public testing::Test {
  protected:
@@ -69,6 +70,33 @@ TEST_F(Csv, ReportsInvalidFiles) {
   EXPECT_THAT(file_error("click,site,hour\n1,x,noon\n"),
               AllOf(HasSubstr("data.csv:2"), HasSubstr("\"hour\""), HasSubstr("\"noon\"")));
   EXPECT_THAT(file_error("click,site,hour\n1,x\n"), AllOf(HasSubstr("data.csv:2"), HasSubstr("found 2")));
+}
+
+TEST_F(Csv, RejectsAColumnThatTheHeaderHasTwice) {
+  for (const std::string header : {"click,site,hour,site", "click,click,site,hour", "hour,click,site,hour"}) {
+    EXPECT_THAT(file_error(header + "\n1,1,1,1\n"), AllOf(HasSubstr("data.csv:1"), HasSubstr("twice")));
+  }
+  const auto other = directory_.write("other.csv", "click,,note,site,note,,hour\n1,,,x,,,2\n");
+  CsvReader reader(other, {.label = "click", .categories = {"site"}, .integers = {"hour"}});
+  EXPECT_TRUE(reader.next()) << "columns without a role may have any names";
+}
+
+TEST_F(Csv, SkipsAByteOrderMark) {
+  const CsvSchema schema{.label = "y", .categories = {"text"}};
+  for (const std::string header : {"y,text", "\"y\",text"}) {
+    const auto file = directory_.write("marked.csv", "\xef\xbb\xbf" + header + "\r\n1,a\r\n");
+    CsvReader reader(file, schema);
+    ASSERT_TRUE(reader.next());
+    EXPECT_TRUE(reader.label());
+  }
+  const auto saved = directory_.write("schema.toml", "\xef\xbb\xbflabel = \"y\"\nintegers = [\"n\"]\n");
+  EXPECT_EQ(CsvSchema::load(saved).label, "y");
+}
+
+TEST_F(Csv, NamesTheRolesOfColumns) {
+  const CsvSchema schema{.label = "y", .categories = {"a", "b"}, .integers = {"n"}};
+  EXPECT_THAT(schema.roles(), ElementsAre(Pair("a", "category"), Pair("b", "category"), Pair("n", "integer"),
+                                          Pair("y", "label")));
 }
 
 TEST_F(Csv, ReadsQuotedFieldsAndOtherSeparators) {

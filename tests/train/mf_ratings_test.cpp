@@ -39,7 +39,8 @@ TEST_F(RatingFiles, AcceptAllFormatsOfMovieLens) {
        {"u 7\ti\t3\t881250949\nv\ti\t4.5\t881250950\nu 7\tj\t1\t1\n",
         "u 7::i::3::881250949\nv::i::4.5::1\nu 7::j::1::1\n",
         "userId,movieId,rating,timestamp\nu 7,i,3,8\nv,i,4.5,8\nu 7,j,1,8\n",
-        "u 7,i,3\r\nv, i ,4.5\r\n\r\nu 7,j,1", "u7 i  3 881250949\nv i 4.5\n\n u7   j 1 9\n"}) {
+        "\xef\xbb\xbfu 7,i,3\nv,i,4.5\nu 7,j,1\n", "u 7,i,3\r\nv, i ,4.5\r\n\r\nu 7,j,1",
+        "u7 i  3 881250949\nv i 4.5\n\n u7   j 1 9\n"}) {
     const Ratings read = read_ratings({.train = {write("ratings", text)}}, RatingColumn::required);
     EXPECT_THAT(tuples(read.train),
                 ElementsAre(std::tuple(0, 0, 3), std::tuple(1, 0, 4.5F), std::tuple(0, 1, 1)))

@@ -113,7 +113,7 @@ class KgeRun {
     const std::int64_t begun = begun_triples(from);
     resumed_triples_ = report_.train * (report.first_epoch - 1) + begun;
     run_.hooks().progress({report.first_epoch, options_.epochs, resumed_triples_, total_triples(),
-                           std::numeric_limits<double>::quiet_NaN()});
+                           std::numeric_limits<double>::quiet_NaN(), options_.patience > 0});
     training_since_ = Clock::now();
     for (int epoch = first; epoch <= options_.epochs; ++epoch) {
       if (is_trial() && epoch == first_epoch_of_trial() && (epoch > first || begun == 0)) begin_trial();
@@ -348,7 +348,8 @@ class KgeRun {
       const double loss = result.loss_sum / static_cast<double>(result.queries);
       if (running_.empty() || Clock::now() >= scalars_reported_ + kScalarInterval)
         report_scalars(epoch, loss);
-      run_.hooks().progress({epoch, options_.epochs, triples_seen(), total_triples(), loss});
+      run_.hooks().progress(
+          {epoch, options_.epochs, triples_seen(), total_triples(), loss, options_.patience > 0});
     }
   }
 

@@ -110,6 +110,13 @@ CsvSchema CsvSchema::load(const std::filesystem::path& file) {
   return schema;
 }
 
+std::map<std::string, std::string> CsvSchema::roles() const {
+  std::map<std::string, std::string> roles{{label, "label"}};
+  for (const std::string& name : categories) roles[name] = "category";
+  for (const std::string& name : integers) roles[name] = "integer";
+  return roles;
+}
+
 CsvReader::CsvReader(const std::filesystem::path& file, const CsvSchema& schema)
     : reader_(file), parser_(separated_options(schema)) {
   const auto header = parser_.next(reader_);
@@ -138,6 +145,9 @@ CsvReader::Column CsvReader::find(const std::vector<std::string>& header, const 
   if (at == header.end()) {
     reader_.throw_error(
         fmt::format("the header has no column {}, expected the columns of --schema", printable(name)));
+  }
+  if (std::find(at + 1, header.end(), name) != header.end()) {
+    reader_.throw_error(fmt::format("the header has column {} twice, expected it once", printable(name)));
   }
   return {name, static_cast<std::size_t>(at - header.begin()), static_cast<std::uint64_t>(hash_key(name))};
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,13 +22,17 @@ struct CsvSchema {
   /// Reads a TOML file with the keys `label`, `categories`, `integers` and `separator`. Throws Error:
   /// not_found, permission_denied; invalid_argument "file:line: ...".
   static CsvSchema load(const std::filesystem::path& file);
+
+  /// "label", "category" or "integer", by the name of the column.
+  std::map<std::string, std::string> roles() const;
 };
 
 /// Reads one file; gzip is detected. Columns are found by their names in the header, so their order may
 /// differ between files. One thread at a time.
 class CsvReader {
  public:
-  /// Throws Error: not_found; invalid_argument if the header lacks a column of the schema.
+  /// Throws Error: not_found; invalid_argument if the header does not have each column of the
+  /// schema once.
   CsvReader(const std::filesystem::path& file, const CsvSchema& schema);
 
   /// Reads the next example; returns false at the end. Throws Error(invalid_argument) "file:line: ...".

@@ -1,9 +1,12 @@
 // model.cpp -- lr and fm on the coordinator: a table of weights and, for fm, a table of factors.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "train/model.hpp"
 #include "train/sparse/closures.hpp"
 #include "train/sparse/sum_of_squares.hpp"
@@ -44,12 +47,17 @@ class SparseModel : public Model {
   }
   void restart_group() const override { group_.restart(); }
   Identity identity() const override {
-    return {{"a table of rows", rows()},
-            {"--factors", std::to_string(options_.factors)},
-            {"--format", options_.format.format},
-            {"--table-dtype", std::string(options_.tables.name())},
-            {"--bias", options_.bias ? "true" : "false"},
-            {"an --l2 above 0:", options_.sparse_l2.for_examples(1).any() ? "true" : "false"}};
+    Identity found{{"a table of rows", rows()},
+                   {"--factors", std::to_string(options_.factors)},
+                   {"--format", options_.format.format},
+                   {"--table-dtype", std::string(options_.tables.name())},
+                   {"--bias", options_.bias ? "true" : "false"},
+                   {"an --l2 above 0:", options_.sparse_l2.for_examples(1).any() ? "true" : "false"}};
+    if (options_.format.format != "csv") return found;
+    for (const auto& [column, role] : options_.format.schema.roles()) {
+      found.emplace_back(fmt::format("the role of column {} in --schema:", printable(column)), role);
+    }
+    return found;
   }
 
  protected:
