@@ -19,14 +19,21 @@ StepClock::Group& StepClock::join(std::uint32_t group) {
   return groups_[group] = {clocks.mode, static_cast<std::uint64_t>(clocks.bound), clocks.steps};
 }
 
+void StepClock::flush_all() {
+  for (int i = 0; i < runtime_.count(Role::ps); ++i) connections_.at(i).flush();
+}
+
 std::uint64_t StepClock::end_step(std::uint32_t id, const std::string& name) {
   throw_if_cancelled();
+  if (id == 0) {
+    flush_all();
+    return ++asynchronous_steps_[name];
+  }
   Group& group = join(id);
   const std::uint64_t step = ++group.steps;
   const int ps = runtime_.count(Role::ps);
   for (int i = 0; i < ps; ++i) connections_.at(i).end_step(id, step);
-  for (int i = 0; i < ps; ++i) connections_.at(i).flush();
-  if (group.mode == protocol::GroupMode::asynchronous) return step;
+  flush_all();
 
   const std::uint64_t needed =
       step - std::min(step, group.mode == protocol::GroupMode::synchronous ? 0 : group.bound);
@@ -52,6 +59,7 @@ std::uint64_t StepClock::end_step(std::uint32_t id, const std::string& name) {
 
 void StepClock::leave(std::uint32_t group) {
   const CancellationScope cleaning_up(nullptr);
+  if (group == 0) return flush_all();
   for (int i = 0; i < runtime_.count(Role::ps); ++i) {
     connections_.at(i).end_step(group, protocol::kLeave);
     connections_.at(i).flush();

@@ -51,11 +51,15 @@ UpdateGroupRegistry::UpdateGroupRegistry(cluster::Runtime& runtime, Context& con
                                          const Recovery& recovery, PsContents& contents)
     : runtime_(runtime), context_(context), recovery_(recovery), contents_(contents) {}
 
-void UpdateGroupRegistry::check_new(const std::string& name) const {
+void UpdateGroupRegistry::check_name_is_new(const std::string& name) const {
   check_name("update group", name);
-  if (std::find(names_.begin(), names_.end(), name) != names_.end()) {
+  for (const auto* names : {&names_, &asynchronous_names_}) {
+    if (std::find(names->begin(), names->end(), name) == names->end()) continue;
     throw Error(Code::already_exists, "update group \"" + name + "\" already exists; choose another name");
   }
+}
+
+void UpdateGroupRegistry::check_can_number(const std::string& name) const {
   if (!recovery_.groups().empty()) {
     throw Error(Code::unavailable,
                 fmt::format("update groups ({}) do not survive the death of the coordinator; restart the job "
@@ -70,7 +74,12 @@ void UpdateGroupRegistry::check_new(const std::string& name) const {
 }
 
 std::uint32_t UpdateGroupRegistry::create(const std::string& name, const Synchronization& synchronization) {
-  check_new(name);
+  check_name_is_new(name);
+  if (std::holds_alternative<Asynchronous>(synchronization)) {
+    asynchronous_names_.push_back(name);
+    return 0;
+  }
+  check_can_number(name);
   protocol::CreateGroup request = group_request(name, synchronization, runtime_.count(Role::worker));
   request.id = static_cast<std::uint32_t>(names_.size() + 1);
   for (const int rank : runtime_.membership().worker_ranks()) request.workers.push_back(rank);
@@ -87,6 +96,7 @@ std::uint32_t UpdateGroupRegistry::create(const std::string& name, const Synchro
 }
 
 void UpdateGroupRegistry::restart(std::uint32_t group, const std::string& name) {
+  if (group == 0) return;
   ask_every_ps(*context_.use_client(), transport::kRestartGroup, transport::as_bytes(group),
                runtime_.wait_timeout(), "restart update group \"" + name + "\"");
 }

@@ -24,10 +24,18 @@ class UpdateGroupRegistryTest : public testing::Test {
 };
 
 TEST_F(UpdateGroupRegistryTest, NumbersGroupsFromOne) {
-  EXPECT_EQ(groups_.create("a", Asynchronous{}), 1U);
+  EXPECT_EQ(groups_.create("a", Synchronous{}), 1U);
   EXPECT_EQ(groups_.create("b", StaleSynchronous{2}), 2U);
   EXPECT_THAT(groups_.names(), testing::ElementsAre("a", "b"));
   EXPECT_NO_THROW(groups_.restart(2, "b"));
+}
+
+TEST_F(UpdateGroupRegistryTest, AsynchronousGroupsHaveNoNumber) {
+  EXPECT_EQ(groups_.create("a", Asynchronous{}), 0U);
+  EXPECT_EQ(groups_.create("b", Asynchronous{}), 0U);
+  EXPECT_EQ(groups_.create("c", Synchronous{}), 1U);
+  EXPECT_THAT(groups_.names(), testing::ElementsAre("c"));
+  EXPECT_NO_THROW(groups_.restart(0, "a"));
 }
 
 TEST_F(UpdateGroupRegistryTest, RejectsBadOptionsAndDuplicateNames) {
@@ -38,15 +46,20 @@ TEST_F(UpdateGroupRegistryTest, RejectsBadOptionsAndDuplicateNames) {
               HasSubstr("9 backup workers"));
   EXPECT_TRUE(groups_.names().empty());
   groups_.create("g", Asynchronous{});
-  EXPECT_THAT(error_of(Code::already_exists, [&] { groups_.create("g", Asynchronous{}); }),
-              HasSubstr("\"g\""));
+  groups_.create("h", Synchronous{});
+  for (const std::string name : {"g", "h"}) {
+    EXPECT_THAT(error_of(Code::already_exists, [&] { groups_.create(name, Asynchronous{}); }),
+                HasSubstr(name));
+    EXPECT_THAT(error_of(Code::already_exists, [&] { groups_.create(name, Synchronous{}); }),
+                HasSubstr(name));
+  }
 }
 
 TEST_F(UpdateGroupRegistryTest, RejectsMoreGroupsThanABoardHolds) {
   for (std::uint64_t i = 0; i < protocol::BoardLayout::kGroups; ++i) {
-    groups_.create("group " + std::to_string(i), Asynchronous{});
+    groups_.create("group " + std::to_string(i), Synchronous{});
   }
-  EXPECT_THAT(error_of(Code::resource_exhausted, [&] { groups_.create("one more", Asynchronous{}); }),
+  EXPECT_THAT(error_of(Code::resource_exhausted, [&] { groups_.create("one more", Synchronous{}); }),
               HasSubstr("one more"));
 }
 
