@@ -119,10 +119,6 @@ class ModelRun {
     const std::vector<int> all = workers();
     return all[static_cast<std::size_t>(share) % all.size()];
   }
-  bool is_dead(int worker) const {
-    const std::vector<int> all = run_.coordinator().worker_indices();
-    return std::find(all.begin(), all.end(), worker) == all.end();
-  }
 
   /// Runs start(worker) on the share's worker, and again on another worker each time that the worker dies.
   template <class T>
@@ -140,8 +136,9 @@ class ModelRun {
         try {
           return value_.fetch();
         } catch (const Error& error) {
-          if (error.code() != Code::aborted || !program_.is_dead(worker_)) throw;
+          if (error.code() != Code::aborted) throw;
         }
+        // The worker has died; a restarted process may already have its place.
         worker_ = program_.owner(share_);
         value_ = start_(worker_);
       }
@@ -226,7 +223,7 @@ class ModelRun {
       try {
         results.push_back(value.fetch());
       } catch (const Error& error) {
-        if (error.code() != Code::aborted || !is_dead(worker)) throw;
+        if (error.code() != Code::aborted) throw;
         run_.hooks().log(
             fmt::format("worker {} died in epoch {}: the remaining workers continue, and take over its "
                         "examples from the next epoch on",

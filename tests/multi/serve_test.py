@@ -34,8 +34,7 @@ import small_graph
 import small_models
 from http_client import Client
 from job import CAPSTAN, JobTest, main, train
-from train_deep_test import write_criteo
-from train_mf_test import write_ratings
+from small_models import write_criteo, write_ratings
 from train_word2vec_test import word, write_topics
 
 INTERRUPTED = 130
