@@ -58,7 +58,8 @@ void TrainingRun::check_state(const std::string& text, const std::string& where,
   }
   Identity all = identity;
   for (const auto& [name, value] : saved["identity"].items()) {
-    const bool known = std::ranges::any_of(identity, [&](const auto& one) { return one.first == name; });
+    const bool known =
+        std::ranges::any_of(identity, [&name = name](const auto& one) { return one.first == name; });
     if (!known) all.emplace_back(name, value_of_absent(name));
   }
   for (const auto& [name, value] : all) {
