@@ -30,6 +30,7 @@ constexpr const char* kLoopback = "127.0.0.1";
 constexpr int kBacklog = 512;
 constexpr std::chrono::milliseconds kPollTick{50};  // between two looks at a stop or at waiting connections
 constexpr std::size_t kReceiveBytes = 16384;
+constexpr std::size_t kHeadBytes = 65536;  // of the request line and the headers of a request
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kBytes = "application/octet-stream";
 
@@ -50,10 +51,12 @@ bool wait_for(int socket, short events, Clock::time_point deadline) {
 /// versions of cpp-httplib.
 class DeadlineStream : public httplib::Stream {
  public:
-  DeadlineStream(int socket, std::chrono::milliseconds limit) : socket_(socket), limit_(limit) {}
+  DeadlineStream(int socket, std::chrono::milliseconds limit, std::size_t most_bytes)
+      : socket_(socket), limit_(limit), most_bytes_(most_bytes) {}
 
-  /// Starts the time of a request.
+  /// Starts the time and the bytes of a request.
   void begin_request() {
+    left_bytes_ = most_bytes_;
     deadline_ = Clock::now() + limit_;
     sends_ = false;
   }
@@ -64,7 +67,9 @@ class DeadlineStream : public httplib::Stream {
   bool wait_readable() const { return is_readable(); }
   bool is_writable() const { return wait_for(socket_, POLLOUT, deadline_); }
   bool wait_writable() const { return is_writable(); }
+  /// Fails after `most_bytes` of a request: the library has no limit of the length of a header.
   ssize_t read(char* out, size_t size) {
+    if (left_bytes_ == 0) return -1;
     if (!has_buffered()) {
       if (!is_readable()) return -1;
       const ssize_t got = ::recv(socket_, buffer_, sizeof buffer_, 0);
@@ -72,7 +77,8 @@ class DeadlineStream : public httplib::Stream {
       at_ = 0;
       end_ = static_cast<std::size_t>(got);
     }
-    const std::size_t count = std::min(size, end_ - at_);
+    const std::size_t count = std::min({size, end_ - at_, left_bytes_});
+    left_bytes_ -= count;
     std::memcpy(out, buffer_ + at_, count);
     at_ += count;
     return static_cast<ssize_t>(count);
@@ -93,6 +99,8 @@ class DeadlineStream : public httplib::Stream {
  private:
   int socket_;
   std::chrono::milliseconds limit_;
+  std::size_t most_bytes_;
+  std::size_t left_bytes_ = 0;
   Clock::time_point deadline_{};
   bool sends_ = false;
   char buffer_[kReceiveBytes];
@@ -127,7 +135,16 @@ void send(httplib::Response& response, Answer answer) {
 
 /// A reason to reject the request before its body is read, with the status; 0 if there is none.
 std::pair<int, std::string> refusal_of(const httplib::Request& request) {
-  if (request.method != "POST") return {};
+  if (request.has_header("Range")) return {400, "found the header Range, expected none"};
+  if (request.method == "GET" || request.method == "HEAD") {
+    // The library would take an unread body as the next request.
+    const std::string length = request.get_header_value("Content-Length");
+    if (request.has_header("Transfer-Encoding") || (!length.empty() && length != "0"))
+      return {400, fmt::format("found a body of {}, expected none", request.method)};
+    return {};
+  }
+  if (request.method != "POST")
+    return {405, fmt::format("found the method {}, expected GET or POST", request.method.substr(0, 60))};
   if (request.has_header("Content-Encoding"))
     return {415, "the body is compressed, expected no Content-Encoding"};
   if (request.has_header("Transfer-Encoding"))
@@ -284,13 +301,18 @@ class HttpServer::Impl final : public httplib::Server {
   }
 
   bool serve(int socket) {
-    DeadlineStream stream(socket, limits_.request_time);
+    DeadlineStream stream(socket, limits_.request_time,
+                          static_cast<std::size_t>(limits_.body_bytes) + kHeadBytes);
     bool answered = false;
     while (wait_for_request(stream, answered)) {
       bool closed = false;
       closes_ = false;
       stream.begin_request();
-      answered = process(*this, stream, closed);
+      try {
+        answered = process(*this, stream, closed);
+      } catch (const std::exception&) {  // such as std::bad_alloc: ends only this connection
+        return false;
+      }
       if (!answered || closed || closes_) break;
     }
     return answered;

@@ -58,7 +58,7 @@ ServedModel open_model(const std::string& path, const fs::path& copy_dir) {
   }
   try {
     served.scorer = train::make_scorer(served.model);
-  } catch (const Error& why) {
+  } catch (const std::exception& why) {
     served.why_no_scorer = why.what();
   }
   return served;
@@ -106,7 +106,7 @@ void CurrentModel::follow(std::chrono::milliseconds interval, const std::stop_to
       if (!reload()) continue;
       log(fmt::format("serving step {} of {}", get()->model->step(), get()->source));
       last_error.clear();
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       if (std::exchange(last_error, error.what()) != error.what())
         log(fmt::format("keeping step {}: {}", get()->model->step(), error.what()));
     }

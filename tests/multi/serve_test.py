@@ -322,6 +322,19 @@ class Refusals(ServeTest):
                     connection.shutdown(socket.SHUT_WR)
                 answer = connection.makefile("rb").read()
                 self.assertIn(f" {status} ".encode(), answer.split(b"\r\n")[0], (headers, answer))
+        for status, raw in ((405, "PUT /v1/lookup HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"),
+                            (400, "GET /v1/health HTTP/1.1\r\nContent-Length: 30\r\n\r\nGET /v1/model HTTP/1.1\r\n\r\n"),
+                            (400, "GET /v1/model HTTP/1.1\r\nRange: bytes=0-,0-\r\n\r\n")):
+            with socket.create_connection(("127.0.0.1", client.address), timeout=60) as connection:
+                connection.sendall(raw.encode())
+                answer = connection.makefile("rb").read()
+                self.assertEqual(answer.count(b"HTTP/1.1 "), 1, answer)
+                self.assertIn(f" {status} ".encode(), answer.split(b"\r\n")[0], answer)
+        # A line without an end: the server closes the connection, long before all bytes are sent.
+        with socket.create_connection(("127.0.0.1", client.address), timeout=60) as connection:
+            with self.assertRaises(OSError):
+                for _ in range(1000):
+                    connection.sendall(b"x" * 65536)
         self.assertEqual(client.get("/v1/health")[0], 200)
         binary = {"Content-Type": "application/octet-stream"}
         self.assertEqual(client.send("POST", "/v1/lookup?variable=entities", b"1234567", binary)[0], 400)

@@ -17,6 +17,7 @@ constexpr double kCurvature = 0.05;
 float damping(float rate, std::uint32_t updates, int workers) {
   if (workers <= 1 || updates == 0) return 1;
   const double exponent = static_cast<double>(rate) * kCurvature * static_cast<double>(updates);
+  if (exponent == 0) return 1;  // a rate that is too small for a float
   return static_cast<float>(std::expm1(-workers * exponent) / (workers * std::expm1(-exponent)));
 }
 
