@@ -38,7 +38,7 @@ NamedRows::NamedRows(std::shared_ptr<const SavedRows> saved, Variables variables
                                              variables_.rows, to_string(found), to_string(expected)));
   }
   numbers_.reserve(names_.size());
-  for (const std::string& name : names_) numbers_.emplace(name, static_cast<std::int64_t>(numbers_.size()));
+  for (std::size_t i = 0; i < names_.size(); ++i) numbers_.emplace(names_[i], static_cast<std::int64_t>(i));
 }
 
 std::int64_t NamedRows::number_of(std::string_view name) const {

@@ -33,6 +33,7 @@ class NamedRows {
   /// shape.
   NamedRows(std::shared_ptr<const SavedRows> saved, Variables variables, std::int64_t width,
             std::int64_t rows_per_name = 1);
+  NamedRows(NamedRows&&) = default;  // a copy would refer to the names of the first object
 
   const std::vector<std::string>& names() const noexcept { return names_; }
   const char* kind() const noexcept { return variables_.kind; }
