@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "capstan/error.hpp"
+#include "train/kge/kernels.hpp"
 #include "train/kge/known_graph.hpp"
 #include "train/kge/ranking.hpp"
 #include "train/kge/variables.hpp"
