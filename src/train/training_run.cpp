@@ -100,7 +100,8 @@ nlohmann::json TrainingRun::resume(const Identity& identity) {
   return state;
 }
 
-void TrainingRun::add_evaluation(const Evaluation& evaluation, Part part, double seconds, std::int64_t step) {
+void TrainingRun::add_evaluation(const Evaluation& evaluation, Part part, double seconds, std::int64_t step,
+                                 bool may_keep) {
   EpochReport& now = report_.epochs.back();
   now.evaluated = evaluation;
   now.evaluated_part = part;
@@ -110,7 +111,7 @@ void TrainingRun::add_evaluation(const Evaluation& evaluation, Part part, double
   }
   hooks_.log(fmt::format("epoch {}: {} {}  loss {:.6f}", now.epoch, to_string(part), to_string(evaluation),
                          now.loss));
-  if (options_.patience == 0) return;
+  if (options_.patience == 0 || !may_keep) return;
   if (!early_stopping_.record(now.epoch, value_of(evaluation, selection_.metric))) return;
   const auto begin = Clock::now();
   best_values_.keep(now.epoch, state_of({{"epoch", now.epoch}}).dump());

@@ -52,8 +52,9 @@ class TrainingRun {
   std::string stop_reason(std::chrono::milliseconds next) { return stop_.reason(next); }
 
   /// Records the evaluation of the last epoch of the report. `step`: of the scalars of a trace. With
-  /// --patience, keeps the values if they are the best so far.
-  void add_evaluation(const Evaluation& evaluation, Part part, double seconds, std::int64_t step);
+  /// --patience, keeps the values if they are the best so far and `may_keep`.
+  void add_evaluation(const Evaluation& evaluation, Part part, double seconds, std::int64_t step,
+                      bool may_keep = true);
   /// Returns true if the epoch is the last one: by number, by --patience, or because `out_of_time`. Restores
   /// the best values then.
   bool ends_after(int epoch, bool out_of_time = false);

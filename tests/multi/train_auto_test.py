@@ -15,7 +15,7 @@ from job import CAPSTAN, LONG_TIMEOUTS, JobTest, main
 
 REQUEUE = 85  # docs/errors.md
 UMLS = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "umls"
-TRIAL_EPOCHS = 24  # the default of ComplEx
+TRIAL_EPOCHS = 8  # a third of the default of ComplEx
 
 # From the first trial on, the search takes seconds, so that a signal reaches it even on a machine that stalls.
 SLOWLY = ["--batch", 1, "--dim", 768]
@@ -37,8 +37,8 @@ class TrainAuto(JobTest):
             self.assertEqual(summary["used"][name.replace("-", "_")], value)
         chosen = [trial for trial in found["trials"] if all(trial[name] == value for name, value in found["chosen"].items())]
         self.assertEqual(len(chosen), 1, "no settings are tried twice")
-        # A gain below a ten-thousandth is none.
-        self.assertGreater(chosen[0]["valid_mrr"], 0.999 * best["valid_mrr"])
+        # A smaller gain is none.
+        self.assertGreaterEqual(chosen[0]["valid_mrr"], best["valid_mrr"] - 0.002)
         return found
 
     @unittest.skipUnless(UMLS.is_dir(), f"{UMLS} does not exist")
@@ -73,7 +73,7 @@ class TrainAuto(JobTest):
             self.assertAlmostEqual(self.summary()["used"]["n3"], 0.1, delta=1e-6)
 
     def test_time_ends_the_search(self):
-        job = self.run_to_end(self.command(self.graph(), "--auto-time", "1s", "--batch", 1, "--dim", 2048), 3)
+        job = self.run_to_end(self.command(self.graph(), "--auto-time", "1s", "--batch", 1, "--dim", 6144), 3)
         summary = self.summary()
         # The first trial takes longer than the time, and is the result.
         self.assertEqual(len(self.check(summary)["trials"]), 1)
@@ -125,7 +125,7 @@ class TrainAuto(JobTest):
     def test_job_that_is_killed_before_its_first_checkpoint(self):
         command = self.command(self.graph(), "--checkpoint-dir", self.directory / "saved", "--checkpoint-every", 1000)
         job = self.start([*command, *SLOWLY], 4)
-        self.wait_for_stderr(job, r"epoch 16: valid")
+        self.wait_for_stderr(job, r"epoch 8: valid")
         for agent, child in job.ranks().values():
             for pid in (agent, child):
                 try:

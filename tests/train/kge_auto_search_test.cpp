@@ -75,16 +75,16 @@ TEST(KgeAutoSearch, SettingsDependOnTheModel) {
   EXPECT_EQ(names(ModelKind::transe), (std::vector<std::string>{"learning-rate"}));
 }
 
-TEST(KgeAutoSearch, StartsNoTrialThatWouldExceedTheLimit) {
-  // Four trials of a second end before 4.5 s; a fifth would not.
-  AutoSearch search(kFirst, searched_settings(ModelKind::complex), 4.5);
+TEST(KgeAutoSearch, LeavesTimeForTheRestOfTheTraining) {
+  // Four trials of a second, and the other two thirds of a training, end before 6.5 s.
+  AutoSearch search(kFirst, searched_settings(ModelKind::complex), 6.5);
   search_by(search, peak_at(kFirst.learning_rate, 1e-3));
   EXPECT_EQ(search.trials().size(), 4U);
   EXPECT_DOUBLE_EQ(search.seconds(), 4);
   EXPECT_DOUBLE_EQ(search.best().n3, 0.0125);
 
   // The longest trial counts.
-  AutoSearch uneven(kFirst, searched_settings(ModelKind::complex), 4.5);
+  AutoSearch uneven(kFirst, searched_settings(ModelKind::complex), 8.5);
   uneven.record(0.1, 2);
   EXPECT_FALSE(uneven.done());
   uneven.record(0.2, 1);
@@ -106,6 +106,16 @@ TEST(KgeAutoSearch, KeepsTheEarlierOneOfEqualTrials) {
   EXPECT_EQ(search.best(), kFirst);
   EXPECT_EQ(search.best_trial(), 0U);
   EXPECT_EQ(search.trials().size(), 5U) << "one step in each direction of each setting";
+}
+
+TEST(KgeAutoSearch, SmallGainsAreNoise) {
+  AutoSearch search(kFirst, searched_settings(ModelKind::complex), kNoLimit);
+  EXPECT_TRUE(search.record(0.4, 1));
+  EXPECT_FALSE(search.record(0.4015, 1));
+  EXPECT_EQ(search.best(), kFirst);
+  EXPECT_GT(search.next().n3, kFirst.n3) << "the other direction";
+  EXPECT_TRUE(search.record(0.4025, 1));
+  EXPECT_EQ(search.best_trial(), 2U);
 }
 
 TEST(KgeAutoSearch, NanIsNeverTheBest) {
@@ -156,7 +166,7 @@ TEST(KgeAutoSearch, FinishedSearchStaysFinished) {
 }
 
 TEST(KgeAutoSearch, ReportsTrialsAndChoice) {
-  AutoSearch search(kFirst, searched_settings(ModelKind::complex), 2.5);
+  AutoSearch search(kFirst, searched_settings(ModelKind::complex), 4.5);
   search_by(search, peak_at(0.16, 0.05));
   ASSERT_EQ(search.table().size(), 2U);
   EXPECT_EQ(search.table()[1].find("chosen") == std::string::npos, false);

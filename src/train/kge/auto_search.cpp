@@ -13,9 +13,8 @@
 namespace capstan::kge {
 namespace {
 
-/// Smaller relative improvements are noise. The same number as of EarlyStopping, so that the values that it
-/// keeps are those of the best trial.
-constexpr double kMinImprovement = 1e-4;
+/// Smaller gains of the MRR are noise.
+constexpr double kMinGain = 0.002;
 
 nlohmann::json values_of(const TrialSettings& settings, const std::vector<SearchedSetting>& searched) {
   nlohmann::json values = nlohmann::json::object();
@@ -32,34 +31,37 @@ std::vector<SearchedSetting> searched_settings(ModelKind model) {
   return {rate};
 }
 
-AutoSearch::AutoSearch(const TrialSettings& first, std::vector<SearchedSetting> searched, double limit)
-    : first_(first), searched_(std::move(searched)), limit_(limit), next_(first) {}
+AutoSearch::AutoSearch(const TrialSettings& first, std::vector<SearchedSetting> searched, double time)
+    : first_(first), searched_(std::move(searched)), time_(time), next_(first) {}
 
 const TrialSettings& AutoSearch::next() const {
   CAPSTAN_ASSERT(!done_);
   return next_;
 }
 
-void AutoSearch::record(double mrr, double seconds) {
+bool AutoSearch::record(double mrr, double seconds) {
   CAPSTAN_ASSERT(!done_);
-  add(mrr, seconds);
+  const bool improved = add(mrr, seconds);
   const auto longest = std::max_element(trials_.begin(), trials_.end(),
                                         [](const Trial& a, const Trial& b) { return a.seconds < b.seconds; });
-  done_ = position_ == searched_.size() || this->seconds() + longest->seconds > limit_;
+  done_ = position_ == searched_.size() || this->seconds() + kTrialsInTraining * longest->seconds > time_;
+  return improved;
 }
 
-/// Adds a result, and selects the settings of the trial after it unless there are none.
-void AutoSearch::add(double mrr, double seconds) {
+/// Adds a result, and selects the settings of the trial after it unless there are none. Returns true if the
+/// result is the best one so far.
+bool AutoSearch::add(double mrr, double seconds) {
   trials_.push_back({next_, mrr, seconds});
   const double best_mrr = best_ ? trials_[*best_].mrr : 0;
-  const bool improved = std::isfinite(mrr) && (!best_ || mrr > best_mrr + kMinImprovement * best_mrr);
+  const bool improved = std::isfinite(mrr) && (!best_ || mrr > best_mrr + kMinGain);
   if (improved) best_ = trials_.size() - 1;
   if (trials_.size() > 1 && !improved) turn_or_advance();
-  if (position_ == searched_.size()) return;
+  if (position_ == searched_.size()) return improved;
   is_first_step_ = factor_ == 0;
   if (is_first_step_) factor_ = searched_[position_].factor;
   next_ = best();
   next_.*searched_[position_].value *= factor_;
+  return improved;
 }
 
 /// Selects the next direction after a step that was no improvement: the other direction after a first step,

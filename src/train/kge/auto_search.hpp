@@ -1,11 +1,11 @@
 // auto_search.hpp -- chooses settings by the validation MRR of short trainings, within a time budget.
 //
 //   AutoSearch search(defaults, searched_settings(model), limit);
-//   while (!search.done()) search.record(mrr of a trial with search.next(), its seconds);
-//   // search.best()
+//   while (!search.done()) search.record(mrr at the end of a trial with search.next(), its seconds);
+//   // train on from the values of search.best()
 //
-// It climbs: one setting after another is multiplied by a factor as long as the MRR improves. If the first
-// step is no improvement, the setting is divided by the factor instead.
+// It climbs: one setting after another is multiplied by a factor as long as the MRR improves by more than its
+// noise. If the first step is no improvement, the setting is divided by the factor instead.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -36,30 +36,35 @@ std::vector<SearchedSetting> searched_settings(ModelKind model);
 
 struct Trial {
   TrialSettings settings;
-  double mrr = 0;  // the best of its evaluations; may be NaN
+  double mrr = 0;  // may be NaN
   double seconds = 0;
 };
+
+/// A trial is this part of a complete training, by its epochs. The best one is continued afterwards.
+constexpr int kTrialsInTraining = 3;
 
 /// Deterministic: the next settings depend only on the results so far.
 class AutoSearch {
  public:
-  /// The first trial has the settings `first`, whatever its time. A later one is proposed only if it is
-  /// expected to end before `limit` seconds, by the longest trial so far.
-  AutoSearch(const TrialSettings& first, std::vector<SearchedSetting> searched, double limit);
+  /// The first trial has the settings `first`, whatever its time. A later one is proposed only if `time`, in
+  /// seconds, is enough for it and for the remaining epochs of a complete training, by the longest trial so
+  /// far.
+  AutoSearch(const TrialSettings& first, std::vector<SearchedSetting> searched, double time);
 
   bool done() const noexcept { return done_; }
   /// The settings of the next trial. REQUIRES: not done.
   const TrialSettings& next() const;
   /// Records the result of that trial. REQUIRES: not done.
-  void record(double mrr, double seconds);
+  /// Returns true if it is the best one so far.
+  bool record(double mrr, double seconds);
   /// Proposes no further trial.
   void finish() noexcept { done_ = true; }
 
   const std::vector<Trial>& trials() const noexcept { return trials_; }
   /// Seconds of all trials.
   double seconds() const noexcept;
-  /// The settings of the best trial; the first settings if no trial has a finite MRR. Of equal trials, the
-  /// earliest one.
+  /// The settings of the best trial; the first settings if no trial has a finite MRR. Of trials that
+  /// differ by less than the noise of the MRR, the earliest one.
   const TrialSettings& best() const noexcept;
   /// Index of the best trial; nullopt if none has a finite MRR.
   std::optional<std::size_t> best_trial() const noexcept { return best_; }
@@ -73,12 +78,12 @@ class AutoSearch {
   void restore(const nlohmann::json& state);
 
  private:
-  void add(double mrr, double seconds);
+  bool add(double mrr, double seconds);
   void turn_or_advance();
 
   TrialSettings first_;
   std::vector<SearchedSetting> searched_;
-  double limit_;
+  double time_;
   std::vector<Trial> trials_;
   std::optional<std::size_t> best_;
   TrialSettings next_;

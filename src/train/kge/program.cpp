@@ -37,9 +37,6 @@ constexpr std::size_t kRankSliceOnGpu = 1024;
 /// Number of relations that predictions are drawn from: enough for variety, and only the best.
 constexpr std::size_t kPredictedRelations = 3;
 
-/// Share of --auto-time after which no trial starts. The rest remains for the training after the search.
-constexpr double kSearchShare = 0.85;
-
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -96,8 +93,7 @@ class KgeRun {
     use(first);
     const AutoOptions& search = options_.auto_search;
     if (!search.enabled) return;
-    search_.emplace(first, search.searched,
-                    kSearchShare * std::chrono::duration<double>(search.time).count());
+    search_.emplace(first, search.searched, std::chrono::duration<double>(search.time).count());
     initial_values_.emplace(run_.strategy(), options_, hooks.log, "initial");
   }
 
@@ -125,15 +121,15 @@ class KgeRun {
         run_.save_checkpoint(epoch, progress({{"epoch", epoch - 1}, {"begun", up_to}}), false);
         return finished();
       }
-      const bool last_evaluation = options_.patience > 0 && epoch == options_.epochs;
-      const bool evaluate =
-          (options_.eval_every > 0 && epoch % options_.eval_every == 0 && !graph_.valid.empty()) ||
-          last_evaluation || is_end_of_trial(epoch);
+      const bool evaluate = is_trial() ? is_end_of_trial(epoch) : is_evaluated(epoch);
       const bool due = run_.checkpoint_is_due(epoch) || stopped || epoch == options_.epochs;
       if (!evaluate && !due) continue;
       wait_for_slices();
-      if (evaluate) evaluate_valid();
-      if (is_end_of_trial(epoch)) end_trial(epoch);
+      if (evaluate && is_trial()) {
+        end_trial(epoch);
+      } else if (evaluate) {
+        evaluate_valid();
+      }
       const bool last = !is_trial() && run_.ends_after(epoch, is_out_of_time());
       if (stopped) {
         run_.save_checkpoint(epoch, progress({{"epoch", epoch}}), false);
@@ -184,12 +180,15 @@ class KgeRun {
     return static_cast<int>(search_->trials().size()) * options_.auto_search.trial_epochs + 1;
   }
   bool is_end_of_trial(int epoch) const {
-    return is_trial() && epoch == first_epoch_of_trial() + options_.auto_search.trial_epochs - 1;
+    return epoch == first_epoch_of_trial() + options_.auto_search.trial_epochs - 1;
+  }
+  bool is_evaluated(int epoch) const {
+    if (options_.patience > 0 && epoch == options_.epochs) return true;
+    return options_.eval_every > 0 && epoch % options_.eval_every == 0 && !graph_.valid.empty();
   }
 
   /// Restores the initial values. The first trial saves them.
   void begin_trial() {
-    trial_mrr_ = std::numeric_limits<double>::quiet_NaN();
     if (search_->trials().empty()) {
       initial_values_->keep(0, "{}");
       return;
@@ -203,8 +202,13 @@ class KgeRun {
     set_learning_rate();
   }
 
+  /// Evaluates a trial. Its values are kept if it is the best one.
   void end_trial(int epoch) {
-    search_->record(trial_mrr_, auto_seconds() - search_->seconds());
+    const auto begin = Clock::now();
+    const Metrics found = rank(to_triples(graph_.valid));
+    const bool is_best = search_->record(found.mrr(), auto_seconds() - search_->seconds());
+    run_.add_evaluation(evaluation_of(found), train::Part::valid, seconds_since(begin), triples_seen(),
+                        is_best);
     run_.hooks().log(search_->table().back());
     if (search_->done()) continue_from_best(epoch);
   }
@@ -228,8 +232,6 @@ class KgeRun {
   void resume_search(const nlohmann::json& state) {
     search_->restore(state);
     earlier_seconds_ = state.value("seconds", 0.0);
-    const nlohmann::json mrr = state.value("trial_mrr", nlohmann::json());
-    if (mrr.is_number()) trial_mrr_ = mrr.get<double>();
     use(search_->done() ? search_->best() : search_->next());
   }
 
@@ -238,7 +240,6 @@ class KgeRun {
     if (!search_) return progress;
     progress["auto"] = search_->state();
     progress["auto"]["seconds"] = auto_seconds();
-    progress["auto"]["trial_mrr"] = trial_mrr_;
     return progress;
   }
 
@@ -407,7 +408,6 @@ class KgeRun {
   void evaluate_valid() {
     const auto begin = Clock::now();
     const Metrics found = rank(to_triples(graph_.valid));
-    if (!(found.mrr() <= trial_mrr_)) trial_mrr_ = found.mrr();
     run_.add_evaluation(evaluation_of(found), train::Part::valid, seconds_since(begin), triples_seen());
   }
 
@@ -437,7 +437,6 @@ class KgeRun {
   std::optional<train::BestValues> initial_values_;
   Clock::time_point began_ = Clock::now();
   double earlier_seconds_ = 0;
-  double trial_mrr_ = std::numeric_limits<double>::quiet_NaN();  // the best of the trial so far
   int workers_ = 0;
   Report report_;
 };

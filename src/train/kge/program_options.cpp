@@ -16,10 +16,10 @@ namespace {
 
 /// Evaluations without an improvement after which a training by --auto ends.
 constexpr int kAutoPatience = 4;
-/// Evaluations in a trial of --auto. More take time, fewer miss the best epoch of a small graph.
-constexpr int kTrialEvaluations = 6;
-/// Limit of --epochs with --auto, in trials: the time ends sooner unless the graph is small.
-constexpr int kMaxTrials = 40;
+/// Evaluations in the default number of epochs. More take time, fewer miss the best epoch of a small graph.
+constexpr int kAutoEvaluations = 6;
+/// Limit of --epochs with --auto, in complete trainings: the time ends sooner unless the graph is small.
+constexpr int kMaxTrainings = 40;
 
 bool has_validation_file(const std::string& data) {
   std::error_code ignored;
@@ -48,9 +48,9 @@ Settings with_defaults(Settings settings) {
                   fmt::format("--auto chooses the number of epochs: found --epochs {}, expected none",
                               settings.integer("epochs")));
     }
-    train::set_default(settings, "epochs", kMaxTrials * defaults.epochs);
+    train::set_default(settings, "epochs", kMaxTrainings * defaults.epochs);
     train::set_default(settings, "patience", kAutoPatience);
-    train::set_default(settings, "eval-every", std::max(1, defaults.epochs / kTrialEvaluations));
+    train::set_default(settings, "eval-every", std::max(1, defaults.epochs / kAutoEvaluations));
     if (settings.integer("patience") == 0) {
       throw Error(Code::invalid_argument, "--auto: found --patience 0, expected at least 1");
     }
@@ -83,7 +83,7 @@ ProgramOptions ProgramOptions::from(const Settings& unresolved) {
   o.auto_search.enabled = settings.flag("auto");
   if (o.auto_search.enabled) {
     o.auto_search.time = settings.duration("auto-time");
-    o.auto_search.trial_epochs = defaults_of(o.model).epochs;
+    o.auto_search.trial_epochs = defaults_of(o.model).epochs / kTrialsInTraining;
     for (SearchedSetting& one : searched_settings(o.model))
       if (!unresolved.given(one.name)) o.auto_search.searched.push_back(std::move(one));
   }
