@@ -101,3 +101,14 @@ def write_ratings(train, test, users=60, items=40, seed=1):
         path.write_text("".join(text))
     mean = sum(values) / len(values)
     return (sum((x - mean) ** 2 for x in values) / len(values)) ** 0.5
+
+
+def write_words_on_a_circle(text, pairs, words=60, sentences=1500, seed=1):
+    """Writes sentences of 10 words that are near each other on a circle, and all pairs of words with the negative distance."""
+    draw = random.Random(seed)
+    with open(text, "w") as file:
+        for _ in range(sentences):
+            center = draw.randrange(words)
+            file.write(" ".join(f"w{round(center + draw.gauss(0, words / 12)) % words}" for _ in range(10)) + "\n")
+    distance = {(i, j): min(j - i, words - j + i) for i in range(words) for j in range(i + 1, words)}
+    pairs.write_text("".join(f"w{i}\tw{j}\t{-d}\n" for (i, j), d in distance.items()))
