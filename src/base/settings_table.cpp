@@ -386,8 +386,7 @@ constexpr std::array kTable{
         .help =
             "kge: \"wordnet\" (Debian's wordnet-base), or a directory with train.txt, valid.txt and "
             "test.txt; mf: files of ratings; mlp: files of images; word2vec: text files, or directories of "
-            "them; others: files of examples; gzip files "
-            "are decompressed, except by word2vec",
+            "them; others: files of examples; gzip files are decompressed",
         .initial_means = "kge: wordnet; required by the others",
         .list = true},
     Setting{.name = "batch",

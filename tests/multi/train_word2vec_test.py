@@ -6,6 +6,7 @@
 # Tests: src/train/word2vec/results.cpp
 # Tests: src/train/word2vec/saved_words.cpp
 # Tests: src/train/word2vec/vectors_file.cpp
+import gzip
 import json
 import pathlib
 import random
@@ -18,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from job import CAPSTAN, LONG_TIMEOUTS, JobTest, Roles, kill_and_await_death, main
 
 TOPICS, WORDS_OF_TOPIC = 6, 12
-USAGE, OUTSIDE, REQUEUE = 2, 3, 85  # docs/errors.md
+USAGE, OUTSIDE, DAMAGED, REQUEUE = 2, 3, 5, 85  # docs/errors.md
 LONG = 300  # epochs that take some seconds
 VOCABULARY = "words in 1 files"  # is logged before the training
 # Similar words have their topic's contexts. Above this is a clear majority; random neighbors reach 1 / TOPICS.
@@ -155,6 +156,18 @@ class TrainWord2vec(JobTest):
         summary = self.trained(0, data=[parts], epochs=1)
         self.assertEqual(summary["data"]["files"], 3)
         self.assertEqual(list(read_text(self.vectors)), list(one_file))
+
+    def test_gzip_file_is_the_same_text(self):
+        packed = self.directory / "text.gz"
+        packed.write_bytes(gzip.compress(self.text.read_bytes()))
+        self.trained(3, epochs=2)
+        plain = self.vectors.read_text()
+        self.trained(3, data=[packed], epochs=2)
+        self.assertEqual(self.vectors.read_text(), plain)
+        summary = self.trained(4, data=[packed], epochs=2)
+        self.assertEqual(summary["training"]["words"], 2 * sum(self.counts.values()))
+        packed.write_bytes(packed.read_bytes()[:-100])
+        self.refused(str(packed), "truncated", data=[packed], code=DAMAGED)
 
     def test_resumed_run_equals_an_uninterrupted_run(self):
         saved = ["--checkpoint-dir", self.directory / "checkpoints"]

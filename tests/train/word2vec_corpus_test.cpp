@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <filesystem>
 
@@ -23,6 +24,15 @@ std::vector<std::string> words_in(std::string_view text) {
   return words;
 }
 
+std::string read_range(const ByteRange& range) { return CorpusReader().read(range); }
+
+std::string write_gzip(const std::filesystem::path& path, const std::string& text) {
+  const gzFile file = gzopen(path.c_str(), "wb");
+  EXPECT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())), static_cast<int>(text.size()));
+  EXPECT_EQ(gzclose(file), Z_OK);
+  return path.string();
+}
+
 TEST(Word2vecCorpus, EachWordBelongsToOneRange) {
   const io::TemporaryDirectory directory;
   const std::string begin = "  früh über\r\nthe a\t\n\nstraße naïve-word\v日本語 x";
@@ -30,17 +40,53 @@ TEST(Word2vecCorpus, EachWordBelongsToOneRange) {
               ElementsAre("früh", "über", "the", "a", "straße", "naïve-word", "日本語", "x"));
   std::string text = begin;
   for (int i = 0; i < 150; ++i) text += fmt::format(" wörd{}", i);  // longer than a read
-  const auto path = directory.write("text", text).string();
   const auto expected = words_in(text);
-  for (std::int64_t bytes = 1; bytes <= static_cast<std::int64_t>(text.size()) + 1; ++bytes) {
-    std::vector<std::string> found;
-    for (const Piece& piece : divide({{path, static_cast<std::int64_t>(text.size())}}, bytes)) {
-      for (const ByteRange& range : piece) {
-        for (const std::string& word : words_in(read_range(range))) found.push_back(word);
+  for (const std::string& path :
+       {directory.write("text", text).string(), write_gzip(directory.path() / "text.gz", text)}) {
+    const auto files = list_corpus({path});
+    ASSERT_EQ(files.at(0).bytes, static_cast<std::int64_t>(text.size())) << path;
+    for (std::int64_t bytes = 1; bytes <= files[0].bytes + 1; ++bytes) {
+      std::vector<std::string> found, found_by_one_reader;
+      CorpusReader reader;
+      for (const Piece& piece : divide(files, bytes)) {
+        for (const ByteRange& range : piece) {
+          for (const std::string& word : words_in(read_range(range))) found.push_back(word);
+          for (const std::string& word : words_in(reader.read(range))) found_by_one_reader.push_back(word);
+        }
       }
+      EXPECT_EQ(found, expected) << path << " in pieces of " << bytes << " bytes";
+      EXPECT_EQ(found_by_one_reader, expected) << path << " in pieces of " << bytes << " bytes";
     }
-    EXPECT_EQ(found, expected) << "pieces of " << bytes << " bytes";
   }
+}
+
+TEST(Word2vecCorpus, ReaderReturnsTheSameTextInAnyOrder) {
+  const io::TemporaryDirectory directory;
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += fmt::format("wörd{}\n", i);
+  const auto plain = directory.write("text", text).string();
+  const auto packed = write_gzip(directory.path() / "text.gz", text);
+  CorpusReader reader;
+  for (const std::int64_t begin : {30000, 0, 20000, 20500, 19900, 45000, 20001}) {
+    for (const std::string& path : {plain, packed}) {
+      EXPECT_EQ(reader.read({path, begin, begin + 700}), read_range({plain, begin, begin + 700}))
+          << path << " at " << begin;
+    }
+    EXPECT_EQ(reader.read({packed, begin + 800, begin + 900}), read_range({plain, begin + 800, begin + 900}));
+  }
+}
+
+TEST(Word2vecCorpus, RejectsTruncatedAndDamagedGzipFiles) {
+  const io::TemporaryDirectory directory;
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += fmt::format("wörd{}\n", i);
+  const auto truncated = write_gzip(directory.path() / "truncated", text);
+  std::filesystem::resize_file(truncated, 2000);
+  expect_error_naming(Code::data_loss, {truncated, "truncated"}, [&] { list_corpus({truncated}); });
+  const auto size = static_cast<std::int64_t>(text.size());
+  expect_error_naming(Code::data_loss, {truncated, "truncated"}, [&] { read_range({truncated, 0, size}); });
+  const auto damaged = directory.write("damaged", "\x1f\x8b\x08 this is not gzip").string();
+  expect_error_naming(Code::data_loss, {damaged, "gzip"}, [&] { list_corpus({damaged}); });
 }
 
 TEST(Word2vecCorpus, WordThatIsLongerThanARangeBelongsToTheFirstOne) {

@@ -14,7 +14,7 @@ Trainer::Trainer(TrainerOptions options)
 BlockResult Trainer::train(const Block& block, const Variable<float>& words,
                            const Variable<float>& contexts) {
   plan_.begin(block.seed, block.number);
-  for (const ByteRange& range : block.text) plan_.add(read_range(range));
+  for (const ByteRange& range : block.text) plan_.add(reader_.read(range));
   if (plan_.pairs().pairs.empty()) return {.words = plan_.words()};
 
   step_.resize(plan_.word_rows().size(), plan_.context_rows().size());

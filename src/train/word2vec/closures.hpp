@@ -45,6 +45,7 @@ class Trainer {
 
  private:
   Vocabulary vocabulary_;
+  CorpusReader reader_;
   BlockPlan plan_;
   Step step_;
 };

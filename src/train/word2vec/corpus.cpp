@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "base/assert.hpp"
 #include "capstan/error.hpp"
@@ -19,20 +18,30 @@ namespace fs = std::filesystem;
 /// Bytes that are read at a time to complete the last word of a range.
 constexpr std::size_t kMoreBytes = 256;
 
-void read_more(std::ifstream& file, std::size_t size, std::string& text) {
-  const std::size_t before = text.size();
-  text.resize(before + size);
-  file.read(text.data() + before, static_cast<std::streamsize>(size));
-  text.resize(before + static_cast<std::size_t>(file.gcount()));
+/// Throws Error(not_found) with a hint if the file does not exist.
+io::ByteStream open_text(const std::string& path) {
+  try {
+    return io::ByteStream(path);
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;
+    throw Error(Code::not_found, fmt::format("--data: cannot read {}; all workers need the files", path));
+  }
+}
+
+std::int64_t text_bytes(const fs::path& path) {
+  io::ByteStream stream = open_text(path.string());
+  if (!stream.is_compressed()) return static_cast<std::int64_t>(fs::file_size(path));
+  std::vector<char> text(1 << 18);
+  while (stream.read(text.data(), text.size()) > 0) {
+  }
+  return static_cast<std::int64_t>(stream.offset());
 }
 
 }  // namespace
 
 std::vector<CorpusFile> list_corpus(const std::vector<std::string>& paths) {
   std::vector<CorpusFile> files;
-  const auto add = [&](const fs::path& path) {
-    files.push_back({path.string(), static_cast<std::int64_t>(fs::file_size(path))});
-  };
+  const auto add = [&](const fs::path& path) { files.push_back({path.string(), text_bytes(path)}); };
   for (const std::string& path : paths) {
     std::error_code error;
     if (fs::is_regular_file(path, error)) {
@@ -76,34 +85,52 @@ std::vector<Piece> divide(const std::vector<CorpusFile>& files, std::int64_t byt
   return pieces;
 }
 
-std::string read_range(const ByteRange& range) {
-  std::ifstream file(range.path, std::ios::binary);
-  if (!file) {
-    throw Error(Code::not_found,
-                fmt::format("--data: cannot read {}; all workers need the files", range.path));
+void CorpusReader::move_to(const std::string& path, std::uint64_t offset) {
+  if (!stream_ || stream_->path() != path || offset < stream_->offset() - held_.size()) {
+    stream_.reset();
+    held_.clear();
+    stream_.emplace(open_text(path));
   }
+  if (offset >= stream_->offset()) {
+    held_.clear();
+    stream_->seek(offset);
+  } else {
+    held_.erase(0, held_.size() - static_cast<std::size_t>(stream_->offset() - offset));
+  }
+}
+
+void CorpusReader::hold(std::size_t size) {
+  std::size_t have = held_.size();
+  if (have >= size) return;
+  held_.resize(size);
+  for (std::size_t got = 1; got > 0 && have < size; have += got) {
+    got = stream_->read(held_.data() + have, size - have);
+  }
+  held_.resize(have);
+}
+
+std::string CorpusReader::read(const ByteRange& range) {
   // The byte before the range tells whether its first word begins earlier.
   const std::int64_t from = std::max<std::int64_t>(range.begin - 1, 0);
-  file.seekg(from);
-  std::string text;
-  read_more(file, static_cast<std::size_t>(range.end - from), text);
-  bool complete = text.empty() || is_space(text.back());  // the last word
-  while (file && !complete) {
-    const std::size_t before = text.size();
-    read_more(file, kMoreBytes, text);
-    const auto space = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(before), text.end(), is_space);
-    complete = space != text.end();
-    text.erase(space, text.end());
+  const auto size = static_cast<std::size_t>(range.end - from);
+  move_to(range.path, static_cast<std::uint64_t>(from));
+  hold(size);
+  std::size_t end = std::min(size, held_.size());
+  bool complete = end == 0 || is_space(held_[end - 1]);  // the last word
+  while (!complete) {
+    if (end == held_.size()) hold(end + kMoreBytes);
+    complete = end == held_.size() || is_space(held_[end]);
+    if (!complete) ++end;
   }
+  std::string text = held_.substr(0, end);
   const std::size_t nul = text.find('\0');
   if (nul != std::string::npos) {
     throw Error(Code::invalid_argument,
-                fmt::format("--data: {} has a NUL byte at offset {}, expected uncompressed text", range.path,
-                            from + static_cast<std::int64_t>(nul)));
+                fmt::format("--data: {} has a NUL byte at offset {}, expected text or a gzip file",
+                            range.path, from + static_cast<std::int64_t>(nul)));
   }
   if (range.begin > 0) {
     const auto first = std::ranges::find_if(text, is_space);  // the end of a word of the range before
-    const auto size = static_cast<std::size_t>(range.end - from);
     const bool has_own = static_cast<std::size_t>(first - text.begin()) < size;
     text.erase(text.begin(), has_own ? first : text.end());
   }

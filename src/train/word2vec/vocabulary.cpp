@@ -14,8 +14,9 @@ WordCounts count_words(const Piece& piece) {
   std::unordered_map<std::string_view, std::int64_t> counts;
   std::vector<std::string> texts;  // the keys refer to them
   texts.reserve(piece.size());
+  CorpusReader reader;
   for (const ByteRange& range : piece) {
-    texts.push_back(read_range(range));
+    texts.push_back(reader.read(range));
     for_each_word(
         texts.back(), [&](std::string_view word) { ++counts[word]; }, [] {});
   }

@@ -15,7 +15,7 @@ namespace capstan::train::word2vec {
 
 using WordCounts = std::vector<std::pair<std::string, std::int64_t>>;
 
-/// Counts the words of a piece, in any order. Throws as read_range() does.
+/// Counts the words of a piece, in any order. Throws as CorpusReader::read() does.
 WordCounts count_words(const Piece& piece);
 
 /// The trained words, the most frequent first; words of equal counts are in the order of their bytes. The
