@@ -3,6 +3,7 @@
 // Tests: src/train/deep/deepfm.cpp
 // Tests: src/train/deep/dlrm.cpp
 // Tests: src/train/deep/interaction.hpp
+// Tests: src/train/deep/kernels.cpp
 #include "train/deep/deep_network.hpp"
 
 #include <gmock/gmock.h>
@@ -26,8 +27,9 @@ using Doubles = std::vector<double>;
 constexpr std::size_t kInts = DeepShape::kIntegers, kCats = DeepShape::kFields;
 
 std::vector<DeepShape> small_shapes() {
-  return {{DeepModel::deepfm, 3, {5}},  {DeepModel::deepfm, 2, {}},      {DeepModel::dlrm, 3, {5, 4}, {6}},
-          {DeepModel::dlrm, 2, {}, {}}, {DeepModel::dcn, 2, {5}, {}, 1}, {DeepModel::dcn, 2, {4}, {}, 3}};
+  return {{DeepModel::deepfm, 3, {5}},       {DeepModel::deepfm, 19, {}},  {DeepModel::deepfm, 2, {}},
+          {DeepModel::dlrm, 3, {5, 4}, {6}}, {DeepModel::dlrm, 2, {}, {}}, {DeepModel::dcn, 2, {5}, {}, 1},
+          {DeepModel::dcn, 2, {4}, {}, 3}};
 }
 
 /// Four examples, which share rows in one column and across columns.

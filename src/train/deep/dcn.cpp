@@ -2,6 +2,7 @@
 //
 //   x_{l+1} = x_0 * (W_l x_l + b_l) + x_l, element by element; x_0 are the inputs of the example
 #include <algorithm>
+#include <utility>
 
 #include "train/blas.hpp"
 #include "train/deep/interaction.hpp"
@@ -29,28 +30,29 @@ class Dcn final : public Interaction {
     parameters.add_layers(layers_, seed);
   }
 
-  void forward(const FieldBatch& batch, std::span<const float> parameters, std::vector<float>& features,
-               std::span<float> /*logits*/) override {
+  std::span<const float> forward(const FieldBatch& batch, std::span<const float> parameters,
+                                 std::span<float> /*logits*/) override {
     const std::size_t n = width_;
-    features = batch.inputs;
+    features_ = batch.inputs;
     for (std::size_t layer = 0; layer < layers_.count(); ++layer) {
       states_[layer].resize(batch.examples * (n + 1));
       maps_[layer].resize(batch.examples * n);
       for (std::size_t i = 0; i < batch.examples; ++i) {
-        *std::copy_n(features.data() + i * n, n, states_[layer].data() + i * (n + 1)) = 1;
+        *std::copy_n(features_.data() + i * n, n, states_[layer].data() + i * (n + 1)) = 1;
       }
       multiply(Transposed::no, Transposed::no, to_int(batch.examples), to_int(n), to_int(n + 1), 1,
                states_[layer].data(), to_int(n + 1), parameters.data() + layers_.begin(layer), to_int(n), 0,
                maps_[layer].data(), to_int(n));
-      for (std::size_t k = 0; k < features.size(); ++k) features[k] += batch.inputs[k] * maps_[layer][k];
+      for (std::size_t k = 0; k < features_.size(); ++k) features_[k] += batch.inputs[k] * maps_[layer][k];
     }
+    return features_;
   }
 
   void backward(const FieldBatch& batch, std::span<const float> parameters,
-                std::span<const float> feature_slopes, std::span<const float> /*logit_slopes*/,
+                std::vector<float>& feature_slopes, std::span<const float> /*logit_slopes*/,
                 std::span<float> gradient, FieldBatch& slopes) override {
     const std::size_t n = width_;
-    slopes.inputs.assign(feature_slopes.begin(), feature_slopes.end());  // by the current x_{l+1}
+    std::swap(slopes.inputs, feature_slopes);  // by the current x_{l+1}
     std::vector<float> first_slopes(slopes.inputs.size()), map_slopes(slopes.inputs.size());
     for (std::size_t layer = layers_.count(); layer-- > 0;) {
       for (std::size_t k = 0; k < map_slopes.size(); ++k) {
@@ -72,6 +74,7 @@ class Dcn final : public Interaction {
 
   std::size_t width_;
   Layers layers_;
+  std::vector<float> features_;
   std::vector<std::vector<float>> states_;  // x_l, with a 1 at the end of each row
   std::vector<std::vector<float>> maps_;    // W_l x_l + b_l
 };

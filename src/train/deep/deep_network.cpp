@@ -51,33 +51,31 @@ void DeepNetwork::resize(const SparseExamples& batch, DeepValues& values) const 
   values.parameters.resize(penalized_.size());
 }
 
+FieldSlots DeepNetwork::fields_of(const SparseExamples& batch, std::size_t example) const {
+  return {.slots = batch.slots.data() + example * kEmbeddings,
+          .count = kEmbeddings,
+          .factors = static_cast<std::size_t>(shape_.factors)};
+}
+
 void DeepNetwork::gather(const SparseExamples& batch, std::span<const float> rows) {
   const auto factors = static_cast<std::size_t>(shape_.factors);
-  const std::size_t width = shape_.row_width();
   fields_.examples = batch.size();
   fields_.inputs.resize(batch.size() * shape_.inputs());
   float* into = fields_.inputs.data();
   for (std::size_t i = 0; i < batch.size(); ++i) {
     into = std::copy_n(batch.dense.data() + i * DeepShape::kIntegers, DeepShape::kIntegers, into);
-    for (std::size_t k = i * kEmbeddings; k < (i + 1) * kEmbeddings; ++k) {
-      const float* row = rows.data() + batch.slots[k] * width;
-      logits_[i] += *row;
-      into = std::copy_n(row + 1, factors, into);
-    }
+    logits_[i] += gather_fields(fields_of(batch, i), rows.data(), into);
+    into += kEmbeddings * factors;
   }
 }
 
 void DeepNetwork::scatter(const SparseExamples& batch, std::span<float> rows) const {
   const auto factors = static_cast<std::size_t>(shape_.factors);
-  const std::size_t width = shape_.row_width();
   const float* from = field_slopes_.inputs.data();
   for (std::size_t i = 0; i < batch.size(); ++i) {
     from += DeepShape::kIntegers;
-    for (std::size_t k = i * kEmbeddings; k < (i + 1) * kEmbeddings; ++k, from += factors) {
-      float* row = rows.data() + batch.slots[k] * width;
-      *row += logit_slopes_[i];
-      for (std::size_t f = 0; f < factors; ++f) row[1 + f] += from[f];
-    }
+    scatter_fields(fields_of(batch, i), logit_slopes_[i], from, rows.data());
+    from += kEmbeddings * factors;
   }
 }
 
@@ -85,8 +83,7 @@ std::span<const float> DeepNetwork::logits(const SparseExamples& batch, const De
   const std::span<const float> parameters(values.parameters);
   logits_.assign(batch.size(), 0);
   gather(batch, values.rows);
-  interaction_->forward(fields_, parameters.first(top_begin_), features_, logits_);
-  top_.set_inputs(features_);
+  top_.set_inputs(interaction_->forward(fields_, parameters.first(top_begin_), logits_));
   const std::span<const float> top = top_.forward(parameters.subspan(top_begin_));
   for (std::size_t i = 0; i < logits_.size(); ++i) logits_[i] += top[i];
   return logits_;
@@ -108,7 +105,7 @@ TrainResult DeepNetwork::gradients(const SparseExamples& batch, const DeepValues
   gradient.parameters.assign(values.parameters.size(), 0);
   const std::span<const float> parameters(values.parameters);
   const std::span<float> into(gradient.parameters);
-  feature_slopes_.resize(features_.size());
+  feature_slopes_.resize(batch.size() * interaction_->width());
   top_.backward(parameters.subspan(top_begin_), logit_slopes_, into.subspan(top_begin_), feature_slopes_);
   interaction_->backward(fields_, parameters.first(top_begin_), feature_slopes_, logit_slopes_,
                          into.first(top_begin_), field_slopes_);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "train/deep/interaction.hpp"
+#include "train/deep/kernels.hpp"
 #include "train/deep/parameters.hpp"
 #include "train/deep/shape.hpp"
 #include "train/mlp/network.hpp"
@@ -43,6 +44,7 @@ class DeepNetwork {
                         DeepValues& gradient);
 
  private:
+  FieldSlots fields_of(const SparseExamples& batch, std::size_t example) const;
   /// Collects the inputs of the examples, and adds the weights of their fields to the logits.
   void gather(const SparseExamples& batch, std::span<const float> rows);
   /// Adds the derivatives by the inputs to the gradients of the rows.
@@ -57,7 +59,7 @@ class DeepNetwork {
   std::vector<std::uint8_t> penalized_;
   Network top_;
   FieldBatch fields_, field_slopes_;
-  std::vector<float> features_, feature_slopes_, logits_, logit_slopes_;
+  std::vector<float> feature_slopes_, logits_, logit_slopes_;
 };
 
 }  // namespace capstan::train

@@ -5,9 +5,11 @@
 //
 // over the 13 integers and the 39 fields f; x of a field is 1. The weights and vectors of the integers
 // are dense parameters: 13 weights, then 13 vectors. The top network receives the inputs unchanged.
-#include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "train/deep/interaction.hpp"
+#include "train/deep/kernels.hpp"
 
 namespace capstan::train {
 namespace {
@@ -23,63 +25,50 @@ class DeepFm final : public Interaction {
     parameters.add_zeros(kIntegers * (1 + factors_));
   }
 
-  void forward(const FieldBatch& batch, std::span<const float> parameters, std::vector<float>& features,
-               std::span<float> logits) override {
-    features = batch.inputs;
+  std::span<const float> forward(const FieldBatch& batch, std::span<const float> parameters,
+                                 std::span<float> logits) override {
     sums_.assign(batch.examples * factors_, 0);
     for (std::size_t i = 0; i < batch.examples; ++i) {
-      float squares = 0;
       float* sum = sums_.data() + i * factors_;
-      for (std::size_t field = 0; field < kIntegers + kFields; ++field) {
-        const auto [vector, x] = term(batch, parameters, i, field);
-        for (std::size_t f = 0; f < factors_; ++f) {
-          sum[f] += vector[f] * x;
-          squares += vector[f] * x * vector[f] * x;
-        }
-        if (field < kIntegers) logits[i] += x * parameters[field];
-      }
-      float pairs = -squares;
-      for (std::size_t f = 0; f < factors_; ++f) pairs += sum[f] * sum[f];
-      logits[i] += pairs / 2;
+      const float squares =
+          add_vectors(integers(batch, parameters, i), sum) + add_vectors(embeddings(batch, i), sum);
+      const float pairs = std::inner_product(sum, sum + factors_, sum, -squares);
+      const float* x = batch.inputs.data() + i * inputs_;
+      logits[i] = std::inner_product(x, x + kIntegers, parameters.begin(), logits[i]) + pairs / 2;
     }
+    return batch.inputs;
   }
 
   void backward(const FieldBatch& batch, std::span<const float> parameters,
-                std::span<const float> feature_slopes, std::span<const float> logit_slopes,
+                std::vector<float>& feature_slopes, std::span<const float> logit_slopes,
                 std::span<float> gradient, FieldBatch& slopes) override {
-    slopes.inputs.assign(feature_slopes.begin(), feature_slopes.end());
+    std::swap(slopes.inputs, feature_slopes);
     for (std::size_t i = 0; i < batch.examples; ++i) {
       const float slope = logit_slopes[i];
       const float* sum = sums_.data() + i * factors_;
-      for (std::size_t field = 0; field < kIntegers + kFields; ++field) {
-        const auto [vector, x] = term(batch, parameters, i, field);
-        const bool integer = field < kIntegers;
-        float* into = integer ? gradient.data() + kIntegers + field * factors_
-                              : slopes.inputs.data() + embedding(i, field);
-        for (std::size_t f = 0; f < factors_; ++f) into[f] += slope * x * (sum[f] - vector[f] * x);
-        if (integer) gradient[field] += slope * x;
-      }
+      add_pair_gradients(integers(batch, parameters, i), sum, slope, gradient.data() + kIntegers);
+      add_pair_gradients(embeddings(batch, i), sum, slope, slopes.inputs.data() + i * inputs_ + kIntegers);
+      const float* x = batch.inputs.data() + i * inputs_;
+      for (std::size_t k = 0; k < kIntegers; ++k) gradient[k] += slope * x[k];
     }
   }
 
  private:
-  static constexpr std::size_t kIntegers = DeepShape::kIntegers, kFields = DeepShape::kFields;
+  static constexpr std::size_t kIntegers = DeepShape::kIntegers;
 
-  struct Term {
-    const float* vector;
-    float x;
-  };
-  /// Offset of an embedding in the inputs of a batch.
-  std::size_t embedding(std::size_t example, std::size_t field) const {
-    return example * inputs_ + kIntegers + (field - kIntegers) * factors_;
+  ScaledVectors integers(const FieldBatch& batch, std::span<const float> parameters,
+                         std::size_t example) const {
+    return {.vectors = parameters.data() + kIntegers,
+            .scales = batch.inputs.data() + example * inputs_,
+            .count = kIntegers,
+            .factors = factors_};
   }
-  Term term(const FieldBatch& batch, std::span<const float> parameters, std::size_t example,
-            std::size_t field) const {
-    if (field < kIntegers) {
-      return {parameters.data() + kIntegers + field * factors_, batch.inputs[example * inputs_ + field]};
-    }
-    return {batch.inputs.data() + embedding(example, field), 1};
+  ScaledVectors embeddings(const FieldBatch& batch, std::size_t example) const {
+    return {.vectors = batch.inputs.data() + example * inputs_ + kIntegers,
+            .count = DeepShape::kFields,
+            .factors = factors_};
   }
+
   std::size_t inputs_, factors_;
   std::vector<float> sums_;  // by example: sum_f x_f v_f
 };

@@ -29,8 +29,8 @@ class Dlrm final : public Interaction {
     parameters.add_layers(bottom_.layers(), seed);
   }
 
-  void forward(const FieldBatch& batch, std::span<const float> parameters, std::vector<float>& features,
-               std::span<float> /*logits*/) override {
+  std::span<const float> forward(const FieldBatch& batch, std::span<const float> parameters,
+                                 std::span<float> /*logits*/) override {
     integers_.resize(batch.examples * kIntegers);
     for (std::size_t i = 0; i < batch.examples; ++i) {
       std::copy_n(batch.inputs.data() + i * inputs_, kIntegers, integers_.data() + i * kIntegers);
@@ -38,19 +38,20 @@ class Dlrm final : public Interaction {
     bottom_.set_inputs(integers_);
     const std::span<const float> mapped = bottom_.forward(parameters);
     vectors_.resize(batch.examples * kVectors * factors_);
-    features.resize(batch.examples * width());
+    features_.resize(batch.examples * width());
     for (std::size_t i = 0; i < batch.examples; ++i) {
       float* vectors = vectors_.data() + i * kVectors * factors_;
       std::copy_n(mapped.data() + i * factors_, factors_, vectors);
       std::copy_n(batch.inputs.data() + i * inputs_ + kIntegers, inputs_ - kIntegers, vectors + factors_);
       multiply_pairs(Transposed::yes, kVectors, factors_, vectors, factors_, vectors, products_.data());
-      float* row = std::copy_n(vectors, factors_, features.data() + i * width());
+      float* row = std::copy_n(vectors, factors_, features_.data() + i * width());
       for (std::size_t a = 1; a < kVectors; ++a) row = std::copy_n(products_.data() + a * kVectors, a, row);
     }
+    return features_;
   }
 
   void backward(const FieldBatch& batch, std::span<const float> parameters,
-                std::span<const float> feature_slopes, std::span<const float> /*logit_slopes*/,
+                std::vector<float>& feature_slopes, std::span<const float> /*logit_slopes*/,
                 std::span<float> gradient, FieldBatch& slopes) override {
     slopes.inputs.resize(batch.inputs.size());
     bottom_slopes_.resize(batch.examples * factors_);
@@ -88,7 +89,7 @@ class Dlrm final : public Interaction {
 
   std::size_t inputs_, factors_;
   Network bottom_;
-  std::vector<float> integers_, vectors_, bottom_slopes_;
+  std::vector<float> integers_, vectors_, features_, bottom_slopes_;
   std::vector<float> products_ = std::vector<float>(kVectors * kVectors);  // of one example
 };
 

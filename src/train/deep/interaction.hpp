@@ -26,13 +26,15 @@ class Interaction {
   virtual std::size_t width() const = 0;
   /// Appends its own dense parameters.
   virtual void add_parameters(std::uint64_t seed, DenseParameters& parameters) const = 0;
-  /// Sets `features`, and adds the interaction's own term to the logit of each example.
-  virtual void forward(const FieldBatch& batch, std::span<const float> parameters,
-                       std::vector<float>& features, std::span<float> logits) = 0;
+  /// Returns the features, valid until `batch` changes or the next call. Adds the interaction's own term to
+  /// the logit of each example.
+  virtual std::span<const float> forward(const FieldBatch& batch, std::span<const float> parameters,
+                                         std::span<float> logits) = 0;
   /// Adds the gradient of the parameters, and sets the derivatives by the embeddings. Those by the
-  /// integers are unspecified. REQUIRES: forward() with the same arguments.
+  /// integers are unspecified. Leaves `feature_slopes` unspecified. REQUIRES: forward() with the same
+  /// arguments.
   virtual void backward(const FieldBatch& batch, std::span<const float> parameters,
-                        std::span<const float> feature_slopes, std::span<const float> logit_slopes,
+                        std::vector<float>& feature_slopes, std::span<const float> logit_slopes,
                         std::span<float> gradient, FieldBatch& slopes) = 0;
 };
 
