@@ -14,6 +14,7 @@
 # Tests: src/train/table_precision.cpp
 # Tests: src/train/tasks.hpp
 # Tests: src/train/training_run.cpp
+# Tests: src/train/sparse/batches.hpp
 # Tests: src/train/sparse/closures.cpp
 import itertools
 import math

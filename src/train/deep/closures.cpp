@@ -1,16 +1,13 @@
 // closures.cpp -- reads, gradients and pushes of the deep click models.
 #include "train/deep/closures.hpp"
 
-#include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "train/epoch.hpp"
+#include "train/sparse/batches.hpp"
 
 namespace capstan::train {
 namespace {
-
-constexpr std::size_t kDeepEvaluationExamples = 2048;
 
 /// Reads the rows of the batch and the parameters at once.
 template <class Table>
@@ -30,12 +27,7 @@ template <template <class> class Table>
 TrainResult train_deep(PerWorker<SparseWorkerState> data, PerWorker<DeepWorkerState> state, TrainTask task,
                        L2Penalty l2, UpdateGroup group, EmbeddingTable<Table> rows,
                        Variable<float> parameters, std::vector<Table<std::int32_t>> occurrences) {
-  std::map<std::int64_t, BatchCutter> cutters;
-  for (const std::int64_t share : task.shares.assigned) {
-    SparseExamples& examples = data->share(Part::train, share, task.shares.total_count).examples;
-    if (!occurrences.empty()) set_rarity(examples, task.total, occurrences.front());
-    cutters.emplace(share, examples);
-  }
+  std::map<std::int64_t, BatchCutter> cutters = make_cutters(*data, task, occurrences);
   TrainResult result;
   run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> chosen, double scale) {
     cutters.at(share).cut(chosen, state->batch);
@@ -54,21 +46,10 @@ TrainResult train_deep(PerWorker<SparseWorkerState> data, PerWorker<DeepWorkerSt
 template <template <class> class Table>
 Scores evaluate_deep(PerWorker<SparseWorkerState> data, PerWorker<DeepWorkerState> state, EvaluateTask task,
                      EmbeddingTable<Table> rows, Variable<float> parameters) {
-  const SparseExamples& examples = data->share(task.part, task.share, task.total_shares).examples;
-  BatchCutter cutter(examples);
-  std::vector<std::uint32_t> chosen(static_cast<std::size_t>(task.count));
-  std::iota(chosen.begin(), chosen.end(), static_cast<std::uint32_t>(task.first));
-  const std::span<const std::uint32_t> all(chosen);
-  Scores scores;
-  for (std::size_t first = 0; first < all.size(); first += kDeepEvaluationExamples) {
-    cutter.cut(all.subspan(first, std::min(kDeepEvaluationExamples, all.size() - first)), state->batch);
-    read_values(*state, state->batch, rows, parameters);
-    const std::span<const float> logits = state->network.logits(state->batch, state->values);
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      scores.add(static_cast<double>(logits[i]), state->batch.labels[i] != 0);
-    }
-  }
-  return scores;
+  return score_batches(*data, task, [&](const SparseExamples& batch) {
+    read_values(*state, batch, rows, parameters);
+    return state->network.logits(batch, state->values);
+  });
 }
 
 template TrainResult train_deep<Variable>(PerWorker<SparseWorkerState>, PerWorker<DeepWorkerState>, TrainTask,

@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
+#include <map>
+#include <span>
 
 #include "train/epoch.hpp"
+#include "train/sparse/batches.hpp"
 
 namespace capstan::train {
 namespace {
-
-constexpr std::size_t kEvaluationExamples = 4096;
 
 std::int64_t bias_id(const EmbeddingTable<Variable>& weights) {
   return static_cast<std::int64_t>(weights.rows()) - 1;
@@ -97,12 +97,7 @@ template <template <class> class Table>
 TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, L2Penalty l2, UpdateGroup group,
                          EmbeddingTable<Table> weights, std::vector<EmbeddingTable<Table>> factors,
                          std::vector<Table<std::int32_t>> occurrences) {
-  std::map<std::int64_t, BatchCutter> cutters;
-  for (const std::int64_t share : task.shares.assigned) {
-    SparseExamples& examples = state->share(Part::train, share, task.shares.total_count).examples;
-    if (!occurrences.empty()) set_rarity(examples, task.total, occurrences.front());
-    cutters.emplace(share, examples);
-  }
+  std::map<std::int64_t, BatchCutter> cutters = make_cutters(*state, task, occurrences);
   TrainResult result;
   run_epoch(task, group, [&](std::int64_t share, std::span<const std::uint32_t> chosen, double scale) {
     const SparseExamples& all = state->share(Part::train, share, task.shares.total_count).examples;
@@ -122,21 +117,11 @@ TrainResult train_sparse(PerWorker<SparseWorkerState> state, TrainTask task, L2P
 template <template <class> class Table>
 Scores evaluate_sparse(PerWorker<SparseWorkerState> state, EvaluateTask task, EmbeddingTable<Table> weights,
                        std::vector<EmbeddingTable<Table>> factors) {
-  const SparseExamples& examples = state->share(task.part, task.share, task.total_shares).examples;
-  BatchCutter cutter(examples);
-  std::vector<std::uint32_t> chosen(static_cast<std::size_t>(task.count));
-  std::iota(chosen.begin(), chosen.end(), static_cast<std::uint32_t>(task.first));
-  const std::span<const std::uint32_t> all(chosen);
-  Scores scores;
-  for (std::size_t first = 0; first < all.size(); first += kEvaluationExamples) {
-    cutter.cut(all.subspan(first, std::min(kEvaluationExamples, all.size() - first)), state->batch);
-    look_up(*state, state->batch, weights, factors);
-    state->machine.logits(state->batch, state->rows, state->logits);
-    for (std::size_t i = 0; i < state->batch.size(); ++i) {
-      scores.add(state->logits[i], state->batch.labels[i] != 0);
-    }
-  }
-  return scores;
+  return score_batches(*state, task, [&](const SparseExamples& batch) {
+    look_up(*state, batch, weights, factors);
+    state->machine.logits(batch, state->rows, state->logits);
+    return std::span<const double>(state->logits);
+  });
 }
 
 template void count_sparse<Variable>(PerWorker<SparseWorkerState>, Shares, Variable<std::int32_t>);
