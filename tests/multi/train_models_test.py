@@ -15,6 +15,7 @@
 # Tests: src/train/tasks.hpp
 # Tests: src/train/training_run.cpp
 # Tests: src/train/sparse/batches.hpp
+# Tests: src/train/sparse/click_model.hpp
 # Tests: src/train/sparse/closures.cpp
 import itertools
 import math

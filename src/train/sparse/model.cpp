@@ -8,7 +8,7 @@
 
 #include "base/printable.hpp"
 #include "train/model.hpp"
-#include "train/sparse/closures.hpp"
+#include "train/sparse/click_model.hpp"
 #include "train/sparse/sum_of_squares.hpp"
 
 namespace capstan::train {
@@ -18,41 +18,35 @@ namespace {
 /// gradients.
 constexpr double kFactorStddev = 0.05;
 
-/// `Table` is Variable or DynamicTable.
 template <template <class> class Table>
-class SparseModel : public Model {
+class SparseModel : public ClickModel<Table> {
  public:
   SparseModel(const ModelOptions& options, ClusterCoordinator& coordinator)
-      : options_(options),
-        coordinator_(coordinator),
-        group_("model", synchronization_of(options)),
-        worker_state_(coordinator.create_per_worker_resource<&make_sparse_worker_state>(SparseInput{
-            options.files(), options.format, {.factors = options.factors, .bias = options.bias}})) {}
+      : ClickModel<Table>(options, coordinator, {.factors = options.factors, .bias = options.bias}) {}
 
-  RemoteValue<DataSizes> load(int worker, const Shares& shares) override {
-    return coordinator_.schedule_on<&load_sparse>(worker, worker_state_, shares);
-  }
-  bool needs_preparation() const override { return !occurrences_.empty(); }
-  RemoteValue<void> prepare(int worker, const Shares& shares) override {
-    return coordinator_.schedule_on<&count_sparse<Table>>(worker, worker_state_, shares,
-                                                          occurrences_.front());
-  }
   RemoteValue<TrainResult> train(int worker, const TrainTask& task) override {
-    return coordinator_.schedule_on<&train_sparse<Table>>(worker, worker_state_, task, l2_, group_, *weights_,
-                                                          factors_, occurrences_);
+    return coordinator_.template schedule_on<&train_sparse<Table>>(worker, data_, task, l2_, group_,
+                                                                   *weights_, factors_, occurrences_);
   }
   RemoteValue<Scores> evaluate(int worker, const EvaluateTask& task) override {
-    return coordinator_.schedule_on<&evaluate_sparse<Table>>(worker, worker_state_, task, *weights_,
-                                                             factors_);
+    return coordinator_.template schedule_on<&evaluate_sparse<Table>>(worker, data_, task, *weights_,
+                                                                      factors_);
   }
-  void restart_group() const override { group_.restart(); }
+  double penalty() const override {
+    double sum = 0;
+    if (l2_.weights > 0) sum += l2_.weights * sum_of_squares(*weights_, occurrences_.front());
+    if (l2_.factors > 0) {
+      for (const auto& factors : factors_) sum += l2_.factors * sum_of_squares(factors, occurrences_.front());
+    }
+    return sum / 2;
+  }
   Identity identity() const override {
     Identity found{{"a table of rows", rows()},
                    {"--factors", std::to_string(options_.factors)},
                    {"--format", options_.format.format},
                    {"--table-dtype", std::string(options_.tables.name())},
                    {"--bias", options_.bias ? "true" : "false"},
-                   {"an --l2 above 0:", options_.sparse_l2.for_examples(1).any() ? "true" : "false"}};
+                   {"an --l2 above 0:", this->has_penalty()}};
     if (options_.format.format != "csv") return found;
     for (const auto& [column, role] : options_.format.schema.roles()) {
       found.emplace_back(fmt::format("the role of column {} in --schema:", printable(column)), role);
@@ -64,14 +58,11 @@ class SparseModel : public Model {
   /// Describes the rows of the tables for identity(): their number, or that they are dynamic.
   virtual std::string rows() const = 0;
 
-  ModelOptions options_;
-  ClusterCoordinator& coordinator_;
-  UpdateGroup group_;
-  PerWorker<SparseWorkerState> worker_state_;
-  L2Penalty l2_;  // set by create()
+  using ClickModel<Table>::options_, ClickModel<Table>::coordinator_, ClickModel<Table>::group_,
+      ClickModel<Table>::data_, ClickModel<Table>::l2_, ClickModel<Table>::occurrences_;
+
   std::optional<EmbeddingTable<Table>> weights_;
   std::vector<EmbeddingTable<Table>> factors_;
-  std::vector<Table<std::int32_t>> occurrences_;
 };
 
 /// The row of a feature is its id in the data, or is selected by a hash with a fixed number of bits.
@@ -80,7 +71,6 @@ class NumberedModel final : public SparseModel<Variable> {
   using SparseModel::SparseModel;
 
   void create(const DataSizes& sizes) override {
-    l2_ = options_.sparse_l2.for_examples(sizes.train);
     rows_ = options_.format.rows() > 0 ? options_.format.rows() : std::max<std::int64_t>(sizes.width, 1);
     const VariableOptions trained_options{.optimizer = options_.optimizer, .group = group_};
     weights_.emplace(options_.tables, "weights", Shape{rows_ + (options_.bias ? 1 : 0)}, Initializer(),
@@ -89,18 +79,7 @@ class NumberedModel final : public SparseModel<Variable> {
       factors_.emplace_back(options_.tables, "factors", Shape{rows_, options_.factors},
                             initializers::normal(0, kFactorStddev, options_.seed), trained_options);
     }
-    if (l2_.any()) {
-      occurrences_.emplace_back("occurrences", Shape{rows_}, InitialValue<std::int32_t>(),
-                                VariableOptions{.optimizer = counting_optimizer(), .trainable = false});
-    }
-  }
-  double penalty() const override {
-    double sum = 0;
-    if (l2_.weights > 0) sum += l2_.weights * sum_of_squares(*weights_, occurrences_.front());
-    if (l2_.factors > 0) {
-      for (const auto& factors : factors_) sum += l2_.factors * sum_of_squares(factors, occurrences_.front());
-    }
-    return sum / 2;
+    create_penalty(sizes, rows_);
   }
 
  private:
@@ -115,7 +94,6 @@ class DynamicModel final : public SparseModel<DynamicTable> {
   using SparseModel::SparseModel;
 
   void create(const DataSizes& sizes) override {
-    l2_ = options_.sparse_l2.for_examples(sizes.train);
     TableOptions trained_options{.optimizer = options_.optimizer,
                                  .missing = MissingKeys::initial,
                                  .max_keys = options_.max_keys,
@@ -127,19 +105,7 @@ class DynamicModel final : public SparseModel<DynamicTable> {
       factors_.emplace_back(options_.tables, "factors", options_.factors,
                             initializers::normal(0, kFactorStddev, options_.seed), trained_options);
     }
-    if (l2_.any()) {
-      occurrences_.emplace_back(
-          "occurrences", 1, Initializer(),
-          TableOptions{.optimizer = counting_optimizer(), .max_keys = options_.max_keys, .trainable = false});
-    }
-  }
-  double penalty() const override {
-    double sum = 0;
-    if (l2_.weights > 0) sum += l2_.weights * sum_of_squares(*weights_);
-    if (l2_.factors > 0) {
-      for (const auto& factors : factors_) sum += l2_.factors * sum_of_squares(factors);
-    }
-    return sum / 2;
+    create_penalty(sizes, 0);
   }
   std::optional<std::int64_t> learned_features() const override {
     const std::uint64_t keys = weights_->visit([](const auto& table) { return table.size(); });

@@ -1,9 +1,10 @@
-// sum_of_squares.hpp -- the sum of the squares of a table's values, for the L2 penalty. Runs on the
+// sum_of_squares.hpp -- sums of the squares of a table's values, for the L2 penalty. Runs on the
 // coordinator.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -12,25 +13,24 @@
 
 namespace capstan::train {
 
+/// Adds the square of each element of a row to the sum of its column.
 template <class T>
-double sum_of_squares(std::span<const T> values) {
-  double sum = 0;
-  for (const T value : values) {
-    const auto x = static_cast<double>(static_cast<float>(value));
-    sum += x * x;
+void add_squares(std::span<const T> row, std::vector<double>& sums) {
+  for (std::size_t column = 0; column < row.size(); ++column) {
+    const auto x = static_cast<double>(static_cast<float>(row[column]));
+    sums[column] += x * x;
   }
-  return sum;
 }
 
-/// Returns the sum of the squares in columns `begin` to `end` - 1 of the rows that occur in the training
-/// data. Other rows keep their initial values. A bias behind the rows that are counted has no penalty.
-inline double sum_of_squares(const EmbeddingTable<Variable>& table, const Variable<std::int32_t>& occurrences,
-                             std::size_t begin, std::size_t end) {
+/// Returns the sums of the squares by column, of the rows that occur in the training data. Other rows keep
+/// their initial values. A bias behind the rows that are counted has no penalty.
+inline std::vector<double> squares_by_column(const EmbeddingTable<Variable>& table,
+                                             const Variable<std::int32_t>& occurrences) {
   constexpr std::uint64_t kBlockRows = 65536;
   std::vector<float> block;
   std::vector<std::int32_t> counts;
   const std::uint64_t rows = occurrences.rows(), width = table.width();
-  double sum = 0;
+  std::vector<double> sums(width, 0);
   for (std::uint64_t first = 0; first < rows; first += kBlockRows) {
     const std::uint64_t size = std::min(kBlockRows, rows - first);
     block.resize(size * width);
@@ -38,31 +38,30 @@ inline double sum_of_squares(const EmbeddingTable<Variable>& table, const Variab
     table.pull(first, block);
     occurrences.pull(first, counts);
     for (std::uint64_t i = 0; i < size; ++i) {
-      if (counts[i] > 0)
-        sum += sum_of_squares(std::span<const float>(block).subspan(i * width + begin, end - begin));
+      if (counts[i] > 0) add_squares(std::span<const float>(block).subspan(i * width, width), sums);
     }
   }
-  return sum;
+  return sums;
 }
-inline double sum_of_squares(const EmbeddingTable<Variable>& table,
-                             const Variable<std::int32_t>& occurrences) {
-  return sum_of_squares(table, occurrences, 0, table.width());
-}
-/// Without the bias.
-inline double sum_of_squares(const EmbeddingTable<DynamicTable>& table, std::size_t begin, std::size_t end) {
-  double sum = 0;
+/// As above. All rows of the table but the bias occur in the data.
+inline std::vector<double> squares_by_column(const EmbeddingTable<DynamicTable>& table,
+                                             const DynamicTable<std::int32_t>& /*occurrences*/) {
+  std::vector<double> sums(table.width(), 0);
   table.visit([&]<class T>(const DynamicTable<T>& typed) {
     typed.export_rows([&](std::span<const std::int64_t> keys, const Rows<T>& rows) {
       for (std::size_t i = 0; i < keys.size(); ++i) {
-        if (keys[i] != kBiasKey) sum += sum_of_squares(rows[i].subspan(begin, end - begin));
+        if (keys[i] != kBiasKey) add_squares(std::span<const T>(rows[i]), sums);
       }
     });
   });
-  return sum;
+  return sums;
 }
 
-inline double sum_of_squares(const EmbeddingTable<DynamicTable>& table) {
-  return sum_of_squares(table, 0, table.width());
+/// Returns the sum of the squares of all columns.
+template <template <class> class Table>
+double sum_of_squares(const EmbeddingTable<Table>& table, const Table<std::int32_t>& occurrences) {
+  const std::vector<double> sums = squares_by_column(table, occurrences);
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 }  // namespace capstan::train
