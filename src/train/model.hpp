@@ -23,8 +23,10 @@ class Model {
   /// Call order: load() for the sizes of the data, create() for the variables, then the rest.
   virtual RemoteValue<DataSizes> load(int worker, const Shares& shares) = 0;
   virtual void create(const DataSizes& sizes) = 0;
-  /// Returns true if prepare() must run on every worker's shares before training.
+  /// Returns true if prepare() must run for every share before training.
   virtual bool needs_preparation() const { return false; }
+  /// Its pushes count once, even if a worker dies: the closure then runs on another one. `worker` is
+  /// preferred, because it has loaded the shares.
   virtual RemoteValue<void> prepare(int worker, const Shares& shares) = 0;
 
   virtual RemoteValue<TrainResult> train(int worker, const TrainTask& task) = 0;

@@ -166,11 +166,9 @@ class ModelRun {
   /// In synchronous mode, one share after another: the order of pushes is that of the rows of a dynamic
   /// table.
   void prepare() {
-    std::vector<RetriedClosure<void>> parts;
+    std::vector<RemoteValue<void>> parts;
     for (std::int64_t share = 0; share < shares_; ++share) {
-      parts.emplace_back(*this, share, [this, share](int worker) {
-        return model_->prepare(worker, {{share}, shares_});
-      });
+      parts.push_back(model_->prepare(owner(share), {{share}, shares_}));
       if (options_.mode == Mode::synchronous) parts.back().fetch();
     }
     for (auto& part : parts) part.fetch();

@@ -27,7 +27,8 @@ class ClickModel : public Model {
   }
   bool needs_preparation() const override { return !occurrences_.empty(); }
   RemoteValue<void> prepare(int worker, const Shares& shares) override {
-    return coordinator_.schedule_on<&count_sparse<Table>>(worker, data_, shares, occurrences_.front());
+    return coordinator_.schedule_with<&count_sparse<Table>>({.affinity = worker}, data_, shares,
+                                                            occurrences_.front());
   }
   void restart_group() const override { group_.restart(); }
 
