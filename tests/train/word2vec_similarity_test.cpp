@@ -30,6 +30,10 @@ TEST(Word2vecSimilarity, RejectsFilesWithoutPairs) {
   expect_error_naming(Code::invalid_argument, {wrong + ":2"}, [&] { read_pairs(wrong); });
   const auto number = directory.write("number", "a b 1\na b 1x\n").string();
   expect_error_naming(Code::invalid_argument, {number + ":2"}, [&] { read_pairs(number); });
+  for (const std::string score : {"nan", "inf", "-inf"}) {
+    const auto infinite = directory.write("infinite", "a b " + score + "\n").string();
+    expect_error_naming(Code::invalid_argument, {infinite + ":1", score}, [&] { read_pairs(infinite); });
+  }
   const auto empty = directory.write("empty", "w1 w2 score\n").string();
   expect_error_naming(Code::invalid_argument, {"--similarity", empty}, [&] { read_pairs(empty); });
 }

@@ -90,6 +90,11 @@ std::vector<ScoredPair> read_pairs(const std::string& path) {
     const std::vector<std::string> fields = fields_of(line);
     if (fields.empty() || fields[0].starts_with('#')) continue;
     const std::optional<double> score = fields.size() == 3 ? number(fields[2]) : std::nullopt;
+    if (score && !std::isfinite(*score)) {
+      throw Error(
+          Code::invalid_argument,
+          fmt::format("{}:{}: found the score \"{}\", expected a finite number", path, lines, fields[2]));
+    }
     if (score) {
       pairs.push_back({fields[0], fields[1], *score});
     } else if (lines > 1) {
