@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/topology.hpp"
+#include "capstan/error.hpp"
 #include "launch/checkpoint/find.hpp"
 #include "launch/checkpoint/output.hpp"
 #include "train/kge/known_graph.hpp"
@@ -37,11 +38,15 @@ void print_similar(std::shared_ptr<const train::SavedRows> saved, const Request&
     print_names(rows.most_similar(request.entity, static_cast<std::size_t>(request.count)), rows.kind(),
                 "cosine", request.json);
   };
-  const bool has_words = train::read_saved_program(*saved).program == "train word2vec";
-  if (has_words) {
+  const train::SavedProgram program = train::read_saved_program(*saved);
+  if (program.program == "train word2vec") {
     print(train::word2vec::open_saved_words(std::move(saved)));
-  } else {
+  } else if (program.program == "train kge") {
     print(kge::SavedModel(std::move(saved)).entities());
+  } else {
+    throw Error(Code::failed_precondition,
+                fmt::format("{} was saved by {}, expected `capstan train kge` or `capstan train word2vec`",
+                            program.path, program.description()));
   }
 }
 
