@@ -65,10 +65,15 @@ void TrainingRun::check_state(const std::string& text, const std::string& where,
   for (const auto& [name, value] : all) {
     const std::string saved_value = saved["identity"].value(name, value_of_absent(name));
     if (saved_value == value) continue;
-    throw Error(Code::failed_precondition,
-                fmt::format("{} was saved with {} {}, this run has {}; use the same options (also --valid, "
-                            "--valid-fraction and --patience) and data, or another --checkpoint-dir",
-                            where, name, saved_value, value));
+    const bool recorded = saved["identity"].contains(name);
+    throw Error(
+        Code::failed_precondition,
+        fmt::format("{} was saved with {} {}, this run has {}; {}use the same options (also --valid, "
+                    "--valid-fraction and --patience) and data, or another --checkpoint-dir",
+                    where, name, saved_value, value,
+                    recorded ? ""
+                             : "if an earlier version saved the checkpoint, it does not record this "
+                               "and cannot be resumed: train again in another directory; otherwise "));
   }
 }
 
