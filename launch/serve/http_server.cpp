@@ -204,8 +204,14 @@ class HttpServer::Impl final : public httplib::Server {
   }
 
   void run() {
-    if (!stops_) (void)listen_after_bind();
+    errno = 0;
+    const bool failed = !stops_ && !listen_after_bind();
+    const int error = errno;  // of accept(), since the library calls nothing else that fails
     pool_.shutdown();
+    if (failed && !stops_) {
+      throw Error(io::code_of_errno(error),
+                  fmt::format("cannot accept connections: {}", std::strerror(error)));
+    }
   }
   void request_stop() {
     stops_ = true;
@@ -254,13 +260,13 @@ class HttpServer::Impl final : public httplib::Server {
         closes_ = true;  // the rest of the request may be unread
         response.set_header("Connection", "close");
       }
-      send(response, error_answer(response.status, library_error(request, response.status)));
+      send(response, error_answer(response.status, library_error(request, response)));
     });
   }
 
   /// Describes an error that the library detected.
-  std::string library_error(const httplib::Request& request, int status) const {
-    switch (status) {
+  std::string library_error(const httplib::Request& request, const httplib::Response& response) const {
+    switch (response.status) {
       case 404:
         return fmt::format(
             "{} {}: there is no such endpoint, expected GET /v1/health, GET /v1/model, "
@@ -271,6 +277,11 @@ class HttpServer::Impl final : public httplib::Server {
                            request.get_header_value("Content-Length"), limits_.body_bytes);
       case 414:
         return "the address is too long, expected at most 8192 bytes";
+      case 500: {
+        const std::string why = response.get_header_value("EXCEPTION_WHAT");  // set by the library
+        return fmt::format("{} {}: the server failed to answer: {}", request.method,
+                           request.path.substr(0, 100), why.empty() ? "unknown exception" : why);
+      }
       default:
         return fmt::format("the request is malformed or incomplete, expected HTTP/1.1 within {} ms",
                            limits_.request_time.count());

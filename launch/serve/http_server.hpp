@@ -24,7 +24,7 @@ class HttpServer {
   /// Returns the port. `port` 0: any free one.
   int listen_on_port(int port);
 
-  /// Answers requests until stop().
+  /// Answers requests until stop(). Throws Error if accept() fails for a reason that does not pass.
   void run();
   /// Rejects connections, closes idle ones, and lets requests in progress finish. Any thread; run() may not
   /// have begun.

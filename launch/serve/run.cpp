@@ -8,9 +8,11 @@
 
 #ifdef CAPSTAN_HAVE_HTTPLIB
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 #include <thread>
 
@@ -43,7 +45,10 @@ std::string copy_dir_of(const Request& request) {
 int run(const Request& request) {
   const sigset_t signals = ending_signals();
   (void)::pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts, which inherits the mask
-  if (!request.socket.empty()) remove_stale_socket(request.socket);
+  if (!request.socket.empty()) {                          // fails before the model is opened
+    const FileDescriptor lock = lock_directory_of(request.socket);
+    remove_stale_socket(request.socket);
+  }
   CurrentModel model(request.model, copy_dir_of(request));
   HttpServer server(model, request.limits);
   std::optional<SocketFile> socket_file;
@@ -51,6 +56,8 @@ int run(const Request& request) {
   if (request.socket.empty()) {
     where = fmt::format("http://127.0.0.1:{}", server.listen_on_port(request.port));
   } else {
+    const FileDescriptor lock = lock_directory_of(request.socket);  // of two starts, one listens
+    remove_stale_socket(request.socket);
     server.listen_on_socket(request.socket);
     socket_file.emplace(request.socket);
     where = "the socket " + request.socket;
@@ -64,12 +71,22 @@ int run(const Request& request) {
   if (request.reload.count() > 0) {
     follower = std::jthread([&](const std::stop_token& stop) { model.follow(request.reload, stop, log); });
   }
-  std::thread answers([&] { server.run(); });
+  std::exception_ptr failure;
+  std::thread answers([&] {
+    try {
+      server.run();
+    } catch (...) {
+      failure = std::current_exception();
+      (void)::kill(::getpid(), SIGTERM);  // ends the wait below
+    }
+  });
   int signal = 0;
   while (::sigwait(&signals, &signal) != 0) {
   }
+  if (follower.joinable()) follower.request_stop();
   server.stop();
   answers.join();
+  if (failure) std::rethrow_exception(failure);
   return static_cast<int>(signal == SIGINT ? Exit::interrupted : Exit::ok);
 }
 

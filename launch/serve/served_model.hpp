@@ -23,9 +23,10 @@ struct ServedModel {
 };
 
 /// Opens a model file, a checkpoint, or the newest checkpoint of a directory. A checkpoint is first copied to
-/// a model file in `copy_dir`, which is removed once it is open. Throws Error: not_found, data_loss,
-/// resource_exhausted if the disk is full.
-ServedModel open_model(const std::string& path, const std::filesystem::path& copy_dir);
+/// a model file in a private directory in `copy_dir`, which is removed once it is open. Throws Error:
+/// not_found, data_loss, resource_exhausted if the disk is full, cancelled if a stop is requested meanwhile.
+ServedModel open_model(const std::string& path, const std::filesystem::path& copy_dir,
+                       const std::stop_token& stop = {});
 
 /// The current model. Any thread.
 class CurrentModel {
@@ -37,14 +38,15 @@ class CurrentModel {
   std::shared_ptr<const ServedModel> get() const;
   /// Opens the newest checkpoint, or a replaced model file. Returns false if there is none. Throws as
   /// open_model() does, and keeps the model then. One thread.
-  bool reload();
-  /// Calls reload() at this interval until a stop is requested. Calls `log` for each new model and for each
-  /// new error.
+  bool reload(const std::stop_token& stop = {});
+  /// Calls reload() at this interval until a stop is requested, which also ends a copy. Calls `log` for each
+  /// new model and for each new error.
   void follow(std::chrono::milliseconds interval, const std::stop_token& stop,
               const std::function<void(const std::string& line)>& log);
 
  private:
-  /// Identifies the newest model on disk: a checkpoint by its path, a file by its inode and time.
+  /// Identifies the newest model on disk: a checkpoint by its path and manifest, files by inode,
+  /// size and time.
   std::string version_on_disk() const;
 
   std::string path_;

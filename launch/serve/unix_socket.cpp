@@ -1,7 +1,9 @@
 // unix_socket.cpp -- a refused connection shows that no process listens.
 #include "launch/serve/unix_socket.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -9,11 +11,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
-#include "base/file_descriptor.hpp"
 #include "capstan/error.hpp"
+#include "io/file.hpp"
 
 namespace capstan::launch::serve {
 namespace {
@@ -25,6 +28,23 @@ std::optional<struct stat> status_of(const std::string& path) {
 }
 
 }  // namespace
+
+FileDescriptor lock_directory_of(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string directory = parent.empty() ? "." : parent.string();
+  FileDescriptor lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  int result = lock.get() < 0 ? -1 : 0;
+  if (result == 0) {
+    do {
+      result = ::flock(lock.get(), LOCK_EX);
+    } while (result != 0 && errno == EINTR);
+  }
+  if (result != 0) {
+    throw Error(io::code_of_errno(errno), fmt::format("--socket {}: cannot lock the directory {}: {}", path,
+                                                      directory, std::strerror(errno)));
+  }
+  return lock;
+}
 
 void remove_stale_socket(const std::string& path) {
   sockaddr_un address{};
@@ -53,13 +73,18 @@ void remove_stale_socket(const std::string& path) {
   }
 }
 
-SocketFile::SocketFile(std::string path) : path_(std::move(path)), inode_(0) {
-  if (const auto found = status_of(path_)) inode_ = found->st_ino;
+SocketFile::SocketFile(std::string path) : path_(std::move(path)) {
+  if (const auto found = status_of(path_)) {
+    inode_ = found->st_ino;
+    modified_ = found->st_mtim;
+  }
 }
 
 SocketFile::~SocketFile() {
   const auto found = status_of(path_);
-  if (found && found->st_ino == inode_) (void)::unlink(path_.c_str());
+  if (found && found->st_ino == inode_ && found->st_mtim.tv_sec == modified_.tv_sec &&
+      found->st_mtim.tv_nsec == modified_.tv_nsec)
+    (void)::unlink(path_.c_str());
 }
 
 }  // namespace capstan::launch::serve

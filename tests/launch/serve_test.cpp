@@ -2,8 +2,10 @@
 // Tests: launch/serve/lookup.cpp
 // Tests: launch/serve/thread_pool.cpp
 // Tests: launch/serve/unix_socket.cpp
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -157,6 +159,16 @@ TEST_F(ServeSocket, RemovesOnlyAStaleSocket) {
   EXPECT_EQ(code_of([&] { remove_stale_socket(path_); }), Code::already_exists);
   EXPECT_TRUE(std::filesystem::exists(path_));
   EXPECT_EQ(code_of([&] { remove_stale_socket(std::string(108, 'x')); }), Code::invalid_argument);
+}
+
+TEST_F(ServeSocket, LocksItsDirectoryAgainstAnotherStart) {
+  const FileDescriptor other(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY));
+  {
+    const FileDescriptor lock = lock_directory_of(path_);
+    EXPECT_EQ(::flock(other.get(), LOCK_EX | LOCK_NB), -1);
+  }
+  EXPECT_EQ(::flock(other.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_EQ(code_of([&] { (void)lock_directory_of(directory_ / "missing" / "socket"); }), Code::not_found);
 }
 
 TEST_F(ServeSocket, RemovesItsOwnSocketAtTheEnd) {

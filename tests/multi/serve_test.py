@@ -15,6 +15,8 @@
 # Tests: src/train/scoring/text_examples.cpp
 # Tests: src/train/scoring/word_scorer.cpp
 import array
+import ctypes
+import errno
 import json
 import math
 import os
@@ -38,6 +40,7 @@ from small_models import write_criteo, write_ratings
 from train_word2vec_test import word, write_topics
 
 INTERRUPTED = 130
+PIDFD_GETFD = 438  # Linux 5.6, on all machines
 TOO_MANY = 10**9
 JSON = {"Content-Type": "application/json"}
 
@@ -445,6 +448,24 @@ class Refusals(ServeTest):
         _, client = self.serve()
         self.fails(self.saved, "--port", client.address, names=["--port", client.address])
 
+    def test_failed_accept_ends_the_server(self):
+        job, _ = self.serve()
+        pid = os.pidfd_open(job.command.pid)
+        self.addCleanup(os.close, pid)
+        libc = ctypes.CDLL(None, use_errno=True)
+        for name in os.listdir(f"/proc/{job.command.pid}/fd"):
+            copy = libc.syscall(PIDFD_GETFD, pid, int(name), 0)
+            if copy < 0:
+                self.skipTest(f"pidfd_getfd: {os.strerror(ctypes.get_errno())}")
+            if not stat.S_ISSOCK(os.fstat(copy).st_mode):
+                os.close(copy)
+                continue
+            with socket.socket(fileno=copy) as one:
+                if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    one.shutdown(socket.SHUT_RDWR)  # accept() of the server fails with EINVAL
+        self.assertNotEqual(self.exit_code(job), 0)
+        self.assert_names(job.stderr, "accept", os.strerror(errno.EINVAL))
+
     def test_control_c(self):
         job, client = self.serve()
         self.assertEqual(client.get("/v1/health")[0], 200)  # an idle connection does not delay the end
@@ -488,6 +509,23 @@ class Reload(ServeTest):
         self.wait_for_stderr(job, "keeping step 4")
         self.assertEqual(client.post("/v1/lookup", {"variable": "entities", "ids": [0]})[1], after)
         self.end(job)
+
+    def test_retrained_checkpoint_of_the_same_step(self):
+        self.train_graph(epochs=2)
+        copies = self.directory / "copies"
+        copies.mkdir()
+        job, client = self.serve("--reload", "100ms", "--copy-dir", copies)
+        self.assertEqual(list(copies.iterdir()), [])
+        request = {"variable": "entities", "ids": [0]}
+        _, before = client.post("/v1/lookup", request)
+        served, self.saved = self.saved, self.directory / "retrained"
+        self.train_graph(epochs=2, more=["--seed", 7])
+        shutil.rmtree(served)
+        self.saved.rename(served)
+        self.assertTrue(job.wait_for(lambda: client.post("/v1/lookup", request)[1]["rows"] != before["rows"]), job.stderr)
+        self.assertEqual(client.get("/v1/model")[1]["step"], 2)
+        self.end(job)
+        self.assertEqual(list(copies.iterdir()), [])
 
     def test_replaced_model_file(self):
         self.train_graph(epochs=2)
