@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the recipes of launch/packaging and the batch scripts of launch/slurm without the tools that read them.
+"""Checks the recipes of launch/packaging, the batch scripts of launch/slurm, and the files about license and citation without
+the tools that read them.
 
 The recipes name the version in CMakeLists.txt and every dependency in cmake/CapstanDependencies.cmake. Syntax is checked by
 compiling (Python), with `bash -n` and, if installed, shellcheck (shell), and by counting braces (Tcl).
@@ -98,6 +99,25 @@ class Recipes(unittest.TestCase):
             body = re.search(rf"(?ms)^%{section}\n(.*?)(?=^%|\Z)", text)[1]
             done = subprocess.run(["sh", "-n"], input=body, capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""), section)
+
+
+class Metadata(unittest.TestCase):
+    def test_citation(self):
+        text = (ROOT / "CITATION.cff").read_text()
+        self.assertEqual(re.findall(r"(?m)^version: (\S+)$", text), [VERSION])
+        self.assertEqual(re.findall(r"(?m)^license: (\S+)$", text), ["Apache-2.0"])
+        for key in ("cff-version", "message", "title", "authors"):  # the keys that the format requires
+            self.assertRegex(text, rf"(?m)^{key}:", key)
+
+    def test_license_of_every_file(self):
+        text = (ROOT / "REUSE.toml").read_text()
+        self.assertIn('path = "**"\n', text)
+        used = set(re.findall(r'SPDX-License-Identifier = "(\S+)"', text))
+        self.assertEqual(used, {path.stem for path in (ROOT / "LICENSES").iterdir()})
+        self.assertEqual((ROOT / "LICENSES" / "Apache-2.0.txt").read_text(), (ROOT / "LICENSE").read_text())
+        if shutil.which("reuse"):
+            done = subprocess.run(["reuse", "--root", ROOT, "lint"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout)
 
 
 class BatchScripts(unittest.TestCase):
