@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/file_size_signal.hpp"
 #include "base/log.hpp"
 #include "base/open_to_append.hpp"
 
@@ -23,6 +24,7 @@ bool AppendFile::open() {
 }
 
 bool AppendFile::write(std::string_view bytes) {
+  const FileSizeSignalBlock file_size_signal;
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -49,6 +51,7 @@ void AppendFile::warn_once(std::string_view operation, int error) {
 }
 
 bool replace_text(const std::filesystem::path& path, std::string_view text, bool& warned) {
+  const FileSizeSignalBlock file_size_signal;
   const std::string temporary = fmt::format("{}.tmp-{}", path.string(), ::getpid());
   (void)::unlink(temporary.c_str());  // left by an earlier process with this pid, or planted
   const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));

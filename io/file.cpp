@@ -12,6 +12,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/file_size_signal.hpp"
 #include "base/log.hpp"
 #include "io/directory.hpp"
 
@@ -155,6 +156,7 @@ std::string read_whole_file(const std::filesystem::path& path) {
 }
 
 void write_synced_file(const std::filesystem::path& path, std::string_view bytes) {
+  const FileSizeSignalBlock file_size_signal;
   const FileDescriptor file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC, "create");
   while (!bytes.empty()) {
     const ssize_t put = ::write(file.get(), bytes.data(), std::min(bytes.size(), kMaxCallBytes));

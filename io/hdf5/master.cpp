@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_size_signal.hpp"
 #include "io/file.hpp"
 #include "io/hdf5/h5.hpp"
 #include "io/hdf5/layout.hpp"
@@ -106,6 +107,7 @@ void write_variable(const h5::File& to, const std::filesystem::path& file, const
 }  // namespace
 
 void write_master(const std::filesystem::path& directory, const Manifest& manifest) {
+  const FileSizeSignalBlock file_size_signal;
   const auto file = directory / kMasterFile;
   {
     const h5::Session session;

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/file_size_signal.hpp"
 #include "base/name.hpp"
 #include "capstan/error.hpp"
 #include "io/checksum.hpp"
@@ -120,6 +121,7 @@ std::string write_rows(DirectWriter& to, const DatasetReport& dataset, const Par
 
 PartReport write_part(const std::filesystem::path& file, std::span<const PartArray> arrays) {
   check_arrays(arrays);
+  const FileSizeSignalBlock file_size_signal;
   std::vector<PartArray> stored;
   for (const PartArray& array : arrays) {
     if (array.rows > 0 || array.shape[0] == 0) stored.push_back(array);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/file_size_signal.hpp"
 #include "base/open_to_append.hpp"
 
 namespace capstan::log {
@@ -36,6 +37,7 @@ void LogFile::sink_it_(const spdlog::details::log_msg& message) {
 }
 
 void LogFile::write(std::string_view line) {
+  const FileSizeSignalBlock file_size_signal;
   std::string after_torn;
   if (torn_) line = after_torn.append("\n").append(line);
   std::size_t written = 0;

@@ -135,7 +135,7 @@ TEST(WritePart, ReportsAFullDiskAndNamesTheFile) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    ::signal(SIGXFSZ, SIG_IGN);
+    ::signal(SIGXFSZ, SIG_DFL);  // write_part must not depend on the program to ignore it
     const rlimit limit{100'000, 100'000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     const auto array = make_array<double>("w", "value", {100'000}, 1);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <string>
 
 #include "support/expect_error.hpp"
+#include "support/in_a_process.hpp"
 
 namespace capstan::transport {
 namespace {
@@ -95,6 +97,21 @@ TEST(PersistentMemory, IsNotAdoptedFromAnotherFile) {
   ASSERT_GE(zeros, 0);
   expect_error_naming(Code::failed_precondition, {std::to_string(zeros), std::to_string(getpid())},
                       [&] { (void)PersistentMemory::adopt(FileDescriptor(zeros), getpid()); });
+}
+
+TEST(PersistentMemory, ReportsAFileSizeLimitAndKeepsTheSignalHandler) {
+  EXPECT_TRUE(in_a_process([] {
+    signal(SIGXFSZ, SIG_DFL);
+    const auto memory = PersistentMemory::create();
+    const rlimit limit{kFirst, kFirst};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      (void)memory->map(kFirst, kPage);
+    } catch (const Error& error) {
+      return error.code() == Code::resource_exhausted && signal(SIGXFSZ, SIG_DFL) == SIG_DFL;
+    }
+    return false;
+  }));
 }
 
 TEST(PersistentMemory, HasAUniqueId) {

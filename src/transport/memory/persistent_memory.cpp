@@ -2,7 +2,6 @@
 #include "transport/memory/persistent_memory.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/file_size_signal.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan::transport {
@@ -45,7 +45,7 @@ std::span<std::byte> PersistentMemory::map(std::uint64_t offset, std::uint64_t b
   };
   struct stat now {};
   if (fstat(fd_.get(), &now) != 0) fail("fstat");
-  signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error instead of a signal
+  const FileSizeSignalBlock file_size_signal;
   const std::uint64_t end = offset + bytes;
   if (static_cast<std::uint64_t>(now.st_size) < end && ftruncate(fd_.get(), static_cast<off_t>(end)) != 0)
     fail("ftruncate");
