@@ -29,9 +29,20 @@ foreach(layer IN LISTS capstan_library_layers)
 endforeach()
 list(REMOVE_DUPLICATES CAPSTAN_OUTSIDE)
 
+# build_info() is in no layer: its source changes with each commit, and all tests would be linked again.
+include(CapstanCommit)
+string(TOUPPER "${CMAKE_BUILD_TYPE}" capstan_type)
+string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${capstan_type}}" CAPSTAN_COMPILE_OPTIONS)
+set(CAPSTAN_CMAKE_OPTIONS "BUILD_SHARED_LIBS=${BUILD_SHARED_LIBS} CAPSTAN_CUDA=${CAPSTAN_CUDA} CAPSTAN_BUILD_PYTHON=${CAPSTAN_BUILD_PYTHON}")
+configure_file(src/build_info.cpp.in ${PROJECT_BINARY_DIR}/src/build_info.cpp @ONLY)
+add_library(capstan_build_info OBJECT ${PROJECT_BINARY_DIR}/src/build_info.cpp)
+target_include_directories(capstan_build_info PRIVATE ${PROJECT_SOURCE_DIR}/include)
+target_compile_definitions(capstan_build_info PRIVATE CAPSTAN_BUILD_TYPE="$<CONFIG>")
+set_target_properties(capstan_build_info PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
+
 function(capstan_library target type)
   list(TRANSFORM capstan_library_layers REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
-  add_library(${target} ${type} ${objects})
+  add_library(${target} ${type} ${objects} $<TARGET_OBJECTS:capstan_build_info>)
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} INTERFACE cxx_std_20)

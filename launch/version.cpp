@@ -21,12 +21,13 @@ std::string first_field(std::string_view text) {
 }  // namespace
 
 std::string version_text() {
+  const BuildInfo built = build_info();
   return fmt::format(
       "capstan {} (commit {}, {})\n"
       "  MPI   built with {}, runs with {}\n"
       "  UCX   built with {}, runs with {}\n"
       "  HDF5  built with {}\n",
-      to_string(version()), CAPSTAN_COMMIT, CAPSTAN_BUILD_TYPE, mpi::header_version(),
+      to_string(version()), built.commit, built.build_type, mpi::header_version(),
       first_field(mpi::library_version()), CAPSTAN_BUILT_WITH_UCX, transport::ucx_version(),
       CAPSTAN_BUILT_WITH_HDF5);
 }

@@ -34,4 +34,14 @@ CAPSTAN_API Version version() noexcept;
 /// "0.1.0"
 CAPSTAN_API std::string to_string(const Version& version);
 
+/// How the library was built: for bug reports, and to build it again in the same way.
+struct BuildInfo {
+  std::string commit;           ///< abbreviated Git commit, or "unknown" outside of Git and release archives
+  std::string build_type;       ///< "Release"
+  std::string compiler;         ///< "GNU 12.2.0"
+  std::string compile_options;  ///< options of the build type and of CMAKE_CXX_FLAGS
+  std::string cmake_options;    ///< "BUILD_SHARED_LIBS=ON CAPSTAN_CUDA=AUTO"
+};
+CAPSTAN_API BuildInfo build_info();
+
 }  // namespace capstan

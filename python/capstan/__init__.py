@@ -18,7 +18,7 @@ Examples
 
 from . import _remote, cluster_resolver, data, errors, initializers, metrics, optimizers, partitioners
 from ._capstan import VERSION as __version__
-from ._capstan import Counter, Initializer, Optimizer, Partitioner, UpdateGroup
+from ._capstan import Counter, Initializer, Optimizer, Partitioner, UpdateGroup, build_info
 from ._checkpoint import Checkpoint, CheckpointManager
 from ._cluster import Cluster, Server
 from ._coordinator import (
@@ -69,6 +69,7 @@ __all__ = [
     "ValueContext",
     "Variable",
     "__version__",
+    "build_info",
     "cluster_resolver",
     "current_strategy",
     "current_worker_index",

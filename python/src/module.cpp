@@ -17,6 +17,22 @@ NB_MODULE(_capstan, module) {
   // Objects in user modules are still alive when the interpreter ends, which is not a leak.
   nanobind::set_leak_warnings(false);
   module.attr("VERSION") = CAPSTAN_VERSION_STRING;
+  module.def(
+      "build_info",
+      [] {
+        const capstan::BuildInfo built = capstan::build_info();
+        nanobind::dict info;
+        info["version"] = to_string(capstan::version());
+        info["commit"] = built.commit;
+        info["build_type"] = built.build_type;
+        info["compiler"] = built.compiler;
+        info["compile_options"] = built.compile_options;
+        info["cmake_options"] = built.cmake_options;
+        return info;
+      },
+      nanobind::sig("def build_info() -> dict[str, str]"),
+      "Returns how the library was built: version, commit, build_type, compiler, compile_options, "
+      "cmake_options.");
   python::bind_errors(module);
   python::bind_options(module);
   python::bind_cluster(module);

@@ -86,6 +86,13 @@ def test_module_runs_the_command_line_program():
     assert done.returncode == 0 and cs.__version__ in done.stdout
 
 
+def test_build_info_names_version_and_commit():
+    info = cs.build_info()
+    assert info["version"] == cs.__version__
+    assert re.fullmatch(r"[0-9a-f]{12}|unknown", info["commit"])
+    assert info["compiler"] and "CAPSTAN_BUILD_PYTHON=" in info["cmake_options"]
+
+
 def test_import_does_not_load_cloudpickle():
     done = run("-X", "importtime", "-c", "import capstan")
     assert done.returncode == 0

@@ -47,9 +47,12 @@ int main(int argc, char** argv) {
   const cs::Code aborted = code_of([&] { coordinator.join(); });
   const cs::Code not_found = code_of([] { cs::Model("/nonexistent"); });
   const std::size_t longest = longest_line(__FILE__);
+  const cs::BuildInfo built = cs::build_info();
+  const bool described = !built.commit.empty() && !built.build_type.empty() && !built.compiler.empty() &&
+                         built.cmake_options.find("BUILD_SHARED_LIBS=") != std::string::npos;
   std::printf("Capstan %s: %g, %s, %s, %zu\n", to_string(cs::version()).c_str(), static_cast<double>(five),
               std::string(to_string(aborted)).c_str(), std::string(to_string(not_found)).c_str(), longest);
-  return cs::version() == cs::kHeaderVersion && five == 5 && aborted == cs::Code::aborted &&
+  return cs::version() == cs::kHeaderVersion && described && five == 5 && aborted == cs::Code::aborted &&
                  not_found == cs::Code::not_found && longest > 80
              ? 0
              : 1;
