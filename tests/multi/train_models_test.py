@@ -7,6 +7,7 @@
 # Tests: src/train/model.hpp
 # Tests: src/train/model_options.cpp
 # Tests: src/train/model_program.cpp
+# Tests: src/train/model_results.cpp
 # Tests: src/train/optimizer_choice.cpp
 # Tests: src/train/program.hpp
 # Tests: src/train/programs.cpp

@@ -1,4 +1,4 @@
-// mf_ratings_test.cpp -- formats of rating files, numbers of users and items, and errors with file and line.
+// mf_ratings_test.cpp -- formats of rating files, numbers of users and items, held-out pairs, and errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include "io/temporary_directory.hpp"
 #include "support/expect_error.hpp"
 #include "train/mf/ratings.hpp"
+#include "train/mf/user_ranking.hpp"
 
 namespace capstan::train::mf {
 namespace {
@@ -97,6 +98,25 @@ TEST(ItemsByUser, AreSortedAndUnique) {
   EXPECT_TRUE(items.contains(2, 7));
   EXPECT_FALSE(items.contains(2, 5));
   EXPECT_FALSE(items.contains(99, 5));
+}
+
+TEST(HeldOutPairs, OmitKnownPairsAndUsersWithoutOthers) {
+  const std::vector<Rating> known{{.user = 0, .item = 1}, {.user = 2, .item = 3}};
+  const HeldOut found = make_held_out(
+      known, {{.user = 4, .item = 1}, {.user = 2, .item = 3}, {.user = 0, .item = 3}, {.user = 0, .item = 1}},
+      "f");
+  EXPECT_THAT(found.users, ElementsAre(0, 4));
+  EXPECT_THAT(found.wanted[0], ElementsAre(3));
+  EXPECT_THAT(found.wanted[2], IsEmpty());
+  EXPECT_THAT(found.wanted[4], ElementsAre(1));
+  EXPECT_THAT(found.known[0], ElementsAre(1));
+}
+
+TEST(HeldOutPairs, RejectOnlyKnownPairs) {
+  const std::vector<Rating> known{{.user = 0, .item = 1}, {.user = 2, .item = 3}};
+  EXPECT_THAT(error_of(Code::invalid_argument, [&] { make_held_out(known, {known[1]}, "held_out.txt"); }),
+              HasSubstr("held_out.txt"));
+  EXPECT_THAT(make_held_out(known, {}, "").users, IsEmpty());
 }
 
 TEST_F(RatingFiles, SomeRatingsValidate) {

@@ -1,40 +1,19 @@
-// closures.cpp -- lookups, gradients and pushes of mf, and the ranking of all items for held-out users.
+// closures.cpp -- lookups, gradients and pushes of mf, and evaluation.
 #include "train/mf/closures.hpp"
 
 #include <algorithm>
-#include <filesystem>
+#include <utility>
 
-#include "train/blas.hpp"
 #include "train/epoch.hpp"
-#include "train/mf/top_items.hpp"
 
 namespace capstan::train::mf {
 namespace {
 
 constexpr std::int64_t kEvaluationRatings = 4096;
-/// Bounds the memory of the scores of a batch of users.
-constexpr std::int64_t kEvaluationScores = 1 << 22;
-constexpr std::int64_t kEvaluationUsers = 256;
 /// Epoch of the negative items of evaluations, which no training uses.
 constexpr std::int64_t kEvaluationEpoch = 0;
 /// Separates the random numbers of negative items from those of the order of examples.
 constexpr std::uint64_t kNegativesSeed = 0x6e65676174697665;
-
-/// `known` has the ratings whose items are not ranked.
-HeldOut held_out(std::span<const Rating> known, std::vector<Rating> ratings, const std::string& file) {
-  HeldOut found{.known = ItemsByUser(known)};
-  const bool is_empty = ratings.empty();
-  std::erase_if(ratings, [&](const Rating& one) { return found.known.contains(one.user, one.item); });
-  if (ratings.empty() && !is_empty) {
-    throw Error(Code::invalid_argument,
-                file + ": all held-out pairs are training pairs too, expected at least one other pair");
-  }
-  found.wanted = ItemsByUser(ratings);
-  for (std::int64_t user = 0; user < found.wanted.users(); ++user) {
-    if (!found.wanted[user].empty()) found.users.push_back(static_cast<std::int32_t>(user));
-  }
-  return found;
-}
 
 Data read_data(const Input& input) {
   Data data;
@@ -42,10 +21,10 @@ Data read_data(const Input& input) {
   if (!input.implicit) return data;
   const auto name_of = [&](Part part) { return input.files.has(part) ? input.files.of(part).front() : ""; };
   const Ratings& ratings = data.ratings;
-  data.valid = held_out(ratings.train, ratings.valid, name_of(Part::valid));
+  data.valid = make_held_out(ratings.train, ratings.valid, name_of(Part::valid));
   std::vector<Rating> earlier = ratings.train;
   earlier.insert(earlier.end(), ratings.valid.begin(), ratings.valid.end());
-  data.test = held_out(earlier, ratings.test, name_of(Part::test));
+  data.test = make_held_out(earlier, ratings.test, name_of(Part::test));
   return data;
 }
 
@@ -73,67 +52,6 @@ void for_each_batch(WorkerState& state, const std::vector<Rating>& ratings, std:
     state.look_up(users, items);
     use();
   }
-}
-
-/// Scores all items for some users, and compares the best with the items that each user wants.
-class UserRanking {
- public:
-  UserRanking(const Data& data, const HeldOut& held_out, std::size_t factors,
-              const EmbeddingTable<Variable>& items)
-      : data_(data), held_out_(held_out), factors_(factors), items_(items.rows() * items.width()) {
-    use_one_blas_thread();
-    items.pull(0, items_);
-  }
-  std::int64_t batch() const {
-    return std::clamp<std::int64_t>(kEvaluationScores / data_.ratings.items, 1, kEvaluationUsers);
-  }
-
-  void add(std::span<const std::int32_t> users, const EmbeddingTable<Variable>& table, Scores& scores) {
-    const std::size_t width = factors_ + 1;
-    const auto count = static_cast<std::size_t>(data_.ratings.items);
-    std::vector<std::int64_t> rows;
-    for (const std::int32_t user : users) {
-      if (user < data_.ratings.users) rows.push_back(user);
-    }
-    // Users without a row are last, because their numbers are the largest: biases alone rank their items.
-    rows_.resize(rows.size() * width);
-    table.lookup(rows, rows_);
-    scores_.resize(users.size() * count);
-    for (std::size_t at = 0; at < scores_.size(); ++at) scores_[at] = items_[at % count * width + factors_];
-    multiply(Transposed::no, Transposed::yes, static_cast<std::int64_t>(rows.size()),
-             static_cast<std::int64_t>(count), static_cast<std::int64_t>(factors_), 1, rows_.data(),
-             static_cast<std::int64_t>(width), items_.data(), static_cast<std::int64_t>(width), 1,
-             scores_.data(), static_cast<std::int64_t>(count));
-    for (std::size_t i = 0; i < users.size(); ++i) {
-      const RankingQuality quality = rank_items(std::span(scores_).subspan(i * count, count),
-                                                held_out_.known[users[i]], held_out_.wanted[users[i]]);
-      ++scores.examples;
-      scores.sums["recall@20"] += quality.recall;
-      scores.sums["ndcg@20"] += quality.ndcg;
-    }
-  }
-
- private:
-  const Data& data_;
-  const HeldOut& held_out_;
-  std::size_t factors_;
-  std::vector<float> items_, rows_, scores_;
-};
-
-Scores rank_held_out(WorkerState& state, const EvaluateTask& task, const EmbeddingTable<Variable>& users,
-                     const EmbeddingTable<Variable>& items) {
-  const HeldOut& held_out = task.part == Part::valid ? state.data().valid : state.data().test;
-  UserRanking ranking(state.data(), held_out, state.options().factors, items);
-  std::vector<std::int32_t> chosen;
-  for (std::int64_t i = task.first; i < task.first + task.count; ++i) {
-    chosen.push_back(held_out.users[static_cast<std::size_t>(task.share + i * task.total_shares)]);
-  }
-  Scores scores;
-  const auto batch = static_cast<std::size_t>(ranking.batch());
-  for (std::size_t first = 0; first < chosen.size(); first += batch) {
-    ranking.add(std::span(chosen).subspan(first, std::min(batch, chosen.size() - first)), users, scores);
-  }
-  return scores;
 }
 
 }  // namespace
@@ -256,7 +174,9 @@ Scores evaluate_factors(PerWorker<WorkerState> state, EvaluateTask task, Embeddi
                         EmbeddingTable<Variable> items) {
   const Data& data = state->data();
   const bool implicit = state->input().implicit;
-  if (implicit && task.part != Part::train) return rank_held_out(*state, task, users, items);
+  if (implicit && task.part != Part::train) {
+    return rank_held_out(task.part == Part::valid ? data.valid : data.test, task, users, items);
+  }
   const std::vector<Rating>& ratings = data.ratings.of(task.part);
   Scores scores;
   scores.examples = task.count;
@@ -273,7 +193,6 @@ Scores evaluate_factors(PerWorker<WorkerState> state, EvaluateTask task, Embeddi
                      scores.sums["squared_error"] += error * error;
                    }
                  });
-  if (!implicit) scores.log_loss_sum = scores.sums["squared_error"];
   return scores;
 }
 

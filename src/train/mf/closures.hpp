@@ -14,6 +14,7 @@
 #include "train/mf/bpr.hpp"
 #include "train/mf/factorization.hpp"
 #include "train/mf/ratings.hpp"
+#include "train/mf/user_ranking.hpp"
 #include "train/tasks.hpp"
 
 namespace capstan::train::mf {
@@ -24,13 +25,6 @@ struct Input {
   double l2 = 0;
   bool implicit = false;  // BPR on pairs of user and item, else squared loss on ratings
   std::uint64_t seed = 1;
-};
-
-/// Pairs of implicit feedback that are held out.
-struct HeldOut {
-  ItemsByUser known = {};                // items that are not ranked: those of all earlier parts of the data
-  ItemsByUser wanted = {};               // held-out items that are not in `known`
-  std::vector<std::int32_t> users = {};  // with an item in `wanted`
 };
 
 /// The data of a worker.

@@ -16,6 +16,11 @@ namespace {
 /// so are their gradients.
 constexpr double kFactorsStddev = 0.1;
 
+double mean_of(const Scores& scores, const std::string& name) {
+  const auto sum = scores.sums.find(name);
+  return sum == scores.sums.end() ? 0 : sum->second / static_cast<double>(scores.examples);
+}
+
 class FactorizationModel final : public Model {
  public:
   FactorizationModel(const ModelOptions& options, ClusterCoordinator& coordinator)
@@ -44,16 +49,16 @@ class FactorizationModel final : public Model {
     return coordinator_.schedule_on<&mf::evaluate_factors>(worker, worker_state_, task, *users_, *items_);
   }
   Evaluation evaluation_of(const Scores& scores) const override {
-    const auto mean = [&](const char* name) {
-      const auto sum = scores.sums.find(name);
-      return sum == scores.sums.end() ? 0 : sum->second / static_cast<double>(scores.examples);
-    };
     if (!options_.implicit)
-      return {{{"rmse", std::sqrt(mean("squared_error")), "RMSE"}}, scores.examples, "ratings"};
+      return {{{"rmse", std::sqrt(mean_of(scores, "squared_error")), "RMSE"}}, scores.examples, "ratings"};
     if (!scores.sums.contains("ndcg@20")) return {{{"loss", scores.log_loss()}}, scores.examples, "pairs"};
-    return {{{"recall@20", mean("recall@20"), "Recall@20"}, {"ndcg@20", mean("ndcg@20"), "NDCG@20"}},
+    return {{{"recall@20", mean_of(scores, "recall@20"), "Recall@20"},
+             {"ndcg@20", mean_of(scores, "ndcg@20"), "NDCG@20"}},
             scores.examples,
             "users"};
+  }
+  double mean_loss(const Scores& scores) const override {
+    return options_.implicit ? scores.log_loss() : mean_of(scores, "squared_error");
   }
   double penalty() const override {
     if (options_.l2 == 0) return 0;
