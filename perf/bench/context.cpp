@@ -21,7 +21,6 @@
 #include "capstan/cluster.hpp"
 #include "capstan/version.hpp"
 #include "cluster/runtime.hpp"
-#include "launch/build_info.hpp"
 #include "perf/bench/core_distance.hpp"
 #include "perf/bench/options.hpp"
 #include "transport/ucx/version.hpp"
@@ -67,6 +66,7 @@ json context_of(const Options& o) {
   static_cast<void>(uname(&system));  // on failure the names stay empty
   const double gib =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 30);
+  const BuildInfo built = build_info();
   json context = {
       {"date", fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr)))},
       {"host", system.nodename},
@@ -78,8 +78,8 @@ json context_of(const Options& o) {
        {{"private", first_line("/sys/kernel/mm/transparent_hugepage/enabled")},
         {"shared", first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled")}}},
       {"capstan", CAPSTAN_VERSION_STRING},
-      {"commit", CAPSTAN_COMMIT},
-      {"build", CAPSTAN_BUILD_TYPE},
+      {"commit", built.commit},
+      {"build", built.build_type},
       {"compiler", __VERSION__},
       {"ucx", transport::ucx_version()},
       {"mpi", mpi_version()},
