@@ -37,11 +37,11 @@ DIRECTORIES = {
     "wn18": (TRIPLES, "github.com/villmow/datasets_knowledge_embedding"),
     "a9a": (("a9a", "a9a.t"), "the data page of LIBSVM"),
     "criteo": (("train.txt", "test.txt"),
-               "Criteo's display advertising challenge: 60,000 and 20,000 rows of the sample in docs/training.md"),
+               "Criteo's display advertising challenge: 60,000 and 20,000 rows of the sample in docs/models.md"),
     "ml-100k": (tuple(f"u{fold}.{part}" for fold in range(1, 6) for part in ("base", "test")), "files.grouplens.org"),
     "mnist": (tuple(f"{part}-{content}.gz" for part in ("train", "t10k") for content in ("images-idx3-ubyte", "labels-idx1-ubyte")),
               "the MNIST database of handwritten digits"),
-    "word2vec": (("corpus.txt", "wordsim353.tsv"), "the text and the pairs of words in docs/training.md"),
+    "word2vec": (("corpus.txt", "wordsim353.tsv"), "the text and the pairs of words in docs/models.md"),
 }
 
 
