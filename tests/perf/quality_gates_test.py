@@ -118,7 +118,7 @@ class QualityGates(JobTest):
     def test_trains_a_graph(self):
         self.add_data("umls")
         for part, tails in (("train", range(8)), ("valid", (8,)), ("test", (9,))):
-            lines = [f"e{head}\tr{relation}\te{(head + relation + tail) % 12}\n" for head in range(12) for relation in range(2)
+            lines = [f"{head}\tr{relation}\t{(head + relation + tail) % 12}\n" for head in range(12) for relation in range(2)
                      for tail in tails]
             (self.data / "umls" / f"{part}.txt").write_text("".join(lines))
         for launcher in ([], ["--mpirun"]):
