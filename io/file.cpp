@@ -95,6 +95,7 @@ FileWriter::FileWriter(const std::filesystem::path& path)
     : path_(path), file_(open_file(path, O_WRONLY, "open")) {}
 
 void FileWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  const FileSizeSignalBlock block;
   if (offset != written_) writeback_begin_ = offset;
   while (!bytes.empty()) {
     const ssize_t put = ::pwrite(file_.get(), bytes.data(), std::min(bytes.size(), kMaxCallBytes),
@@ -119,6 +120,7 @@ void create_new_file(const std::filesystem::path& path) {
 }
 
 void reserve(const std::filesystem::path& path, std::uint64_t bytes) {
+  const FileSizeSignalBlock block;
   const FileDescriptor file = open_file(path, O_WRONLY | O_CREAT, "create");
   const std::uint64_t before = file_bytes(file, path);
   if (bytes == 0) return;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "base/file_size_signal.hpp"
 #include "capstan/error.hpp"
 #include "launch/exit_codes.hpp"
 #include "launch/launcher_rank.hpp"
@@ -28,6 +29,7 @@ void check_summary_path(const std::string& path) {
 
 void write_summary(const std::string& path, const nlohmann::json& summary) {
   if (path.empty()) return;
+  const FileSizeSignalBlock block;
   std::ofstream file(path);
   file << summary.dump(2) << "\n";
   file.close();

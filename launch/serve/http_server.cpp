@@ -110,19 +110,25 @@ class DeadlineStream : public httplib::Stream {
 /// Runs the connections of cpp-httplib on a ThreadPool.
 class ConnectionQueue final : public httplib::TaskQueue {
  public:
-  ConnectionQueue(ThreadPool& pool, std::function<void(const std::function<void()>&)> reject)
-      : pool_(pool), reject_(std::move(reject)) {}
+  ConnectionQueue(ThreadPool& pool, std::function<void(const std::function<void()>&)> reject,
+                  std::function<void()> end_idle)
+      : pool_(pool), reject_(std::move(reject)), end_idle_(std::move(end_idle)) {}
 
   using Enqueued = decltype(std::declval<httplib::TaskQueue&>().enqueue({}));  // void, or bool since 0.15
   Enqueued enqueue(std::function<void()> task) override {
     if (!pool_.try_add(task)) reject_(task);
     return Enqueued(true);
   }
-  void shutdown() override { pool_.shutdown(); }
+  /// The library calls it when it has stopped to accept connections, also after an error.
+  void shutdown() override {
+    end_idle_();
+    pool_.shutdown();
+  }
 
  private:
   ThreadPool& pool_;
   std::function<void(const std::function<void()>&)> reject_;
+  std::function<void()> end_idle_;
 };
 
 std::string media_type(const std::string& header) { return header.substr(0, header.find(';')); }
@@ -171,11 +177,12 @@ class HttpServer::Impl final : public httplib::Server {
   Impl(const CurrentModel& model, const Limits& limits)
       : model_(model), limits_(limits), pool_(limits.threads, limits.queue) {
     new_task_queue = [this] {
-      return new ConnectionQueue(pool_, [](const std::function<void()>& task) {
+      const auto reject = [](const std::function<void()>& task) {
         rejects_ = true;  // process_and_close_socket() runs on this thread
         task();
         rejects_ = false;
-      });
+      };
+      return new ConnectionQueue(pool_, reject, [this] { ends_idle_ = true; });
     };
     set_keep_alive_max_count(std::numeric_limits<int>::max());
     set_keep_alive_timeout(
@@ -330,10 +337,10 @@ class HttpServer::Impl final : public httplib::Server {
   }
 
   /// Waits until a request begins. Returns false if the connection shall be closed: after the idle time, at a
-  /// stop, and, once it was answered, if other connections wait for a thread.
+  /// stop, after an error of accept(), and, once it was answered, if other connections wait for a thread.
   bool wait_for_request(const DeadlineStream& stream, bool answered) const {
     const auto end = Clock::now() + limits_.idle_time;
-    while (!stops_) {
+    while (!stops_ && !ends_idle_) {
       const auto now = Clock::now();
       if (stream.has_buffered() || wait_for(stream.socket(), POLLIN, std::min(end, now + kPollTick)))
         return true;
@@ -359,6 +366,7 @@ class HttpServer::Impl final : public httplib::Server {
   Limits limits_;
   ThreadPool pool_;
   std::atomic<bool> stops_ = false;
+  std::atomic<bool> ends_idle_ = false;  // no connection is accepted any more
 };
 
 HttpServer::HttpServer(const CurrentModel& model, const Limits& limits)

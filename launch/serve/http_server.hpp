@@ -24,7 +24,7 @@ class HttpServer {
   /// Returns the port. `port` 0: any free one.
   int listen_on_port(int port);
 
-  /// Answers requests until stop(). Throws Error if accept() fails for a reason that does not pass.
+  /// Answers requests until stop(). Throws Error if accept() fails, except by EMFILE, EINTR or EAGAIN.
   void run();
   /// Rejects connections, closes idle ones, and lets requests in progress finish. Any thread; run() may not
   /// have begun.

@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A directory that only this user may enter. Removed at the end with its files.
+/// A directory that only this user may enter. Removed at the end with its files. On NFS it stays, empty, if
+/// one of them is still open.
 class PrivateDirectory {
  public:
   explicit PrivateDirectory(const fs::path& parent) : path_((parent / "capstan-serve-XXXXXX").string()) {

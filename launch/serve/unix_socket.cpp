@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "capstan/error.hpp"
@@ -20,6 +22,10 @@
 
 namespace capstan::launch::serve {
 namespace {
+
+/// A start holds the lock for milliseconds.
+constexpr std::chrono::seconds kMaxLockWait{10};
+constexpr std::chrono::milliseconds kLockPoll{20};
 
 std::optional<struct stat> status_of(const std::string& path) {
   struct stat found {};
@@ -33,13 +39,20 @@ FileDescriptor lock_directory_of(const std::string& path) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   const std::string directory = parent.empty() ? "." : parent.string();
   FileDescriptor lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  int result = lock.get() < 0 ? -1 : 0;
-  if (result == 0) {
-    do {
-      result = ::flock(lock.get(), LOCK_EX);
-    } while (result != 0 && errno == EINTR);
+  const auto deadline = std::chrono::steady_clock::now() + kMaxLockWait;
+  while (lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      lock.reset();
+    } else if (std::chrono::steady_clock::now() > deadline) {
+      throw Error(Code::deadline_exceeded,
+                  fmt::format("--socket {}: another process has locked the directory {} for {} s; end it, or "
+                              "name a socket in a directory of your own",
+                              path, directory, kMaxLockWait.count()));
+    } else {
+      std::this_thread::sleep_for(kLockPoll);
+    }
   }
-  if (result != 0) {
+  if (lock.get() < 0) {
     throw Error(io::code_of_errno(errno), fmt::format("--socket {}: cannot lock the directory {}: {}", path,
                                                       directory, std::strerror(errno)));
   }
@@ -81,6 +94,12 @@ SocketFile::SocketFile(std::string path) : path_(std::move(path)) {
 }
 
 SocketFile::~SocketFile() {
+  FileDescriptor lock;  // or a start could replace the socket before it is removed
+  try {
+    lock = lock_directory_of(path_);
+  } catch (const Error&) {
+    return;  // the next start removes the stale socket
+  }
   const auto found = status_of(path_);
   if (found && found->st_ino == inode_ && found->st_mtim.tv_sec == modified_.tv_sec &&
       found->st_mtim.tv_nsec == modified_.tv_nsec)

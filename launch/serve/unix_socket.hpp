@@ -11,7 +11,7 @@
 namespace capstan::launch::serve {
 
 /// Locks the directory of a path while the result is open. Waits for another process that holds the lock.
-/// Throws Error if the directory cannot be opened or locked.
+/// Throws Error: deadline_exceeded after 10 s; or the directory cannot be opened or locked.
 FileDescriptor lock_directory_of(const std::string& path);
 
 /// Removes a socket on which no process listens; does nothing if there is no file. Throws Error:

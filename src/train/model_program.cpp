@@ -168,11 +168,16 @@ class ModelRun {
   /// table.
   void prepare() {
     std::vector<RemoteValue<void>> parts;
-    for (std::int64_t share = 0; share < shares_; ++share) {
-      parts.push_back(model_->prepare(owner(share), {{share}, shares_}));
-      if (options_.mode == Mode::synchronous) parts.back().fetch();
+    try {
+      for (std::int64_t share = 0; share < shares_; ++share) {
+        parts.push_back(model_->prepare(owner(share), {{share}, shares_}));
+        if (options_.mode == Mode::synchronous) parts.back().fetch();
+      }
+      for (auto& part : parts) part.fetch();
+    } catch (const Error& error) {
+      if (error.code() == Code::cancelled) run_.coordinator().join();  // rethrows the error of another share
+      throw;
     }
-    for (auto& part : parts) part.fetch();
   }
 
   // An epoch

@@ -14,7 +14,6 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-VERSION = re.search(r"project\(capstan VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
 sys.path.insert(0, str(ROOT / "launch" / "packaging"))
 from sbom import DEPENDENCIES  # noqa: E402
 
@@ -36,14 +35,17 @@ def names_of_dependencies():
     return names - {"Threads", "PkgConfig", "TOMLPP"} | {"NCCL"}
 
 
+COMMIT = git("rev-parse", "HEAD").stdout.strip()  # HEAD may move during the test
+VERSION = re.search(r"project\(capstan VERSION (\S+)", git("show", f"{COMMIT}:CMakeLists.txt").stdout)[1]
+
+
 class Release(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.temporary.cleanup)
         cls.output = pathlib.Path(cls.temporary.name)
-        cls.commit = git("rev-parse", "HEAD").stdout.strip()
-        done = release("--output", cls.output, "HEAD")
+        done = release("--output", cls.output, COMMIT)
         assert done.returncode == 0, done.stderr
         cls.archive = cls.output / f"capstan-{VERSION}.tar.gz"
         cls.sbom = json.loads((cls.output / f"capstan-{VERSION}.spdx.json").read_text())
@@ -51,7 +53,7 @@ class Release(unittest.TestCase):
     def test_archive_has_the_tracked_files_in_one_directory(self):
         with tarfile.open(self.archive) as archive:
             names = {member.name for member in archive.getmembers() if not member.isdir()}
-        tracked = git("ls-tree", "-r", "--name-only", "-z", "HEAD").stdout.split("\0")
+        tracked = git("ls-tree", "-r", "--name-only", "-z", COMMIT).stdout.split("\0")
         self.assertEqual(names, {f"capstan-{VERSION}/{name}" for name in tracked if name})
 
     def test_archive_knows_its_commit_without_git(self):
@@ -61,11 +63,11 @@ class Release(unittest.TestCase):
         script = self.output / "commit.cmake"
         script.write_text(f"set(PROJECT_SOURCE_DIR {source})\ninclude({source}/cmake/CapstanCommit.cmake)\nmessage(${{CAPSTAN_COMMIT}})\n")
         done = subprocess.run(["cmake", "-P", script], capture_output=True, text=True, check=True)
-        self.assertEqual(done.stderr.strip(), self.commit[:12])
+        self.assertEqual(done.stderr.strip(), COMMIT[:12])
 
     def test_archive_of_a_commit_is_reproducible(self):
         with tempfile.TemporaryDirectory() as again:
-            self.assertEqual(release("--output", again, self.commit).returncode, 0)
+            self.assertEqual(release("--output", again, COMMIT).returncode, 0)
             for path in self.output.glob(f"capstan-{VERSION}.*"):
                 self.assertEqual((pathlib.Path(again) / path.name).read_bytes(), path.read_bytes(), path.name)
 
@@ -80,7 +82,7 @@ class Release(unittest.TestCase):
         self.assertEqual(self.sbom["spdxVersion"], "SPDX-2.3")
         capstan = self.sbom["packages"][0]
         self.assertEqual((capstan["name"], capstan["versionInfo"]), ("capstan", VERSION))
-        self.assertIn(self.commit, capstan["sourceInfo"])
+        self.assertIn(COMMIT, capstan["sourceInfo"])
         digest = hashlib.sha256(self.archive.read_bytes()).hexdigest()
         self.assertEqual(capstan["checksums"], [{"algorithm": "SHA256", "checksumValue": digest}])
 

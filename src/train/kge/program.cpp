@@ -231,6 +231,14 @@ class KgeRun {
 
   void resume_search(const nlohmann::json& state) {
     search_->restore(state);
+    const int saved = state.value("trial_epochs", 0), expected = options_.auto_search.trial_epochs;
+    if (!state.empty() && !search_->done() && saved != expected) {
+      throw Error(Code::failed_precondition,
+                  fmt::format("--resume: the checkpoint is of a search by {}, expected trials of {} epochs; "
+                              "train again in another --checkpoint-dir",
+                              saved == 0 ? "an earlier version" : fmt::format("trials of {} epochs", saved),
+                              expected));
+    }
     earlier_seconds_ = state.value("seconds", 0.0);
     use(search_->done() ? search_->best() : search_->next());
   }
@@ -240,6 +248,7 @@ class KgeRun {
     if (!search_) return progress;
     progress["auto"] = search_->state();
     progress["auto"]["seconds"] = auto_seconds();
+    progress["auto"]["trial_epochs"] = options_.auto_search.trial_epochs;
     return progress;
   }
 

@@ -103,8 +103,14 @@ void CorpusReader::hold(std::size_t size) {
   std::size_t have = held_.size();
   if (have >= size) return;
   held_.resize(size);
-  for (std::size_t got = 1; got > 0 && have < size; have += got) {
-    got = stream_->read(held_.data() + have, size - have);
+  try {
+    for (std::size_t got = 1; got > 0 && have < size; have += got) {
+      got = stream_->read(held_.data() + have, size - have);
+    }
+  } catch (...) {
+    stream_.reset();
+    held_.clear();
+    throw;
   }
   held_.resize(have);
 }

@@ -34,8 +34,8 @@ std::vector<CorpusFile> list_corpus(const std::vector<std::string>& paths);
 /// Divides the files into pieces of `bytes` bytes; the last piece may have fewer. REQUIRES: bytes > 0.
 std::vector<Piece> divide(const std::vector<CorpusFile>& files, std::int64_t bytes);
 
-/// Reads ranges of files. A gzip file is decompressed on the way: a range behind the last one continues from
-/// there, any other one starts at the begin of the file. Used by one thread at a time.
+/// Reads ranges of files. A gzip file is decompressed on the way: a range after the previous one
+/// continues there; any other range starts at the beginning of the file. Used by one thread at a time.
 class CorpusReader {
  public:
   /// Returns the text of the words that belong to the range. Throws Error: not_found, data_loss for a damaged

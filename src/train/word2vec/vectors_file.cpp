@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "base/file_size_signal.hpp"
 #include "capstan/error.hpp"
 
 namespace capstan::train::word2vec {
@@ -27,6 +28,7 @@ void check_writable(const std::string& path) {
 void write_vectors(const std::string& path, VectorsFormat format, const std::vector<std::string>& words,
                    std::size_t dim,
                    const std::function<void(std::uint64_t first, std::span<float> rows)>& read_rows) {
+  const FileSizeSignalBlock block;
   std::ofstream file(path, std::ios::binary);
   file << words.size() << ' ' << dim << '\n';
   std::vector<float> rows;
