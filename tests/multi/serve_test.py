@@ -449,7 +449,8 @@ class Refusals(ServeTest):
         self.fails(self.saved, "--port", client.address, names=["--port", client.address])
 
     def test_failed_accept_ends_the_server(self):
-        job, _ = self.serve()
+        job, client = self.serve("--idle-timeout", "1h")
+        self.assertEqual(client.get("/v1/health")[0], 200)  # the connection stays open, and must not delay the end
         pid = os.pidfd_open(job.command.pid)
         self.addCleanup(os.close, pid)
         libc = ctypes.CDLL(None, use_errno=True)

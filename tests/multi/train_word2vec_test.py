@@ -211,7 +211,7 @@ class TrainWord2vec(JobTest):
         """Trains at a rate so small that rows hardly change, and returns the contexts. Each is the sum of the pushed differences
         in any order, up to rounding: half the rate times the rows of its words, less those that it was a negative of."""
         saved = self.directory / name
-        job = self.start(self.command("--ps", 2, "--checkpoint-dir", saved, "--checkpoint-every", LONG, epochs=LONG, batch=2000, learning_rate=1e-9),
+        job = self.start(self.command("--ps", 2, "--checkpoint-dir", saved, "--checkpoint-every", LONG, epochs=LONG, batch=2000, dim=512, learning_rate=1e-9),
                          5)
         self.wait_for_stderr(job, VOCABULARY)
         kill(job)
