@@ -549,7 +549,7 @@ constexpr std::array kTable{
             .help = "JSON file for the results (summary.json)",
             .initial_means = "none"},
 
-    // all but mlp
+    // all but mlp and word2vec
     Setting{.name = "table-dtype",
             .group = "tables",
             .kind = choice,
