@@ -69,13 +69,13 @@ struct ListedShard {
   ShardLocation location;
 };
 
-/// Sent over the wire: never renumber.
-enum class GroupMode : std::uint32_t { asynchronous = 0, stale_synchronous = 1, synchronous = 2 };
+/// Sent over the wire: never renumber. A ps does not know asynchronous groups.
+enum class GroupMode : std::uint32_t { stale_synchronous = 1, synchronous = 2 };
 
 /// kCreateGroup: creates an update group, replies nothing.
 struct CreateGroup {
   std::uint32_t id = 0;  // 1 to BoardLayout::kGroups
-  GroupMode mode = GroupMode::asynchronous;
+  GroupMode mode = GroupMode::synchronous;
   std::int64_t bound = 0;  // of a stale-synchronous group
   bool average = true;
   std::int32_t backup_workers = 0;
@@ -84,7 +84,7 @@ struct CreateGroup {
 
 /// Reply to kGroupClocks, which takes the id of a group. kRestartGroup takes it too, and replies nothing.
 struct GroupClocks {
-  GroupMode mode = GroupMode::asynchronous;
+  GroupMode mode = GroupMode::synchronous;
   std::int64_t bound = 0;
   std::uint64_t steps = 0;                                     // completed by all members that take part
   std::vector<std::pair<std::int32_t, std::uint64_t>> clocks;  // (rank, completed steps)

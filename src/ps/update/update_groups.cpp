@@ -137,9 +137,7 @@ protocol::GroupClocks UpdateGroups::clocks(std::uint32_t id) const {
 
 std::vector<std::pair<std::uint32_t, protocol::GroupClocks>> UpdateGroups::all_clocks() const {
   std::vector<std::pair<std::uint32_t, protocol::GroupClocks>> all;
-  for (const auto& [id, group] : groups_) {
-    if (group.description.mode != protocol::GroupMode::asynchronous) all.emplace_back(id, clocks(id));
-  }
+  for (const auto& [id, group] : groups_) all.emplace_back(id, clocks(id));
   return all;
 }
 
