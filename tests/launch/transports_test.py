@@ -80,7 +80,7 @@ class Transports(JobTest):
         free, size, needed = map(int, numbers.groups())
         self.assertLessEqual(free, size)
         self.assertEqual(size, 64 << 10)
-        self.assertGreater(needed, 1 << 20)
+        self.assertGreater(needed, 8 * size)
 
     def test_alone_errors(self):
         self.show("--window", "mapped", env=WITHOUT_SHARED_MEMORY, code=4)

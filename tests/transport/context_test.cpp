@@ -1,4 +1,4 @@
-// context_test.cpp -- destinations of UCX's log in a process that uses Capstan.
+// context_test.cpp -- UCX's log, and its memory, in a process that uses Capstan.
 #include "transport/ucx/context.hpp"
 
 #include <gmock/gmock.h>
@@ -6,8 +6,12 @@
 #include <ucs/config/global_opts.h>
 #include <ucs/debug/log_def.h>
 
+#include <cstdint>
+#include <fstream>
 #include <string>
 #include <utility>
+
+#include "transport/ucx/fabric.hpp"
 
 namespace capstan::transport {
 namespace {
@@ -43,6 +47,26 @@ TEST(UcxContext, LeavesUcxLogFileToUcx) {
   const Output output = output_of_a_warning();
   ucs_global_opts.log_file = before;
   EXPECT_EQ(output.err, "");
+}
+
+/// Returns the bytes of POSIX and System V shared memory that this process maps.
+std::uint64_t mapped_shared_memory() {
+  std::ifstream file("/proc/self/maps");
+  std::uint64_t sum = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("/dev/shm/") == std::string::npos && line.find("/SYSV") == std::string::npos) continue;
+    std::size_t length = 0;
+    const std::uint64_t begin = std::stoull(line, &length, 16);
+    sum += std::stoull(line.substr(length + 1), nullptr, 16) - begin;
+  }
+  return sum;
+}
+
+TEST(UcxContext, AllocatesFewBuffersForSharedMemoryTransports) {
+  const std::uint64_t before = mapped_shared_memory();
+  const UcxFabric fabric;
+  // By default, UCX allocates 4.2 MiB for each of two transports.
+  EXPECT_LT(mapped_shared_memory() - before, 2 << 20);
 }
 
 }  // namespace

@@ -42,6 +42,10 @@ void set_defaults() {
     // One event per poll. A send from a message handler closes the connection if its peer is dead; another
     // event of the same poll that reports the death would then abort the process (tcp_iface.c, "conn_state").
     setenv("UCX_TCP_MAX_POLL", "1", /*overwrite=*/0);
+    // No endpoint of Capstan uses UCX's shared-memory transports, but each worker of UCX opens them. It fills
+    // a queue of 64 buffers of 8 KiB and holds one more. By default, it allocates 512: 4.2 MiB per transport.
+    for (const char* variable : {"UCX_POSIX_RX_BUFS_GROW", "UCX_SYSV_RX_BUFS_GROW"})
+      setenv(variable, "65", /*overwrite=*/0);
     ucs_log_push_handler(log_to_stderr);
     return true;
   }();

@@ -22,8 +22,8 @@
 namespace capstan::transport {
 namespace {
 
-/// Space in /dev/shm that a worker of UCX 1.13 needs with UCX's defaults, in bytes.
-constexpr std::uint64_t kSharedBytesOfWorker = 4'308'992;
+/// Space in /dev/shm that a worker of UCX 1.13 needs, in bytes, with the defaults that context.cpp sets.
+constexpr std::uint64_t kSharedBytesOfWorker = 561'152;
 
 /// Adds the likely cause: UCX reports only that memory or a resource is missing.
 Error worker_failed(ucs_status_t status) {
