@@ -21,6 +21,7 @@
 #include "launch/help/help_text.hpp"
 #include "launch/help/markdown.hpp"
 #include "launch/kge/command_line.hpp"
+#include "launch/report/command_line.hpp"
 #include "launch/run/options.hpp"
 #include "launch/serve/command_line.hpp"
 #include "launch/version.hpp"
@@ -327,13 +328,16 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   doctor::Request doctor_request;
   CLI::App& doctor = doctor::add_command(app, doctor_request);
 
+  report::Request report_request;
+  CLI::App& report = report::add_command(app, report_request);
+
   HelpOptions help_options;
   const CLI::App& help_command = help_options.add_to(app);
 
   // Unknown words are rejected below with a suggestion, which the message of CLI11 lacks.
   std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
-  commands.insert(commands.end(), {&show, &train, &status, &top, &trace, &join, &doctor, &run.command(),
-                                   &serve.command(), &app});
+  commands.insert(commands.end(), {&show, &train, &status, &top, &trace, &join, &doctor, &report,
+                                   &run.command(), &serve.command(), &app});
   commands.insert(commands.end(), checkpoint_commands.begin(), checkpoint_commands.end());
   commands.insert(commands.end(), kge_model_commands.begin(), kge_model_commands.end());
   for (CLI::App* command : commands) command->allow_extras();
@@ -366,6 +370,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   if (run.command().parsed())
     return {.action = Action::run, .run = run.request(std::move(program), environment)};
   if (doctor.parsed()) return {.action = Action::doctor, .doctor = std::move(doctor_request)};
+  if (report.parsed()) return {.action = Action::report, .report = std::move(report_request)};
   if (top.parsed()) return {.action = Action::show_top, .text = run_dir, .once = once};
   if (trace.parsed()) return {.action = Action::merge_trace, .text = run_dir};
   if (join.parsed()) return {.action = Action::join, .text = run_dir};
@@ -398,7 +403,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
       app, train.parsed()
                ? "train: no program, expected capstan train kge, lr, fm, mf, mlp, deepfm, dlrm, dcn or "
                  "word2vec"
-               : "a command is missing, expected capstan train, run, doctor, "
+               : "a command is missing, expected capstan train, run, doctor, report, "
                  "settings, status, top, trace, join, checkpoint, evaluate, predict, "
                  "similar, serve or help");
 }

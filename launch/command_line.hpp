@@ -9,6 +9,7 @@
 #include "launch/doctor/request.hpp"
 #include "launch/help/command_page.hpp"
 #include "launch/kge/request.hpp"
+#include "launch/report/request.hpp"
 #include "launch/run/request.hpp"
 #include "launch/serve/request.hpp"
 
@@ -29,6 +30,7 @@ enum class Action {
   serve,
   run,
   doctor,
+  report,
   install_help
 };
 
@@ -45,6 +47,7 @@ struct CommandLine {
   serve::Request serve = {};
   run::Request run = {};
   doctor::Request doctor = {};
+  report::Request report = {};
   std::vector<help::CommandPage> pages = {};  ///< install_help
 };
 

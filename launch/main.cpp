@@ -13,6 +13,7 @@
 #include "launch/help/install.hpp"
 #include "launch/kge/run.hpp"
 #include "launch/launcher_rank.hpp"
+#include "launch/report/report.hpp"
 #include "launch/run/run.hpp"
 #include "launch/running_job.hpp"
 #include "launch/serve/run.hpp"
@@ -43,6 +44,8 @@ int run_command(int argc, char** argv) {
       return run::run(line.run);
     case Action::doctor:
       doctor::run(line.doctor);
+    case Action::report:
+      return report::run(line.report);
     case Action::print_text:
     case Action::print_settings:
     case Action::print_settings_markdown:

@@ -217,6 +217,16 @@ TEST(CommandLineParser, ParsesDoctorOptions) {
   EXPECT_THAT(parse({"doctor", "--help"}).text, Not(HasSubstr("--probe")));
 }
 
+TEST(CommandLineParser, ParsesReportOptions) {
+  const CommandLine line = parse({"report", "run", "--output", "r.txt", "--perf"});
+  EXPECT_EQ(line.action, Action::report);
+  EXPECT_EQ(line.report.run_dir, "run");
+  EXPECT_EQ(line.report.output, "r.txt");
+  EXPECT_TRUE(line.report.perf);
+  EXPECT_EQ(parse({"report"}).report.output, "capstan-report.txt");
+  EXPECT_THAT(refusal({"report", "run", "walk"}), HasSubstr("\"walk\": there is no such argument"));
+}
+
 TEST(CommandLineParser, ErrorsNameVariableAndConfigFile) {
   EXPECT_THAT(refusal({"train", "kge"}, {"CAPSTAN_DIMS=3"}),
               AllOf(HasSubstr("CAPSTAN_DIMS"), HasSubstr("CAPSTAN_DIM?")));

@@ -1,0 +1,27 @@
+// job_files.hpp -- the ends of the logs and metrics in a run directory.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "launch/report/anonymizer.hpp"
+
+namespace capstan::launch::report {
+
+struct JobFile {
+  std::string name;             ///< relative to the run directory
+  std::string text = {};        ///< the end of the file
+  std::uintmax_t left_out = 0;  ///< bytes before `text`
+};
+
+/// Reads metrics.jsonl, summary.txt, metrics.prom and log/*.log: at most 64 KiB of each and 256 logs.
+/// cluster.json, traces and events are not read. Throws Error: not_found if the directory does not exist;
+/// invalid_argument if it is no directory.
+std::vector<JobFile> read_job_files(const std::filesystem::path& run_dir);
+
+/// Adds the token and the hosts of the job to the known names, also from its cluster.json.
+void add_names_of_job(Anonymizer& anonymizer, const std::filesystem::path& run_dir,
+                      const std::vector<JobFile>& files);
+
+}  // namespace capstan::launch::report

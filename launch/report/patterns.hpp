@@ -1,0 +1,44 @@
+// patterns.hpp -- recognizes addresses, logins and tokens by their form.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace capstan::launch::report {
+
+/// Each function returns the length of such a text at the start of `text`, or 0. The caller passes the start
+/// of a word; the text ends at the end of a word.
+
+/// IPv4 or IPv6 address, without a port. Returns 0 for the loopback and the unspecified address, which every
+/// host has.
+std::size_t address_length(std::string_view text);
+
+/// Hardware address: six or more pairs of hexadecimal digits (Ethernet, IPoIB), or four groups of four (GUID
+/// of InfiniBand).
+std::size_t hardware_address_length(std::string_view text);
+
+/// NAME@HOST, also an email address. The host starts with a letter, unlike the version in "ucx@1.15".
+std::size_t login_length(std::string_view text);
+
+/// At least 32 hexadecimal digits, possibly with hyphens, as in secrets, keys and UUIDs.
+std::size_t hex_token_length(std::string_view text);
+
+/// At least 24 characters of base64 with lower-case and upper-case letters and digits.
+std::size_t base64_token_length(std::string_view text);
+
+/// A part of `text` that is a secret.
+struct SecretPart {
+  std::size_t begin = 0;
+  std::size_t length = 0;  ///< 0: there is none
+};
+/// The value in "password=VALUE" or "\"secret\": \"VALUE\"". With `is_option`, also in "token VALUE": the
+/// text follows two hyphens.
+SecretPart assigned_secret(std::string_view text, bool is_option = false);
+
+/// Returns true if a variable of this name holds a secret, such as AWS_SECRET_ACCESS_KEY.
+bool is_secret_name(std::string_view name);
+
+/// Returns true for ASCII letters and digits, which form words.
+bool is_word_character(char character);
+
+}  // namespace capstan::launch::report

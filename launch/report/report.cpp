@@ -1,0 +1,140 @@
+// report.cpp -- collects the sections and writes the file.
+#include "launch/report/report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/command_output.hpp"
+#include "base/json.hpp"
+#include "capstan/error.hpp"
+#include "io/output_file.hpp"
+#include "launch/doctor/launchers.hpp"
+#include "launch/launcher_rank.hpp"
+#include "launch/report/anonymizer.hpp"
+#include "launch/report/document.hpp"
+#include "launch/report/environment.hpp"
+#include "launch/report/job_files.hpp"
+#include "launch/report/known_names.hpp"
+#include "launch/report/machine.hpp"
+
+namespace capstan::launch::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::minutes kDoctorLimit{10};  // waiting for one rank alone may take 3 minutes
+constexpr std::chrono::minutes kPerfLimit{2};     // for each benchmark
+constexpr std::size_t kMaxPlainBytes = 1 << 20;   // a larger report is compressed
+
+fs::path own_path() { return fs::read_symlink("/proc/self/exe"); }
+
+/// In a process of its own: the doctor ends its process.
+std::string doctor_output() {
+  const std::vector<std::string> words{own_path().string(), "doctor", "--json"};
+  const auto output = command_output(words, kDoctorLimit);
+  if (!output) return fmt::format("capstan doctor: no result within {} min\n", kDoctorLimit.count());
+  if (!output->text.empty()) return output->text;
+  return fmt::format("capstan doctor: no output, exit code {}\n", output->exit_code);
+}
+
+void add_hosts_of_doctor(Anonymizer& anonymizer, const std::string& output) {
+  const nlohmann::json json = try_parse_json(output);
+  if (!json.is_object() || !json.contains("hosts")) return;
+  for (const nlohmann::json& host : json["hosts"]) {
+    if (host.is_string()) anonymizer.add(Kind::host, host.get<std::string>());
+  }
+}
+
+std::vector<fs::path> benchmarks() {
+  std::vector<fs::path> paths;
+  for (const char* name : {"perf_lookup", "perf_push"}) {
+    paths.push_back(own_path().parent_path() / name);
+    if (!fs::exists(paths.back())) {
+      throw Error(Code::not_found, fmt::format("--perf: {} does not exist, expected a build directory with "
+                                               "CAPSTAN_BUILD_PERF=ON",
+                                               paths.back().string()));
+    }
+  }
+  return paths;
+}
+
+std::string perf_output(const std::vector<fs::path>& paths) {
+  std::string text;
+  for (const fs::path& path : paths) {
+    const std::vector<std::string> words{
+        own_path().string(), "run",     "--ps",      "1",        "--workers", "1",     "--",
+        path.string(),       "--iters", "4",         "--repeat", "2",         "--dim", "64",
+        "--max-bytes",       "16MiB",   "--no-rival"};
+    const auto output = command_output(words, kPerfLimit, StderrMode::captured);
+    text += fmt::format("$ {}\n{}", fmt::join(words, " "),
+                        output ? output->text : fmt::format("no result within {} min\n", kPerfLimit.count()));
+    if (output && output->exit_code != 0) text += fmt::format("exit code {}\n", output->exit_code);
+  }
+  return text;
+}
+
+void add_job(Document& document, const std::vector<JobFile>& files) {
+  for (const JobFile& file : files) {
+    document.add(fmt::format("RUN_DIR/{}", file.name), file.text,
+                 file.left_out == 0 ? "" : fmt::format("the first {} bytes are left out", file.left_out));
+  }
+}
+
+}  // namespace
+
+int run(const Request& request) {
+  if (launcher_rank() != 0) {
+    (void)doctor_output();
+    return 0;
+  }
+  // Errors that the user can correct precede the checks, which take seconds.
+  std::vector<fs::path> perf;
+  if (request.perf) {
+    if (const auto launched = doctor::launcher_size()) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("--perf: found the launcher of {}, expected none: --perf starts "
+                              "ranks itself",
+                              launched->variable));
+    }
+    perf = benchmarks();
+  }
+  std::vector<JobFile> files;
+  if (!request.run_dir.empty()) files = read_job_files(request.run_dir);
+  io::OutputFile plain(request.output, /*replace=*/false);
+  io::OutputFile compressed(request.output + ".gz", /*replace=*/false);
+
+  const std::string doctor = doctor_output();
+  Anonymizer anonymizer;
+  add_known_names(anonymizer, environ);
+  add_hosts_of_doctor(anonymizer, doctor);
+  if (!request.run_dir.empty()) add_names_of_job(anonymizer, request.run_dir, files);
+
+  Document document(anonymizer);
+  document.add("build", build_text());
+  document.add("capstan doctor --json", doctor);
+  document.add_anonymized("environment variables", environment_text(environ, anonymizer),
+                          "only variables that affect a run");
+  document.add("system files", system_files_text());
+  document.add("commands", system_commands_text());
+  if (request.perf) document.add("benchmarks", perf_output(perf));
+  add_job(document, files);
+
+  const std::string text = document.text();
+  io::OutputFile& output = text.size() > kMaxPlainBytes ? compressed : plain;
+  output.append(&output == &compressed ? gzip(text) : text);
+  output.publish();
+  std::printf("wrote %s: names, addresses and secrets are replaced; read it before you send it\n",
+              output.path().c_str());
+  if (std::fflush(stdout) != 0) throw Error(Code::resource_exhausted, "cannot write to standard output");
+  return 0;
+}
+
+}  // namespace capstan::launch::report

@@ -1,0 +1,126 @@
+// anonymizer_test.cpp -- planted names vanish, equal ones get equal placeholders, and other text stays.
+#include "launch/report/anonymizer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "launch/report/environment.hpp"
+#include "launch/report/known_names.hpp"
+
+namespace capstan::launch::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Anonymizer with(Kind kind, std::initializer_list<const char*> names) {
+  Anonymizer anonymizer;
+  for (const char* name : names) anonymizer.add(kind, name);
+  return anonymizer;
+}
+
+TEST(Anonymizer, GivesEqualNamesEqualPlaceholders) {
+  Anonymizer anonymizer = with(Kind::host, {"alpha", "beta"});
+  EXPECT_EQ(anonymizer.anonymize("alpha beta alpha"), "host-1 host-2 host-1");
+  EXPECT_EQ(anonymizer.anonymize("BETA: alpha.example.org, alphabet"), "host-2: host-1, alphabet");
+  EXPECT_EQ(anonymizer.replaced(Kind::host), 2U);
+  EXPECT_EQ(anonymizer.replaced(Kind::user), 0U);
+}
+
+TEST(Anonymizer, ReplacesHostsOfTheSameSeries) {
+  Anonymizer anonymizer = with(Kind::host, {"nid001.cluster.org"});
+  EXPECT_EQ(anonymizer.anonymize("nid001 nid017 nid[001-004,9]"), "host-1 host-2 host-3");
+  EXPECT_EQ(anonymizer.anonymize("nid, nidus1, anid1"), "nid, nidus1, anid1");
+}
+
+TEST(Anonymizer, ReplacesUsersAndAccountsAsWords) {
+  Anonymizer anonymizer = with(Kind::user, {"ada"});
+  anonymizer.add(Kind::account, "proj42");
+  EXPECT_EQ(anonymizer.anonymize("/scratch/ada/run ada_1 adapter proj42"),
+            "/scratch/user-1/run user-1_1 adapter account-1");
+}
+
+TEST(Anonymizer, ReplacesPathsInHomeDirectories) {
+  Anonymizer anonymizer = with(Kind::home_path, {"/gpfs/u/ada/"});
+  EXPECT_EQ(anonymizer.anonymize("PATH=/gpfs/u/ada/bin:/usr/bin"), "PATH=home-path-1:/usr/bin");
+  EXPECT_EQ(anonymizer.anonymize("\"/home/bob/x.h5\", /gpfs/u/ada"), "\"home-path-2\", home-path-3");
+  EXPECT_EQ(anonymizer.anonymize("/gpfs/u/adam /home"), "/gpfs/u/adam /home");
+}
+
+TEST(Anonymizer, ReplacesASecretAnywhere) {
+  Anonymizer anonymizer = with(Kind::secret, {"hunter2", "abc"});
+  EXPECT_EQ(anonymizer.anonymize("xhunter2y"), "xsecret-1y");
+  EXPECT_EQ(anonymizer.anonymize("abc"), "abc") << "too short to be replaced everywhere";
+}
+
+TEST(Anonymizer, ReplacesTheValueButNotTheNameOfASecret) {
+  Anonymizer anonymizer = with(Kind::user, {"ada"});
+  EXPECT_EQ(anonymizer.anonymize("ada_token=xyz; --password pw"),
+            "user-1_token=secret-1; --password secret-2");
+}
+
+TEST(Anonymizer, ReplacesAddresses) {
+  Anonymizer anonymizer;
+  EXPECT_EQ(anonymizer.anonymize("tcp://10.0.0.7:90 [fe80::2]:1 10.0.0.7 127.0.0.1"),
+            "tcp://address-1:90 [address-2]:1 address-1 127.0.0.1");
+  EXPECT_EQ(anonymizer.anonymize("ether 0c:42:a1:00:11:ff, ada@example.org"),
+            "ether hardware-address-1, login-1");
+  EXPECT_EQ(anonymizer.anonymize("Open MPI 4.1.4, libfoo.so.1.2.3.4, 12:30:00"),
+            "Open MPI 4.1.4, libfoo.so.1.2.3.4, 12:30:00");
+}
+
+TEST(Anonymizer, KeepsNamesThatEveryHostHas) {
+  Anonymizer anonymizer = with(Kind::user, {"root", ""});
+  anonymizer.add(Kind::host, "localhost.localdomain");
+  anonymizer.add(Kind::home_path, "/");
+  EXPECT_EQ(anonymizer.anonymize("root on localhost in /"), "root on localhost in /");
+}
+
+TEST(Anonymizer, ReplacesKeysInValuesOnly) {
+  Anonymizer anonymizer;
+  const std::string key = "eyJhbGciOiJIUzI1NiIsInR5cCI";
+  EXPECT_EQ(anonymizer.anonymize(key), key);
+  EXPECT_EQ(anonymizer.anonymize_value(key), "secret-1");
+}
+
+TEST(KnownNames, ComeFromVariables) {
+  const std::array<const char*, 9> environment{"USER=plantuser",
+                                               "HOME=/data/homes/plantuser",
+                                               "SLURM_JOB_NODELIST=plant[1-2],other",
+                                               "SLURM_SUBMIT_HOST=entry.example.org",
+                                               "SLURM_JOB_ACCOUNT=plantproject",
+                                               "SITE_TOKEN=plantsecret",
+                                               "EMPTY",
+                                               "UCX_TLS=tcp",
+                                               nullptr};
+  Anonymizer anonymizer;
+  add_known_names(anonymizer, environment.data());
+  EXPECT_EQ(anonymizer.anonymize("plant2 other entry"), "host-1 host-2 host-3");
+  EXPECT_EQ(anonymizer.anonymize("plantuser plantproject xplantsecret"), "user-1 account-1 xsecret-1");
+  EXPECT_EQ(anonymizer.anonymize("/data/homes/plantuser/a"), "home-path-1");
+  EXPECT_EQ(anonymizer.anonymize("tcp"), "tcp");
+}
+
+TEST(KnownNames, ComeFromMetrics) {
+  Anonymizer anonymizer;
+  add_hosts_in(anonymizer, R"({"workers": [{"host": "gamma", "index": 0}], "hosts": 3})");
+  add_hosts_in(anonymizer, "capstan_ps_rows{host=\"delta\"} 1\nhost of x \"y\"");
+  EXPECT_EQ(anonymizer.anonymize("gamma delta index y"), "host-1 host-2 index y");
+}
+
+TEST(ReportEnvironment, HasSelectedVariablesWithoutSecrets) {
+  const std::array<const char*, 6> environment{"UCX_TLS=tcp",          "CAPSTAN_JOB_TOKEN=x1",
+                                               "PRIVATE_NOTE=letter",  "SLURM_JOB_UID=1001",
+                                               "CAPSTAN_X=a=10.0.0.9", nullptr};
+  Anonymizer anonymizer;
+  EXPECT_EQ(
+      environment_text(environment.data(), anonymizer),
+      "CAPSTAN_JOB_TOKEN=secret-1\nCAPSTAN_X=a=address-1\nUCX_TLS=tcp\n(2 other variables are left out)\n");
+}
+
+}  // namespace
+}  // namespace capstan::launch::report
