@@ -7,7 +7,7 @@ import sys
 
 # A layer may include the layers before it. Layers of one set must not include each other.
 ORDER = [
-    {"base"}, {"transport", "mpi", "gpu", "io"}, {"cluster"}, {"protocol"}, {"ps", "client"}, {"strategy"},
+    {"base"}, {"simulate", "transport", "mpi", "gpu", "io"}, {"cluster"}, {"protocol"}, {"ps", "client"}, {"strategy"},
     {"checkpoint", "telemetry"}, {"coordinator"}, {"train"}, {"launch"},
 ]
 ALLOWED = {name: set().union(*ORDER[:i]) for i, group in enumerate(ORDER) for name in group}
