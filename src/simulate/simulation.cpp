@@ -21,12 +21,14 @@ void Simulation::after(double delay, Action action) {
 }
 
 void Simulation::run_until(double end) {
-  while (!pending_.empty()) {
+  stopped_ = false;
+  while (!pending_.empty() && !stopped_) {
     if (pending_.top().time > end) {
       now_ = end;
       return;
     }
-    Event event = pending_.top();
+    // top() is const because a change of the order would break the heap; the action is not part of the order.
+    Event event = std::move(const_cast<Event&>(pending_.top()));
     pending_.pop();
     now_ = event.time;
     ++events_;

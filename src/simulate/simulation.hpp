@@ -25,6 +25,8 @@ class Simulation {
   /// Runs all actions until none is left or the next one is later than `end`, and then sets the clock to the
   /// time of the last action, or to `end` if actions are left.
   void run_until(double end);
+  /// Makes run_until() return after the current action, although actions are left.
+  void stop() noexcept { stopped_ = true; }
 
  private:
   struct Event {
@@ -39,6 +41,7 @@ class Simulation {
   double now_ = 0;
   std::uint64_t scheduled_ = 0;
   std::uint64_t events_ = 0;
+  bool stopped_ = false;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> pending_;
 };
 

@@ -1,0 +1,65 @@
+// job_model.hpp -- a job whose steps are simulated, and the result of a simulation.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "simulate/constants.hpp"
+#include "simulate/host.hpp"
+
+namespace capstan::simulate {
+
+/// A step of a worker is one closure: it looks up a batch of rows, computes, pushes as many rows and flushes.
+struct JobModel {
+  int workers = 1;
+  int ps = 1;
+  bool one_host = false;  ///< all ranks share a host, and the memory of the ps is mapped
+  int workers_per_host = 1;
+  int ps_per_host = 1;
+  HostShape host = {};
+  bool rdma = false;      ///< adapters read rows and write rings, without the CPU of the ps
+  double batch = 256;     ///< rows of a step
+  double dim = 64;        ///< floats of a row
+  double compute = 1e-3;  ///< seconds
+  bool paced = false;     ///< sleeps in place of the computation, which then takes no core
+  int in_flight = 2;      ///< closures that a worker holds
+  int staleness = -1;  ///< steps by which a worker may be ahead of the slowest; 0: synchronous; -1: no limit
+  double hottest_share = 0;     ///< share of the rows on the most loaded ps; 0: as many as on every other one
+  int steps = 20;               ///< per worker
+  double heartbeat_period = 0;  ///< seconds; 0: no heartbeats
+  std::uint64_t seed = 1;
+  /// Most ps to simulate. The others are like them: their messages take time of the workers only. The most
+  /// loaded ps is always simulated.
+  int most_simulated_ps = 8;
+
+  int simulated_ps() const noexcept { return std::min(ps, most_simulated_ps); }
+  bool by_messages() const noexcept { return !one_host && !rdma; }
+  /// Rows of a step on a ps.
+  double rows_on(int index) const noexcept {
+    if (ps == 1 || hottest_share <= 0) return batch / ps;
+    return index == 0 ? batch * hottest_share : batch * (1 - hottest_share) / (ps - 1);
+  }
+  /// Messages that carry the rows of a step from or to each ps.
+  double pieces() const noexcept { return std::max(1.0, batch / ps * (4 * dim + 4) / kMessageBytes); }
+};
+
+struct Prediction {
+  double seconds = 0;      ///< of all steps
+  double rate = 0;         ///< steps/s of all workers
+  double step_time = 0;    ///< seconds of a worker per step, with the wait for the next closure
+  double step_median = 0;  ///< seconds from the lookup to the end of the flush
+  double step_p99 = 0;
+  double push_median = 0;  ///< seconds of the push and its flush
+  double push_p99 = 0;
+  double processors = 0;  ///< busy share of the cores of the host of the most loaded ps
+  double ps_busy = 0;     ///< busy share of the most loaded ps
+  double ps_waiting = 0;  ///< mean number of tasks that wait or run in the most loaded ps
+  double coordinator_busy = 0;
+  std::uint64_t events = 0;
+};
+
+/// Smallest sample that the share `q` of all samples does not exceed (nearest rank); 0 without samples.
+double quantile(std::vector<double> samples, double q);
+
+}  // namespace capstan::simulate

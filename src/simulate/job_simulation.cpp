@@ -1,0 +1,115 @@
+// job_simulation.cpp -- creates the ranks of a job and connects them.
+#include "simulate/job_simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "capstan/error.hpp"
+#include "simulate/network.hpp"
+
+namespace capstan::simulate {
+namespace {
+
+constexpr double kResultBytes = 128;  // of a closure or its result, without arguments
+
+void require(bool valid, const char* name, double found, const char* expected) {
+  if (valid) return;
+  throw Error(Code::invalid_argument,
+              fmt::format("cannot simulate a job: {} is {}, expected {}", name, found, expected));
+}
+
+const JobModel& checked(const JobModel& job) {
+  const auto counts = [](const char* name, int value) { require(value >= 1, name, value, "at least 1"); };
+  const auto amounts = [](const char* name, double value) {
+    require(std::isfinite(value) && value >= 0, name, value, "a finite number of at least 0");
+  };
+  counts("the number of workers", job.workers);
+  counts("the number of ps", job.ps);
+  counts("the number of workers per host", job.workers_per_host);
+  counts("the number of ps per host", job.ps_per_host);
+  counts("the number of closures that a worker holds", job.in_flight);
+  counts("the number of steps", job.steps);
+  counts("the number of simulated ps", job.most_simulated_ps);
+  amounts("the batch", job.batch);
+  amounts("the dimension", job.dim);
+  amounts("the computation", job.compute);
+  amounts("the heartbeat period", job.heartbeat_period);
+  require(job.hottest_share >= 0 && job.hottest_share <= 1, "the share of the most loaded ps",
+          job.hottest_share, "a number from 0 to 1");
+  return job;
+}
+
+}  // namespace
+
+double quantile(std::vector<double> samples, double q) {
+  if (samples.empty()) return 0;
+  const double rank = std::ceil(q * static_cast<double>(samples.size()));
+  const auto at = samples.begin() + static_cast<std::ptrdiff_t>(std::max(0.0, rank - 1));
+  std::nth_element(samples.begin(), at, samples.end());
+  return *at;
+}
+
+JobSimulation::JobSimulation(const JobModel& job, const Constants& constants)
+    : job_(checked(job)), constants_(constants), random_(job.seed), clock_(job.workers, job.staleness) {
+  coordinator_hosts_.push_back(std::make_unique<Host>(simulation_, job_.host));
+  const auto closures = static_cast<std::uint64_t>(job_.steps) * static_cast<std::uint64_t>(job_.workers);
+  coordinator_ = std::make_unique<CoordinatorActor>(
+      simulation_, *coordinator_hosts_.front(), job_, constants_, random_, closures, [this](int worker) {
+        WorkerActor& receiver = *workers_[static_cast<std::size_t>(worker)];
+        transfer(coordinator_->host(), receiver.host(), {kResultBytes, kResultBytes},
+                 [&receiver] { receiver.receive_closure(); });
+      });
+  open_ = closures;
+  for (int i = 0; i < job_.simulated_ps(); ++i) {
+    ps_.push_back(std::make_unique<PsActor>(simulation_, host_of(i, job_.ps_per_host, ps_hosts_), job_,
+                                            constants_, random_, i));
+  }
+  for (int i = 0; i < job_.workers; ++i) {
+    workers_.push_back(std::make_unique<WorkerActor>(
+        simulation_, host_of(i, job_.workers_per_host, worker_hosts_), job_, constants_, random_, i, ps_,
+        clock_, times_, [this](int worker) { receive_result(worker); }));
+  }
+}
+
+/// Returns the host of a rank, and creates it for its first rank.
+Host& JobSimulation::host_of(int index, int ranks_per_host, std::vector<std::unique_ptr<Host>>& hosts) {
+  if (job_.one_host) return *coordinator_hosts_.front();
+  const auto host = static_cast<std::size_t>(index / ranks_per_host);
+  if (host == hosts.size()) hosts.push_back(std::make_unique<Host>(simulation_, job_.host));
+  return *hosts[host];
+}
+
+void JobSimulation::receive_result(int worker) {
+  transfer(workers_[static_cast<std::size_t>(worker)]->host(), coordinator_->host(),
+           {kResultBytes, kResultBytes}, [this, worker] {
+             if (--open_ == 0) simulation_.stop();
+             coordinator_->receive_result(worker);
+           });
+}
+
+Prediction JobSimulation::run() {
+  coordinator_->start();
+  simulation_.run_until(std::numeric_limits<double>::max());
+  Prediction prediction;
+  const double seconds = simulation_.now();
+  const double steps = static_cast<double>(times_.steps.size());
+  prediction.seconds = seconds;
+  prediction.rate = steps / seconds;
+  prediction.step_time = job_.workers / prediction.rate;
+  prediction.step_median = quantile(times_.steps, 0.5);
+  prediction.step_p99 = quantile(times_.steps, 0.99);
+  prediction.push_median = quantile(times_.pushes, 0.5);
+  prediction.push_p99 = quantile(times_.pushes, 0.99);
+  prediction.processors = ps_.front()->host().cores.utilization();
+  prediction.ps_busy = ps_.front()->thread().busy() / seconds;
+  prediction.ps_waiting = ps_.front()->thread().mean_tasks();
+  prediction.coordinator_busy = coordinator_->thread().busy() / seconds;
+  prediction.events = simulation_.events();
+  return prediction;
+}
+
+}  // namespace capstan::simulate

@@ -1,0 +1,55 @@
+// job_simulation.hpp -- simulates the steps of a job.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "simulate/coordinator_actor.hpp"
+#include "simulate/job_model.hpp"
+#include "simulate/ps_actor.hpp"
+#include "simulate/step_clock.hpp"
+#include "simulate/worker_actor.hpp"
+
+namespace capstan::simulate {
+
+/// The ranks and hosts of a job. Control actors, such as HeartbeatActor, may be added before run().
+class JobSimulation {
+ public:
+  /// Throws Error(invalid_argument) for a job without workers or ps, and for negative or infinite values.
+  JobSimulation(const JobModel& job, const Constants& constants);
+  JobSimulation(const JobSimulation&) = delete;
+  JobSimulation& operator=(const JobSimulation&) = delete;
+
+  const JobModel& job() const noexcept { return job_; }
+  const Constants& constants() const noexcept { return constants_; }
+  Simulation& simulation() noexcept { return simulation_; }
+  RandomSource& random() noexcept { return random_; }
+  CoordinatorActor& coordinator() noexcept { return *coordinator_; }
+  std::vector<std::unique_ptr<PsActor>>& ps() noexcept { return ps_; }
+
+  /// Runs all steps. Called once.
+  Prediction run();
+
+ private:
+  Host& host_of(int index, int ranks_per_host, std::vector<std::unique_ptr<Host>>& hosts);
+  void receive_result(int worker);
+
+  JobModel job_;
+  Constants constants_;
+  Simulation simulation_;
+  RandomSource random_;
+  StepTimes times_;
+  StepClock clock_;
+  std::vector<std::unique_ptr<Host>> coordinator_hosts_, ps_hosts_, worker_hosts_;
+  std::vector<std::unique_ptr<PsActor>> ps_;
+  std::unique_ptr<CoordinatorActor> coordinator_;
+  std::vector<std::unique_ptr<WorkerActor>> workers_;
+  std::uint64_t open_ = 0;  // closures whose results the coordinator has not received
+};
+
+/// Simulates the job.
+inline Prediction simulate_job(const JobModel& job, const Constants& constants) {
+  return JobSimulation(job, constants).run();
+}
+
+}  // namespace capstan::simulate

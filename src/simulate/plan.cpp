@@ -1,0 +1,129 @@
+// plan.cpp -- compares numbers of ps by their bounds, and simulates the chosen one.
+#include "simulate/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "capstan/error.hpp"
+#include "simulate/job_simulation.hpp"
+
+namespace capstan::simulate {
+namespace {
+
+/// Share of the step time for which a ps or its links may be busy: above it, waiting lines grow quickly.
+constexpr double kBusyShare = 0.8;
+/// A larger number of ps must shorten the step by more than this.
+constexpr double kWorthwhile = 0.05;
+/// Steps of all workers that a prediction simulates, which takes about a second.
+constexpr double kSimulatedSteps = 10'000;
+constexpr int kMinSteps = 3;
+constexpr int kMaxSteps = 200;
+constexpr int kMostSimulatedPs = 4;
+constexpr double kBytesPerFloat = 4;
+
+JobModel with_ps(const PlanRequest& request, int ps) {
+  JobModel job = request.job;
+  job.ps = ps;
+  job.hottest_share = hottest_share(request.rows, request.zipf, ps);
+  job.host.cores = static_cast<std::size_t>(
+      std::max<int>(static_cast<int>(job.host.cores), std::max(job.workers_per_host, job.ps_per_host)));
+  job.most_simulated_ps = kMostSimulatedPs;
+  job.steps = std::clamp(static_cast<int>(kSimulatedSteps / job.workers), kMinSteps, kMaxSteps);
+  return job;
+}
+
+/// Least step time if ps and their links may be busy for a part of it only.
+double padded_bound(const JobModel& job, const Constants& constants) {
+  double longest = 0;
+  for (const StepBound& bound : step_bounds(job, constants)) {
+    const bool shared = bound.resource == "ps" || bound.resource == "links of the ps" ||
+                        bound.resource == "cores of the ps's hosts";
+    longest = std::max(longest, shared ? bound.seconds / kBusyShare : bound.seconds);
+  }
+  return longest;
+}
+
+double bytes_per_ps(const PlanRequest& request, int ps) {
+  return request.rows * request.job.dim * kBytesPerFloat * request.row_factor / ps;
+}
+
+/// Numbers of ps to compare: all up to 16, then in steps of about a tenth.
+std::vector<int> candidates(int most) {
+  std::vector<int> all;
+  for (int ps = 1; ps <= most; ps += std::max(1, ps / 10)) all.push_back(ps);
+  return all;
+}
+
+int recommend(const PlanRequest& request, const Constants& constants) {
+  int least = 1;
+  if (request.ps_memory > 0) {
+    const double needed = std::ceil(bytes_per_ps(request, 1) / request.ps_memory);
+    if (needed > std::numeric_limits<int>::max() / 2) {
+      throw Error(
+          Code::invalid_argument,
+          fmt::format("cannot plan the job: {} ps of {} bytes hold its rows, expected fewer; increase the "
+                      "memory of a ps",
+                      needed, request.ps_memory));
+    }
+    least = std::max(1, static_cast<int>(needed));
+  }
+  double best = std::numeric_limits<double>::infinity();
+  std::vector<std::pair<int, double>> times;
+  for (const int ps : candidates(std::max(least, 2 * request.job.workers))) {
+    if (ps < least && ps != least) continue;
+    times.emplace_back(ps, padded_bound(with_ps(request, ps), constants));
+    best = std::min(best, times.back().second);
+  }
+  for (const auto& [ps, time] : times) {
+    if (time <= (1 + kWorthwhile) * best) return ps;
+  }
+  return least;
+}
+
+PlannedJob predict(const PlanRequest& request, const Constants& constants, int ps) {
+  const JobModel job = with_ps(request, ps);
+  PlannedJob planned{ps, bytes_per_ps(request, ps), simulate_job(job, constants), step_bounds(job, constants),
+                     largest_bound(job, constants)};
+  return planned;
+}
+
+}  // namespace
+
+double hottest_share(double rows, double exponent, int ps) {
+  if (exponent <= 0 || ps <= 1) return 0;
+  // Sum of k^-s for k = 1..n: the first terms, and the integral of the rest.
+  constexpr double kTerms = 1000;
+  double sum = 0;
+  for (double k = 1; k <= std::min(rows, kTerms); ++k) sum += std::pow(k, -exponent);
+  if (rows > kTerms) {
+    const double a = kTerms + 0.5;
+    const double b = rows + 0.5;
+    sum += exponent == 1 ? std::log(b / a)
+                         : (std::pow(b, 1 - exponent) - std::pow(a, 1 - exponent)) / (1 - exponent);
+  }
+  const double first = 1 / sum;
+  return first + (1 - first) / ps;
+}
+
+Plan plan_job(const PlanRequest& request, const Constants& constants) {
+  if (!(request.rows >= 1) || !std::isfinite(request.rows)) {
+    throw Error(Code::invalid_argument,
+                fmt::format("cannot plan the job: its table has {} rows, expected at least 1", request.rows));
+  }
+  if (!(request.zipf >= 0) || !std::isfinite(request.zipf)) {
+    throw Error(Code::invalid_argument,
+                fmt::format("cannot plan the job: Zipf's exponent is {}, expected a number of at least 0",
+                            request.zipf));
+  }
+  Plan plan;
+  const int ps = request.ps > 0 ? request.ps : recommend(request, constants);
+  plan.chosen = predict(request, constants, ps);
+  if (ps > 1) plan.others.push_back(predict(request, constants, ps / 2));
+  plan.others.push_back(predict(request, constants, 2 * ps));
+  return plan;
+}
+
+}  // namespace capstan::simulate

@@ -1,0 +1,44 @@
+// ps_actor.cpp -- time of a ps for the reads and pushes of a step.
+#include "simulate/ps_actor.hpp"
+
+#include <utility>
+
+namespace capstan::simulate {
+
+double ps_read_seconds(const JobModel& job, const Constants& constants, double rows) {
+  if (!job.by_messages()) return 0;
+  const double pieces = std::max(1.0, rows * 4 * job.dim / kMessageBytes);
+  return (1 + pieces) * constants.message + Constants::of_rows(constants.serve_row, rows, job.dim);
+}
+
+/// By messages, a push arrives in pieces and is acknowledged. Otherwise the ps polls the rings of all workers
+/// to find it.
+double ps_push_seconds(const JobModel& job, const Constants& constants, double rows) {
+  const double update = constants.apply + Constants::of_rows(constants.apply_row, rows, job.dim);
+  if (!job.by_messages()) return update + job.workers * constants.poll_ring;
+  const double pieces = std::max(1.0, rows * (4 * job.dim + 4) / kMessageBytes);
+  return update + (pieces + 1) * constants.message;
+}
+
+PsActor::PsActor(Simulation& simulation, Host& host, const JobModel& job, const Constants& constants,
+                 RandomSource& random, int index)
+    : simulation_(simulation),
+      host_(host),
+      job_(job),
+      constants_(constants),
+      rows_(job.rows_on(index)),
+      thread_(simulation, host.cores, constants, random) {}
+
+void PsActor::read(Simulation::Action ready) {
+  thread_.run(ps_read_seconds(job_, constants_, rows_), std::move(ready));
+}
+
+void PsActor::push(Simulation::Action applied) {
+  double seconds = ps_push_seconds(job_, constants_, rows_);
+  if (simulation_.now() < save_end_) seconds += Constants::of_rows(constants_.serve_row, rows_, job_.dim);
+  thread_.run(seconds, std::move(applied));
+}
+
+void PsActor::control(double seconds, Simulation::Action done) { thread_.run(seconds, std::move(done)); }
+
+}  // namespace capstan::simulate

@@ -1,0 +1,45 @@
+// ps_actor.hpp -- a ps: serves reads and applies pushes in one thread.
+#pragma once
+
+#include "simulate/host.hpp"
+#include "simulate/job_model.hpp"
+#include "simulate/thread.hpp"
+
+namespace capstan::simulate {
+
+/// Models src/ps/server/ps_server.cpp. The arguments of the constructor must outlive the ps.
+class PsActor {
+ public:
+  /// `index`: number of the ps, which determines its rows of a step.
+  PsActor(Simulation& simulation, Host& host, const JobModel& job, const Constants& constants,
+          RandomSource& random, int index);
+
+  Host& host() noexcept { return host_; }
+  const Thread& thread() const noexcept { return thread_; }
+
+  /// Serves the read of a step that has arrived by message; then calls `ready`.
+  void read(Simulation::Action ready);
+  /// Rows of a step of a worker.
+  double rows() const noexcept { return rows_; }
+  /// Applies the push of a step; then calls `applied`.
+  void push(Simulation::Action applied);
+  /// Processes control messages of `seconds`; then calls `done`.
+  void control(double seconds, Simulation::Action done);
+  /// Until `end`, a row that changes is copied before it is written to a checkpoint.
+  void save_until(double end) noexcept { save_end_ = end; }
+
+ private:
+  Simulation& simulation_;
+  Host& host_;
+  const JobModel& job_;
+  const Constants& constants_;
+  double rows_;
+  double save_end_ = 0;
+  Thread thread_;
+};
+
+/// Seconds that a ps takes for a step of a worker, by its rows of the step.
+double ps_read_seconds(const JobModel& job, const Constants& constants, double rows);
+double ps_push_seconds(const JobModel& job, const Constants& constants, double rows);
+
+}  // namespace capstan::simulate
