@@ -4,8 +4,11 @@
 // sleeps, many ranks can share few cores before the cores limit the rate.
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -31,19 +34,34 @@ struct PacedStep {
   std::uint64_t seed = 0;
 };
 
-/// Returns the seconds of the lookup, and of the push with its flush.
+/// Returns the seconds of the lookup, of the push with its flush, and of the step from the lookup to the
+/// flush.
 std::vector<double> paced_step(PacedStep step, Variable<float> variable) {
   std::vector<std::int64_t> ids(static_cast<std::size_t>(step.batch));
   Ids("uniform", static_cast<std::uint64_t>(step.rows), 1, step.seed).draw(ids);
   static thread_local std::vector<float> gradient;
   gradient.assign(ids.size() * kStepWidth, -1);
-  const double lookup = seconds_of([&] { variable.lookup(ids); });
-  std::this_thread::sleep_for(std::chrono::microseconds(step.compute_us));
-  const double push = seconds_of([&] {
-    variable.push(ids, gradient);
-    variable.flush();
+  double lookup = 0;
+  double push = 0;
+  const double all = seconds_of([&] {
+    lookup = seconds_of([&] { variable.lookup(ids); });
+    std::this_thread::sleep_for(std::chrono::microseconds(step.compute_us));
+    push = seconds_of([&] {
+      variable.push(ids, gradient);
+      variable.flush();
+    });
   });
-  return {lookup, push};
+  return {lookup, push, all};
+}
+
+/// Returns the seconds for which the processors of this host were busy since its start, all programs
+/// together.
+double processor_seconds() {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  double user = 0, nice = 0, system = 0, idle = 0, wait = 0, interrupts = 0, soft_interrupts = 0;
+  file >> name >> user >> nice >> system >> idle >> wait >> interrupts >> soft_interrupts;
+  return (user + nice + system + interrupts + soft_interrupts) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 /// Returns a result of all steps, named for the pace.
@@ -64,6 +82,7 @@ void measure_steps(const ScaleOptions& scale, const Session& session) {
   std::uint64_t seed = session.options.seed;
   std::vector<double> lookups;
   std::vector<double> pushes;
+  std::vector<double> durations;
   const auto run = [&](std::int64_t steps) {
     std::vector<RemoteValue<std::vector<double>>> values;
     for (std::int64_t i = 0; i < steps; ++i) {
@@ -75,6 +94,7 @@ void measure_steps(const ScaleOptions& scale, const Session& session) {
       const std::vector<double> seconds = value.fetch();
       lookups.push_back(seconds.at(0));
       pushes.push_back(seconds.at(1));
+      durations.push_back(seconds.at(2));
     }
   };
   // The warm-up connects every worker and opens its rings.
@@ -82,8 +102,11 @@ void measure_steps(const ScaleOptions& scale, const Session& session) {
   run(warmup);
   lookups.clear();
   pushes.clear();
+  durations.clear();
   const std::int64_t steps = scale.steps * session.workers;
+  const double busy_before = processor_seconds();
   const double seconds = seconds_of([&] { run(steps); });
+  const double busy = processor_seconds() - busy_before;
 
   double sum = 0;
   for (const float value : variable.pull()) sum += static_cast<double>(value);
@@ -102,6 +125,12 @@ void measure_steps(const ScaleOptions& scale, const Session& session) {
   Result push = step_result(scale, session, ", push and flush", "us");
   push.verified = verified;
   add(time_result(push, 1e6, pushes));
+  Result duration = step_result(scale, session, ", duration", "us");
+  duration.verified = verified;
+  add(time_result(duration, 1e6, durations));
+  Result processors = step_result(scale, session, ", processor time", "us/step");
+  processors.verified = verified;
+  add(time_result(processors, 1e6 / static_cast<double>(steps), {busy}));
 }
 
 }  // namespace capstan::perf

@@ -99,7 +99,7 @@ class Smoke(JobTest):
             ring = ["--capstan-push-ring-bytes=64KiB", "--capstan-heap-slab-bytes=1MiB"]
             found = self.results("perf_scale", TINY, 3 + shards, flags, *ring)
             heaps += [(r["median"], r["bound"]) for r in found if r["case"].startswith("heap of ps")]
-            self.assertEqual(len(found), 2 + shards + 6 + 3)
+            self.assertEqual(len(found), 2 + shards + 6 + 5)
         # A slab of 1 MiB holds a table of 1,024 rows of 64 floats and two rings.
         self.assertEqual(heaps, [(1, 1), (1, 1), (1, 1)])
 
