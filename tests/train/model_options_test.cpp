@@ -36,13 +36,13 @@ nlohmann::json stored(const std::string& settings_json) {
 
 TEST(ModelOptions, StoreTheDefaultsOfTheProgram) {
   const auto check = [](Program program, const OptionFlags& data, const std::string& optimizer, double rate,
-                        std::int64_t batch) {
+                        std::int64_t batch, int patience = 3) {
     SCOPED_TRACE(to_string(program));
     const ModelOptions options = ModelOptions::from(program, settings_of(data));
     EXPECT_EQ(options.optimizer.learning_rate, rate);
     EXPECT_EQ(options.batch, batch);
     EXPECT_EQ(options.epochs, 100);
-    EXPECT_EQ(options.patience, 3);
+    EXPECT_EQ(options.patience, patience);
     EXPECT_EQ(options.valid_fraction, 0.02);
     EXPECT_EQ(options.eval_every, 1);
     const auto settings = stored(options.settings_json);
@@ -50,7 +50,7 @@ TEST(ModelOptions, StoreTheDefaultsOfTheProgram) {
     EXPECT_EQ(settings.at("learning-rate"), rate);
     EXPECT_EQ(settings.at("batch"), batch);
     EXPECT_EQ(settings.at("epochs"), 100);
-    EXPECT_EQ(settings.at("patience"), 3);
+    EXPECT_EQ(settings.at("patience"), patience);
     EXPECT_EQ(settings.at("valid-fraction"), 0.02);
     EXPECT_EQ(settings.at("eval-every"), 1);
   };
@@ -58,7 +58,7 @@ TEST(ModelOptions, StoreTheDefaultsOfTheProgram) {
   check(Program::fm, {{"data", "a"}}, "adagrad", 0.05, 256);
   check(Program::mlp, {{"data", "a"}, {"labels", "b"}}, "adam", 0.001, 64);
   for (const Program program : {Program::deepfm, Program::dlrm, Program::dcn}) {
-    check(program, {{"data", "a"}}, "adagrad", 0.03, 256);
+    check(program, {{"data", "a"}}, "adagrad", 0.03, 256, 6);
   }
 }
 
