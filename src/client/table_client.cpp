@@ -11,6 +11,7 @@
 #include "capstan/serialize.hpp"
 #include "client/mapped_read.hpp"
 #include "protocol/key_search.hpp"
+#include "protocol/row_copy.hpp"
 #include "transport/bytes.hpp"
 
 namespace capstan::client {
@@ -64,8 +65,10 @@ void TableClient::copy_rows(const Table& table, MissingKeys missing, const proto
   for (int copies = 1;; ++copies) {
     epochs_.begin(reader);
     rows_.resize(part.keys.size());
-    protocol::gather_keys(epochs_.index(), reader.values(), table.row_bytes(), part.keys, rows_, part.order,
-                          out);
+    // One loop for both would be slower: searches and copies compete for the misses that a core can have in
+    // flight (docs/performance.md#dynamic-tables).
+    protocol::find_keys(epochs_.index(), part.keys, rows_);
+    protocol::gather_rows(reader.values(), table.row_bytes(), rows_, part.order, out);
     thread_fence(std::memory_order_acquire);
     changed_.clear();
     const bool changed = !epochs_.check(reader);

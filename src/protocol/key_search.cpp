@@ -9,10 +9,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "protocol/row_copy_loop.hpp"
-
 HWY_BEFORE_NAMESPACE();
 namespace capstan::protocol::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
 
 #if defined(__SANITIZE_THREAD__) || HWY_TARGET == HWY_SCALAR
 HWY_INLINE std::uint32_t entries_with(const IndexLine& line, std::int64_t key) {
@@ -37,28 +37,30 @@ HWY_INLINE std::uint32_t entries_with(const IndexLine& line, std::int64_t key) {
 }
 #endif
 
-/// Finds the keys of a call, one after another, and prefetches the lines of the next keys meanwhile.
+/// Finds keys in three stages, so that no stage waits for memory: prefetch(i) fetches the line in which the
+/// search for keys[i] begins, look(i) searches this line, and finish(i) searches the lines behind it. The
+/// distances between the stages were measured (docs/performance.md#dynamic-tables).
 class KeySearch {
  public:
-  KeySearch(const IndexLines& index, const std::int64_t* keys, std::uint64_t count)
-      : index_(index), keys_(keys), count_(count) {
-    for (std::uint64_t i = 0; i < std::min(kAhead, count); ++i) prefetch(i);
-  }
+  KeySearch(const IndexLines& index, const std::int64_t* keys, std::uint64_t count, std::uint32_t* rows)
+      : index_(index), keys_(keys), count_(count), rows_(rows) {}
 
-  /// Returns the row of keys[i], or kDefaultRow. REQUIRES: i is 0, 1, 2, ...
-  HWY_INLINE std::uint32_t find(std::uint64_t i) {
-    const IndexLine& line = *homes_[i % kAhead];
-    if (i + kAhead < count_) prefetch(i + kAhead);
-    const std::uint32_t state = __atomic_load_n(&line.state, __ATOMIC_ACQUIRE);
-    const std::uint32_t equal = entries_with(line, keys_[i]) & state;
-    if (HWY_LIKELY(equal != 0)) return __atomic_load_n(&line.rows[std::countr_zero(equal)], __ATOMIC_RELAXED);
-    if ((state & IndexLine::kOverflowed) == 0) return kDefaultRow;
-    return find_key(index_, keys_[i], hash_of(keys_[i]));
+  void find_all() {
+    for (std::uint64_t i = 0; i < std::min(kAhead, count_); ++i) prefetch(i);
+    for (std::uint64_t i = 0; i < count_ + kBehind; ++i) {
+      if (i < count_) look(i);
+      if (i + kAhead < count_) prefetch(i + kAhead);
+      if (i >= kBehind) finish(i - kBehind);
+    }
   }
 
  private:
-  /// Covers the latency of a miss of the TLB and of all caches (docs/performance.md).
-  static constexpr std::uint64_t kAhead = 16;
+  /// Covers the latency of a miss of the TLB and of all caches.
+  static constexpr std::uint64_t kAhead = 64;
+  static constexpr std::uint64_t kBehind = 16;
+  /// Row of a key that is not in its first line, but may be in the next one.
+  static constexpr std::uint32_t kInLaterLine = ~std::uint32_t{0};
+  static_assert(kInLaterLine >= TableLayout::kMaxRows);
 
   HWY_INLINE void prefetch(std::uint64_t i) {
     const IndexLine* line = index_.home(hash_of(keys_[i]));
@@ -66,32 +68,33 @@ class KeySearch {
     hwy::Prefetch(line);
   }
 
+  HWY_INLINE void look(std::uint64_t i) {
+    const IndexLine& line = *homes_[i % kAhead];
+    const std::uint32_t state = __atomic_load_n(&line.state, __ATOMIC_ACQUIRE);
+    const std::uint32_t equal = entries_with(line, keys_[i]) & state;
+    if (HWY_LIKELY(equal != 0)) {
+      rows_[i] = __atomic_load_n(&line.rows[std::countr_zero(equal)], __ATOMIC_RELAXED);
+    } else if ((state & IndexLine::kOverflowed) == 0) {
+      rows_[i] = kDefaultRow;
+    } else {
+      rows_[i] = kInLaterLine;
+      hwy::Prefetch(&line + 1);
+    }
+  }
+
+  HWY_INLINE void finish(std::uint64_t i) {
+    if (HWY_UNLIKELY(rows_[i] == kInLaterLine)) rows_[i] = find_key(index_, keys_[i], hash_of(keys_[i]));
+  }
+
   const IndexLines& index_;
   const std::int64_t* keys_;
   std::uint64_t count_;
+  std::uint32_t* rows_;
   const IndexLine* homes_[kAhead];  // of the next keys
 };
 
 void find(const IndexLines& index, const std::int64_t* keys, std::uint64_t count, std::uint32_t* rows) {
-  KeySearch search(index, keys, count);
-  for (std::uint64_t i = 0; i < count; ++i) rows[i] = search.find(i);
-}
-
-void gather(const IndexLines& index, const std::byte* values, std::uint64_t row_bytes,
-            const std::int64_t* keys, std::uint64_t count, std::uint32_t* rows, const std::uint32_t* order,
-            std::byte* out) {
-  KeySearch search(index, keys, count);
-  const auto source = [=](std::uint64_t i) { return values + rows[i] * row_bytes; };
-  const auto upcoming = [&](std::uint64_t i) {
-    rows[i] = search.find(i);
-    return source(i);
-  };
-  if (order == nullptr) {
-    copy_rows(count, row_bytes, upcoming, source, [=](std::uint64_t i) { return out + i * row_bytes; });
-  } else {
-    copy_rows(count, row_bytes, upcoming, source,
-              [=](std::uint64_t i) { return out + order[i] * row_bytes; });
-  }
+  KeySearch(index, keys, count, rows).find_all();
 }
 
 }  // namespace capstan::protocol::HWY_NAMESPACE
@@ -101,18 +104,9 @@ HWY_AFTER_NAMESPACE();
 namespace capstan::protocol {
 
 HWY_EXPORT(find);
-HWY_EXPORT(gather);
 
 void find_keys(const IndexLines& index, std::span<const std::int64_t> keys, std::span<std::uint32_t> rows) {
   HWY_DYNAMIC_DISPATCH(find)(index, keys.data(), keys.size(), rows.data());
-}
-
-void gather_keys(const IndexLines& index, const std::byte* values, std::uint64_t row_bytes,
-                 std::span<const std::int64_t> keys, std::span<std::uint32_t> rows,
-                 std::span<const std::uint32_t> order, std::byte* out) {
-  HWY_DYNAMIC_DISPATCH(gather)
-  (index, values, row_bytes, keys.data(), keys.size(), rows.data(), order.empty() ? nullptr : order.data(),
-   out);
 }
 
 }  // namespace capstan::protocol

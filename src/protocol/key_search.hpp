@@ -3,7 +3,6 @@
 
 #include <array>
 #include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -54,11 +53,5 @@ inline std::uint32_t find_key(const IndexLines& index, std::int64_t key, std::ui
 
 /// Sets rows[i] to the row of keys[i], for all keys.
 void find_keys(const IndexLines& index, std::span<const std::int64_t> keys, std::span<std::uint32_t> rows);
-
-/// As find_keys, and copies row rows[i] of the rows at `values` to row order[i] of `out`, or to row i if
-/// `order` is empty. The next keys are found during the copies.
-void gather_keys(const IndexLines& index, const std::byte* values, std::uint64_t row_bytes,
-                 std::span<const std::int64_t> keys, std::span<std::uint32_t> rows,
-                 std::span<const std::uint32_t> order, std::byte* out);
 
 }  // namespace capstan::protocol

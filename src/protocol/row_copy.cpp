@@ -18,7 +18,7 @@ namespace capstan::protocol::HWY_NAMESPACE {
 void gather_table(const std::byte* table, std::uint64_t row_bytes, const std::int64_t* ids,
                   std::uint64_t count, std::byte* out) {
   const auto source = [=](std::uint64_t i) { return table + static_cast<std::uint64_t>(ids[i]) * row_bytes; };
-  copy_rows(count, row_bytes, source, source, [=](std::uint64_t i) { return out + i * row_bytes; });
+  copy_rows(count, row_bytes, source, [=](std::uint64_t i) { return out + i * row_bytes; });
 }
 
 void gather_shards(const DivPartition& partition, const std::uintptr_t* origins, std::uint64_t row_bytes,
@@ -27,16 +27,16 @@ void gather_shards(const DivPartition& partition, const std::uintptr_t* origins,
     const auto id = static_cast<std::uint64_t>(ids[i]);
     return reinterpret_cast<const std::byte*>(origins[partition.shard_of(id)] + id * row_bytes);
   };
-  copy_rows(count, row_bytes, source, source, [=](std::uint64_t i) { return out + i * row_bytes; });
+  copy_rows(count, row_bytes, source, [=](std::uint64_t i) { return out + i * row_bytes; });
 }
 
 void gather_numbers(const std::byte* table, std::uint64_t row_bytes, const std::uint32_t* rows,
                     const std::uint32_t* order, std::uint64_t count, std::byte* out) {
   const auto source = [=](std::uint64_t i) { return table + rows[i] * row_bytes; };
   if (order == nullptr) {
-    copy_rows(count, row_bytes, source, source, [=](std::uint64_t i) { return out + i * row_bytes; });
+    copy_rows(count, row_bytes, source, [=](std::uint64_t i) { return out + i * row_bytes; });
   } else {
-    copy_rows(count, row_bytes, source, source, [=](std::uint64_t i) { return out + order[i] * row_bytes; });
+    copy_rows(count, row_bytes, source, [=](std::uint64_t i) { return out + order[i] * row_bytes; });
   }
 }
 

@@ -44,9 +44,9 @@ HWY_INLINE void copy_row(const std::byte* from, std::uint64_t bytes, std::byte* 
 }
 #endif
 
-template <std::uint64_t kRowBytes, class Upcoming, class Source, class Target>
-HWY_INLINE void copy_rows_of(std::uint64_t rows, std::uint64_t any_row_bytes, Upcoming& upcoming,
-                             const Source& source, const Target& target) {
+template <std::uint64_t kRowBytes, class Source, class Target>
+HWY_INLINE void copy_rows_of(std::uint64_t rows, std::uint64_t any_row_bytes, const Source& source,
+                             const Target& target) {
   const std::uint64_t bytes = kRowBytes != 0 ? kRowBytes : any_row_bytes;
   // Covers the latency of a memory access, without exceeding a core's miss buffers and its L1 cache
   // (measured, docs/performance.md). Longer rows are streams, which the hardware prefetches.
@@ -57,37 +57,36 @@ HWY_INLINE void copy_rows_of(std::uint64_t rows, std::uint64_t any_row_bytes, Up
   // The prefetch loops are not a function: GCC considers a function that only prefetches free of side
   // effects and removes the calls.
   for (std::uint64_t i = 0; i < std::min(ahead, rows); ++i) {
-    const std::byte* row = upcoming(i);
+    const std::byte* row = source(i);
     for (std::uint64_t at = 0; at < lines; at += kLine) hwy::Prefetch(row + at);
   }
   std::uint64_t i = 0;
   for (; i + ahead < rows; ++i) {
-    const std::byte* row = upcoming(i + ahead);
+    const std::byte* row = source(i + ahead);
     for (std::uint64_t at = 0; at < lines; at += kLine) hwy::Prefetch(row + at);
     copy_row<kRowBytes>(source(i), bytes, target(i));
   }
   for (; i < rows; ++i) copy_row<kRowBytes>(source(i), bytes, target(i));
 }
 
-/// Copies row i from the address source(i) to target(i). upcoming(i) returns source(i) too: it is called
-/// before source(i), once for each row and in their order, and its row is prefetched. The usual widths are
-/// constants, so that copies compile to a few vector moves.
-template <class Upcoming, class Source, class Target>
-HWY_INLINE void copy_rows(std::uint64_t rows, std::uint64_t row_bytes, Upcoming&& upcoming,
-                          const Source& source, const Target& target) {
+/// Copies row i from the address source(i) to target(i). The usual widths are constants, so that copies
+/// compile to a few vector moves.
+template <class Source, class Target>
+HWY_INLINE void copy_rows(std::uint64_t rows, std::uint64_t row_bytes, const Source& source,
+                          const Target& target) {
   switch (row_bytes) {
     case 64:
-      return copy_rows_of<64>(rows, row_bytes, upcoming, source, target);
+      return copy_rows_of<64>(rows, row_bytes, source, target);
     case 128:
-      return copy_rows_of<128>(rows, row_bytes, upcoming, source, target);
+      return copy_rows_of<128>(rows, row_bytes, source, target);
     case 256:
-      return copy_rows_of<256>(rows, row_bytes, upcoming, source, target);
+      return copy_rows_of<256>(rows, row_bytes, source, target);
     case 512:
-      return copy_rows_of<512>(rows, row_bytes, upcoming, source, target);
+      return copy_rows_of<512>(rows, row_bytes, source, target);
     case 1024:
-      return copy_rows_of<1024>(rows, row_bytes, upcoming, source, target);
+      return copy_rows_of<1024>(rows, row_bytes, source, target);
     default:
-      return copy_rows_of<0>(rows, row_bytes, upcoming, source, target);
+      return copy_rows_of<0>(rows, row_bytes, source, target);
   }
 }
 

@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
+
+#include "protocol/row_copy.hpp"
 
 namespace capstan::protocol {
 namespace {
@@ -46,6 +49,8 @@ class KeySearchTest : public testing::Test {
     line().state |= 1U << entry;
   }
 
+  bool in_home(std::int64_t key) const { return index_.home(hash_of(key))->entries_with(key) != 0; }
+
   std::vector<std::uint64_t> keys_of_ = std::vector<std::uint64_t>(TableHeader::kSubIndexes);
   std::vector<IndexLine> lines_;
   IndexLines index_;
@@ -62,8 +67,10 @@ TEST_F(KeySearchTest, FindsEachKeyAndNoOther) {
     keys.push_back(static_cast<std::int64_t>(random()));  // new, except with a probability of 2^-52
     expected.push_back(kDefaultRow);
   }
-  for (const std::size_t count :
-       {std::size_t{0}, std::size_t{1}, std::size_t{15}, std::size_t{17}, keys.size()}) {
+  ASSERT_GT(std::count_if(keys_.begin(), keys_.end(), [this](std::int64_t key) { return !in_home(key); }),
+            100);
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{15}, std::size_t{17},
+                                  std::size_t{63}, std::size_t{65}, std::size_t{81}, keys.size()}) {
     std::vector<std::uint32_t> rows(count, 7);
     find_keys(index_, std::span(keys).first(count), rows);
     EXPECT_EQ(rows, std::vector<std::uint32_t>(expected.begin(),
@@ -103,8 +110,9 @@ TEST_F(KeySearchTest, CopiesRowsOfEveryWidth) {
         backwards[i] = static_cast<std::uint32_t>(count - 1 - i);
       }
       std::vector<std::byte> out(count * row_bytes), reversed(count * row_bytes);
-      gather_keys(index_, values.data(), row_bytes, keys, rows, {}, out.data());
-      gather_keys(index_, values.data(), row_bytes, keys, rows, backwards, reversed.data());
+      find_keys(index_, keys, rows);
+      gather_rows(values.data(), row_bytes, rows, {}, out.data());
+      gather_rows(values.data(), row_bytes, rows, backwards, reversed.data());
       for (std::size_t i = 0; i < count; ++i) {
         ASSERT_EQ(rows[i], find_key(index_, keys[i], hash_of(keys[i])));
         const std::byte* row = values.data() + rows[i] * row_bytes;
