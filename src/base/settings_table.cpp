@@ -637,8 +637,8 @@ constexpr std::array kTable{
             .group = "kge",
             .kind = flag,
             .initial = "false",
-            .help = "choose the learning rate, n3 or margin, and the number of epochs by the validation MRR, "
-                    "within auto-time; settings that are given are kept",
+            .help = "choose the learning rate, n3 or margin, negatives of distmult, and the number of epochs "
+                    "by the validation MRR, within auto-time; settings that are given are kept",
             .initial_means = "true if data has a valid.txt and neither epochs, patience 0 nor eval-every 0 "
                              "is set"},
     Setting{.name = "auto-time",

@@ -70,7 +70,8 @@ TEST(KgeAutoSearch, SettingsDependOnTheModel) {
     for (const SearchedSetting& one : searched_settings(model)) names.push_back(one.name);
     return names;
   };
-  EXPECT_EQ(names(ModelKind::distmult), (std::vector<std::string>{"n3", "learning-rate"}));
+  EXPECT_EQ(names(ModelKind::distmult), (std::vector<std::string>{"n3", "learning-rate", "negatives"}));
+  EXPECT_EQ(names(ModelKind::complex), (std::vector<std::string>{"n3", "learning-rate"}));
   EXPECT_EQ(names(ModelKind::rotate), (std::vector<std::string>{"learning-rate", "margin"}));
   EXPECT_EQ(names(ModelKind::transe), (std::vector<std::string>{"learning-rate"}));
 }
@@ -89,6 +90,41 @@ TEST(KgeAutoSearch, LeavesTimeForTheRestOfTheTraining) {
   EXPECT_FALSE(uneven.done());
   uneven.record(0.2, 1);
   EXPECT_TRUE(uneven.done());
+}
+
+TEST(KgeAutoSearch, SkipsValuesOutOfTheRangeOfASetting) {
+  const TrialSettings first{.learning_rate = 0.16, .negatives = 1024};
+  const auto objective = [](const TrialSettings& s) { return s.negatives / 65536; };
+  const auto found = [&](double smallest, double largest) {
+    const SearchedSetting negatives{"negatives", &TrialSettings::negatives, 4, smallest, largest};
+    AutoSearch search(first, {negatives, {"learning-rate", &TrialSettings::learning_rate, 2}}, kNoLimit);
+    search_by(search, objective);
+    std::vector<double> values;
+    for (const Trial& trial : search.trials()) values.push_back(trial.settings.negatives);
+    return values;
+  };
+  // After the negatives, one step in each direction of the learning rate.
+  EXPECT_EQ(found(1024, 16384), (std::vector<double>{1024, 4096, 16384, 16384, 16384}));
+  EXPECT_EQ(found(1024, 5000), (std::vector<double>{1024, 4096, 4096, 4096}));
+  EXPECT_EQ(found(100, 1024), (std::vector<double>{1024, 256, 1024, 1024})) << "only the other direction";
+  EXPECT_EQ(found(1024, 1024), (std::vector<double>{1024, 1024, 1024})) << "no direction";
+}
+
+TEST(KgeAutoSearch, MoreNegativesTakeMoreTime) {
+  const TrialSettings first{.negatives = 1024};
+  const SearchedSetting negatives{"negatives", &TrialSettings::negatives, 4, 1024};
+  // The first trial takes a second, one of 4,096 negatives would take four, a training of them 12 seconds.
+  AutoSearch enough(first, {negatives}, 13.5);
+  enough.record(0.1, 1);
+  ASSERT_FALSE(enough.done());
+  EXPECT_EQ(enough.next().negatives, 4096);
+  enough.record(0.2, 4);
+  EXPECT_TRUE(enough.done()) << "16,384 negatives would take another 48 seconds";
+  EXPECT_EQ(enough.best().negatives, 4096);
+  AutoSearch too_little(first, {negatives}, 12.5);
+  too_little.record(0.1, 1);
+  EXPECT_TRUE(too_little.done());
+  EXPECT_EQ(too_little.best(), first);
 }
 
 TEST(KgeAutoSearch, RunsTheFirstTrialWhateverItTakes) {

@@ -214,6 +214,10 @@ TEST(KgeOptions, SearchByDefaultIfThereIsAValidationFile) {
   ASSERT_EQ(fixed.auto_search.searched.size(), 1U);
   EXPECT_EQ(fixed.auto_search.searched[0].name, "learning-rate");
   EXPECT_EQ(fixed.auto_search.time, std::chrono::seconds(30));
+  EXPECT_EQ(options({{"model", "distmult"}}).auto_search.searched.size(), 3U);
+  for (const kge::SearchedSetting& one :
+       options({{"model", "distmult"}, {"negatives", "64"}}).auto_search.searched)
+    EXPECT_NE(one.name, "negatives") << "it was given";
   for (const OptionFlags& flags : {OptionFlags{{"epochs", "3"}}, OptionFlags{{"patience", "0"}},
                                    OptionFlags{{"eval-every", "0"}}, OptionFlags{{"auto", "false"}}}) {
     SCOPED_TRACE(flags[0].first);

@@ -26,7 +26,13 @@ nlohmann::json values_of(const TrialSettings& settings, const std::vector<Search
 
 std::vector<SearchedSetting> searched_settings(ModelKind model) {
   const SearchedSetting rate{"learning-rate", &TrialSettings::learning_rate, 2};
-  if (has_n3(model)) return {{"n3", &TrialSettings::n3, 0.5}, rate};
+  const SearchedSetting n3{"n3", &TrialSettings::n3, 0.5};
+  if (model == ModelKind::distmult) {
+    // Last, since every trial after a step takes four times as long.
+    const auto fewest = static_cast<double>(defaults_of(model).negatives);
+    return {n3, rate, {"negatives", &TrialSettings::negatives, 4, fewest}};
+  }
+  if (has_n3(model)) return {n3, rate};
   if (model == ModelKind::rotate) return {rate, {"margin", &TrialSettings::margin, 1.5}};
   return {rate};
 }
@@ -42,9 +48,7 @@ const TrialSettings& AutoSearch::next() const {
 bool AutoSearch::record(double mrr, double seconds) {
   CAPSTAN_ASSERT(!done_);
   const bool improved = add(mrr, seconds);
-  const auto longest = std::max_element(trials_.begin(), trials_.end(),
-                                        [](const Trial& a, const Trial& b) { return a.seconds < b.seconds; });
-  done_ = position_ == searched_.size() || this->seconds() + kTrialsInTraining * longest->seconds > time_;
+  done_ = position_ == searched_.size() || this->seconds() + kTrialsInTraining * next_seconds() > time_;
   return improved;
 }
 
@@ -56,12 +60,21 @@ bool AutoSearch::add(double mrr, double seconds) {
   const bool improved = std::isfinite(mrr) && (!best_ || mrr > best_mrr + kMinGain);
   if (improved) best_ = trials_.size() - 1;
   if (trials_.size() > 1 && !improved) turn_or_advance();
-  if (position_ == searched_.size()) return improved;
-  is_first_step_ = factor_ == 0;
-  if (is_first_step_) factor_ = searched_[position_].factor;
-  next_ = best();
-  next_.*searched_[position_].value *= factor_;
+  select_next();
   return improved;
+}
+
+/// Takes the next step from the best settings whose value is in the range of its setting, if there is one.
+void AutoSearch::select_next() {
+  for (; position_ < searched_.size(); turn_or_advance()) {
+    const SearchedSetting& setting = searched_[position_];
+    is_first_step_ = factor_ == 0;
+    if (is_first_step_) factor_ = setting.factor;
+    next_ = best();
+    double& value = next_.*setting.value;
+    value *= factor_;
+    if (value >= setting.smallest && value <= setting.largest) return;
+  }
 }
 
 /// Selects the next direction after a step that was no improvement: the other direction after a first step,
@@ -73,6 +86,16 @@ void AutoSearch::turn_or_advance() {
   }
   ++position_;
   factor_ = 0;
+}
+
+/// Estimate of the seconds of the next trial: those of the longest one, scaled by the number of negatives.
+double AutoSearch::next_seconds() const noexcept {
+  double longest = 0;
+  for (const Trial& trial : trials_) {
+    const double work = std::max(1.0, next_.negatives) / std::max(1.0, trial.settings.negatives);
+    longest = std::max(longest, work * trial.seconds);
+  }
+  return longest;
 }
 
 double AutoSearch::seconds() const noexcept {
@@ -87,7 +110,7 @@ std::vector<std::string> AutoSearch::table() const {
   for (std::size_t i = 0; i < trials_.size(); ++i) {
     std::string line = fmt::format("  trial {}:", i + 1);
     for (const SearchedSetting& one : searched_)
-      line += fmt::format("  --{} {:.4g}", one.name, trials_[i].settings.*one.value);
+      line += fmt::format("  --{} {:.6g}", one.name, trials_[i].settings.*one.value);
     lines.push_back(line + fmt::format("  valid MRR {:.4f}  ({:.0f} s){}", trials_[i].mrr, trials_[i].seconds,
                                        best_ == i ? "  chosen" : ""));
   }

@@ -5,9 +5,11 @@
 //   // train on from the values of search.best()
 //
 // It climbs: one setting after another is multiplied by a factor as long as the MRR improves by more than its
-// noise. If the first step is no improvement, the setting is divided by the factor instead.
+// noise. If the first step is no improvement, the setting is divided by the factor instead. Values out of the
+// range of a setting are skipped.
 #pragma once
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -22,6 +24,7 @@ struct TrialSettings {
   double learning_rate = 0;
   double n3 = 0;
   double margin = 0;
+  double negatives = 0;  // a whole number; the time of a trial is proportional to it
   bool operator==(const TrialSettings&) const = default;
 };
 
@@ -29,6 +32,8 @@ struct SearchedSetting {
   std::string name;  // "n3"
   double TrialSettings::*value = nullptr;
   double factor = 0;  // of the first step
+  double smallest = 0;
+  double largest = std::numeric_limits<double>::infinity();
 };
 
 /// The settings whose best values depend on the data, most important first.
@@ -48,7 +53,7 @@ class AutoSearch {
  public:
   /// The first trial has the settings `first`, whatever its time. A later one is proposed only if `time`, in
   /// seconds, is enough for it and for the remaining epochs of a complete training, by the longest trial so
-  /// far.
+  /// far, of which a trial with more negatives takes a multiple.
   AutoSearch(const TrialSettings& first, std::vector<SearchedSetting> searched, double time);
 
   bool done() const noexcept { return done_; }
@@ -80,6 +85,8 @@ class AutoSearch {
  private:
   bool add(double mrr, double seconds);
   void turn_or_advance();
+  void select_next();
+  double next_seconds() const noexcept;
 
   TrialSettings first_;
   std::vector<SearchedSetting> searched_;

@@ -89,11 +89,15 @@ class KgeRun {
     report_.valid = static_cast<std::int64_t>(graph_.valid.size());
     report_.test = static_cast<std::int64_t>(graph_.test.size());
     report_.random_mrr = mrr_of_random_guessing(entities);
-    const TrialSettings first{options_.optimizer.learning_rate, options_.n3, options_.margin};
+    const TrialSettings first{options_.optimizer.learning_rate, options_.n3, options_.margin,
+                              static_cast<double>(options_.negatives)};
     use(first);
     const AutoOptions& search = options_.auto_search;
     if (!search.enabled) return;
-    search_.emplace(first, search.searched, std::chrono::duration<double>(search.time).count());
+    std::vector<SearchedSetting> searched = search.searched;
+    for (SearchedSetting& one : searched)
+      if (one.value == &TrialSettings::negatives) one.largest = static_cast<double>(entities);
+    search_.emplace(first, std::move(searched), std::chrono::duration<double>(search.time).count());
     initial_values_.emplace(run_.strategy(), options_, hooks.log, "initial");
   }
 
@@ -160,11 +164,11 @@ class KgeRun {
   /// Trains by these settings from here on.
   void use(const TrialSettings& settings) {
     used_ = settings;
-    trainer_.emplace(coordinator_.create_per_worker_resource<&make_trainer>(
-        TrainerOptions{{options_.model, options_.dim, options_.negatives, static_cast<float>(settings.n3),
-                        report_.entities, report_.relations, static_cast<float>(settings.margin)},
-                       options_.on_gpu,
-                       options_.looks_ahead}));
+    trainer_.emplace(coordinator_.create_per_worker_resource<&make_trainer>(TrainerOptions{
+        {options_.model, options_.dim, static_cast<int>(settings.negatives), static_cast<float>(settings.n3),
+         report_.entities, report_.relations, static_cast<float>(settings.margin)},
+        options_.on_gpu,
+        options_.looks_ahead}));
   }
 
   /// After a restore, which sets the rate that was saved, or that of the first trial.

@@ -64,7 +64,7 @@ train::Results results_of(const ProgramOptions& options, const Report& report) {
   }
   results.used = {{"model", model},
                   {"dim", options.dim},
-                  {"negatives", options.negatives},
+                  {"negatives", static_cast<int>(report.chosen.negatives)},
                   {"batch", options.batch},
                   {"epochs", options.epochs},
                   {"patience", options.patience},
