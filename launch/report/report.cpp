@@ -31,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::minutes kDoctorLimit{10};  // waiting for one rank alone may take 3 minutes
-constexpr std::chrono::minutes kPerfLimit{2};     // for each benchmark
+constexpr std::chrono::minutes kPerfLimit{4};     // for each benchmark
 constexpr std::size_t kMaxPlainBytes = 1 << 20;   // a larger report is compressed
 
 fs::path own_path() { return fs::read_symlink("/proc/self/exe"); }
@@ -70,9 +70,9 @@ std::string perf_output(const std::vector<fs::path>& paths) {
   std::string text;
   for (const fs::path& path : paths) {
     const std::vector<std::string> words{
-        own_path().string(), "run",     "--ps",      "1",        "--workers", "1",     "--",
-        path.string(),       "--iters", "4",         "--repeat", "2",         "--dim", "64",
-        "--max-bytes",       "16MiB",   "--no-rival"};
+        own_path().string(), "run",  "--ps",      "1", "--workers", "1",      "--",    path.string(),
+        "--iters",           "4",    "--repeat",  "2", "--rows",    "100000", "--dim", "64",
+        "--call-ids",        "1024", "--no-rival"};
     const auto output = command_output(words, kPerfLimit, StderrMode::captured);
     text += fmt::format("$ {}\n{}", fmt::join(words, " "),
                         output ? output->text : fmt::format("no result within {} min\n", kPerfLimit.count()));
