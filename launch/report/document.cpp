@@ -29,8 +29,8 @@ std::string Document::text() const {
   }
   return fmt::format(
       "capstan report {}\n\n{}== contents of this file\n{}\n"
-      "== replaced texts\nNumber of different texts that each placeholder replaced. Equal texts have equal "
-      "placeholders.\n{}\n"
+      "== replaced texts\n"
+      "Number of different texts that each placeholder replaced. Equal texts have equal placeholders.\n{}\n"
       "Names that capstan report cannot know, such as those of projects and data sets, were not replaced.\n"
       "Read this file before you send it.\n",
       CAPSTAN_VERSION_STRING, sections_, list_, replaced);

@@ -50,6 +50,7 @@ class Recipes(unittest.TestCase):
         self.assert_all_named({re.split(r"[@ +~]", value)[0] for name, value in first if name == "depends_on"}, 0)
         # Every option that the recipe sets exists.
         options = set(re.findall(r"option\((CAPSTAN_\w+)", (ROOT / "CMakeLists.txt").read_text()))
+        options |= set(re.findall(r"capstan_request\((CAPSTAN_\w+)", (ROOT / "cmake" / "CapstanCuda.cmake").read_text()))
         self.assertLessEqual(set(re.findall(r'"(CAPSTAN_\w+)"', path.read_text())), options)
 
     def test_spack_environment(self):
@@ -86,6 +87,10 @@ class Recipes(unittest.TestCase):
         self.assertEqual(code.count('"') % 2, 0)
         commands = {line.split()[0] for line in lines if not line.startswith((" ", "}"))}
         self.assertLessEqual(commands, {"set", "proc", "module-whatis", "conflict", "prereq", "setenv", "prepend-path"})
+        # Every path is below the prefix of the installation, which follows from the location of the file.
+        self.assertIn("[file normalize $ModulesCurrentModulefile]", code)
+        self.assertEqual(re.findall(r"^prepend-path \w+ (?!\$prefix)", code, re.MULTILINE), [])
+        self.assertNotRegex(code, r"[\s\"]/")
         # Capstan rejects an unknown CAPSTAN_ variable.
         self.assertNotRegex(code, r"setenv\s+CAPSTAN_")
 

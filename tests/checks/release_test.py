@@ -73,10 +73,21 @@ class Release(unittest.TestCase):
 
     def test_checksums(self):
         lines = (self.output / "SHA256SUMS").read_text().splitlines()
-        self.assertEqual(len(lines), 2)
+        self.assertEqual(len(lines), 4)
         for line in lines:
             digest, name = line.split()
             self.assertEqual(hashlib.sha256((self.output / name).read_bytes()).hexdigest(), digest)
+
+    def test_recipes_have_the_checksum_of_the_archive(self):
+        digest = hashlib.sha256(self.archive.read_bytes()).hexdigest()
+        spack = (self.output / f"capstan-{VERSION}.spack.py").read_text()
+        self.assertIn(f'    version("{VERSION}", sha256="{digest}")\n', spack)
+        self.assertIn(f'    url = f"file://{{os.path.dirname(__file__)}}/{self.archive.name}"\n', spack)
+        (easyconfig,) = self.output.glob("*.eb")
+        recipe = {}
+        exec(compile(easyconfig.read_text(), easyconfig, "exec"), {}, recipe)  # a list of Python assignments
+        self.assertEqual(recipe["checksums"], [digest])
+        self.assertEqual(len(recipe["sources"]), 1)
 
     def test_sbom_describes_the_archive(self):
         self.assertEqual(self.sbom["spdxVersion"], "SPDX-2.3")

@@ -53,7 +53,7 @@ if(STEP STREQUAL "install")
   if(EXISTS ${PREFIX}/bin/capstan)
     run(${PREFIX}/bin/capstan --version)
     foreach(file man/man1/capstan-train-kge.1 bash-completion/completions/capstan zsh/site-functions/_capstan
-                 fish/vendor_completions.d/capstan.fish doc/capstan/README.md)
+                 fish/vendor_completions.d/capstan.fish doc/capstan/README.md modulefiles/capstan/${VERSION})
       if(NOT EXISTS ${PREFIX}/share/${file})
         message(FATAL_ERROR "the installation lacks share/${file}")
       endif()
