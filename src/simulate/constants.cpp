@@ -67,13 +67,13 @@ bool find_results(Constants& constants, const Json& json, std::vector<std::strin
 
 const std::vector<ConstantField>& constant_table() {
   static const std::vector<ConstantField> table{
-      {"closure", &Constants::closure, "s", "perf_schedule: 1 / rate of empty closures"},
+      {"closure", &Constants::closure, "s",
+       "perf_schedule: 1 / rate of empty closures; perf_simulate fits it"},
       {"visit", &Constants::visit, "s", "assumed: as long as a poll of a ring; not measured"},
-      {"step", &Constants::step, "s", "assumed: as long as `closure`; fitted for paced steps"},
+      {"step", &Constants::step, "s", "assumed: as long as `closure`; perf_simulate fits it"},
       {"lookup_row", &Constants::lookup_row, "s", "perf_lookup: 1 / rate, dim=64, uniform"},
       {"push_row", &Constants::push_row, "s", "perf_push: 1 / rate, dim=64, uniform"},
-      {"apply", &Constants::apply, "s",
-       "half of perf_push's push and flush of a row; fitted for paced steps"},
+      {"apply", &Constants::apply, "s", "half of perf_push's push and flush of a row; perf_simulate fits it"},
       {"apply_row", &Constants::apply_row, "s", "perf_optimizer: 1 / rate of sgd sparse, dim=64"},
       {"serve_row", &Constants::serve_row, "s", "assumed: as long as `lookup_row`; not measured alone"},
       {"poll_ring", &Constants::poll_ring, "s", "perf_scale: a poll of 512 idle rings / 512"},
@@ -81,9 +81,11 @@ const std::vector<ConstantField>& constant_table() {
       {"connection", &Constants::connection, "s", "perf_scale: half of the setup of a connection"},
       {"member_bytes", &Constants::member_bytes, "bytes", "perf_scale: two addresses of a rank"},
       {"poll_time", &Constants::poll_time, "s", "src/ps/server/ps_server.cpp: kPollOnSharedCore"},
-      {"wake_up", &Constants::wake_up, "s", "src/ps/server/ps_server.cpp; fitted for paced steps"},
-      {"wake_up_spread", &Constants::wake_up_spread, "s", "fitted for paced steps"},
-      {"timer", &Constants::timer, "s", "fitted for paced steps"},
+      {"poll_slice", &Constants::poll_slice, "s",
+       "src/base/backoff.cpp: 32 polls of the network, perf_scale: 240 ns each"},
+      {"wake_up", &Constants::wake_up, "s", "src/ps/server/ps_server.cpp; perf_simulate fits it"},
+      {"wake_up_spread", &Constants::wake_up_spread, "s", "perf_simulate fits it"},
+      {"timer", &Constants::timer, "s", "perf_simulate fits it"},
   };
   return table;
 }

@@ -22,6 +22,7 @@ struct Constants {
   double connection = 0.5e-3;  ///< either end: setup of a connection
   double member_bytes = 430;   ///< bytes of a member in the table of members
   double poll_time = 200e-6;   ///< time for which a thread polls before it sleeps
+  double poll_slice = 8e-6;    ///< time for which a thread polls before it yields its core
   double wake_up = 50e-6;      ///< shortest wake-up of a thread that sleeps
   double wake_up_spread = 0;   ///< mean of the exponential part of a wake-up
   double timer = 85e-6;        ///< excess of a sleep over its length, for a paced step

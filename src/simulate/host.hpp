@@ -16,8 +16,9 @@ struct HostShape {
 };
 
 struct Host {
-  Host(Simulation& simulation, const HostShape& shape)
-      : cores(simulation, shape.cores),
+  /// `random` draws the thread that gets an idle core.
+  Host(Simulation& simulation, const HostShape& shape, RandomSource& random)
+      : cores(simulation, shape.cores, &random),
         out(simulation, shape.bandwidth, 0),
         in(simulation, shape.bandwidth, shape.latency) {}
 

@@ -55,7 +55,12 @@ double quantile(std::vector<double> samples, double q) {
 
 JobSimulation::JobSimulation(const JobModel& job, const Constants& constants)
     : job_(checked(job)), constants_(constants), random_(job.seed), clock_(job.workers, job.staleness) {
-  coordinator_hosts_.push_back(std::make_unique<Host>(simulation_, job_.host));
+  // On cores of their own, threads that poll delay no others.
+  const auto cores = static_cast<int>(job_.host.cores);
+  const int ranks =
+      job_.one_host ? job_.workers + job_.ps + 1 : std::max(job_.workers_per_host, job_.ps_per_host);
+  if (ranks <= cores) constants_.poll_slice = 0;
+  coordinator_hosts_.push_back(std::make_unique<Host>(simulation_, job_.host, random_));
   const auto closures = static_cast<std::uint64_t>(job_.steps) * static_cast<std::uint64_t>(job_.workers);
   coordinator_ = std::make_unique<CoordinatorActor>(
       simulation_, *coordinator_hosts_.front(), job_, constants_, random_, closures, [this](int worker) {
@@ -79,7 +84,7 @@ JobSimulation::JobSimulation(const JobModel& job, const Constants& constants)
 Host& JobSimulation::host_of(int index, int ranks_per_host, std::vector<std::unique_ptr<Host>>& hosts) {
   if (job_.one_host) return *coordinator_hosts_.front();
   const auto host = static_cast<std::size_t>(index / ranks_per_host);
-  if (host == hosts.size()) hosts.push_back(std::make_unique<Host>(simulation_, job_.host));
+  if (host == hosts.size()) hosts.push_back(std::make_unique<Host>(simulation_, job_.host, random_));
   return *hosts[host];
 }
 

@@ -28,8 +28,10 @@ JobModel with_ps(const PlanRequest& request, int ps) {
   JobModel job = request.job;
   job.ps = ps;
   job.hottest_share = hottest_share(request.rows, request.zipf, ps);
-  job.host.cores = static_cast<std::size_t>(
-      std::max<int>(static_cast<int>(job.host.cores), std::max(job.workers_per_host, job.ps_per_host)));
+  if (job.host.cores == 0) {
+    const int ranks = job.one_host ? 1 + ps + job.workers : std::max(job.workers_per_host, job.ps_per_host);
+    job.host.cores = static_cast<std::size_t>(ranks);
+  }
   job.most_simulated_ps = kMostSimulatedPs;
   job.steps = std::clamp(static_cast<int>(kSimulatedSteps / job.workers), kMinSteps, kMaxSteps);
   return job;

@@ -7,26 +7,31 @@
 
 namespace capstan::simulate {
 
-Queue::Queue(Simulation& simulation, std::size_t servers) : simulation_(simulation), servers_(servers) {
+Queue::Queue(Simulation& simulation, std::size_t servers, RandomSource* order)
+    : simulation_(simulation), servers_(servers), order_(order) {
   if (servers == 0) {
     throw Error(Code::invalid_argument, "cannot simulate a queue: it has 0 servers, expected at least 1");
   }
 }
 
-void Queue::add(double service, Simulation::Action done) {
+void Queue::add(Service service, Simulation::Action done) {
   account();
   if (busy_ < servers_) {
-    start({service, std::move(done)});
+    start({std::move(service), std::move(done)});
   } else {
-    waiting_.push_back({service, std::move(done)});
+    waiting_.push_back({std::move(service), std::move(done)});
   }
 }
 
 void Queue::start(Job job) {
-  simulation_.after(job.service, [this, done = std::move(job.done)] {
+  simulation_.after(job.service(), [this, done = std::move(job.done)] {
     account();
     --busy_;
     if (!waiting_.empty()) {
+      if (order_ != nullptr) {
+        const double drawn = order_->uniform() * static_cast<double>(waiting_.size());
+        std::swap(waiting_.front(), waiting_[static_cast<std::size_t>(drawn)]);
+      }
       Job next = std::move(waiting_.front());
       waiting_.pop_front();
       start(std::move(next));

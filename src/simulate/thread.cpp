@@ -1,4 +1,4 @@
-// thread.cpp -- wakes up, waits for a core, and executes the next task.
+// thread.cpp -- wakes up, waits for a core, and executes the next task or polls.
 #include "simulate/thread.hpp"
 
 #include <utility>
@@ -8,23 +8,37 @@ namespace capstan::simulate {
 void Thread::run(double seconds, Simulation::Action done) {
   account();
   tasks_.push_back({seconds, std::move(done)});
-  if (tasks_.size() > 1) return;
+  if (competes_) return;
+  competes_ = true;
   const bool sleeps = simulation_.now() - idle_since_ > constants_.poll_time;
-  if (!sleeps) return start();
+  if (!sleeps) return compete();
   const double spread = constants_.wake_up_spread > 0 ? random_.exponential(constants_.wake_up_spread) : 0;
-  simulation_.after(constants_.wake_up + spread, [this] { start(); });
+  simulation_.after(constants_.wake_up + spread, [this] { compete(); });
 }
 
-void Thread::start() {
-  cores_.add(tasks_.front().seconds, [this] {
+/// Waits for a core, for the next task or for polls.
+void Thread::compete() {
+  cores_.add([this] { return begin(); }, [this] { end(); });
+}
+
+double Thread::begin() {
+  runs_ = !tasks_.empty();
+  return runs_ ? tasks_.front().seconds : constants_.poll_slice;
+}
+
+void Thread::end() {
+  if (runs_) {
     account();
     busy_ += tasks_.front().seconds;
     const Simulation::Action done = std::move(tasks_.front().done);
     tasks_.pop_front();
     idle_since_ = simulation_.now();
-    if (!tasks_.empty()) start();
-    done();
-  });
+    done();  // may add the next task
+  }
+  const bool polls =
+      constants_.poll_slice > 0 && !blocked_ && simulation_.now() - idle_since_ < constants_.poll_time;
+  if (!tasks_.empty() || polls) return compete();
+  competes_ = false;
 }
 
 void Thread::account() {

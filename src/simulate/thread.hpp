@@ -9,10 +9,10 @@
 
 namespace capstan::simulate {
 
-/// Executes tasks in the order of their arrival. Each task waits for a core of the host. A thread that has
-/// been idle for longer than the poll time sleeps, and must wake up first. Polling takes no core, since a
-/// thread that polls yields to others. The arguments of the constructor must outlive the thread, and the
-/// thread all actions of the simulation.
+/// Executes tasks in the order of their arrival. Each task waits for a core of the host. Models
+/// src/base/backoff.hpp: a thread without a task polls, and yields its core after a number of polls. After
+/// the poll time it sleeps, and must wake up for its next task. The arguments of the constructor must outlive
+/// the thread, and the thread all actions of the simulation.
 class Thread {
  public:
   Thread(Simulation& simulation, Queue& cores, const Constants& constants, RandomSource& random)
@@ -22,8 +22,13 @@ class Thread {
 
   /// Executes a task of `seconds`, and then calls `done`.
   void run(double seconds, Simulation::Action done);
+  /// Makes the thread sleep after its task, without polling, until wake(). Called by the end of a task.
+  void block() noexcept { blocked_ = true; }
   /// Wakes the thread up, as a timer does.
-  void wake() noexcept { idle_since_ = simulation_.now(); }
+  void wake() noexcept {
+    blocked_ = false;
+    idle_since_ = simulation_.now();
+  }
   /// Mean number of tasks that waited or ran, over the time since the start.
   double mean_tasks() const noexcept;
   /// Seconds of the tasks that have ended.
@@ -35,7 +40,9 @@ class Thread {
     Simulation::Action done;
   };
 
-  void start();
+  void compete();
+  double begin();
+  void end();
   void account();
 
   Simulation& simulation_;
@@ -43,6 +50,9 @@ class Thread {
   const Constants& constants_;
   RandomSource& random_;
   std::deque<Task> tasks_;
+  bool competes_ = false;  // waits for a core, has one, or wakes up
+  bool runs_ = false;      // a task has the core, not a poll
+  bool blocked_ = false;
   double idle_since_ = 0;
   double busy_ = 0;
   double accounted_ = 0;  // time up to which the area counts

@@ -76,6 +76,7 @@ void WorkerActor::look_up() {
 
 void WorkerActor::compute() {
   if (job_.paced) {
+    thread_.block();
     return simulation_.after(job_.compute + constants_.timer, [this] {
       thread_.wake();
       push();

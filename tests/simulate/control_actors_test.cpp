@@ -56,7 +56,7 @@ TEST(JoinActor, SendsTheTableOfMembersAndConnectsToEveryPs) {
   job.compute = 100;  // the job is idle meanwhile
   job.steps = 1;
   JobSimulation run(job, constants);
-  Host host(run.simulation(), job.host);
+  Host host(run.simulation(), job.host, run.random());
   JoinActor joins(run.simulation(), run.coordinator(), run.ps(), host, run.job(), run.constants());
   double joined = 0;
   run.simulation().after(50, [&] { joins.join([&] { joined = run.simulation().now(); }); });

@@ -19,10 +19,13 @@ struct Arrivals {
   double load;
   bool deterministic;
   double latency_sum = 0;
+  double latency_squares = 0;
   int done = 0;
 
-  Arrivals(std::size_t servers, double load_, bool deterministic_)
-      : queue(simulation, servers), load(load_), deterministic(deterministic_) {
+  Arrivals(std::size_t servers, double load_, bool deterministic_, bool random_order = false)
+      : queue(simulation, servers, random_order ? &random : nullptr),
+        load(load_),
+        deterministic(deterministic_) {
     arrive_later();
     simulation.run_until(kQueueTestEnd);
   }
@@ -30,7 +33,9 @@ struct Arrivals {
     simulation.after(random.exponential(1), [this] {
       const double arrival = simulation.now();
       queue.add(deterministic ? load : random.exponential(load), [this, arrival] {
-        latency_sum += simulation.now() - arrival;
+        const double latency = simulation.now() - arrival;
+        latency_sum += latency;
+        latency_squares += latency * latency;
         ++done;
       });
       arrive_later();
@@ -59,6 +64,14 @@ TEST(SimulatedQueue, AgreesWithMm2) {
   const double expected = 2 * 0.343 / (1 - 0.49);
   EXPECT_NEAR(run.queue.mean_waiting(), expected, 0.06 * expected);
   EXPECT_NEAR(run.queue.utilization(), 0.7, 0.01);
+}
+
+TEST(SimulatedQueue, RandomOrderHasTheSameMeanAndALargerVariance) {
+  const Arrivals ordered(1, 0.7, false);
+  const Arrivals random(1, 0.7, false, true);
+  EXPECT_NEAR(random.queue.mean_waiting(), 0.49 / 0.3, 0.05 * 0.49 / 0.3);
+  EXPECT_NEAR(random.latency_sum / random.done, 0.7 / 0.3, 0.05 * 0.7 / 0.3);
+  EXPECT_GT(random.latency_squares / random.done, 1.1 * ordered.latency_squares / ordered.done);
 }
 
 TEST(SimulatedQueue, ServesInTheOrderOfArrival) {

@@ -38,6 +38,21 @@ TEST(Simulation, ContinuesAfterTheEndOfARun) {
   EXPECT_EQ(ran, 2);
 }
 
+TEST(Simulation, StopsAfterTheCurrentAction) {
+  Simulation simulation;
+  int ran = 0;
+  for (int i = 1; i <= 3; ++i) {
+    simulation.after(i, [&] {
+      if (++ran == 2) simulation.stop();
+    });
+  }
+  simulation.run_until(10);
+  EXPECT_EQ(ran, 2);
+  EXPECT_EQ(simulation.now(), 2);
+  simulation.run_until(10);
+  EXPECT_EQ(ran, 3);
+}
+
 TEST(Simulation, RejectsDelaysThatAreNegativeOrNotFinite) {
   Simulation simulation;
   for (const double delay :

@@ -17,6 +17,7 @@ struct Threads {
 
   explicit Threads(std::size_t count) : cores(simulation, count) {
     constants.poll_time = 1;
+    constants.poll_slice = 0;
     constants.wake_up = 10;
     constants.wake_up_spread = 0;
   }
@@ -57,6 +58,34 @@ TEST(SimulatedThread, WakesUpAfterItsPollTime) {
   });
   t.simulation.run_until(100);
   EXPECT_EQ(t.ends, (std::vector<double>{2, 15, 21}));
+}
+
+TEST(SimulatedThread, PollsTakeTheCoreInSlices) {
+  Threads t(1);
+  t.constants.poll_time = 10;
+  t.constants.poll_slice = 3;
+  Thread a(t.simulation, t.cores, t.constants, t.random);
+  Thread b(t.simulation, t.cores, t.constants, t.random);
+  a.run(2, t.note());                                  // then polls from 2 to 5, 5 to 8, ...
+  t.simulation.after(4, [&] { b.run(1, t.note()); });  // gets the core at 5
+  t.simulation.after(7, [&] { a.run(1, t.note()); });  // polls from 6 to 9, and then has the task
+  t.simulation.run_until(12);
+  ASSERT_GE(t.ends.size(), 2u);
+  EXPECT_EQ(t.ends[0], 2);
+  EXPECT_EQ(t.ends[1], 6);
+  t.simulation.run_until(100);
+  EXPECT_EQ(t.ends.size(), 3u);
+  EXPECT_DOUBLE_EQ(a.busy(), 3);
+  EXPECT_GT(t.cores.utilization(), 0.1);  // polls, too
+}
+
+TEST(SimulatedThread, ABlockedThreadDoesNotPoll) {
+  Threads t(1);
+  t.constants.poll_slice = 0.5;
+  Thread thread(t.simulation, t.cores, t.constants, t.random);
+  thread.run(2, [&] { thread.block(); });
+  t.simulation.run_until(100);
+  EXPECT_DOUBLE_EQ(t.simulation.now(), 2);
 }
 
 /// A thread whose tasks arrive by a Poisson process is an M/M/1 queue.
