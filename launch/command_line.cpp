@@ -22,6 +22,7 @@
 #include "launch/help/markdown.hpp"
 #include "launch/kge/command_line.hpp"
 #include "launch/report/command_line.hpp"
+#include "launch/plan/command_line.hpp"
 #include "launch/run/options.hpp"
 #include "launch/serve/command_line.hpp"
 #include "launch/version.hpp"
@@ -330,6 +331,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
 
   report::Request report_request;
   CLI::App& report = report::add_command(app, report_request);
+  plan::Options plan(app);
 
   HelpOptions help_options;
   const CLI::App& help_command = help_options.add_to(app);
@@ -337,7 +339,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   // Unknown words are rejected below with a suggestion, which the message of CLI11 lacks.
   std::vector<CLI::App*> commands(trainers.begin(), trainers.end());
   commands.insert(commands.end(), {&show, &train, &status, &top, &trace, &join, &doctor, &report,
-                                   &run.command(), &serve.command(), &app});
+                                   &run.command(), &serve.command(), &plan.command(), &app});
   commands.insert(commands.end(), checkpoint_commands.begin(), checkpoint_commands.end());
   commands.insert(commands.end(), kge_model_commands.begin(), kge_model_commands.end());
   for (CLI::App* command : commands) command->allow_extras();
@@ -388,6 +390,13 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
       throw_with_help(app, error.what());
     }
   }
+  if (plan.command().parsed()) {
+    try {
+      return {.action = Action::plan, .plan = plan.request()};
+    } catch (const Error& error) {
+      throw_with_help(app, error.what());
+    }
+  }
   for (const char* name : {"evaluate", "predict"}) {
     if (app.got_subcommand(name)) throw_with_help(app, fmt::format("{}: no program, expected kge", name));
   }
@@ -403,7 +412,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
       app, train.parsed()
                ? "train: no program, expected capstan train kge, lr, fm, mf, mlp, deepfm, dlrm, dcn or "
                  "word2vec"
-               : "a command is missing, expected capstan train, run, doctor, report, "
+               : "a command is missing, expected capstan train, run, doctor, report, plan, "
                  "settings, status, top, trace, join, checkpoint, evaluate, predict, "
                  "similar, serve or help");
 }

@@ -10,6 +10,7 @@
 #include "launch/help/command_page.hpp"
 #include "launch/kge/request.hpp"
 #include "launch/report/request.hpp"
+#include "launch/plan/request.hpp"
 #include "launch/run/request.hpp"
 #include "launch/serve/request.hpp"
 
@@ -31,6 +32,7 @@ enum class Action {
   run,
   doctor,
   report,
+  plan,
   install_help
 };
 
@@ -48,6 +50,7 @@ struct CommandLine {
   run::Request run = {};
   doctor::Request doctor = {};
   report::Request report = {};
+  plan::Request plan = {};
   std::vector<help::CommandPage> pages = {};  ///< install_help
 };
 

@@ -14,6 +14,7 @@
 #include "launch/kge/run.hpp"
 #include "launch/launcher_rank.hpp"
 #include "launch/report/report.hpp"
+#include "launch/plan/run.hpp"
 #include "launch/run/run.hpp"
 #include "launch/running_job.hpp"
 #include "launch/serve/run.hpp"
@@ -52,6 +53,7 @@ int run_command(int argc, char** argv) {
     case Action::checkpoint:
     case Action::kge_model:
     case Action::serve:
+    case Action::plan:
     case Action::install_help:
       break;
   }
@@ -66,6 +68,8 @@ int run_command(int argc, char** argv) {
       return kge_model::run(line.kge_model);
     case Action::serve:
       return serve::run(line.serve);
+    case Action::plan:
+      return plan::run(line.plan);
     case Action::print_text:
       std::cout << line.text;
       break;

@@ -206,6 +206,13 @@ const std::map<std::string_view, CommandNotes>& table() {
                      "mpirun -np 8 --hostfile hosts capstan report run"},
         .exits = {{0}, {2}, {3}},
         .page = "report.md"}},
+      {"capstan plan",
+       {.examples =
+            {"capstan plan --workers 100 --rows 1e9 --dim 64 --batch 4096 --compute-time 20ms",
+             "capstan plan --workers 8 --rows 1e6 --dim 64 --batch 256 --one-host --cores 16",
+             "capstan plan --workers 1000 --rows 1e9 --dim 64 --batch 4096 --links 2 --rdma --slots 1"},
+        .exits = {{0}, {2}, {3}},
+        .page = "simulation.md"}},
       {"capstan help",
        {.examples = {"capstan help train kge", "capstan help run --all", "capstan help --completions bash"},
         .exits = {{0}, {2}, {3}},

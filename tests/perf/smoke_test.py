@@ -91,6 +91,13 @@ class Smoke(JobTest):
         self.assertGreaterEqual(job.stdout.count("verified"), 5 + 4 * 4 + 2 * 3 + 2 * 3, job.stdout)
         self.assertNotIn("WRONG", job.stdout)
 
+    def check_simulation(self, report, ps):
+        """Fits the simulation to the paced steps of a report."""
+        constants = self.directory / "constants.json"
+        job = self.run_to_end([BIN / "perf_simulate", "--fit-ranks", 3 + ps, "--out", constants, report], 0)
+        self.assertRegex(job.stdout, rf"(?m)^ +{3 + ps} +1000 fit  \| +\d+ +\d+ +[+-]\d+% ")
+        self.assertGreater(json.loads(constants.read_text())["apply"], 0)
+
     def test_scale(self):
         alone = self.results("perf_scale", SCALE, 0)
         self.assertEqual(len(alone), 2 * 2 + 7 * 2 + 1)
@@ -100,6 +107,7 @@ class Smoke(JobTest):
             found = self.results("perf_scale", TINY, 3 + shards, flags, *ring)
             heaps += [(r["median"], r["bound"]) for r in found if r["case"].startswith("heap of ps")]
             self.assertEqual(len(found), 2 + shards + 6 + 5)
+            self.check_simulation(self.directory / "perf_scale.json", shards)
         # A slab of 1 MiB holds a table of 1,024 rows of 64 floats and two rings.
         self.assertEqual(heaps, [(1, 1), (1, 1), (1, 1)])
 
