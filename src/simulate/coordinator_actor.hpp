@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "simulate/host.hpp"
 #include "simulate/job_model.hpp"
