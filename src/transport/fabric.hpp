@@ -72,9 +72,6 @@ class Window {
   virtual void put(std::uint64_t offset, Bytes data) = 0;
   /// Reads. Throws Error(deadline_exceeded) if the data has not arrived by `deadline`.
   virtual void get(std::uint64_t offset, std::span<std::byte> out, Deadline deadline) = 0;
-  /// Adds to an aligned 64-bit word at the owner and returns its previous value. All ranks must use the same
-  /// kind of window for a word: atomics of an HCA and of a CPU are not coherent with each other.
-  virtual std::uint64_t fetch_add(std::uint64_t offset, std::uint64_t delta, Deadline deadline) = 0;
   /// Orders all previous puts before all later puts.
   virtual void fence() = 0;
   /// Blocks until all puts have arrived. Throws Error(deadline_exceeded).

@@ -140,8 +140,10 @@ TEST_P(PushRingTest, BoardProvidesStepsCountersAndTheFence) {
   word(layout_.group(2)).store(9);
   word(layout_.counter(5)).store(40);
   EXPECT_EQ(board_.steps(2), 9U);
-  EXPECT_EQ(board_.fetch_add(5, 2), 40U);
-  EXPECT_EQ(word(layout_.counter(5)).load(), 42U);
+  if (board_.mapped()) {  // else the ps adds
+    EXPECT_EQ(board_.fetch_add(5, 2), 40U);
+    EXPECT_EQ(word(layout_.counter(5)).load(), 42U);
+  }
   word(layout_.applied(kRank)).store(protocol::kFenced);
   EXPECT_EQ(board_.applied(), protocol::kFenced);
 }

@@ -177,7 +177,6 @@ TEST_P(FailureTest, RejectsAccessToMemoryOfADeadRank) {
   expect_unavailable([&] { window->get(0, out, deadline_in(kTimeout)); }, "ps 0");
   expect_unavailable([&] { window->put(0, out); }, "ps 0");
   expect_unavailable([&] { window->flush(deadline_in(kTimeout)); }, "ps 0");
-  expect_unavailable([&] { (void)window->fetch_add(0, 1, deadline_in(kTimeout)); }, "ps 0");
   expect_unavailable([&] { (void)to_victim_->open_window(key, WindowPath::rma); }, "ps 0");
 }
 

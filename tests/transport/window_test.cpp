@@ -144,50 +144,6 @@ TEST_P(WindowTest, FenceOrdersPuts) {
   }
 }
 
-TEST_P(WindowTest, CountsFetchAddsOfSeveralRanks) {
-  constexpr std::size_t kUsers = 3;
-  constexpr std::uint64_t kAdds = 200;
-  const auto key = region_->key();
-  std::vector<std::shared_ptr<Fabric>> fabrics;
-  std::vector<Peer*> peers;
-  for (std::size_t i = 0; i < kUsers; ++i) {
-    fabrics.push_back(open(2 + static_cast<int>(i)));
-    peers.push_back(&connect(*fabrics[i], *owner_, "the owner"));
-  }
-  for (const WindowPath path : {WindowPath::mapped, WindowPath::rma}) {
-    std::memset(region_->memory().data(), 0, 4096);
-    std::array<std::vector<std::uint64_t>, kUsers> seen;
-    {
-      const Progressing owner(*owner_);
-      std::vector<std::jthread> users;
-      for (std::size_t i = 0; i < kUsers; ++i) {
-        users.emplace_back([&, i] {
-          const auto w = peers[i]->open_window(key, path);
-          for (std::uint64_t n = 0; n < kAdds; ++n) seen[i].push_back(w->fetch_add(128, 1, soon()));
-        });
-      }
-    }
-    EXPECT_EQ(word(128), kUsers * kAdds);
-    // Every value was returned once.
-    std::vector<std::uint64_t> all;
-    for (const auto& values : seen) all.insert(all.end(), values.begin(), values.end());
-    std::sort(all.begin(), all.end());
-    ASSERT_EQ(all.size(), kUsers * kAdds);
-    for (std::uint64_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], i);
-  }
-}
-
-TEST_P(WindowTest, FetchAddSubtractsIfTheDeltaIsNegative) {
-  for (const WindowPath path : {WindowPath::mapped, WindowPath::rma}) {
-    std::memset(region_->memory().data(), 0, 4096);
-    const auto w = window(path);
-    const Progressing owner(*owner_);
-    EXPECT_EQ(w->fetch_add(8, 10, soon()), 0U);
-    EXPECT_EQ(w->fetch_add(8, static_cast<std::uint64_t>(-3), soon()), 10U);
-    EXPECT_EQ(w->fetch_add(8, 0, soon()), 7U);
-  }
-}
-
 TEST_P(WindowTest, MappedWindowOutlivesItsRegion) {
   const auto w = window(WindowPath::mapped);
   region_->memory()[5] = std::byte{55};
@@ -208,8 +164,6 @@ TEST_P(WindowDeathTest, AccessOutsideOfTheWindowAborts) {
   const auto w = window(WindowPath::mapped);
   std::vector<std::byte> bytes(16);
   EXPECT_DEATH(w->get(std::uint64_t(-8), bytes, soon()), "assertion failed");
-  EXPECT_DEATH(w->fetch_add(kBytes, 1, soon()), "assertion failed");
-  EXPECT_DEATH(w->fetch_add(4, 1, soon()), "assertion failed");
 }
 
 CAPSTAN_ON_BOTH_NETWORKS(WindowTest);

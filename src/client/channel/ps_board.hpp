@@ -53,11 +53,9 @@ class PsBoard {
 
   /// Number of steps that all members of update group `group` have completed.
   std::uint64_t steps(std::uint32_t group) { return load(layout_.group(group)); }
-  /// Adds to a counter and returns its previous value.
+  /// Adds to a counter and returns its previous value. REQUIRES: mapped().
   std::uint64_t fetch_add(std::uint64_t counter, std::uint64_t delta) {
-    const std::uint64_t offset = layout_.counter(counter);
-    if (mapped()) return transport::word_at(window_->mapped() + offset).fetch_add(delta);
-    return window_->fetch_add(offset, delta, deadline());
+    return transport::word_at(window_->mapped() + layout_.counter(counter)).fetch_add(delta);
   }
 
  private:

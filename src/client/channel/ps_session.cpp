@@ -73,11 +73,11 @@ void PsSession::begin(const protocol::ConnectReply& reply) {
   } else {
     process_.path = path_without_mapping(wanted, peer_->has_hardware_rma());
   }
-  // Ranks on the ps's host would use CPU atomics, and other ranks adapter atomics, which are not coherent
-  // with each other. So the ps adds for all ranks. It also does so if it has a replica, which must see every
-  // change.
+  // Atomics of an adapter and of a CPU are not coherent with each other, and UCX 1.16 and later do not
+  // emulate atomics on endpoints with error handling. So the ps adds, unless all ranks share its host and the
+  // board is mapped. It also does so if it has a replica, which must see every change.
   process_.counts_by_call =
-      reply.counts_by_call != 0 || !runtime_.membership().single_host() || process_.path == Path::messages;
+      reply.counts_by_call != 0 || !runtime_.membership().single_host() || !process_.board->mapped();
   // Set last: if begin() fails, the next reply still counts as the reply of a new incarnation.
   process_.incarnation = reply.incarnation;
 }

@@ -99,11 +99,6 @@ class LoopWindow : public Window {
       std::memcpy(out.data(), memory_.get() + offset, out.size());
     }
   }
-  std::uint64_t fetch_add(std::uint64_t offset, std::uint64_t delta, Deadline) override {
-    require_inside(offset, sizeof delta);
-    CAPSTAN_ASSERT(is_word(offset, sizeof delta));
-    return word(offset).fetch_add(delta, std::memory_order_acq_rel);
-  }
   void fence() override { thread_fence(std::memory_order_release); }
   void flush(Deadline) override {}
 

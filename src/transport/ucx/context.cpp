@@ -20,6 +20,7 @@ namespace {
 ucs_log_func_rc_t log_to_stderr(const char* file, unsigned line, const char* /*function*/,
                                 ucs_log_level_t level, const ucs_log_component_config_t* /*component*/,
                                 const char* format, va_list values) {
+  // The offset of this field is the same from UCX 1.13 to 1.22, that of most other fields is not.
   if (ucs_global_opts.log_file != nullptr && *ucs_global_opts.log_file != '\0')
     return UCS_LOG_FUNC_RC_CONTINUE;
   char text[1024];
@@ -65,7 +66,7 @@ Handle<ContextTraits> open_context() {
   const Handle<ConfigTraits> config = read_config();
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-  params.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_AMO64 | UCP_FEATURE_WAKEUP;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
   params.name = "capstan";
   Handle<ContextTraits> context;
   check(ucp_init(&params, config.get(), context.out()), "ucp_init");

@@ -75,25 +75,6 @@ class UcxWindow final : public Window {
            deadline, "a get");
   }
 
-  std::uint64_t fetch_add(std::uint64_t offset, std::uint64_t delta, Deadline deadline) override {
-    require_inside(offset, sizeof delta);
-    CAPSTAN_ASSERT(is_word(offset, sizeof delta));
-    if (mapped_ != nullptr) {
-      return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(mapped_ + offset))
-          .fetch_add(delta);
-    }
-    peer_.require_alive();
-    std::uint64_t before = 0;
-    ucp_request_param_t param{};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
-    param.datatype = ucp_dt_make_contig(sizeof delta);
-    param.reply_buffer = &before;
-    finish(ucp_atomic_op_nbx(peer_.endpoint(), UCP_ATOMIC_OP_ADD, &delta, 1, base_ + offset, rkey_.get(),
-                             &param),
-           deadline, "a fetch-add");
-    return before;
-  }
-
   void fence() override {
     if (mapped_ != nullptr) {
       thread_fence(std::memory_order_release);
