@@ -7,7 +7,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from job import BIN, JobTest, main
+from job import BIN, MPIEXEC, JobTest, main
 
 TINY = ["--iters", 2, "--repeat", 2, "--warmup", 1]
 ROWS = [*TINY, "--rows", 1000, "--dim", "8,16", "--call-ids", "1,64"]
@@ -110,6 +110,17 @@ class Smoke(JobTest):
             self.check_simulation(self.directory / "perf_scale.json", shards)
         # A slab of 1 MiB holds a table of 1,024 rows of 64 floats and two rings.
         self.assertEqual(heaps, [(1, 1), (1, 1), (1, 1)])
+
+    @unittest.skipUnless(BIN and (BIN / "sums_until_death").exists(), "sums_until_death is not built")
+    def test_rank_costs(self):
+        file = self.directory / "costs.json"
+        script = pathlib.Path(__file__).resolve().parents[2] / "perf/rank_costs.py"
+        self.run_to_end([sys.executable, "-B", script, "--bin", BIN, "--mpiexec", MPIEXEC, "--ranks", "4,6", "--json", file])
+        rows = {row["figure"]: row for row in json.loads(file.read_text())["results"]}
+        self.assertEqual(rows["agent: threads"]["medians"], [1, 1])
+        # A ps has a connection to each worker, so two more workers are two more files.
+        self.assertAlmostEqual(rows["ps: files"]["slope"], 1)
+        self.assertEqual(len({figure.partition(": ")[2] for figure in rows if figure.startswith("worker: ")}), 6)
 
     def test_bounds_from_a_file(self):
         file = self.directory / "bounds.json"
