@@ -12,8 +12,9 @@ from spack.package import *
 class Capstan(CMakePackage, CudaPackage):
     """A parameter-server runtime for supercomputers, on MPI, UCX and HDF5."""
 
-    # Placeholders: there is no public release. launch/release writes a copy of this file with the checksum of its
-    # archive, which has to be beside the copy. ../../spack.yaml builds the surrounding source tree as a develop package instead.
+    # Placeholders: there is no public release. launch/release writes a copy of this file with the
+    # checksum of its archive, which has to be beside the copy. ../../spack.yaml builds the
+    # surrounding source tree as a develop package instead.
     homepage = "https://example.org/capstan"
     url = "https://example.org/capstan-0.1.0.tar.gz"
     maintainers("capstan-contributors")
@@ -78,14 +79,16 @@ class Capstan(CMakePackage, CudaPackage):
             self.define("CAPSTAN_BUILD_EXAMPLES", False),
         ]
         if self.spec.satisfies("+cuda") and not self.spec.satisfies("cuda_arch=none"):
-            args.append(self.define("CMAKE_CUDA_ARCHITECTURES", self.spec.variants["cuda_arch"].value))
+            architectures = self.spec.variants["cuda_arch"].value
+            args.append(self.define("CMAKE_CUDA_ARCHITECTURES", architectures))
         return args
 
     @run_after("install")
     def install_python_package(self):
         """Builds the extension module against the library that was just installed."""
         if self.spec.satisfies("+python"):
-            os.environ["CMAKE_PREFIX_PATH"] = f"{self.prefix}:{os.environ.get('CMAKE_PREFIX_PATH', '')}"
+            others = os.environ.get("CMAKE_PREFIX_PATH", "")
+            os.environ["CMAKE_PREFIX_PATH"] = f"{self.prefix}:{others}"
             with working_dir(self.stage.source_path):
                 pip(*PythonPipBuilder.std_args(self), f"--prefix={self.prefix}", ".")
 
@@ -118,5 +121,6 @@ class Capstan(CMakePackage, CudaPackage):
         if self.spec.satisfies("~python"):
             raise SkipTest("built without +python")
         python = self.spec["python"].command
-        output = python("-c", "import capstan; print(capstan.__version__)", output=str.split, error=str.split)
+        program = "import capstan; print(capstan.__version__)"
+        output = python("-c", program, output=str.split, error=str.split)
         assert str(self.spec.version) in output
