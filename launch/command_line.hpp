@@ -9,8 +9,8 @@
 #include "launch/doctor/request.hpp"
 #include "launch/help/command_page.hpp"
 #include "launch/kge/request.hpp"
-#include "launch/report/request.hpp"
 #include "launch/plan/request.hpp"
+#include "launch/report/request.hpp"
 #include "launch/run/request.hpp"
 #include "launch/serve/request.hpp"
 
