@@ -78,7 +78,7 @@ class KeySearch {
       rows_[i] = kDefaultRow;
     } else {
       rows_[i] = kInLaterLine;
-      hwy::Prefetch(&line + 1);
+      hwy::Prefetch(&line + 1);  // useless for the last line of a sub-index, behind which the first one comes
     }
   }
 

@@ -58,6 +58,7 @@ class Transports(JobTest):
         route = self.here(env=WITHOUT_SHARED_MEMORY)
         self.assertRegex(route[""], r"^active messages over tcp/\S+$")
         self.assertIn("UCX_TLS lacks sysv and posix", route["reason"])
+        self.assertNotIn("unused env variable", self.said)
 
     def test_alone_predicts_another_host(self):
         only_loopback = {**NO_ADAPTERS, "UCX_NET_DEVICES": "lo"}

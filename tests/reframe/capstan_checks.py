@@ -12,7 +12,7 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import parameter, performance_function, run_before, sanity_function
 
-BIN = os.environ.get("CAPSTAN_TESTS_BIN", "")
+BIN = os.path.abspath(os.environ["CAPSTAN_TESTS_BIN"]) if "CAPSTAN_TESTS_BIN" in os.environ else ""
 GRAPH = pathlib.Path(__file__).resolve().parents[1] / "support" / "small_graph.py"
 # {program: {partition: share of the bound}}, measured on two cores of an AMD EPYC (virtual machine). A check fails below half of
 # it: shares vary less between machines than rates, but with the load.

@@ -73,8 +73,8 @@ void PsSession::begin(const protocol::ConnectReply& reply) {
   } else {
     process_.path = path_without_mapping(wanted, peer_->has_hardware_rma());
   }
-  // Atomics of an adapter and of a CPU are not coherent with each other, and UCX 1.16 and later do not
-  // emulate atomics on endpoints with error handling. So the ps adds, unless all ranks share its host and the
+  // Atomics of an adapter and of a CPU are not coherent with each other, and UCX 1.22 does not emulate
+  // atomics on endpoints with error handling. So the ps adds, unless all ranks share its host and the
   // board is mapped. It also does so if it has a replica, which must see every change.
   process_.counts_by_call =
       reply.counts_by_call != 0 || !runtime_.membership().single_host() || !process_.board->mapped();

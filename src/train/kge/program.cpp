@@ -55,6 +55,8 @@ void check_unseen(const io::Graph& graph, bool refuse, const train::RunHooks& ho
 
 /// Minimum interval between scalars; short epochs would otherwise flood the log.
 constexpr std::chrono::milliseconds kScalarInterval{100};
+/// A worker keeps about (256 + 2 dim) floats per negative: 84 MB with the default dim of distmult.
+constexpr std::int64_t kMostSearchedNegatives = 16384;
 
 class KgeRun {
  public:
@@ -95,8 +97,10 @@ class KgeRun {
     const AutoOptions& search = options_.auto_search;
     if (!search.enabled) return;
     std::vector<SearchedSetting> searched = search.searched;
-    for (SearchedSetting& one : searched)
-      if (one.value == &TrialSettings::negatives) one.largest = static_cast<double>(entities);
+    for (SearchedSetting& one : searched) {
+      if (one.value == &TrialSettings::negatives)
+        one.largest = static_cast<double>(std::min(entities, kMostSearchedNegatives));
+    }
     search_.emplace(first, std::move(searched), std::chrono::duration<double>(search.time).count());
     initial_values_.emplace(run_.strategy(), options_, hooks.log, "initial");
   }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
+#include <string_view>
 
 namespace capstan::transport {
 
@@ -33,20 +34,37 @@ ucs_log_func_rc_t log_to_stderr(const char* file, unsigned line, const char* /*f
   return UCS_LOG_FUNC_RC_STOP;
 }
 
-/// Sets UCX's log handler, and defaults of its TCP transport in the environment, where the user has not set
+/// Returns whether the user's list of transports has this one. UCX warns about variables of others.
+bool may_open(std::string_view transport) {
+  const char* list = std::getenv("CAPSTAN_UCX_TLS");
+  if (list == nullptr) list = std::getenv("UCX_TLS");
+  if (list == nullptr) return true;
+  const bool is_shared_memory = transport == "posix" || transport == "sysv";
+  std::istringstream names(list);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (name == "all" || name == transport) return true;
+    if (is_shared_memory && (name == "sm" || name == "shm")) return true;
+  }
+  return false;
+}
+
+/// Sets UCX's log handler, and defaults of its transports in the environment, where the user has not set
 /// them. Environment variables take precedence over ucx.conf.
 void set_defaults() {
   static const bool once = [] {
-    // If the link is cut, UCX 1.13 by default closes a silent TCP connection after 16 s, at one end first.
-    // With a longer interval, the coordinator declares ranks dead (--heartbeat-timeout and --ps-wait).
-    setenv("UCX_TCP_KEEPINTVL", "60s", /*overwrite=*/0);
-    // One event per poll. A send from a message handler closes the connection if its peer is dead; another
-    // event of the same poll that reports the death would then abort the process (tcp_iface.c, "conn_state").
-    setenv("UCX_TCP_MAX_POLL", "1", /*overwrite=*/0);
+    if (may_open("tcp")) {
+      // If the link is cut, UCX 1.13 by default closes a silent TCP connection after 16 s, at one end first.
+      // With a longer interval, the coordinator declares ranks dead (--heartbeat-timeout and --ps-wait).
+      setenv("UCX_TCP_KEEPINTVL", "60s", /*overwrite=*/0);
+      // One event per poll. A send from a message handler closes the connection if its peer is dead; another
+      // event of the same poll that reports the death would then abort the process (tcp_iface.c,
+      // "conn_state").
+      setenv("UCX_TCP_MAX_POLL", "1", /*overwrite=*/0);
+    }
     // No endpoint of Capstan uses UCX's shared-memory transports, but each worker of UCX opens them. It fills
     // a queue of 64 buffers of 8 KiB and holds one more. By default, it allocates 512: 4.2 MiB per transport.
-    for (const char* variable : {"UCX_POSIX_RX_BUFS_GROW", "UCX_SYSV_RX_BUFS_GROW"})
-      setenv(variable, "65", /*overwrite=*/0);
+    if (may_open("posix")) setenv("UCX_POSIX_RX_BUFS_GROW", "65", /*overwrite=*/0);
+    if (may_open("sysv")) setenv("UCX_SYSV_RX_BUFS_GROW", "65", /*overwrite=*/0);
     ucs_log_push_handler(log_to_stderr);
     return true;
   }();
