@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMinSecretLength = 6;  // a shorter one would replace parts of ordinary words
 constexpr std::size_t kMinSeriesLength = 2;  // "n1" does not make "n2" a host
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
 constexpr std::string_view kHostCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-";
 /// Characters that end a path in a text.
 constexpr std::string_view kAfterPath = " \t\r\n\"'`:,;()[]{}<>|=&";
@@ -83,12 +84,19 @@ void Anonymizer::add(Kind kind, std::string_view name) {
   while (text.size() > 1 && text.back() == '/') text.pop_back();
   if (text.empty() || text == "/" || text == "root" || text.starts_with("localhost")) return;
   if (kind == Kind::secret && text.size() < kMinSecretLength) return;
-  if (kind == Kind::host) {
-    text = text.substr(0, text.find('.'));
-    const std::size_t common = text.find_last_not_of("0123456789") + 1;
-    if (common >= kMinSeriesLength && common < text.size()) insert({text.substr(0, common), kind, true});
-  }
-  if (!text.empty()) insert({std::move(text), kind, false});
+  if (kind == Kind::host) return add_host(text);
+  insert({std::move(text), kind, false});
+}
+
+void Anonymizer::add_host(std::string_view name) {
+  if (name.find_first_of(kLetters) == name.npos || address_length(name) > 0) return;  // matched by patterns
+  const std::string_view host = name.substr(0, name.find('.'));
+  const std::string_view domain = name.substr(std::min(host.size() + 1, name.size()));
+  if (domain.find('.') != domain.npos) insert({std::string(domain), Kind::domain, false});
+  const std::size_t common = host.find_last_not_of("0123456789") + 1;
+  const bool is_series = common >= kMinSeriesLength && common < host.size();
+  if (!host.empty())
+    insert({std::string(host.substr(0, is_series ? common : host.size())), Kind::host, is_series});
 }
 
 std::string Anonymizer::replace(Kind kind, std::string_view text) {
@@ -111,11 +119,11 @@ Anonymizer::Match Anonymizer::known_name(std::string_view text, std::string_view
     const std::size_t size = name.text.size();
     const bool ends = size == text.size() || !is_word_character(text[size]);
     if (name.kind == Kind::secret) return {name.kind, size};
-    if (!starts_word) continue;
     if (name.kind == Kind::home_path) {
       if (ends) return {name.kind, std::max(size, path_length(text))};
       continue;
     }
+    if (!starts_word) continue;
     if (name.is_series) {
       const std::size_t suffix = series_suffix_length(text.substr(size));
       const std::size_t end = size + suffix;
@@ -135,6 +143,7 @@ Anonymizer::Match Anonymizer::match_at(std::string_view text, std::size_t at, bo
     if (const std::size_t length = home_path_length(rest)) return {Kind::home_path, length};
   }
   if (at > 0 && is_word_character(text[at - 1])) return {};
+  if (const std::size_t length = user_id_length(text.substr(0, at), rest)) return {Kind::user, length};
   if (const std::size_t length = login_length(rest)) return {Kind::login, length};
   if (const std::size_t length = hardware_address_length(rest)) return {Kind::hardware_address, length};
   const bool continues_number = at >= 2 && text[at - 1] == '.' && is_word_character(text[at - 2]);

@@ -30,8 +30,10 @@ inline constexpr std::size_t kKinds = 9;
 class Anonymizer {
  public:
   /// Adds a known name. A host is also replaced with its domain, and so are hosts whose names differ only in
-  /// the number at the end: with "node7" also "node12" and "node[1-4]". A home_path is the directory. A
-  /// secret is also replaced within a word. Ignores empty names, "root" and "localhost".
+  /// the number at the end: with "node7" also "node12" and "node[1-4]". Its domain becomes a known name if it
+  /// contains a dot. A home_path is the directory, also within a word, as after the "-L" of a compiler. A
+  /// secret is also replaced within a word. Ignores empty names, "root", "localhost" and hosts that are
+  /// addresses or numbers.
   void add(Kind kind, std::string_view name);
 
   /// Replaces known names, and texts that patterns.hpp recognizes.
@@ -62,6 +64,7 @@ class Anonymizer {
   std::string anonymize(std::string_view text, bool is_value);
   Match match_at(std::string_view text, std::size_t at, bool is_value) const;
   Match known_name(std::string_view text, std::string_view lower, bool starts_word) const;
+  void add_host(std::string_view name);
   void insert(Name name);
 
   std::array<std::vector<Name>, 256> names_;                             // by first character, longest first

@@ -20,8 +20,8 @@ bool affects_runs(std::string_view name) {
       "NVIDIA_",  "OMP_", "GOMP_",  "KMP_",  "MALLOC", "OPENBLAS_", "MKL_",   "LD_"};
   constexpr std::array<std::string_view, 6> kNames{"PATH",      "PYTHONPATH", "LOADEDMODULES",
                                                    "TF_CONFIG", "LANG",       "LC_ALL"};
-  // Numbers of the user and the group.
-  constexpr std::array<std::string_view, 2> kPrivate{"SLURM_JOB_UID", "SLURM_JOB_GID"};
+  // Numbers of the user and the group, and the name of the group.
+  constexpr std::array<std::string_view, 3> kPrivate{"SLURM_JOB_UID", "SLURM_JOB_GID", "SLURM_JOB_GROUP"};
   const auto is = [&](std::string_view other) { return name == other; };
   const auto starts = [&](std::string_view prefix) { return name.starts_with(prefix); };
   return std::none_of(kPrivate.begin(), kPrivate.end(), is) &&

@@ -1,4 +1,4 @@
-// job_files.cpp -- reads the ends of files, and the names in cluster.json.
+// job_files.cpp -- reads the ends of files.
 #include "launch/report/job_files.hpp"
 
 #include <fmt/format.h>
@@ -7,9 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "base/json.hpp"
 #include "capstan/error.hpp"
-#include "launch/report/known_names.hpp"
 
 namespace capstan::launch::report {
 namespace {
@@ -66,19 +64,6 @@ std::vector<JobFile> read_job_files(const fs::path& run_dir) {
   std::vector<JobFile> files;
   for (const fs::path& path : paths) files.push_back(read_end(run_dir, path));
   return files;
-}
-
-void add_names_of_job(Anonymizer& anonymizer, const fs::path& run_dir, const std::vector<JobFile>& files) {
-  std::ifstream file(run_dir / "cluster.json");
-  const nlohmann::json json = try_parse_json(std::string(std::istreambuf_iterator<char>(file), {}));
-  if (json.is_object()) {
-    for (const auto& [name, kind] : {std::pair("token", Kind::secret), std::pair("host", Kind::host)}) {
-      if (json.contains(name) && json[name].is_string()) anonymizer.add(kind, json[name].get<std::string>());
-    }
-  }
-  for (const JobFile& one : files) {
-    if (one.name.starts_with("metrics")) add_hosts_in(anonymizer, one.text);
-  }
 }
 
 }  // namespace capstan::launch::report

@@ -1,11 +1,10 @@
 // job_files.hpp -- the ends of the logs and metrics in a run directory.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include "launch/report/anonymizer.hpp"
 
 namespace capstan::launch::report {
 
@@ -19,9 +18,5 @@ struct JobFile {
 /// cluster.json, traces and events are not read. Throws Error: not_found if the directory does not exist;
 /// invalid_argument if it is no directory.
 std::vector<JobFile> read_job_files(const std::filesystem::path& run_dir);
-
-/// Adds the token and the hosts of the job to the known names, also from its cluster.json.
-void add_names_of_job(Anonymizer& anonymizer, const std::filesystem::path& run_dir,
-                      const std::vector<JobFile>& files);
 
 }  // namespace capstan::launch::report

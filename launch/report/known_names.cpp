@@ -60,6 +60,28 @@ void add_domains(Anonymizer& anonymizer) {
   }
 }
 
+/// Adds the hosts in texts such as "HOST:PORT" and "[\"HOST:PORT\", …]".
+void add_hosts_with_port(Anonymizer& anonymizer, std::string_view text) {
+  constexpr std::string_view kBeforePort =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+  for (std::size_t colon = text.find(':'); colon != text.npos; colon = text.find(':', colon + 1)) {
+    if (colon + 1 == text.size() || std::isdigit(static_cast<unsigned char>(text[colon + 1])) == 0) continue;
+    const std::size_t begin = text.find_last_not_of(kBeforePort, colon == 0 ? 0 : colon - 1) + 1;
+    if (begin < colon) anonymizer.add(Kind::host, text.substr(begin, colon - begin));
+  }
+}
+
+/// Adds all words between separators, except "(null)".
+void add_words(Anonymizer& anonymizer, Kind kind, std::string text, std::string_view separators) {
+  for (char& one : text) {
+    if (separators.find(one) != separators.npos) one = ' ';
+  }
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (word != "(null)") anonymizer.add(kind, word);
+  }
+}
+
 void add_host_list(Anonymizer& anonymizer, const std::string& variable, const std::string& text) {
   try {
     for (const std::string& host : cluster::expand_hosts(variable, text)) anonymizer.add(Kind::host, host);
@@ -85,22 +107,20 @@ void add_known_names(Anonymizer& anonymizer, const char* const* environment) {
       return std::find(names.begin(), names.end(), name) != names.end();
     };
     if (is_one_of({"USER", "LOGNAME", "SUDO_USER", "SLURM_JOB_USER"})) anonymizer.add(Kind::user, value);
-    if (is_one_of({"SLURM_JOB_ACCOUNT", "SBATCH_ACCOUNT", "SALLOC_ACCOUNT"}))
-      anonymizer.add(Kind::account, value);
+    if (name.ends_with("_ACCOUNT")) anonymizer.add(Kind::account, value);
     if (name == "HOME") add_home(anonymizer, value);
     if (is_one_of({"HOSTNAME", "SLURMD_NODENAME", "SLURM_SUBMIT_HOST"})) anonymizer.add(Kind::host, value);
-    if (is_one_of({"SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST", "SLURM_TOPOLOGY_ADDR"}))
-      add_host_list(anonymizer, std::string(name), value);
+    if (name.find("NODELIST") != name.npos) add_host_list(anonymizer, std::string(name), value);
+    if (name == "SLURM_TOPOLOGY_ADDR")
+      add_words(anonymizer, Kind::host, value, ".");  // switches, then a host
+    if (name == "SLURM_NODE_ALIASES") add_words(anonymizer, Kind::host, value, ",:");  // ALIAS:ADDRESS:HOST,…
+    if (name == "SLURM_CLUSTER_NAME") anonymizer.add(Kind::domain, value);
+    if (name == "SLURM_WORKING_CLUSTER") {  // CLUSTER:HOST:PORT:…
+      anonymizer.add(Kind::domain, value.substr(0, value.find(':')));
+      add_hosts_with_port(anonymizer, value);
+    }
+    if (is_one_of({"TF_CONFIG", "NCCL_COMM_ID", "PMI_PORT"})) add_hosts_with_port(anonymizer, value);
     if (is_secret_name(name)) anonymizer.add(Kind::secret, value);
-  }
-}
-
-void add_hosts_in(Anonymizer& anonymizer, std::string_view metrics) {
-  for (std::size_t at = metrics.find("host"); at != metrics.npos; at = metrics.find("host", at + 1)) {
-    const std::string_view rest = metrics.substr(at + 4);
-    const std::size_t begin = rest.find_first_not_of("\": =");
-    if (begin == 0 || begin == rest.npos || rest[begin - 1] != '"') continue;
-    anonymizer.add(Kind::host, rest.substr(begin, rest.find('"', begin) - begin));
   }
 }
 

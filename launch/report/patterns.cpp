@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kHexTokenDigits = 32;     // 128 bits, the size of a job's secret
 constexpr std::size_t kBase64TokenLength = 24;  // 128 bits with padding
+constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
 constexpr std::string_view kNameCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -47,7 +48,7 @@ std::size_t ipv4_length(std::string_view text) {
       if (end >= text.size() || text[end] != '.') return 0;
       ++end;
     }
-    const std::size_t digits = run_length(text.substr(end), "0123456789");
+    const std::size_t digits = run_length(text.substr(end), kDigits);
     if (digits == 0 || digits > 3 || std::stoi(std::string(text.substr(end, digits))) > 255) return 0;
     end += digits;
   }
@@ -107,9 +108,19 @@ std::size_t login_length(std::string_view text) {
   const std::size_t name = run_length(text, std::string(kNameCharacters) + "._%+");
   if (name == 0 || name + 1 >= text.size() || text[name] != '@') return 0;
   if (std::isalpha(static_cast<unsigned char>(text[name + 1])) == 0) return 0;
+  if (run_length(text, kDigits) == name) return 0;
   std::size_t end = name + 1 + run_length(text.substr(name + 1), std::string(kNameCharacters) + ".");
   while (text[end - 1] == '.') --end;  // the end of a sentence
   return end;
+}
+
+std::size_t user_id_length(std::string_view before, std::string_view text) {
+  constexpr std::array<std::string_view, 4> kBefore{"uid_", "uid=", "user-", "user@"};
+  if (std::none_of(kBefore.begin(), kBefore.end(),
+                   [&](std::string_view one) { return before.ends_with(one); }))
+    return 0;
+  const std::size_t digits = run_length(text, kDigits);
+  return text.substr(0, digits) != "0" && ends_word(text, digits) ? digits : 0;
 }
 
 std::size_t hex_token_length(std::string_view text) {

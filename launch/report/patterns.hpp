@@ -17,8 +17,14 @@ std::size_t address_length(std::string_view text);
 /// of InfiniBand).
 std::size_t hardware_address_length(std::string_view text);
 
-/// NAME@HOST, also an email address. The host starts with a letter, unlike the version in "ucx@1.15".
+/// NAME@HOST, also an email address. The host starts with a letter, unlike the version in "ucx@1.15". The
+/// name is more than digits, unlike the index of a rank in "worker 0@node7".
 std::size_t login_length(std::string_view text);
+
+/// Number of a user in the names that systemd and Slurm give to cgroups: "user-1234.slice", "user@1234",
+/// "uid_1234", also in "uid=1234". `before` is the text up to the number. Returns 0 for root, whose number is
+/// 0.
+std::size_t user_id_length(std::string_view before, std::string_view text);
 
 /// At least 32 hexadecimal digits, possibly with hyphens, as in secrets, keys and UUIDs.
 std::size_t hex_token_length(std::string_view text);

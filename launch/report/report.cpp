@@ -13,15 +13,16 @@
 #include <vector>
 
 #include "base/command_output.hpp"
-#include "base/json.hpp"
 #include "capstan/error.hpp"
 #include "io/output_file.hpp"
 #include "launch/doctor/launchers.hpp"
 #include "launch/launcher_rank.hpp"
 #include "launch/report/anonymizer.hpp"
+#include "launch/report/doctor_section.hpp"
 #include "launch/report/document.hpp"
 #include "launch/report/environment.hpp"
 #include "launch/report/job_files.hpp"
+#include "launch/report/job_names.hpp"
 #include "launch/report/known_names.hpp"
 #include "launch/report/machine.hpp"
 
@@ -37,20 +38,9 @@ constexpr std::size_t kMaxPlainBytes = 1 << 20;   // a larger report is compress
 fs::path own_path() { return fs::read_symlink("/proc/self/exe"); }
 
 /// In a process of its own: the doctor ends its process.
-std::string doctor_output() {
+std::optional<CommandOutput> doctor_output() {
   const std::vector<std::string> words{own_path().string(), "doctor", "--json"};
-  const auto output = command_output(words, kDoctorLimit);
-  if (!output) return fmt::format("capstan doctor: no result within {} min\n", kDoctorLimit.count());
-  if (!output->text.empty()) return output->text;
-  return fmt::format("capstan doctor: no output, exit code {}\n", output->exit_code);
-}
-
-void add_hosts_of_doctor(Anonymizer& anonymizer, const std::string& output) {
-  const nlohmann::json json = try_parse_json(output);
-  if (!json.is_object() || !json.contains("hosts")) return;
-  for (const nlohmann::json& host : json["hosts"]) {
-    if (host.is_string()) anonymizer.add(Kind::host, host.get<std::string>());
-  }
+  return command_output(words, kDoctorLimit);
 }
 
 std::vector<fs::path> benchmarks() {
@@ -111,10 +101,9 @@ int run(const Request& request) {
   io::OutputFile plain(request.output, /*replace=*/false);
   io::OutputFile compressed(request.output + ".gz", /*replace=*/false);
 
-  const std::string doctor = doctor_output();
   Anonymizer anonymizer;
+  const std::string doctor = doctor_section(anonymizer, doctor_output());
   add_known_names(anonymizer, environ);
-  add_hosts_of_doctor(anonymizer, doctor);
   if (!request.run_dir.empty()) add_names_of_job(anonymizer, request.run_dir, files);
 
   Document document(anonymizer);

@@ -21,7 +21,7 @@ from job import CAPSTAN, HOST, JobTest, main
 
 USAGE = 2  # exit code, docs/errors.md
 PLANTED = {
-    "host": "plantedhost", "worker": "plantedworker", "sibling": "nid00817", "user": "plantedlogin", "account": "plantedproject", "secret": "planted+secret",
+    "host": "plantedhost", "worker": "plantedworker", "ps": "plantedps", "late": "plantedlate", "sibling": "nid00817", "user": "plantedlogin", "account": "plantedproject", "secret": "planted+secret",
     "token": "0f" * 32, "reversed token": "f0" * 32, "address": "10.77.66.55", "ipv6": "fe80::77:66", "hardware": "0c:42:a1:77:66:55", "home": "plantedthesis",
     "mail": "planted.name@example.org",
 }  # fmt: skip
@@ -42,11 +42,12 @@ def write_run_directory(run, filler):
     """Writes the files of a job, with planted names; the log has `filler` lines before them."""
     (run / "log").mkdir(parents=True)
     (run / "cluster.json").write_text(json.dumps({"token": PLANTED["reversed token"], "host": PLANTED["host"]}))
-    (run / "metrics.jsonl").write_text(json.dumps({"workers": [{"host": PLANTED["worker"]}]}) + "\n")
+    (run / "metrics.jsonl").write_text(json.dumps({"ps": [{"host": PLANTED["ps"]}]}) + "\n")
     (run / "summary.txt").write_text(f"{PLANTED['worker']}: 3 shards kept in /scratch/{PLANTED['user']}\n")
     (run / "log" / "rank-00001.log").write_text(
         "a first line\n" * filler
-        + f"[info] {PLANTED['host']} at {PLANTED['address']}, {PLANTED['ipv6']}, {PLANTED['hardware']}\n"
+        + f"[2026-11-30 10:00:00.000] [rank 1] [worker 0@{PLANTED['worker']}] [info] ps 1 (rank 2 on {PLANTED['late']}) joined\n"
+          f"[info] {PLANTED['ps']}, {PLANTED['host']} at {PLANTED['address']}, {PLANTED['ipv6']}, {PLANTED['hardware']}\n"
           f"[info] {PLANTED['sibling']}: token={PLANTED['token']}, {PLANTED['reversed token']}, secret {PLANTED['secret']}\n"
           f"[info] /home/{PLANTED['user']}/{PLANTED['home']}/run, {PLANTED['mail']}, a kept line\n")
     (run / "trace.json").write_text("a trace that is left out")
@@ -86,6 +87,7 @@ class Report(JobTest):
         self.assertEqual(sorted(path.name for path in self.directory.iterdir()), ["report.txt", "run"])
         text = self.output.read_text()
         self.assert_anonymous(text)
+        self.assertRegex(text, r"\[rank 1\] \[worker 0@host-\d+\] \[info\] ps 1 \(rank 2 on host-\d+\) joined")
         for kept in ("a kept line", "3 shards kept", "/opt/kept/lib", "compiler", "UCX_TLS=tcp", "MemTotal", "Max open files",
                      "transparent_hugepage", "$ lscpu"):
             self.assertIn(kept, text)

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "launch/report/doctor_section.hpp"
 #include "launch/report/environment.hpp"
+#include "launch/report/job_names.hpp"
 #include "launch/report/known_names.hpp"
 
 namespace capstan::launch::report {
@@ -49,6 +51,7 @@ TEST(Anonymizer, ReplacesPathsInHomeDirectories) {
   EXPECT_EQ(anonymizer.anonymize("PATH=/gpfs/u/ada/bin:/usr/bin"), "PATH=home-path-1:/usr/bin");
   EXPECT_EQ(anonymizer.anonymize("\"/home/bob/x.h5\", /gpfs/u/ada"), "\"home-path-2\", home-path-3");
   EXPECT_EQ(anonymizer.anonymize("/gpfs/u/adam /home"), "/gpfs/u/adam /home");
+  EXPECT_EQ(anonymizer.anonymize("-L/gpfs/u/ada/thesis"), "-Lhome-path-4");
 }
 
 TEST(Anonymizer, ReplacesASecretAnywhere) {
@@ -71,6 +74,23 @@ TEST(Anonymizer, ReplacesAddresses) {
             "ether hardware-address-1, login-1");
   EXPECT_EQ(anonymizer.anonymize("Open MPI 4.1.4, libfoo.so.1.2.3.4, 12:30:00"),
             "Open MPI 4.1.4, libfoo.so.1.2.3.4, 12:30:00");
+}
+
+TEST(Anonymizer, ReplacesTheDomainOfAHost) {
+  Anonymizer anonymizer = with(Kind::host, {"alpha.example.org", "beta.local"});
+  EXPECT_EQ(anonymizer.anonymize("alpha.example.org gamma.example.org local"), "host-1 gamma.domain-1 local");
+}
+
+TEST(Anonymizer, DoesNotTakeAddressesForHosts) {
+  Anonymizer anonymizer = with(Kind::host, {"10.0.0.1", "fe80::1", "77"});
+  EXPECT_EQ(anonymizer.anonymize("10 rows, 77 rows, fe80::1"), "10 rows, 77 rows, address-1");
+}
+
+TEST(Anonymizer, ReplacesNumbersOfUsers) {
+  Anonymizer anonymizer;
+  EXPECT_EQ(anonymizer.anonymize("0::/user.slice/user-1234.slice/user@1234.service /slurm/uid_77/job_5"),
+            "0::/user.slice/user-user-1.slice/user@user-1.service /slurm/uid_user-2/job_5");
+  EXPECT_EQ(anonymizer.anonymize("user-0.slice user-1a"), "user-0.slice user-1a");
 }
 
 TEST(Anonymizer, KeepsNamesThatEveryHostHas) {
@@ -107,9 +127,67 @@ TEST(KnownNames, ComeFromVariables) {
 
 TEST(KnownNames, ComeFromMetrics) {
   Anonymizer anonymizer;
-  add_hosts_in(anonymizer, R"({"workers": [{"host": "gamma", "index": 0}], "hosts": 3})");
-  add_hosts_in(anonymizer, "capstan_ps_rows{host=\"delta\"} 1\nhost of x \"y\"");
+  add_hosts_in_metrics(anonymizer, R"({"workers": [{"host": "gamma", "index": 0}], "hosts": 3})");
+  add_hosts_in_metrics(anonymizer, "capstan_ps_rows{host=\"delta\"} 1\nhost of x \"y\"");
   EXPECT_EQ(anonymizer.anonymize("gamma delta index y"), "host-1 host-2 index y");
+}
+
+TEST(KnownNames, ComeFromLogs) {
+  Anonymizer anonymizer;
+  add_hosts_in_log(
+      anonymizer,
+      "[2026-11-30 10:00:00.000] [rank 3] [worker 0@gamma] [info] ps 1 (rank 2 on delta.example.org) "
+      "died\n[10:00:00.000] [ps 1@eps7] [info] see mail@zeta]");
+  EXPECT_EQ(anonymizer.anonymize("[worker 0@gamma] [info] gamma delta eps9 zeta on x.example.org"),
+            "[worker 0@host-1] [info] host-1 host-2 host-3 zeta on x.domain-1");
+}
+
+TEST(KnownNames, AreInDoctorsReport) {
+  Anonymizer anonymizer;
+  const std::string report = R"({"hosts": ["gamma"], "lines": ["gamma is slow"]})";
+  EXPECT_EQ(doctor_section(anonymizer, CommandOutput{0, report}), report);
+  EXPECT_EQ(anonymizer.anonymize("gamma"), "host-1");
+}
+
+TEST(KnownNames, DoctorsReportIsLeftOutIfItsHostsAreUnknown) {
+  Anonymizer anonymizer;
+  for (const std::string text : {R"(a warning of delta
+{"hosts": ["delta"]})",
+                                 R"({"hosts": ["delta", "ep)", R"({"delta": 1})", R"(["delta"])"}) {
+    const std::string section = doctor_section(anonymizer, CommandOutput{3, text});
+    EXPECT_THAT(section, HasSubstr(std::to_string(text.size()) + " bytes and exit code 3"));
+    EXPECT_THAT(section, Not(HasSubstr("delta")));
+  }
+  EXPECT_THAT(doctor_section(anonymizer, CommandOutput{2, ""}), HasSubstr("no output, exit code 2"));
+  EXPECT_THAT(doctor_section(anonymizer, std::nullopt), HasSubstr("time limit"));
+}
+
+TEST(KnownNames, ComeFromVariablesThatHoldHosts) {
+  const std::array<const char*, 11> environment{
+      R"(TF_CONFIG={"cluster": {"worker": ["gamma:2222", "10.0.0.1:22"]}, "task": {"index": 0}})",
+      "SLURM_JOB_NODELIST_HET_GROUP_0=delta[1-2]",
+      "SLURM_NODE_ALIASES=eps:10.0.0.2:zeta,(null)",
+      "SLURM_WORKING_CLUSTER=etaland:theta:6817:9984:109",
+      "SLURM_CLUSTER_NAME=iotaland",
+      "SLURM_TOPOLOGY_ADDR=switcha.kappa",
+      "NCCL_COMM_ID=lambda.example.org:1234",
+      "PMI_PORT=muhost:4444",
+      "SLURMD_ACCOUNT=plantproject",
+      "SITE_X=omega:1234",
+      nullptr};
+  Anonymizer anonymizer;
+  add_known_names(anonymizer, environment.data());
+  EXPECT_EQ(anonymizer.anonymize("gamma delta2 eps zeta theta kappa lambda muhost switcha"),
+            "host-1 host-2 host-3 host-4 host-5 host-6 host-7 host-8 host-9");
+  EXPECT_EQ(anonymizer.anonymize("etaland iotaland plantproject"), "domain-1 domain-2 account-1");
+  EXPECT_EQ(anonymizer.anonymize("cluster task index 10 22 omega null"),
+            "cluster task index 10 22 omega null");
+}
+
+TEST(ReportEnvironment, LeavesOutTheGroup) {
+  const std::array<const char*, 2> environment{"SLURM_JOB_GROUP=planted", nullptr};
+  Anonymizer anonymizer;
+  EXPECT_EQ(environment_text(environment.data(), anonymizer), "(1 other variables are left out)\n");
 }
 
 TEST(ReportEnvironment, HasSelectedVariablesWithoutSecrets) {

@@ -40,7 +40,7 @@ TEST(ReportPatterns, RecognizeHardwareAddresses) {
 TEST(ReportPatterns, RecognizeLogins) {
   EXPECT_EQ(login_length("ada.king@login1 said"), 15U);
   EXPECT_EQ(login_length("ada@example.org."), 15U);
-  for (const char* text : {"ucx@1.15.0", "@example", "ada", "ada@", ""})
+  for (const char* text : {"ucx@1.15.0", "0@vm", "@example", "ada", "ada@", ""})
     EXPECT_EQ(login_length(text), 0U) << text;
 }
 
