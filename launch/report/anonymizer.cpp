@@ -12,8 +12,9 @@
 namespace capstan::launch::report {
 namespace {
 
-constexpr std::size_t kMinSecretLength = 6;  // a shorter one would replace parts of ordinary words
-constexpr std::size_t kMinSeriesLength = 2;  // "n1" does not make "n2" a host
+constexpr std::size_t kMinSecretLength = 6;   // a shorter one would replace ordinary words
+constexpr std::size_t kMinSecretInWord = 12;  // a shorter one would replace parts of ordinary words
+constexpr std::size_t kMinSeriesLength = 2;   // "n1" does not make "n2" a host
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
 constexpr std::string_view kHostCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-";
 /// Characters that end a path in a text.
@@ -90,6 +91,7 @@ void Anonymizer::add(Kind kind, std::string_view name) {
 
 void Anonymizer::add_host(std::string_view name) {
   if (name.find_first_of(kLetters) == name.npos || address_length(name) > 0) return;  // matched by patterns
+  if (name.ends_with(".docker.internal")) return;  // aliases in /etc/hosts that every Docker host has
   const std::string_view host = name.substr(0, name.find('.'));
   const std::string_view domain = name.substr(std::min(host.size() + 1, name.size()));
   if (domain.find('.') != domain.npos) insert({std::string(domain), Kind::domain, false});
@@ -118,7 +120,12 @@ Anonymizer::Match Anonymizer::known_name(std::string_view text, std::string_view
     if (!lower.starts_with(name.text)) continue;
     const std::size_t size = name.text.size();
     const bool ends = size == text.size() || !is_word_character(text[size]);
-    if (name.kind == Kind::secret) return {name.kind, size};
+    if (name.kind == Kind::secret) {
+      const bool begins = starts_word || !is_word_character(text.front());
+      const bool is_word = begins && (ends || !is_word_character(text[size - 1]));
+      if (is_word || size >= kMinSecretInWord) return {name.kind, size};
+      continue;
+    }
     if (name.kind == Kind::home_path) {
       if (ends) return {name.kind, std::max(size, path_length(text))};
       continue;

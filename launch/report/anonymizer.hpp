@@ -32,8 +32,8 @@ class Anonymizer {
   /// Adds a known name. A host is also replaced with its domain, and so are hosts whose names differ only in
   /// the number at the end: with "node7" also "node12" and "node[1-4]". Its domain becomes a known name if it
   /// contains a dot. A home_path is the directory, also within a word, as after the "-L" of a compiler. A
-  /// secret is also replaced within a word. Ignores empty names, "root", "localhost" and hosts that are
-  /// addresses or numbers.
+  /// secret of 12 characters or more is also replaced within a word. Ignores empty names, "root",
+  /// "localhost", Docker's aliases such as "host.docker.internal", and hosts that are addresses or numbers.
   void add(Kind kind, std::string_view name);
 
   /// Replaces known names, and texts that patterns.hpp recognizes.

@@ -11,6 +11,7 @@ CLI::App& add_command(CLI::App& app, Request& request) {
   command.add_option("--output", request.output, "the file to write; a large report becomes FILE.gz")
       ->default_str(request.output)
       ->type_name("FILE");
+  command.add_flag("--force", request.force, "replace existing output");
   command.add_flag("--perf", request.perf,
                    "also run two short benchmarks with a ps and a worker on this host");
   return command;

@@ -12,6 +12,10 @@
 namespace capstan::launch::report {
 namespace {
 
+/// A record of metrics.jsonl has some hundred bytes for each rank.
+constexpr std::size_t kMaxMetricsBytes = 64 << 20;
+constexpr std::size_t kLeftOutLogBytes = 4 << 10;  // some lines, each with the host of the rank
+
 bool is_digit(char character) { return std::isdigit(static_cast<unsigned char>(character)) != 0; }
 
 /// Adds the name between `mark` and `end` wherever a digit precedes `mark`.
@@ -28,8 +32,7 @@ void add_hosts_between(Anonymizer& anonymizer, std::string_view text, std::strin
 
 }  // namespace
 
-void add_names_of_job(Anonymizer& anonymizer, const std::filesystem::path& run_dir,
-                      const std::vector<JobFile>& files) {
+void add_names_of_job(Anonymizer& anonymizer, const std::filesystem::path& run_dir, const JobFiles& files) {
   std::ifstream file(run_dir / "cluster.json");
   const nlohmann::json json = try_parse_json(std::string(std::istreambuf_iterator<char>(file), {}));
   if (json.is_object()) {
@@ -37,13 +40,11 @@ void add_names_of_job(Anonymizer& anonymizer, const std::filesystem::path& run_d
       if (json.contains(name) && json[name].is_string()) anonymizer.add(kind, json[name].get<std::string>());
     }
   }
-  for (const JobFile& one : files) {
-    if (one.name.starts_with("metrics")) {
-      add_hosts_in_metrics(anonymizer, one.text);
-    } else {
-      add_hosts_in_log(anonymizer, one.text);
-    }
-  }
+  for (const char* name : {"metrics.jsonl", "metrics.prom"})
+    add_hosts_in_metrics(anonymizer, read_end(run_dir / name, kMaxMetricsBytes).text);
+  for (const JobFile& one : files.files) add_hosts_in_log(anonymizer, one.end.text);
+  for (const std::filesystem::path& log : files.left_out_logs)
+    add_hosts_in_log(anonymizer, read_end(log, kLeftOutLogBytes).text);
 }
 
 void add_hosts_in_metrics(Anonymizer& anonymizer, std::string_view metrics) {

@@ -3,17 +3,15 @@
 
 #include <filesystem>
 #include <string_view>
-#include <vector>
 
 #include "launch/report/anonymizer.hpp"
 #include "launch/report/job_files.hpp"
 
 namespace capstan::launch::report {
 
-/// Adds the hosts in `files`, and the token and the host in the cluster.json of `run_dir`, to the known
-/// names.
-void add_names_of_job(Anonymizer& anonymizer, const std::filesystem::path& run_dir,
-                      const std::vector<JobFile>& files);
+/// Adds the hosts in the metrics and in all logs, also in those that are left out, and the token and the host
+/// in the cluster.json of `run_dir`, to the known names.
+void add_names_of_job(Anonymizer& anonymizer, const std::filesystem::path& run_dir, const JobFiles& files);
 
 /// Adds the hosts in the metrics of a job: "host": "NAME" and host="NAME".
 void add_hosts_in_metrics(Anonymizer& anonymizer, std::string_view metrics);

@@ -162,8 +162,9 @@ SecretPart assigned_secret(std::string_view text, bool is_option) {
 
 bool is_secret_name(std::string_view name) {
   const std::string small = lower(name);
+  // "session" alone is no secret: DESKTOP_SESSION is the name of a desktop.
   constexpr std::array<std::string_view, 10> kNames{"token", "secret", "passw",  "passphrase", "credential",
-                                                    "key",   "auth",   "cookie", "jwt",        "session"};
+                                                    "key",   "auth",   "cookie", "jwt",        "session_id"};
   return std::any_of(kNames.begin(), kNames.end(),
                      [&](std::string_view one) { return small.find(one) != std::string::npos; });
 }

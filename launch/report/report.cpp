@@ -71,10 +71,17 @@ std::string perf_output(const std::vector<fs::path>& paths) {
   return text;
 }
 
-void add_job(Document& document, const std::vector<JobFile>& files) {
-  for (const JobFile& file : files) {
-    document.add(fmt::format("RUN_DIR/{}", file.name), file.text,
-                 file.left_out == 0 ? "" : fmt::format("the first {} bytes are left out", file.left_out));
+void add_job(Document& document, const JobFiles& files) {
+  document.add("RUN_DIR", files.overview);
+  for (const JobFile& file : files.files) {
+    const std::string title = fmt::format("RUN_DIR/{}", file.name);
+    if (file.end.error.empty()) {
+      document.add(
+          title, file.end.text,
+          file.end.left_out == 0 ? "" : fmt::format("the first {} bytes are left out", file.end.left_out));
+    } else {
+      document.add(title, fmt::format("(cannot be read: {})\n", file.end.error), "unreadable");
+    }
   }
 }
 
@@ -96,10 +103,10 @@ int run(const Request& request) {
     }
     perf = benchmarks();
   }
-  std::vector<JobFile> files;
+  JobFiles files;
   if (!request.run_dir.empty()) files = read_job_files(request.run_dir);
-  io::OutputFile plain(request.output, /*replace=*/false);
-  io::OutputFile compressed(request.output + ".gz", /*replace=*/false);
+  io::OutputFile plain(request.output, request.force);
+  io::OutputFile compressed(request.output + ".gz", request.force);
 
   Anonymizer anonymizer;
   const std::string doctor = doctor_section(anonymizer, doctor_output());
@@ -114,7 +121,7 @@ int run(const Request& request) {
   document.add("system files", system_files_text());
   document.add("commands", system_commands_text());
   if (request.perf) document.add("benchmarks", perf_output(perf));
-  add_job(document, files);
+  if (!request.run_dir.empty()) add_job(document, files);
 
   const std::string text = document.text();
   io::OutputFile& output = text.size() > kMaxPlainBytes ? compressed : plain;

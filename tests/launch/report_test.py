@@ -3,7 +3,6 @@
 # Tests: launch/report/report.cpp
 # Tests: launch/report/document.hpp
 # Tests: launch/report/machine.hpp
-# Tests: launch/report/job_files.hpp
 # Tests: launch/report/request.hpp
 # Tests: launch/report/command_line.cpp
 import gzip
@@ -88,7 +87,7 @@ class Report(JobTest):
         text = self.output.read_text()
         self.assert_anonymous(text)
         self.assertRegex(text, r"\[rank 1\] \[worker 0@host-\d+\] \[info\] ps 1 \(rank 2 on host-\d+\) joined")
-        for kept in ("a kept line", "3 shards kept", "/opt/kept/lib", "compiler", "UCX_TLS=tcp", "MemTotal", "Max open files",
+        for kept in ("a kept line", "logs: 1 found, 0 left out, 0 unreadable", "3 shards kept", "/opt/kept/lib", "compiler", "UCX_TLS=tcp", "MemTotal", "Max open files",
                      "transparent_hugepage", "$ lscpu"):
             self.assertIn(kept, text)
         self.assertNotIn("a trace", text)
@@ -128,9 +127,14 @@ class Report(JobTest):
         self.report("--perf")
         self.assertRegex(self.output.read_text(), r"(?s)== benchmarks\n\$ .*perf_lookup.*rows/s.*perf_push.*rows/s")
 
+    def test_force_replaces_the_output(self):
+        self.output.write_text("mine")
+        self.report("--force")
+        self.assertIn("== build", self.output.read_text())
+
     def test_rejects_bad_arguments(self):
         self.output.write_text("mine")
-        self.assert_names(self.refused("--output", self.output), self.output)
+        self.assert_names(self.refused("--output", self.output), self.output, "--force")
         self.assertEqual(self.output.read_text(), "mine")
         self.assert_names(self.refused("--output", self.directory / "none" / "r"), self.directory / "none")
         self.assert_names(self.refused(self.directory / "none"), self.directory / "none")

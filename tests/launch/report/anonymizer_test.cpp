@@ -54,10 +54,12 @@ TEST(Anonymizer, ReplacesPathsInHomeDirectories) {
   EXPECT_EQ(anonymizer.anonymize("-L/gpfs/u/ada/thesis"), "-Lhome-path-4");
 }
 
-TEST(Anonymizer, ReplacesASecretAnywhere) {
-  Anonymizer anonymizer = with(Kind::secret, {"hunter2", "abc"});
-  EXPECT_EQ(anonymizer.anonymize("xhunter2y"), "xsecret-1y");
-  EXPECT_EQ(anonymizer.anonymize("abc"), "abc") << "too short to be replaced everywhere";
+TEST(Anonymizer, ReplacesASecretOf12CharactersAnywhere) {
+  Anonymizer anonymizer = with(Kind::secret, {"hunter2hunt2", "ubuntu", "+key/12", "abc"});
+  EXPECT_EQ(anonymizer.anonymize("xhunter2hunt2y"), "xsecret-1y");
+  EXPECT_EQ(anonymizer.anonymize("ubuntu1 1ubuntu, ubuntu"), "ubuntu1 1ubuntu, secret-2");
+  EXPECT_EQ(anonymizer.anonymize("a+key/12 +key/123"), "asecret-3 +key/123");
+  EXPECT_EQ(anonymizer.anonymize("abc"), "abc") << "too short to be replaced";
 }
 
 TEST(Anonymizer, ReplacesTheValueButNotTheNameOfASecret) {
@@ -96,8 +98,9 @@ TEST(Anonymizer, ReplacesNumbersOfUsers) {
 TEST(Anonymizer, KeepsNamesThatEveryHostHas) {
   Anonymizer anonymizer = with(Kind::user, {"root", ""});
   anonymizer.add(Kind::host, "localhost.localdomain");
+  anonymizer.add(Kind::host, "host.docker.internal");
   anonymizer.add(Kind::home_path, "/");
-  EXPECT_EQ(anonymizer.anonymize("root on localhost in /"), "root on localhost in /");
+  EXPECT_EQ(anonymizer.anonymize("root on localhost, host of /"), "root on localhost, host of /");
 }
 
 TEST(Anonymizer, ReplacesKeysInValuesOnly) {
@@ -113,14 +116,14 @@ TEST(KnownNames, ComeFromVariables) {
                                                "SLURM_JOB_NODELIST=plant[1-2],other",
                                                "SLURM_SUBMIT_HOST=entry.example.org",
                                                "SLURM_JOB_ACCOUNT=plantproject",
-                                               "SITE_TOKEN=plantsecret",
+                                               "SITE_TOKEN=plantedsecret",
                                                "EMPTY",
                                                "UCX_TLS=tcp",
                                                nullptr};
   Anonymizer anonymizer;
   add_known_names(anonymizer, environment.data());
   EXPECT_EQ(anonymizer.anonymize("plant2 other entry"), "host-1 host-2 host-3");
-  EXPECT_EQ(anonymizer.anonymize("plantuser plantproject xplantsecret"), "user-1 account-1 xsecret-1");
+  EXPECT_EQ(anonymizer.anonymize("plantuser plantproject xplantedsecret"), "user-1 account-1 xsecret-1");
   EXPECT_EQ(anonymizer.anonymize("/data/homes/plantuser/a"), "home-path-1");
   EXPECT_EQ(anonymizer.anonymize("tcp"), "tcp");
 }

@@ -73,6 +73,8 @@ TEST(ReportPatterns, FindAssignedSecrets) {
 TEST(ReportPatterns, TellNamesOfSecretsFromOthers) {
   EXPECT_TRUE(is_secret_name("AWS_SECRET_ACCESS_KEY"));
   EXPECT_TRUE(is_secret_name("CAPSTAN_JOB_TOKEN"));
+  EXPECT_TRUE(is_secret_name("SITE_SESSION_ID"));
+  EXPECT_FALSE(is_secret_name("DESKTOP_SESSION"));
   EXPECT_FALSE(is_secret_name("UCX_TLS"));
 }
 
