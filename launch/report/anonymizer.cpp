@@ -72,21 +72,14 @@ std::string_view Anonymizer::label(Kind kind) noexcept {
   return kLabels[static_cast<std::size_t>(kind)];
 }
 
-void Anonymizer::insert(Name name) {
-  std::vector<Name>& same_start = names_[static_cast<unsigned char>(name.text.front())];
-  const auto same = [&](const Name& one) { return one.text == name.text && one.is_series == name.is_series; };
-  if (std::any_of(same_start.begin(), same_start.end(), same)) return;
-  const auto longer = [&](const Name& one) { return one.text.size() >= name.text.size(); };
-  same_start.insert(std::find_if_not(same_start.begin(), same_start.end(), longer), std::move(name));
-}
-
 void Anonymizer::add(Kind kind, std::string_view name) {
   std::string text = lower_case(name);
   while (text.size() > 1 && text.back() == '/') text.pop_back();
   if (text.empty() || text == "/" || text == "root" || text.starts_with("localhost")) return;
   if (kind == Kind::secret && text.size() < kMinSecretLength) return;
   if (kind == Kind::host) return add_host(text);
-  insert({std::move(text), kind, false});
+  Names& names = kind == Kind::home_path ? home_paths_ : kind == Kind::secret ? secrets_ : words_;
+  names.try_emplace(std::move(text), kind);
 }
 
 void Anonymizer::add_host(std::string_view name) {
@@ -94,11 +87,13 @@ void Anonymizer::add_host(std::string_view name) {
   if (name.ends_with(".docker.internal")) return;  // aliases in /etc/hosts that every Docker host has
   const std::string_view host = name.substr(0, name.find('.'));
   const std::string_view domain = name.substr(std::min(host.size() + 1, name.size()));
-  if (domain.find('.') != domain.npos) insert({std::string(domain), Kind::domain, false});
+  if (domain.find('.') != domain.npos) words_.try_emplace(std::string(domain), Kind::domain);
   const std::size_t common = host.find_last_not_of("0123456789") + 1;
-  const bool is_series = common >= kMinSeriesLength && common < host.size();
-  if (!host.empty())
-    insert({std::string(host.substr(0, is_series ? common : host.size())), Kind::host, is_series});
+  if (common >= kMinSeriesLength && common < host.size()) {
+    host_series_.try_emplace(std::string(host.substr(0, common)), Kind::host);
+  } else if (!host.empty()) {
+    words_.try_emplace(std::string(host), Kind::host);
+  }
 }
 
 std::string Anonymizer::replace(Kind kind, std::string_view text) {
@@ -114,34 +109,46 @@ std::size_t Anonymizer::replaced(Kind kind) const {
   return placeholders_[static_cast<std::size_t>(kind)].size();
 }
 
-Anonymizer::Match Anonymizer::known_name(std::string_view text, std::string_view lower,
-                                         bool starts_word) const {
-  for (const Name& name : names_[static_cast<unsigned char>(lower.front())]) {
-    if (!lower.starts_with(name.text)) continue;
-    const std::size_t size = name.text.size();
-    const bool ends = size == text.size() || !is_word_character(text[size]);
-    if (name.kind == Kind::secret) {
-      const bool begins = starts_word || !is_word_character(text.front());
-      const bool is_word = begins && (ends || !is_word_character(text[size - 1]));
-      if (is_word || size >= kMinSecretInWord) return {name.kind, size};
-      continue;
-    }
-    if (name.kind == Kind::home_path) {
-      if (ends) return {name.kind, std::max(size, path_length(text))};
-      continue;
-    }
-    if (!starts_word) continue;
-    if (name.is_series) {
-      const std::size_t suffix = series_suffix_length(text.substr(size));
-      const std::size_t end = size + suffix;
-      if (suffix > 0 && (end == text.size() || !is_word_character(text[end])))
-        return {name.kind, end + domain_suffix_length(lower.substr(end))};
-      continue;
-    }
-    if (ends)
-      return {name.kind, size + (name.kind == Kind::host ? domain_suffix_length(lower.substr(size)) : 0)};
+template <class LengthOf>
+Anonymizer::Match Anonymizer::longest(const Names& names, std::string_view lower, LengthOf length_of) {
+  for (std::string_view start = lower; !start.empty();) {
+    // The last name that is not greater than `start` starts with all names that `start` starts with.
+    auto at = names.upper_bound(start);
+    if (at == names.begin()) break;
+    const auto& [name, kind] = *--at;
+    const auto differ = std::mismatch(name.begin(), name.end(), start.begin(), start.end()).first;
+    const auto common = static_cast<std::size_t>(differ - name.begin());
+    const std::size_t length = common == name.size() ? length_of(kind, common) : 0;
+    if (length > 0) return {kind, length};
+    start = start.substr(0, common == name.size() ? common - 1 : common);
   }
   return {};
+}
+
+Anonymizer::Match Anonymizer::known_name(std::string_view text, std::string_view lower,
+                                         bool starts_word) const {
+  const auto ends_word = [&](std::size_t size) {
+    return size == text.size() || !is_word_character(text[size]);
+  };
+  const auto longer = [](const Match& a, const Match& b) { return b.length > a.length ? b : a; };
+  const Match home_path = longest(home_paths_, lower, [&](Kind, std::size_t size) {
+    return ends_word(size) ? std::max(size, path_length(text)) : 0;
+  });
+  const Match secret = longest(secrets_, lower, [&](Kind, std::size_t size) {
+    const bool begins = starts_word || !is_word_character(text.front());
+    const bool ends = ends_word(size) || !is_word_character(text[size - 1]);
+    return (begins && ends) || size >= kMinSecretInWord ? size : 0;
+  });
+  if (!starts_word) return longer(home_path, secret);
+  const Match host = longest(host_series_, lower, [&](Kind, std::size_t size) {
+    const std::size_t end = size + series_suffix_length(text.substr(size));
+    return end > size && ends_word(end) ? end + domain_suffix_length(lower.substr(end)) : 0;
+  });
+  const Match word = longest(words_, lower, [&](Kind kind, std::size_t size) {
+    if (!ends_word(size)) return std::size_t{0};
+    return size + (kind == Kind::host ? domain_suffix_length(lower.substr(size)) : 0);
+  });
+  return longer(longer(home_path, secret), longer(host, word));
 }
 
 Anonymizer::Match Anonymizer::match_at(std::string_view text, std::size_t at, bool is_value) const {
@@ -156,7 +163,8 @@ Anonymizer::Match Anonymizer::match_at(std::string_view text, std::size_t at, bo
   const bool continues_number = at >= 2 && text[at - 1] == '.' && is_word_character(text[at - 2]);
   if (const std::size_t length = continues_number ? 0 : address_length(rest)) return {Kind::address, length};
   if (const std::size_t length = hex_token_length(rest)) return {Kind::secret, length};
-  if (const std::size_t length = is_value ? base64_token_length(rest) : 0) return {Kind::secret, length};
+  if (const std::size_t length = is_value ? base64_token_length(rest, at == 0 || text[at - 1] != '/') : 0)
+    return {Kind::secret, length};
   return {};
 }
 
@@ -179,6 +187,8 @@ std::string Anonymizer::anonymize(std::string_view text, bool is_value) {
     Match match;
     if (at >= secret_at && at < secret_end) {
       match = {Kind::secret, secret_end - at};
+    } else if (const std::size_t length = url_login_length(text.substr(0, at), text.substr(at))) {
+      match = {Kind::login, length};  // before names: that of the user would leave the password
     } else {
       match = known_name(text.substr(at), std::string_view(lower).substr(at), starts_word);
       if (match.length == 0) match = match_at(text, at, is_value);

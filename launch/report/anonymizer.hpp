@@ -4,10 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace capstan::launch::report {
 
@@ -55,19 +55,20 @@ class Anonymizer {
     Kind kind = Kind::host;
     std::size_t length = 0;  ///< 0: no match
   };
-  struct Name {
-    std::string text;  // in lower case
-    Kind kind = Kind::host;
-    bool is_series = false;  // of hosts: digits or a list in brackets must follow
-  };
+  using Names = std::map<std::string, Kind, std::less<>>;  // in lower case
 
   std::string anonymize(std::string_view text, bool is_value);
   Match match_at(std::string_view text, std::size_t at, bool is_value) const;
+  /// Returns the longest of `names` at the start of `lower` for which length_of(kind, size) is not 0.
+  template <class LengthOf>
+  static Match longest(const Names& names, std::string_view lower, LengthOf length_of);
   Match known_name(std::string_view text, std::string_view lower, bool starts_word) const;
   void add_host(std::string_view name);
-  void insert(Name name);
 
-  std::array<std::vector<Name>, 256> names_;                             // by first character, longest first
+  Names words_;        // hosts, domains, users, accounts: match complete words only
+  Names host_series_;  // digits or a list in brackets must follow
+  Names home_paths_;
+  Names secrets_;
   std::array<std::map<std::string, std::size_t>, kKinds> placeholders_;  // text in lower case -> number
 };
 

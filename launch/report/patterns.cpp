@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kHexTokenDigits = 32;     // 128 bits, the size of a job's secret
 constexpr std::size_t kBase64TokenLength = 24;  // 128 bits with padding
+constexpr std::size_t kBase64SlashLength = 40;  // of a secret key of AWS; shorter ones may be paths
 constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
 constexpr std::string_view kNameCharacters =
@@ -74,6 +75,30 @@ std::size_t ipv6_length(std::string_view text) {
   return ends_word(text, end) ? end : 0;
 }
 
+/// The text in quotes at `at`, which a backslash may precede, as in JSON within JSON; without a second quote,
+/// the rest of the line. Returns begin = 0 if there are no quotes.
+SecretPart quoted_value(std::string_view text, std::size_t at) {
+  const std::size_t escapes = run_length(text.substr(at), "\\");
+  const std::size_t begin = at + escapes + 1;
+  if (begin > text.size() || (text[begin - 1] != '"' && text[begin - 1] != '\'')) return {};
+  std::size_t end = begin;
+  for (; end < text.size() && text[end] != '\n'; ++end) {
+    if (text[end] != text[begin - 1]) continue;
+    std::size_t before = 0;
+    while (end - before > begin && text[end - before - 1] == '\\') ++before;
+    if (before <= escapes) return {begin, end - before - begin};
+  }
+  return {begin, end - begin};
+}
+
+/// The word after "Bearer". A short one is a word of a sentence.
+SecretPart bearer_token(std::string_view text, std::size_t name_end) {
+  constexpr std::size_t kMinLength = 16;
+  const std::size_t begin = name_end + run_length(text.substr(name_end), " \t");
+  const std::size_t length = run_length(text.substr(begin), std::string(kNameCharacters) + "._~+/=");
+  return length >= kMinLength ? SecretPart{begin, length} : SecretPart{};
+}
+
 }  // namespace
 
 bool is_word_character(char character) { return std::isalnum(static_cast<unsigned char>(character)) != 0; }
@@ -130,8 +155,20 @@ std::size_t hex_token_length(std::string_view text) {
   return static_cast<std::size_t>(digits) >= kHexTokenDigits && ends_word(text, end) ? end : 0;
 }
 
-std::size_t base64_token_length(std::string_view text) {
-  const std::size_t end = run_length(text, std::string(kNameCharacters) + "+=");
+std::size_t url_login_length(std::string_view before, std::string_view text) {
+  if (!before.ends_with("://")) return 0;
+  const std::string_view url = text.substr(0, text.find_first_of(" \t\r\n\"'<>"));
+  const std::size_t at = url.rfind('@');
+  if (at == url.npos || url.substr(0, at).find(':') == url.npos) return 0;
+  return at + 1 + run_length(url.substr(at + 1), std::string(kNameCharacters) + ".");
+}
+
+std::size_t base64_token_length(std::string_view text, bool may_have_slash) {
+  std::size_t end = run_length(text, std::string(kNameCharacters) + "+=");
+  if (may_have_slash) {
+    const std::size_t with_slash = run_length(text, std::string(kNameCharacters) + "+=/");
+    if (with_slash >= kBase64SlashLength) end = with_slash;
+  }
   if (end < kBase64TokenLength) return 0;
   const std::string_view run = text.substr(0, end);
   const auto has = [&](int (*is)(int)) {
@@ -142,21 +179,26 @@ std::size_t base64_token_length(std::string_view text) {
 }
 
 SecretPart assigned_secret(std::string_view text, bool is_option) {
-  constexpr std::array<std::string_view, 9> kNames{"token",      "secret",      "passw",
-                                                   "passphrase", "credential",  "api_key",
-                                                   "access_key", "private_key", "apikey"};
+  constexpr std::array<std::string_view, 10> kNames{"token",      "secret",       "passw",      "passphrase",
+                                                    "credential", "api_key",      "access_key", "private_key",
+                                                    "apikey",     "authorization"};
   const std::size_t name_end = run_length(text, kNameCharacters);
   std::string name = lower(text.substr(0, name_end));
+  if (name == "bearer") return bearer_token(text, name_end);
   std::replace(name.begin(), name.end(), '-', '_');
   if (std::none_of(kNames.begin(), kNames.end(),
                    [&](std::string_view one) { return name.find(one) != std::string::npos; }))
     return {};
+  std::size_t begin = name_end + run_length(text.substr(name_end), "\"'\\");
+  const std::size_t between = run_length(text.substr(begin), " \t=:");
   // Without = or :, the name is a word of a sentence.
-  constexpr std::string_view kBetween = " \t\"'\\=:";
-  const std::size_t between = run_length(text.substr(name_end), kBetween);
-  if (!is_option && text.substr(name_end, between).find_first_of("=:") == std::string_view::npos) return {};
-  const std::size_t begin = name_end + between;
-  const std::size_t end = std::min(text.find_first_of(" \t\r\n\"',;&}", begin), text.size());
+  if (!is_option && text.substr(begin, between).find_first_of("=:") == std::string_view::npos) return {};
+  begin += between;
+  if (const SecretPart quoted = quoted_value(text, begin); quoted.begin > 0) return quoted;
+  // The value in "Authorization: Bearer VALUE" is the second word.
+  const bool is_line = name.find("authorization") != std::string::npos;
+  const std::size_t end =
+      std::min(text.find_first_of(is_line ? "\r\n\"'," : " \t\r\n\"',;&}", begin), text.size());
   return {begin, end - begin};
 }
 

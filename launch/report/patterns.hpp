@@ -29,16 +29,20 @@ std::size_t user_id_length(std::string_view before, std::string_view text);
 /// At least 32 hexadecimal digits, possibly with hyphens, as in secrets, keys and UUIDs.
 std::size_t hex_token_length(std::string_view text);
 
-/// At least 24 characters of base64 with lower-case and upper-case letters and digits.
-std::size_t base64_token_length(std::string_view text);
+/// NAME:PASSWORD@HOST in a URL, where the password may have slashes. `before` is the text up to the name.
+std::size_t url_login_length(std::string_view before, std::string_view text);
+
+/// At least 24 characters of base64 with lower-case and upper-case letters and digits. With `may_have_slash`,
+/// also 40 characters with slashes: the text is not within an absolute path.
+std::size_t base64_token_length(std::string_view text, bool may_have_slash = false);
 
 /// A part of `text` that is a secret.
 struct SecretPart {
   std::size_t begin = 0;
   std::size_t length = 0;  ///< 0: there is none
 };
-/// The value in "password=VALUE" or "\"secret\": \"VALUE\"". With `is_option`, also in "token VALUE": the
-/// text follows two hyphens.
+/// The value in "password=VALUE", "\"secret\": \"VALUE\"" or "Authorization: Bearer VALUE"; in quotes, up to
+/// the second quote. With `is_option`, also in "token VALUE": the text follows two hyphens.
 SecretPart assigned_secret(std::string_view text, bool is_option = false);
 
 /// Returns true if a variable of this name holds a secret, such as AWS_SECRET_ACCESS_KEY.

@@ -39,6 +39,26 @@ TEST(Anonymizer, ReplacesHostsOfTheSameSeries) {
   EXPECT_EQ(anonymizer.anonymize("nid, nidus1, anid1"), "nid, nidus1, anid1");
 }
 
+TEST(Anonymizer, PrefersTheLongestName) {
+  Anonymizer anonymizer = with(Kind::host, {"login", "login-node", "logs", "nid001", "nid-a"});
+  anonymizer.add(Kind::user, "login-n");
+  EXPECT_EQ(anonymizer.anonymize("login-node login-n login-nodes login logs nid-a nid001 lo"),
+            "host-1 user-1 host-2-nodes host-2 host-3 host-4 host-5 lo");
+}
+
+TEST(Anonymizer, KnowsManyHosts) {
+  constexpr int kHosts = 65536;
+  Anonymizer anonymizer;
+  std::string text;
+  for (int i = 0; i < kHosts; ++i) {
+    const std::string host = "n" + std::to_string(i);  // too short for a series
+    anonymizer.add(Kind::host, host);
+    text += host + " ";
+  }
+  EXPECT_THAT(anonymizer.anonymize(text), HasSubstr(" host-65535 host-65536 "));
+  EXPECT_EQ(anonymizer.replaced(Kind::host), 65536U);
+}
+
 TEST(Anonymizer, ReplacesUsersAndAccountsAsWords) {
   Anonymizer anonymizer = with(Kind::user, {"ada"});
   anonymizer.add(Kind::account, "proj42");
@@ -81,6 +101,13 @@ TEST(Anonymizer, ReplacesAddresses) {
 TEST(Anonymizer, ReplacesTheDomainOfAHost) {
   Anonymizer anonymizer = with(Kind::host, {"alpha.example.org", "beta.local"});
   EXPECT_EQ(anonymizer.anonymize("alpha.example.org gamma.example.org local"), "host-1 gamma.domain-1 local");
+}
+
+TEST(Anonymizer, ReplacesPasswords) {
+  Anonymizer anonymizer = with(Kind::user, {"ada"});
+  EXPECT_EQ(anonymizer.anonymize("x https://ada:pa/ss@example.org/x, password=\"correct horse\", y"),
+            "x https://login-1/x, password=\"secret-1\", y");
+  EXPECT_EQ(anonymizer.anonymize("Authorization: Bearer abc.def\ny"), "Authorization: secret-2\ny");
 }
 
 TEST(Anonymizer, DoesNotTakeAddressesForHosts) {

@@ -44,6 +44,12 @@ TEST(ReportPatterns, RecognizeLogins) {
     EXPECT_EQ(login_length(text), 0U) << text;
 }
 
+TEST(ReportPatterns, RecognizeLoginsInUrls) {
+  EXPECT_EQ(url_login_length("https://", "ada:pa/ss@example.org/x"), 21U);
+  EXPECT_EQ(url_login_length("https://", "example.org/x ada:b@c"), 0U);
+  EXPECT_EQ(url_login_length("https:/", "ada:pa/ss@example.org"), 0U);
+}
+
 TEST(ReportPatterns, RecognizeTokens) {
   const std::string digits = "00112233445566778899aabbccddeeff";
   EXPECT_EQ(hex_token_length(digits), 32U);
@@ -53,6 +59,9 @@ TEST(ReportPatterns, RecognizeTokens) {
   EXPECT_EQ(hex_token_length("--------------------------------------"), 0U);
   EXPECT_EQ(base64_token_length("eyJhbGciOiJIUzI1NiIsInR5"), 24U);
   EXPECT_EQ(base64_token_length("eyJhbGciOiJIUzI1NiIsInR"), 0U);
+  EXPECT_EQ(base64_token_length("wJalrXUtnFEMI/K7MDENG/bPxRfiCYplantedKEY", true), 40U);
+  EXPECT_EQ(base64_token_length("wJalrXUtnFEMI/K7MDENG/bPxRfiCYplantedKEY", false), 0U);
+  EXPECT_EQ(base64_token_length("share/Modules/OpenMPI4/lib64", true), 0U);
   EXPECT_EQ(base64_token_length("a_long_name_of_a_variable_2"), 0U);
 }
 
@@ -68,6 +77,16 @@ TEST(ReportPatterns, FindAssignedSecrets) {
   EXPECT_EQ(secret_in("token abc", true), "abc");
   EXPECT_EQ(secret_in("token abc"), "");
   EXPECT_EQ(secret_in("keys: 100"), "");
+  EXPECT_EQ(secret_in("password=\"correct horse\" next"), "correct horse");
+  EXPECT_EQ(secret_in("password \"correct horse\" next", true), "correct horse");
+  EXPECT_EQ(secret_in(R"(password="a\"b c" next)"), R"(a\"b c)");
+  EXPECT_EQ(secret_in(R"(password\": \"a b\", \"next\": 1)"), "a b");
+  EXPECT_EQ(secret_in("password='it is open\nnext'"), "it is open");
+  EXPECT_EQ(secret_in("password=\"\" next"), "");
+  EXPECT_EQ(secret_in("Password=ab/cd+e next"), "ab/cd+e");
+  EXPECT_EQ(secret_in("Authorization: Bearer ab.cd-e\nnext"), "Bearer ab.cd-e");
+  EXPECT_EQ(secret_in("Bearer abcdefgh.ijkl/mnop= next"), "abcdefgh.ijkl/mnop=");
+  EXPECT_EQ(secret_in("bearer of news"), "");
 }
 
 TEST(ReportPatterns, TellNamesOfSecretsFromOthers) {
