@@ -12,6 +12,7 @@ namespace capstan::simulate {
 struct StepBound {
   std::string_view resource;
   double seconds;
+  bool of_ps = false;  ///< more ps shorten it
 };
 
 /// Returns the bounds of the computation with the worker's own work, the coordinator, the most loaded ps, the

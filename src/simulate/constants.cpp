@@ -21,6 +21,7 @@ struct ConstantResult {
   double Constants::*value;
   double scale;  // seconds = scale x median, or scale / median for a rate
   bool rate;
+  bool of_workers = false;  // the rate is that of all workers together
 };
 
 constexpr double kNanosecond = 1e-9;
@@ -28,12 +29,24 @@ constexpr double kNanosecond = 1e-9;
 constexpr ConstantResult kConstantResults[] = {
     {"empty closures", &Constants::closure, 1, true},
     {"a poll of all rings, which are idle rings=512", &Constants::poll_ring, kNanosecond / 512, false},
-    {"lookup dim=64 ids=uniform call=8192", &Constants::lookup_row, 1, true},
-    {"push dim=64 ids=uniform call=8192", &Constants::push_row, 1, true},
+    {"lookup dim=64 ids=uniform call=8192", &Constants::lookup_row, 1, true, true},
+    {"push dim=64 ids=uniform call=8192", &Constants::push_row, 1, true, true},
     {"sgd sparse dim=64", &Constants::apply_row, 1, true},
 };
 
-void replace_from_results(Constants& constants, const Json& results,
+/// Returns the number of workers of a report; 1 for programs without ranks.
+double workers_of(const Json& report) {
+  const auto context = report.find("context");
+  if (context == report.end() || !context->is_object()) return 1;
+  const auto roles = context->find("roles");
+  if (roles == context->end() || !roles->is_array()) return 1;
+  const auto count = std::count_if(roles->begin(), roles->end(), [](const Json& role) {
+    return role.is_string() && role.get<std::string>().rfind("worker", 0) == 0;
+  });
+  return std::max(1.0, static_cast<double>(count));
+}
+
+void replace_from_results(Constants& constants, const Json& results, double workers,
                           std::vector<std::string_view>& replaced) {
   for (const Json& result : results) {
     if (!result.is_object() || !result.contains("case") || !result.contains("median")) continue;
@@ -43,7 +56,8 @@ void replace_from_results(Constants& constants, const Json& results,
     for (const ConstantResult& known : kConstantResults) {
       if (name.get<std::string>() != known.name) continue;
       const double value = median.get<double>();
-      constants.*known.value = known.rate ? known.scale / value : known.scale * value;
+      const double ranks = known.of_workers ? workers : 1;
+      constants.*known.value = known.rate ? known.scale * ranks / value : known.scale * value;
       for (const ConstantField& field : constant_table()) {
         if (field.value == known.value) replaced.push_back(field.name);
       }
@@ -51,15 +65,22 @@ void replace_from_results(Constants& constants, const Json& results,
   }
 }
 
-/// Searches reports at any depth: perf/run nests them by environment and program.
+/// Searches reports at any depth: perf/run nests them by environment and program. The constants are those of
+/// one host: between hosts, rows and closures take messages, which the model has separately.
 bool find_results(Constants& constants, const Json& json, std::vector<std::string_view>& replaced) {
   if (!json.is_object()) return false;
   if (const auto results = json.find("results"); results != json.end() && results->is_array()) {
-    replace_from_results(constants, *results, replaced);
+    replace_from_results(constants, *results, workers_of(json), replaced);
     return true;
   }
   bool found = false;
-  for (const auto& [key, value] : json.items()) found |= find_results(constants, value, replaced);
+  for (const auto& [key, value] : json.items()) {
+    if (key == "two_hosts") {
+      found = true;
+    } else {
+      found |= find_results(constants, value, replaced);
+    }
+  }
   return found;
 }
 
@@ -97,7 +118,15 @@ std::vector<std::string_view> read_constants(Constants& constants, std::string_v
                 "cannot read constants: expected JSON of a benchmark, or an object of names and values");
   }
   std::vector<std::string_view> replaced;
-  if (find_results(constants, json, replaced)) return replaced;
+  if (find_results(constants, json, replaced)) {
+    if (!replaced.empty()) return replaced;
+    std::string expected;
+    for (const ConstantResult& known : kConstantResults) expected += fmt::format(", \"{}\"", known.name);
+    throw Error(Code::invalid_argument,
+                fmt::format("cannot read constants: found no result on one host that determines one, expected "
+                            "one or more of {}",
+                            expected.substr(2)));
+  }
   for (const auto& [key, value] : json.items()) {
     const auto& table = constant_table();
     const auto field = std::find_if(table.begin(), table.end(),

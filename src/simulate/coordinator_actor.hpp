@@ -12,10 +12,11 @@
 
 namespace capstan::simulate {
 
-/// Seconds of the coordinator for a closure: its message and that of the result, and a visit of every worker
-/// (src/coordinator/scheduling/dispatcher.cpp).
+/// Seconds of the coordinator for a closure: its message to another host and that of the result, and a visit
+/// of every worker (src/coordinator/scheduling/dispatcher.cpp).
 inline double closure_seconds(const JobModel& job, const Constants& constants) {
-  return constants.closure + 2 * constants.message + job.workers * constants.visit;
+  const double messages = job.one_host ? 0 : 2 * constants.message;
+  return constants.closure + messages + job.workers * constants.visit;
 }
 
 /// The arguments of the constructor must outlive the coordinator.

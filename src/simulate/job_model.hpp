@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "simulate/constants.hpp"
@@ -25,28 +26,50 @@ struct JobModel {
   bool paced = false;     ///< sleeps in place of the computation, which then takes no core
   int in_flight = 2;      ///< closures that a worker holds
   int staleness = -1;  ///< steps by which a worker may be ahead of the slowest; 0: synchronous; -1: no limit
-  double hottest_share = 0;     ///< share of the rows on the most loaded ps; 0: as many as on every other one
+  double hottest_row = 0;  ///< share of the looked up rows that are the most frequent one; 0: uniform rows
+  double rows = std::numeric_limits<double>::infinity();  ///< of the table
   int steps = 20;               ///< per worker
   double heartbeat_period = 0;  ///< seconds; 0: no heartbeats
   std::uint64_t seed = 1;
-  /// Most ps to simulate. The others are like them: their messages take time of the workers only. The most
-  /// loaded ps is always simulated.
+  /// Most ps to simulate, unless more of them share a host. The others are like them: their messages take
+  /// time of the workers only. The most loaded ps is always simulated.
   int most_simulated_ps = 8;
 
-  int simulated_ps() const noexcept { return std::min(ps, most_simulated_ps); }
-  bool by_messages() const noexcept { return !one_host && !rdma; }
-  /// Rows of a step on a ps.
-  double rows_on(int index) const noexcept {
-    if (ps == 1 || hottest_share <= 0) return batch / ps;
-    return index == 0 ? batch * hottest_share : batch * (1 - hottest_share) / (ps - 1);
+  /// A host is simulated with all of its ps, up to this number.
+  static constexpr int kMostPsOfAHost = 256;
+
+  int simulated_ps() const noexcept {
+    const int of_a_host = std::min(one_host ? ps : ps_per_host, kMostPsOfAHost);
+    return std::min(ps, std::max(most_simulated_ps, of_a_host));
   }
-  /// Messages that carry the rows of a step from or to each ps.
-  double pieces() const noexcept { return std::max(1.0, batch / ps * (4 * dim + 4) / kMessageBytes); }
+  /// Number of ps for which a simulated one stands. The first one, the most loaded, stands for itself only.
+  double ps_like(int index) const noexcept {
+    const int simulated = simulated_ps();
+    if (simulated == 1) return ps;
+    return index == 0 ? 1 : (ps - 1.0) / (simulated - 1);
+  }
+  bool by_messages() const noexcept { return !one_host && !rdma; }
+  /// Rows that a worker looks up on a ps in a step. The most frequent row is on the first ps.
+  double rows_on(int index) const noexcept {
+    return batch * (1 - hottest_row) / ps + (index == 0 ? batch * hottest_row : 0);
+  }
+  /// Rows that a worker pushes to a ps in a step: a push adds up the gradients of a row. Of rows other than
+  /// the most frequent one, as many as possible are distinct.
+  double pushed_on(int index) const noexcept {
+    if (hottest_row <= 0) return std::min(batch, rows) / ps;
+    const double others = std::min(batch * (1 - hottest_row), std::max(0.0, rows - 1)) / ps;
+    return others + (index == 0 ? std::min(1.0, batch * hottest_row) : 0);
+  }
+  /// Rows that a worker pushes in a step.
+  double pushed() const noexcept { return pushed_on(0) + (ps - 1) * pushed_on(1); }
+  /// Messages that carry the rows of a step from each ps, or to it.
+  double read_pieces() const noexcept { return std::max(1.0, batch / ps * 4 * dim / kMessageBytes); }
+  double push_pieces() const noexcept { return std::max(1.0, pushed() / ps * (4 * dim + 4) / kMessageBytes); }
 };
 
 struct Prediction {
   double seconds = 0;      ///< of all steps
-  double rate = 0;         ///< steps/s of all workers
+  double rate = 0;         ///< steps/s of all workers, after the first step of each
   double step_time = 0;    ///< seconds of a worker per step, with the wait for the next closure
   double step_median = 0;  ///< seconds from the lookup to the end of the flush
   double step_p99 = 0;

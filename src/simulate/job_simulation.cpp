@@ -38,8 +38,9 @@ const JobModel& checked(const JobModel& job) {
   amounts("the dimension", job.dim);
   amounts("the computation", job.compute);
   amounts("the heartbeat period", job.heartbeat_period);
-  require(job.hottest_share >= 0 && job.hottest_share <= 1, "the share of the most loaded ps",
-          job.hottest_share, "a number from 0 to 1");
+  require(job.hottest_row >= 0 && job.hottest_row <= 1, "the share of the most frequent row", job.hottest_row,
+          "a number from 0 to 1");
+  require(job.rows >= 1, "the number of rows", job.rows, "at least 1");
   return job;
 }
 
@@ -68,7 +69,7 @@ JobSimulation::JobSimulation(const JobModel& job, const Constants& constants)
         transfer(coordinator_->host(), receiver.host(), {kResultBytes, kResultBytes},
                  [&receiver] { receiver.receive_closure(); });
       });
-  open_ = closures;
+  open_ = closures_ = closures;
   for (int i = 0; i < job_.simulated_ps(); ++i) {
     ps_.push_back(std::make_unique<PsActor>(simulation_, host_of(i, job_.ps_per_host, ps_hosts_), job_,
                                             constants_, random_, i));
@@ -76,8 +77,10 @@ JobSimulation::JobSimulation(const JobModel& job, const Constants& constants)
   for (int i = 0; i < job_.workers; ++i) {
     workers_.push_back(std::make_unique<WorkerActor>(
         simulation_, host_of(i, job_.workers_per_host, worker_hosts_), job_, constants_, random_, i, ps_,
-        clock_, times_, [this](int worker) { receive_result(worker); }));
+        clock_, times_, [this](int worker) { end_step(worker); }));
   }
+  cold_ = job_.workers;
+  warmed_up_.resize(workers_.size(), false);
 }
 
 /// Returns the host of a rank, and creates it for its first rank.
@@ -86,6 +89,27 @@ Host& JobSimulation::host_of(int index, int ranks_per_host, std::vector<std::uni
   const auto host = static_cast<std::size_t>(index / ranks_per_host);
   if (host == hosts.size()) hosts.push_back(std::make_unique<Host>(simulation_, job_.host, random_));
   return *hosts[host];
+}
+
+JobSimulation::Snapshot JobSimulation::snapshot() const {
+  const double now = simulation_.now();
+  PsActor& ps = *ps_.front();
+  return {.time = now,
+          .steps = static_cast<double>(times_.steps.size()),
+          .processors = now * ps.host().cores.utilization(),
+          .ps_busy = ps.thread().busy(),
+          .ps_tasks = now * ps.thread().mean_tasks(),
+          .coordinator = coordinator_->thread().busy()};
+}
+
+void JobSimulation::end_step(int worker) {
+  const auto index = static_cast<std::size_t>(worker);
+  if (!warmed_up_[index]) {
+    warmed_up_[index] = true;
+    if (--cold_ == 0) warm_up_ = snapshot();
+  }
+  if (times_.steps.size() == closures_) last_ = snapshot();
+  receive_result(worker);
 }
 
 void JobSimulation::receive_result(int worker) {
@@ -99,20 +123,25 @@ void JobSimulation::receive_result(int worker) {
 Prediction JobSimulation::run() {
   coordinator_->start();
   simulation_.run_until(std::numeric_limits<double>::max());
+  if (last_.time <= 0) last_ = snapshot();  // stopped before the last step
+  // The time until all workers have ended a step is left out, unless there are no other steps.
+  const Snapshot from = last_.time > warm_up_.time && last_.steps > warm_up_.steps ? warm_up_ : Snapshot();
+  const double seconds = last_.time - from.time;
+  if (!(seconds > 0)) {
+    throw Error(Code::invalid_argument, "cannot simulate a job: its steps take 0 s, expected more");
+  }
   Prediction prediction;
-  const double seconds = simulation_.now();
-  const double steps = static_cast<double>(times_.steps.size());
-  prediction.seconds = seconds;
-  prediction.rate = steps / seconds;
+  prediction.seconds = simulation_.now();
+  prediction.rate = (last_.steps - from.steps) / seconds;
   prediction.step_time = job_.workers / prediction.rate;
   prediction.step_median = quantile(times_.steps, 0.5);
   prediction.step_p99 = quantile(times_.steps, 0.99);
   prediction.push_median = quantile(times_.pushes, 0.5);
   prediction.push_p99 = quantile(times_.pushes, 0.99);
-  prediction.processors = ps_.front()->host().cores.utilization();
-  prediction.ps_busy = ps_.front()->thread().busy() / seconds;
-  prediction.ps_waiting = ps_.front()->thread().mean_tasks();
-  prediction.coordinator_busy = coordinator_->thread().busy() / seconds;
+  prediction.processors = (last_.processors - from.processors) / seconds;
+  prediction.ps_busy = (last_.ps_busy - from.ps_busy) / seconds;
+  prediction.ps_waiting = (last_.ps_tasks - from.ps_tasks) / seconds;
+  prediction.coordinator_busy = (last_.coordinator - from.coordinator) / seconds;
   prediction.events = simulation_.events();
   return prediction;
 }

@@ -32,7 +32,19 @@ class JobSimulation {
 
  private:
   Host& host_of(int index, int ranks_per_host, std::vector<std::unique_ptr<Host>>& hosts);
+  void end_step(int worker);
   void receive_result(int worker);
+
+  /// State at a time. The difference of two is what happened in between.
+  struct Snapshot {
+    double time = 0;
+    double steps = 0;        // that have ended, of all workers
+    double processors = 0;   // seconds x busy share of the cores
+    double ps_busy = 0;      // seconds
+    double ps_tasks = 0;     // seconds x tasks
+    double coordinator = 0;  // busy seconds
+  };
+  Snapshot snapshot() const;
 
   JobModel job_;
   Constants constants_;
@@ -44,7 +56,11 @@ class JobSimulation {
   std::vector<std::unique_ptr<PsActor>> ps_;
   std::unique_ptr<CoordinatorActor> coordinator_;
   std::vector<std::unique_ptr<WorkerActor>> workers_;
-  std::uint64_t open_ = 0;  // closures whose results the coordinator has not received
+  std::uint64_t open_ = 0;       // closures whose results the coordinator has not received
+  std::uint64_t closures_ = 0;
+  std::vector<bool> warmed_up_;  // whether a worker has ended a step
+  int cold_ = 0;                 // workers that have not
+  Snapshot warm_up_, last_;      // when the last worker has ended its first step; at the end of a step
 };
 
 /// Simulates the job.

@@ -17,8 +17,9 @@ namespace {
 constexpr double kBusyShare = 0.8;
 /// A larger number of ps must shorten the step by more than this.
 constexpr double kWorthwhile = 0.05;
-/// Steps of all workers that a prediction simulates, which takes about a second.
-constexpr double kSimulatedSteps = 10'000;
+/// Visits of a ps by the steps of all workers that a prediction simulates, which takes about a second. The
+/// most workers need more, for a step after the warm-up: some seconds.
+constexpr double kSimulatedVisits = 40'000;
 constexpr int kMinSteps = 3;
 constexpr int kMaxSteps = 200;
 constexpr int kMostSimulatedPs = 4;
@@ -27,13 +28,15 @@ constexpr double kBytesPerFloat = 4;
 JobModel with_ps(const PlanRequest& request, int ps) {
   JobModel job = request.job;
   job.ps = ps;
-  job.hottest_share = hottest_share(request.rows, request.zipf, ps);
+  job.rows = request.rows;
+  job.hottest_row = hottest_row_share(request.rows, request.zipf);
   if (job.host.cores == 0) {
     const int ranks = job.one_host ? 1 + ps + job.workers : std::max(job.workers_per_host, job.ps_per_host);
     job.host.cores = static_cast<std::size_t>(ranks);
   }
   job.most_simulated_ps = kMostSimulatedPs;
-  job.steps = std::clamp(static_cast<int>(kSimulatedSteps / job.workers), kMinSteps, kMaxSteps);
+  const double visits = static_cast<double>(job.workers) * std::max(kMostSimulatedPs, job.simulated_ps());
+  job.steps = std::clamp(static_cast<int>(kSimulatedVisits / visits), kMinSteps, kMaxSteps);
   return job;
 }
 
@@ -41,9 +44,7 @@ JobModel with_ps(const PlanRequest& request, int ps) {
 double padded_bound(const JobModel& job, const Constants& constants) {
   double longest = 0;
   for (const StepBound& bound : step_bounds(job, constants)) {
-    const bool shared = bound.resource == "ps" || bound.resource == "links of the ps" ||
-                        bound.resource == "cores of the ps's hosts";
-    longest = std::max(longest, shared ? bound.seconds / kBusyShare : bound.seconds);
+    longest = std::max(longest, bound.of_ps ? bound.seconds / kBusyShare : bound.seconds);
   }
   return longest;
 }
@@ -94,8 +95,8 @@ PlannedJob predict(const PlanRequest& request, const Constants& constants, int p
 
 }  // namespace
 
-double hottest_share(double rows, double exponent, int ps) {
-  if (exponent <= 0 || ps <= 1) return 0;
+double hottest_row_share(double rows, double exponent) {
+  if (exponent <= 0) return 0;
   // Sum of k^-s for k = 1..n: the first terms, and the integral of the rest.
   constexpr double kTerms = 1000;
   double sum = 0;
@@ -106,8 +107,7 @@ double hottest_share(double rows, double exponent, int ps) {
     sum += exponent == 1 ? std::log(b / a)
                          : (std::pow(b, 1 - exponent) - std::pow(a, 1 - exponent)) / (1 - exponent);
   }
-  const double first = 1 / sum;
-  return first + (1 - first) / ps;
+  return 1 / sum;
 }
 
 Plan plan_job(const PlanRequest& request, const Constants& constants) {

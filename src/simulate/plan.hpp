@@ -32,9 +32,8 @@ struct Plan {
   std::vector<PlannedJob> others;  ///< with half and twice as many ps
 };
 
-/// Returns the share of the rows on the most loaded of `ps` that draws by Zipf's law cause: the most frequent
-/// of `rows` rows is on it, and all others are spread equally. 0 for an exponent of 0 or a single ps.
-double hottest_share(double rows, double exponent, int ps);
+/// Returns the share of draws by Zipf's law that are the most frequent of `rows` rows. 0 for an exponent of 0.
+double hottest_row_share(double rows, double exponent);
 
 /// Recommends the smallest number of ps with which their threads and links are busy for at most 80 % of the
 /// least step time, if there is one, and simulates the job. Throws Error(invalid_argument) for a request that

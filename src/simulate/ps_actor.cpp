@@ -27,6 +27,8 @@ PsActor::PsActor(Simulation& simulation, Host& host, const JobModel& job, const 
       job_(job),
       constants_(constants),
       rows_(job.rows_on(index)),
+      pushed_(job.pushed_on(index)),
+      stands_for_(job.ps_like(index)),
       thread_(simulation, host.cores, constants, random) {}
 
 void PsActor::read(Simulation::Action ready) {
@@ -34,8 +36,8 @@ void PsActor::read(Simulation::Action ready) {
 }
 
 void PsActor::push(Simulation::Action applied) {
-  double seconds = ps_push_seconds(job_, constants_, rows_);
-  if (simulation_.now() < save_end_) seconds += Constants::of_rows(constants_.serve_row, rows_, job_.dim);
+  double seconds = ps_push_seconds(job_, constants_, pushed_);
+  if (simulation_.now() < save_end_) seconds += Constants::of_rows(constants_.serve_row, pushed_, job_.dim);
   thread_.run(seconds, std::move(applied));
 }
 

@@ -19,8 +19,11 @@ class PsActor {
 
   /// Serves the read of a step that has arrived by message; then calls `ready`.
   void read(Simulation::Action ready);
-  /// Rows of a step of a worker.
+  /// Rows that a worker looks up here in a step, and those that it pushes.
   double rows() const noexcept { return rows_; }
+  double pushed() const noexcept { return pushed_; }
+  /// Number of ps of the job for which this one stands.
+  double stands_for() const noexcept { return stands_for_; }
   /// Applies the push of a step; then calls `applied`.
   void push(Simulation::Action applied);
   /// Processes control messages of `seconds`; then calls `done`.
@@ -34,11 +37,13 @@ class PsActor {
   const JobModel& job_;
   const Constants& constants_;
   double rows_;
+  double pushed_;
+  double stands_for_;
   double save_end_ = 0;
   Thread thread_;
 };
 
-/// Seconds that a ps takes for a step of a worker, by its rows of the step.
+/// Seconds that a ps takes for a step of a worker, by the rows that are read or pushed.
 double ps_read_seconds(const JobModel& job, const Constants& constants, double rows);
 double ps_push_seconds(const JobModel& job, const Constants& constants, double rows);
 

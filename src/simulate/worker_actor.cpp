@@ -16,12 +16,12 @@ double lookup_seconds(const JobModel& job, const Constants& constants) {
 }
 
 double rows_received_seconds(const JobModel& job, const Constants& constants) {
-  return job.by_messages() ? job.ps * job.pieces() * constants.message : 0;
+  return job.by_messages() ? job.ps * job.read_pieces() * constants.message : 0;
 }
 
 double push_call_seconds(const JobModel& job, const Constants& constants) {
   const double rows = Constants::of_rows(constants.push_row, job.batch, job.dim);
-  return rows + (job.by_messages() ? job.ps * job.pieces() * constants.message : 0);
+  return rows + (job.by_messages() ? job.ps * job.push_pieces() * constants.message : 0);
 }
 
 double flush_seconds(const JobModel& job, const Constants& constants) {
@@ -97,15 +97,16 @@ void WorkerActor::for_each_ps(double sent, double received, bool pushes, const S
   const auto open = std::make_shared<std::size_t>(ps_.size());
   for (const std::unique_ptr<PsActor>& each : ps_) {
     PsActor& ps = *each;
-    const double request = kSmallMessage + ps.rows() * sent;
-    const double reply = kSmallMessage + ps.rows() * received;
+    const double rows = pushes ? ps.pushed() : ps.rows();
+    const double request = kSmallMessage + rows * sent;
+    const double reply = kSmallMessage + rows * received;
     const auto replied = [open, done] {
       if (--*open == 0) done();
     };
     const auto answer = [this, &ps, reply, replied] {
-      transfer(ps.host(), host_, {reply, reply * scale()}, replied);
+      transfer(ps.host(), host_, {reply, reply * ps.stands_for()}, replied);
     };
-    transfer(host_, ps.host(), {request * scale(), request}, [&ps, pushes, this, answer] {
+    transfer(host_, ps.host(), {request * ps.stands_for(), request}, [&ps, pushes, this, answer] {
       if (pushes) {
         ps.push(answer);
       } else if (job_.rdma) {

@@ -44,7 +44,6 @@ class WorkerActor {
   void push();
   void end();
   void for_each_ps(double sent, double received, bool pushes, const Simulation::Action& done);
-  double scale() const noexcept { return static_cast<double>(job_.ps) / job_.simulated_ps(); }
 
   Simulation& simulation_;
   Host& host_;

@@ -68,5 +68,67 @@ TEST(StepBounds, NoSimulatedStepIsFaster) {
   EXPECT_EQ(checked, 24);
 }
 
+TEST(StepBounds, NoSimulatedStepOfPsThatShareAHostIsFaster) {
+  int checked = 0;
+  for (const double hottest_row : {0.0, 0.2}) {
+    for (const bool rdma : {false, true}) {
+      for (const bool one_host : {false, true}) {
+        for (const int ps_per_host : {1, 8}) {
+          for (const std::size_t cores : {1, 64}) {
+            JobModel job{.workers = 24, .ps = 16, .one_host = one_host, .ps_per_host = ps_per_host, .rdma = rdma};
+            job.batch = 1600;
+            job.compute = 0;
+            job.hottest_row = hottest_row;
+            job.steps = 40;
+            job.most_simulated_ps = 4;
+            job.host.cores = cores;
+            job.host.bandwidth = cores == 1 ? 12.5e9 : 1e8;
+            const Prediction prediction = simulate_job(job, Constants());
+            const StepBound bound = largest_bound(job, Constants());
+            EXPECT_GE(prediction.step_time, 0.999 * bound.seconds)
+                << bound.resource << ", hottest row: " << hottest_row << ", RDMA: " << rdma
+                << ", one host: " << one_host << ", " << ps_per_host << " ps per host, " << cores << " cores";
+            ++checked;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(checked, 32);
+}
+
+TEST(StepBounds, APushHasTheMostFrequentRowOnce) {
+  JobModel job{.workers = 10, .ps = 2, .batch = 1000, .dim = 1};
+  job.hottest_row = 0.5;
+  job.host.bandwidth = 1e6;
+  Constants constants = no_work();
+  constants.apply_row = 64e-6;  // 1 us for a row of one float
+  EXPECT_DOUBLE_EQ(bound_of(job, constants, "ps"), 10 * (250 + 1) * 1e-6);
+  // Lookups of 750 rows and a push of 251; the reply has 750 rows.
+  EXPECT_DOUBLE_EQ(bound_of(job, constants, "links of the ps"), 10 * (750 * 4 + 251 * 8) / 1e6);
+  job.ps_per_host = 2;  // 1,000 looked up rows, and 501 pushed ones
+  EXPECT_DOUBLE_EQ(bound_of(job, constants, "links of the ps"), 10 * (1000 * 4 + 501 * 8) / 1e6);
+  EXPECT_DOUBLE_EQ(bound_of(job, constants, "cores of the ps's hosts"), 10 * 501e-6);
+  job.rows = 101;  // 100 of them are not the most frequent one
+  EXPECT_DOUBLE_EQ(bound_of(job, constants, "ps"), 10 * (50 + 1) * 1e-6);
+  job.hottest_row = 0;
+  EXPECT_DOUBLE_EQ(bound_of(job, constants, "ps"), 10 * 50.5e-6);
+}
+
+TEST(StepBounds, OnlyThoseOfPsDependOnTheirNumber) {
+  JobModel job{.workers = 10, .ps = 2};
+  JobModel more = job;
+  more.ps = 4;
+  const auto few = step_bounds(job, Constants());
+  const auto many = step_bounds(more, Constants());
+  ASSERT_EQ(few.size(), many.size());
+  int of_ps = 0;
+  for (std::size_t i = 0; i < few.size(); ++i) {
+    EXPECT_EQ(few[i].of_ps, many[i].seconds < few[i].seconds) << few[i].resource;
+    of_ps += few[i].of_ps;
+  }
+  EXPECT_EQ(of_ps, 3);
+}
+
 }  // namespace
 }  // namespace capstan::simulate

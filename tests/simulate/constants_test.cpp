@@ -38,6 +38,24 @@ TEST(Constants, AFileOfPerfRunHasSeveralReports) {
   EXPECT_DOUBLE_EQ(constants.closure, 1e-6);
 }
 
+TEST(Constants, ResultsBetweenTwoHostsAreLeftOut) {
+  Constants constants;
+  const auto replaced = read_constants(constants, R"({
+      "one_host": {"perf_push": {"results": [{"case": "push dim=64 ids=uniform call=8192", "median": 1e7}]}},
+      "two_hosts": {"perf_push": {"results": [{"case": "push dim=64 ids=uniform call=8192", "median": 1e5}]}}})");
+  EXPECT_EQ(replaced, std::vector<std::string_view>{"push_row"});
+  EXPECT_DOUBLE_EQ(constants.push_row, 1e-7);
+}
+
+TEST(Constants, RatesOfSeveralWorkersAreDividedByTheirNumber) {
+  Constants constants;
+  (void)read_constants(constants, R"x({"context": {"roles": ["coordinator 0 (rank 0 on a)", "ps 0 (rank 1 on a)",
+      "worker 0 (rank 2 on a)", "worker 1 (rank 3 on a)"]}, "results": [
+      {"case": "lookup dim=64 ids=uniform call=8192", "median": 4e7}, {"case": "empty closures", "median": 1e6}]})x");
+  EXPECT_DOUBLE_EQ(constants.lookup_row, 5e-8);
+  EXPECT_DOUBLE_EQ(constants.closure, 1e-6);
+}
+
 TEST(Constants, AnObjectOfNamesAndValuesReplacesThem) {
   Constants constants;
   EXPECT_EQ(read_constants(constants, R"({"wake_up": 0.25})"), std::vector<std::string_view>{"wake_up"});
@@ -46,7 +64,8 @@ TEST(Constants, AnObjectOfNamesAndValuesReplacesThem) {
 
 TEST(Constants, BadTextIsRejected) {
   for (const char* text :
-       {"", "[]", "{", R"({"no_constant": 1})", R"({"wake_up": -1})", R"({"wake_up": "a"})"}) {
+       {"", "[]", "{", R"({"no_constant": 1})", R"({"wake_up": -1})", R"({"wake_up": "a"})",
+        R"({"results": [{"case": "other", "median": 1}]})", R"({"two_hosts": {"a": {"results": []}}})"}) {
     Constants constants;
     try {
       (void)read_constants(constants, text);

@@ -94,6 +94,47 @@ TEST(JobSimulation, SimulatedPsStandForAll) {
   EXPECT_NEAR(simulate_job(job, Constants()).step_time, all, 0.1 * all);
 }
 
+TEST(JobSimulation, SimulatedPsStandForAllIfOneRowIsFrequent) {
+  JobModel job{.workers = 8, .ps = 16, .batch = 1600, .compute = 0, .steps = 40};
+  job.hottest_row = 0.5;
+  job.host.bandwidth = 1e8;
+  job.most_simulated_ps = 16;
+  const double all = simulate_job(job, Constants()).step_time;
+  job.most_simulated_ps = 4;
+  EXPECT_NEAR(simulate_job(job, Constants()).step_time, all, 0.05 * all);
+}
+
+TEST(JobSimulation, SimulatesAllPsOfAHost) {
+  JobModel job{.ps = 16, .ps_per_host = 8, .most_simulated_ps = 4};
+  EXPECT_EQ(job.simulated_ps(), 8);
+  job.ps_per_host = 2;
+  EXPECT_EQ(job.simulated_ps(), 4);
+  EXPECT_EQ(job.ps_like(0), 1);
+  EXPECT_EQ(job.ps_like(3), 5);
+  job.one_host = true;
+  EXPECT_EQ(job.simulated_ps(), 16);
+  job.ps = 100'000;
+  EXPECT_EQ(job.simulated_ps(), JobModel::kMostPsOfAHost);
+}
+
+TEST(JobSimulation, TheRateLeavesOutTheFirstSteps) {
+  JobModel job{.workers = 100, .batch = 1, .compute = 1, .in_flight = 2, .steps = 3};
+  Constants constants = only_apply(0);
+  constants.closure = 5e-3;
+  // The coordinator sends the first closures to all workers within 0.5 s, and then waits for them.
+  EXPECT_NEAR(simulate_job(job, constants).step_time, 1, 0.01);
+}
+
+TEST(JobSimulation, ClosuresTakeMessagesBetweenHostsOnly) {
+  Constants constants = only_apply(0);
+  constants.message = 1e-3;
+  constants.closure = 2e-3;
+  JobModel job;
+  EXPECT_DOUBLE_EQ(closure_seconds(job, constants), 4e-3);
+  job.one_host = true;
+  EXPECT_DOUBLE_EQ(closure_seconds(job, constants), 2e-3);
+}
+
 TEST(JobSimulation, SynchronousStepsAreNotFasterThanAsynchronousOnes) {
   JobModel job{.workers = 16, .ps = 2, .one_host = true, .compute = 1e-3, .paced = true, .steps = 200};
   Constants constants;
@@ -125,12 +166,17 @@ TEST(JobSimulation, BadJobsAreRejected) {
   const JobModel valid;
   for (const auto& change : std::vector<std::function<void(JobModel&)>>{
            [](JobModel& job) { job.workers = 0; }, [](JobModel& job) { job.ps = 0; },
-           [](JobModel& job) { job.compute = -1; }, [](JobModel& job) { job.hottest_share = 2; },
+           [](JobModel& job) { job.compute = -1; }, [](JobModel& job) { job.hottest_row = 2; },
            [](JobModel& job) { job.in_flight = 0; }}) {
     JobModel job = valid;
     change(job);
     EXPECT_THROW(simulate_job(job, Constants()), Error);
   }
+}
+
+TEST(JobSimulation, StepsWithoutTimeAreRejected) {
+  JobModel job{.one_host = true, .compute = 0};
+  EXPECT_THROW(simulate_job(job, only_apply(0)), Error);
 }
 
 TEST(Quantile, IsTheNearestRank) {

@@ -64,13 +64,11 @@ TEST(Plan, MemoryOfAPsSetsTheLeastNumber) {
   EXPECT_LE(plan.chosen.ps_bytes, 100e9);
 }
 
-TEST(HottestShare, IsThatOfTheFirstRowAndAnEqualPartOfTheRest) {
-  EXPECT_EQ(hottest_share(1e6, 0, 4), 0);
-  EXPECT_EQ(hottest_share(1e6, 1, 1), 0);
-  const double first = 1 / (1 + 1 / 2.0 + 1 / 3.0 + 1 / 4.0);
-  EXPECT_NEAR(hottest_share(4, 1, 2), first + (1 - first) / 2, 1e-12);
+TEST(HottestRowShare, IsThatOfTheFirstRow) {
+  EXPECT_EQ(hottest_row_share(1e6, 0), 0);
+  EXPECT_NEAR(hottest_row_share(4, 1), 1 / (1 + 1 / 2.0 + 1 / 3.0 + 1 / 4.0), 1e-12);
   // The harmonic number of a million is 14.392726.
-  EXPECT_NEAR(hottest_share(1e6, 1, 1'000'000), 1 / 14.392726, 1e-5);
+  EXPECT_NEAR(hottest_row_share(1e6, 1), 1 / 14.392726, 1e-5);
 }
 
 TEST(Plan, BadRequestsAreRejected) {
