@@ -31,7 +31,7 @@ double percent(double predicted, double measured) { return 100 * (predicted / me
 simulate::Prediction predict(simulate::JobModel job, const simulate::Constants& constants) {
   std::vector<simulate::Prediction> all;
   for (job.seed = 1; job.seed <= kSeeds; ++job.seed) all.push_back(simulate_job(job, constants));
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.rate < b.rate; });
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.whole_rate < b.whole_rate; });
   return all[all.size() / 2];
 }
 
@@ -45,7 +45,7 @@ int run(const std::vector<std::string>& files, int fit_ranks, const std::string&
     if (each.job.workers + each.job.ps + 1 <= fit_ranks) small.push_back(each);
   }
   simulate::Constants constants;
-  if (!constants_file.empty()) (void)simulate::read_constants(constants, perf::read_text(constants_file));
+  if (!constants_file.empty()) (void)simulate::read_constants_file(constants, constants_file);
   if (!small.empty()) constants = simulate::calibrate(small, constants);
   for (const simulate::ConstantField& field : simulate::constant_table()) {
     fmt::print("{:15} {:.4g} {:5}  {}\n", field.name, constants.*field.value, field.unit, field.source);
@@ -69,7 +69,7 @@ int run(const std::vector<std::string>& files, int fit_ranks, const std::string&
       return fmt::format("{:8.0f} {:8.0f} {:+5.0f}%", measured, predicted, percent(predicted, measured));
     };
     fmt::print("{:5} {:8.0f} {:4} | {:>24} | {:>24} | {:>24} | {:>24} | {:5.0f}%\n", ranks,
-               1e6 * each.job.compute, ranks <= fit_ranks ? "fit" : "", cell(each.rate, p.rate),
+               1e6 * each.job.compute, ranks <= fit_ranks ? "fit" : "", cell(each.rate, p.whole_rate),
                cell(1e6 * each.step_p99, 1e6 * p.step_p99), cell(1e6 * each.push_median, 1e6 * p.push_median),
                cell(1e6 * each.push_p99, 1e6 * p.push_p99), 100 * p.processors);
   }

@@ -85,7 +85,7 @@ Options::Options(CLI::App& app)
       ->check(CLI::Range(0.0, kMaxZipf))
       ->type_name("X");
   command_
-      .add_option("--slots", slots_, "values of the optimizer for each value of a row: 0 for SGD, 2 for Adam")
+      .add_option("--slots", slots_, "values of the optimizer for each value of a row: 0 for SGD, 2 for Adam; they add memory, no time")
       ->default_str("0")
       ->check(CLI::Range(0, kMaxSlots))
       ->type_name("N");
@@ -98,7 +98,22 @@ Options::Options(CLI::App& app)
       ->type_name("FILE");
 }
 
+void Options::reject_conflicts() const {
+  if (command_.count("--staleness") > 0 && mode_ != "stale") {
+    throw Error(Code::invalid_argument,
+                fmt::format("--staleness: expected --mode stale, found --mode {}", mode_));
+  }
+  if (command_.count("--one-host") == 0) return;
+  for (const char* between_hosts :
+       {"--rdma", "--bandwidth", "--links", "--latency", "--workers-per-host", "--ps-per-host"}) {
+    if (command_.count(between_hosts) == 0) continue;
+    throw Error(Code::invalid_argument,
+                fmt::format("{}: found with --one-host, expected several hosts", between_hosts));
+  }
+}
+
 Request Options::request() const {
+  reject_conflicts();
   Request request = request_;
   simulate::JobModel& job = request.plan.job;
   job.compute = parse_time("--compute-time", compute_);

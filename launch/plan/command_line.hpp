@@ -16,10 +16,13 @@ class Options {
   Options& operator=(const Options&) = delete;
 
   CLI::App& command() noexcept { return command_; }
-  /// Throws Error(invalid_argument) for an invalid bandwidth, time or size.
+  /// Throws Error(invalid_argument) for an invalid bandwidth, time or size, and for options that exclude each
+  /// other.
   Request request() const;
 
  private:
+  void reject_conflicts() const;
+
   CLI::App& command_;
   Request request_;
   std::string bandwidth_ = "100Gb/s", latency_ = "2us", compute_ = "10ms", ps_memory_, mode_ = "asynchronous";

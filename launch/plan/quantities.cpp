@@ -30,7 +30,8 @@ double parse_quantity(std::string_view option, const std::string& text, std::spa
   while (*end == ' ') ++end;
   for (const Unit& unit : units) {
     if (unit.name != end || end == text.c_str() || !std::isfinite(number) || number < 0) continue;
-    return number * unit.factor;
+    const double quantity = number * unit.factor;
+    if (std::isfinite(quantity)) return quantity;
   }
   throw Error(Code::invalid_argument, fmt::format("{}: expected {}, found \"{}\"", option, expected, text));
 }

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <iostream>
-#include <iterator>
+#include <string_view>
+#include <vector>
 
 #include "capstan/error.hpp"
 #include "launch/plan/report.hpp"
@@ -13,16 +13,15 @@
 namespace capstan::launch::plan {
 namespace {
 
+/// Prints the constants that the file replaces.
 simulate::Constants constants_of(const std::string& path) {
   simulate::Constants constants;
   if (path.empty()) return constants;
-  std::ifstream file(path);
-  if (!file) throw Error(Code::not_found, fmt::format("--constants {}: there is no such file", path));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
   try {
-    (void)simulate::read_constants(constants, text);
+    const std::vector<std::string_view> replaced = simulate::read_constants_file(constants, path);
+    std::cout << fmt::format("constants of {}: {}\n\n", path, fmt::join(replaced, ", "));
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("--constants {}: {}", path, error.what()));
+    throw Error(error.code(), fmt::format("--constants: {}", error.what()));
   }
   return constants;
 }

@@ -8,11 +8,8 @@
 
 namespace capstan::perf {
 
-/// Returns the content of a file. Throws Error(not_found).
-std::string read_text(const std::string& path);
-
 /// Appends the run of paced steps in a report of perf_scale. Throws Error: not_found, or invalid_argument if
-/// the file has no such run.
+/// the file has no such run, or a result has no number.
 void read_paced_runs(const std::string& path, std::vector<simulate::PacedRun>& runs);
 
 /// Combines runs of the same job: medians of each value, ordered by computation and workers.

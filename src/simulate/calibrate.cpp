@@ -34,7 +34,7 @@ double error_of(std::span<const PacedRun> runs, const Constants& constants) {
   double sum = 0;
   for (const PacedRun& run : runs) {
     const Prediction predicted = simulate_job(run.job, constants);
-    sum += kWeightOfRate * squared_error(predicted.rate, run.rate);
+    sum += kWeightOfRate * squared_error(predicted.whole_rate, run.rate);
     if (run.job.compute == 0) continue;
     sum += squared_error(predicted.step_p99, run.step_p99);
     sum += squared_error(predicted.push_median, run.push_median);

@@ -12,7 +12,7 @@ namespace capstan::simulate {
 /// Paced steps of `perf_scale --only paced` on one host. Times in seconds.
 struct PacedRun {
   JobModel job;
-  double rate = 0;  ///< steps/s
+  double rate = 0;  ///< steps/s of the whole run
   double push_median = 0;
   double push_p99 = 0;
   double step_p99 = 0;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -144,6 +146,17 @@ std::vector<std::string_view> read_constants(Constants& constants, std::string_v
     replaced.push_back(field->name);
   }
   return replaced;
+}
+
+std::vector<std::string_view> read_constants_file(Constants& constants, const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(Code::not_found, fmt::format("cannot read constants: there is no file {}", path));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  try {
+    return read_constants(constants, text);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+  }
 }
 
 }  // namespace capstan::simulate

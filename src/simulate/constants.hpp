@@ -1,6 +1,7 @@
 // constants.hpp -- the measured times that the model of the protocol uses.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -54,5 +55,9 @@ const std::vector<ConstantField>& constant_table();
 /// constants. Throws Error(invalid_argument) for text that is none of these, for reports without a result that
 /// determines a constant, for an unknown name, and for a value that is not a number of at least 0.
 std::vector<std::string_view> read_constants(Constants& constants, std::string_view json);
+
+/// Replaces the constants that a file has, as read_constants() does. Throws Error, which names the file:
+/// not_found, or that of read_constants().
+std::vector<std::string_view> read_constants_file(Constants& constants, const std::string& path);
 
 }  // namespace capstan::simulate

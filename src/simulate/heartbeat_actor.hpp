@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "capstan/error.hpp"
 #include "simulate/coordinator_actor.hpp"
 
 namespace capstan::simulate {
@@ -16,6 +17,7 @@ class HeartbeatActor {
  public:
   static constexpr double kPeriodsOfATimeout = 5;
 
+  /// Throws Error(invalid_argument) for a job whose heartbeat period is 0.
   HeartbeatActor(Simulation& simulation, CoordinatorActor& coordinator, const JobModel& job,
                  const Constants& constants, RandomSource& random)
       : simulation_(simulation),
@@ -24,6 +26,10 @@ class HeartbeatActor {
         constants_(constants),
         heard_(static_cast<std::size_t>(job.workers + job.ps), 0),
         silent_(heard_.size(), false) {
+    if (!(job.heartbeat_period > 0)) {
+      throw Error(Code::invalid_argument,
+                  "cannot simulate heartbeats: the heartbeat period is 0 s, expected more");
+    }
     for (std::size_t member = 0; member < heard_.size(); ++member) {
       simulation_.after(random.uniform() * job.heartbeat_period, [this, member] { beat(member); });
     }

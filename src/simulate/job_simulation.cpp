@@ -44,6 +44,15 @@ const JobModel& checked(const JobModel& job) {
   return job;
 }
 
+/// A shorter slice would need too many events.
+constexpr double kLeastPollSlice = 100e-9;
+
+const Constants& checked(const Constants& constants) {
+  require(constants.poll_slice == 0 || constants.poll_slice >= kLeastPollSlice, "the constant poll_slice",
+          constants.poll_slice, "0 or at least 1e-07 s");
+  return constants;
+}
+
 }  // namespace
 
 double quantile(std::vector<double> samples, double q) {
@@ -55,7 +64,7 @@ double quantile(std::vector<double> samples, double q) {
 }
 
 JobSimulation::JobSimulation(const JobModel& job, const Constants& constants)
-    : job_(checked(job)), constants_(constants), random_(job.seed), clock_(job.workers, job.staleness) {
+    : job_(checked(job)), constants_(checked(constants)), random_(job.seed), clock_(job.workers, job.staleness) {
   // On cores of their own, threads that poll delay no others.
   const auto cores = static_cast<int>(job_.host.cores);
   const int ranks =
@@ -132,6 +141,7 @@ Prediction JobSimulation::run() {
   }
   Prediction prediction;
   prediction.seconds = simulation_.now();
+  prediction.whole_rate = last_.steps / prediction.seconds;
   prediction.rate = (last_.steps - from.steps) / seconds;
   prediction.step_time = job_.workers / prediction.rate;
   prediction.step_median = quantile(times_.steps, 0.5);

@@ -15,7 +15,8 @@ namespace capstan::simulate {
 /// The ranks and hosts of a job. Control actors, such as HeartbeatActor, may be added before run().
 class JobSimulation {
  public:
-  /// Throws Error(invalid_argument) for a job without workers or ps, and for negative or infinite values.
+  /// Throws Error(invalid_argument) for a job without workers or ps, for negative or infinite values, and for a
+  /// poll_slice between 0 and 100 ns.
   JobSimulation(const JobModel& job, const Constants& constants);
   JobSimulation(const JobSimulation&) = delete;
   JobSimulation& operator=(const JobSimulation&) = delete;
@@ -27,7 +28,7 @@ class JobSimulation {
   CoordinatorActor& coordinator() noexcept { return *coordinator_; }
   std::vector<std::unique_ptr<PsActor>>& ps() noexcept { return ps_; }
 
-  /// Runs all steps. Called once.
+  /// Runs all steps. Called once. Throws Error(invalid_argument) if the steps take no time.
   Prediction run();
 
  private:

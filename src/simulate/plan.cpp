@@ -24,6 +24,7 @@ constexpr int kMinSteps = 3;
 constexpr int kMaxSteps = 200;
 constexpr int kMostSimulatedPs = 4;
 constexpr double kBytesPerFloat = 4;
+constexpr int kMostPs = 100'000;
 
 JobModel with_ps(const PlanRequest& request, int ps) {
   JobModel job = request.job;
@@ -53,30 +54,34 @@ double bytes_per_ps(const PlanRequest& request, int ps) {
   return request.rows * request.job.dim * kBytesPerFloat * request.row_factor / ps;
 }
 
-/// Numbers of ps to compare: all up to 16, then in steps of about a tenth.
-std::vector<int> candidates(int most) {
+/// Numbers of ps to compare: all of the first 16, then in steps of about a tenth.
+std::vector<int> candidates(int least, int most) {
   std::vector<int> all;
-  for (int ps = 1; ps <= most; ps += std::max(1, ps / 10)) all.push_back(ps);
+  for (int ps = least; ps <= most; ps += std::max(1, ps / 10)) all.push_back(ps);
   return all;
 }
 
-int recommend(const PlanRequest& request, const Constants& constants) {
-  int least = 1;
-  if (request.ps_memory > 0) {
-    const double needed = std::ceil(bytes_per_ps(request, 1) / request.ps_memory);
-    if (needed > std::numeric_limits<int>::max() / 2) {
-      throw Error(
-          Code::invalid_argument,
-          fmt::format("cannot plan the job: {} ps of {} bytes hold its rows, expected fewer; increase the "
-                      "memory of a ps",
-                      needed, request.ps_memory));
-    }
-    least = std::max(1, static_cast<int>(needed));
+/// Returns the least number of ps that hold the rows.
+int least_ps(const PlanRequest& request) {
+  if (request.ps_memory <= 0) return 1;
+  const double needed = std::max(1.0, std::ceil(bytes_per_ps(request, 1) / request.ps_memory));
+  if (needed > kMostPs) {
+    throw Error(Code::invalid_argument,
+                fmt::format("--ps-memory: {:.0f} bytes need {:.0f} ps to hold the table, expected at most {} ps",
+                            request.ps_memory, needed, kMostPs));
   }
+  if (request.ps > 0 && request.ps < needed) {
+    throw Error(Code::invalid_argument,
+                fmt::format("--ps: found {}, expected at least {:.0f}, which hold the table with --ps-memory",
+                            request.ps, needed));
+  }
+  return static_cast<int>(needed);
+}
+
+int recommend(const PlanRequest& request, const Constants& constants, int least) {
   double best = std::numeric_limits<double>::infinity();
   std::vector<std::pair<int, double>> times;
-  for (const int ps : candidates(std::max(least, 2 * request.job.workers))) {
-    if (ps < least && ps != least) continue;
+  for (const int ps : candidates(least, std::max(least, 2 * request.job.workers))) {
     times.emplace_back(ps, padded_bound(with_ps(request, ps), constants));
     best = std::min(best, times.back().second);
   }
@@ -121,9 +126,10 @@ Plan plan_job(const PlanRequest& request, const Constants& constants) {
                             request.zipf));
   }
   Plan plan;
-  const int ps = request.ps > 0 ? request.ps : recommend(request, constants);
+  const int least = least_ps(request);
+  const int ps = request.ps > 0 ? request.ps : recommend(request, constants, least);
   plan.chosen = predict(request, constants, ps);
-  if (ps > 1) plan.others.push_back(predict(request, constants, ps / 2));
+  if (ps / 2 >= least) plan.others.push_back(predict(request, constants, ps / 2));
   plan.others.push_back(predict(request, constants, 2 * ps));
   return plan;
 }

@@ -29,7 +29,7 @@ struct PlannedJob {
 
 struct Plan {
   PlannedJob chosen;
-  std::vector<PlannedJob> others;  ///< with half and twice as many ps
+  std::vector<PlannedJob> others;  ///< with half as many ps, if they hold the table, and twice as many
 };
 
 /// Returns the share of draws by Zipf's law that are the most frequent of `rows` rows. 0 for an exponent of 0.
@@ -37,7 +37,7 @@ double hottest_row_share(double rows, double exponent);
 
 /// Recommends the smallest number of ps with which their threads and links are busy for at most 80 % of the
 /// least step time, if there is one, and simulates the job. Throws Error(invalid_argument) for a request that
-/// no job can have.
+/// no job can have, and if the requested or more than 100,000 ps do not hold the table.
 Plan plan_job(const PlanRequest& request, const Constants& constants);
 
 }  // namespace capstan::simulate

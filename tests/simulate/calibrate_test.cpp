@@ -18,7 +18,7 @@ PacedRun run_of(int workers, double compute, const Constants& constants) {
   JobModel other = run.job;
   other.seed = 7;
   const Prediction measured = simulate_job(other, constants);
-  run.rate = measured.rate;
+  run.rate = measured.whole_rate;
   run.push_median = measured.push_median;
   run.push_p99 = measured.push_p99;
   run.step_p99 = measured.step_p99;
@@ -39,7 +39,7 @@ TEST(Calibrate, PredictsLargerJobsFromSmallOnes) {
   EXPECT_NEAR(found.closure + found.step + found.apply, sum, 0.1 * sum);
   const PacedRun larger = run_of(64, 2e-3, truth);
   const Prediction predicted = simulate_job(larger.job, found);
-  EXPECT_NEAR(predicted.rate, larger.rate, 0.05 * larger.rate);
+  EXPECT_NEAR(predicted.whole_rate, larger.rate, 0.05 * larger.rate);
   EXPECT_NEAR(predicted.step_p99, larger.step_p99, 0.15 * larger.step_p99);
 }
 

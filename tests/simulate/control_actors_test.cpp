@@ -1,6 +1,7 @@
 // control_actors_test.cpp -- heartbeats, joins and saves of a simulated job.
 #include <gtest/gtest.h>
 
+#include "capstan/error.hpp"
 #include "simulate/heartbeat_actor.hpp"
 #include "simulate/job_simulation.hpp"
 #include "simulate/join_actor.hpp"
@@ -41,6 +42,14 @@ TEST(HeartbeatActor, ABusyCoordinatorSuspectsMembersThatAreAlive) {
   run.simulation().after(60, [&run] { run.simulation().stop(); });
   (void)run.run();
   EXPECT_GT(heartbeats.false_suspicions(), 0);
+}
+
+TEST(HeartbeatActor, NeedsAPeriod) {
+  JobModel job = slow_job(4);
+  job.heartbeat_period = 0;
+  JobSimulation run(job, Constants());
+  EXPECT_THROW(HeartbeatActor(run.simulation(), run.coordinator(), run.job(), run.constants(), run.random()),
+               Error);
 }
 
 TEST(JoinActor, SendsTheTableOfMembersAndConnectsToEveryPs) {

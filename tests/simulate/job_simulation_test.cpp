@@ -95,7 +95,7 @@ TEST(JobSimulation, SimulatedPsStandForAll) {
 }
 
 TEST(JobSimulation, SimulatedPsStandForAllIfOneRowIsFrequent) {
-  JobModel job{.workers = 8, .ps = 16, .batch = 1600, .compute = 0, .steps = 40};
+  JobModel job{.workers = 1, .ps = 16, .batch = 1600, .compute = 0, .steps = 40};
   job.hottest_row = 0.5;
   job.host.bandwidth = 1e8;
   job.most_simulated_ps = 16;
@@ -122,7 +122,23 @@ TEST(JobSimulation, TheRateLeavesOutTheFirstSteps) {
   Constants constants = only_apply(0);
   constants.closure = 5e-3;
   // The coordinator sends the first closures to all workers within 0.5 s, and then waits for them.
-  EXPECT_NEAR(simulate_job(job, constants).step_time, 1, 0.01);
+  const Prediction prediction = simulate_job(job, constants);
+  EXPECT_NEAR(prediction.step_time, 1, 0.01);
+  EXPECT_NEAR(prediction.whole_rate, 300 / prediction.seconds, 1e-9);
+  EXPECT_GT(prediction.seconds, 3.4);
+}
+
+TEST(JobSimulation, PollSlicesOfLessThan100NsAreRejected) {
+  JobModel job{.one_host = true};
+  Constants constants;
+  for (const double slice : {1e-12, 99e-9}) {
+    constants.poll_slice = slice;
+    EXPECT_THROW(simulate_job(job, constants), Error) << slice;
+  }
+  for (const double slice : {0.0, 100e-9}) {
+    constants.poll_slice = slice;
+    EXPECT_GT(simulate_job(job, constants).rate, 0) << slice;
+  }
 }
 
 TEST(JobSimulation, ClosuresTakeMessagesBetweenHostsOnly) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string_view>
 
 #include "capstan/error.hpp"
 
@@ -62,6 +63,35 @@ TEST(Plan, MemoryOfAPsSetsTheLeastNumber) {
   const Plan plan = plan_job(request, Constants());
   EXPECT_GE(plan.chosen.ps, 6);  // 512 GB
   EXPECT_LE(plan.chosen.ps_bytes, 100e9);
+}
+
+TEST(Plan, TheLeastNumberOfPsIsACandidate) {
+  PlanRequest request = request_of(2);
+  request.rows = 1e9;
+  request.ps_memory = 256e9 / 37;
+  const Plan plan = plan_job(request, Constants());
+  EXPECT_EQ(plan.chosen.ps, 37);
+  ASSERT_EQ(plan.others.size(), 1u);  // half as many do not hold the table
+  EXPECT_EQ(plan.others.front().ps, 74);
+}
+
+TEST(Plan, TooFewPsForTheTableAreRejected) {
+  PlanRequest request = request_of(2);
+  request.rows = 1e9;
+  request.ps_memory = 100e9;
+  request.ps = 3;
+  EXPECT_EQ(plan_job(request, Constants()).chosen.ps, 3);
+  request.ps = 2;
+  EXPECT_THROW(plan_job(request, Constants()), Error);
+  request.ps = 0;
+  request.ps_memory = 256e9 / 100'001;
+  try {
+    plan_job(request, Constants());
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_NE(std::string_view(error.what()).find("--ps-memory"), std::string_view::npos) << error.what();
+  }
 }
 
 TEST(HottestRowShare, IsThatOfTheFirstRow) {

@@ -76,13 +76,27 @@ TEST(PlanCommand, RejectsBadValuesAndNamesTheOption) {
   EXPECT_THAT(rejection({"--zipf", "-1"}), HasSubstr("--zipf"));
 }
 
+TEST(PlanCommand, RejectsOptionsThatExcludeEachOther) {
+  EXPECT_THAT(rejection({"--staleness", "3"}), HasSubstr("--staleness: expected --mode stale"));
+  EXPECT_THAT(rejection({"--staleness", "3", "--mode", "synchronous"}), HasSubstr("found --mode synchronous"));
+  const std::vector<std::vector<std::string>> between_hosts{
+      {"--rdma"},           {"--bandwidth", "1Gb/s"},    {"--links", "2"},
+      {"--latency", "1us"}, {"--workers-per-host", "2"}, {"--ps-per-host", "2"}};
+  for (std::vector<std::string> options : between_hosts) {
+    EXPECT_TRUE(parse_plan(options).action == Action::plan) << options.front();
+    options.push_back("--one-host");
+    EXPECT_THAT(rejection(options), HasSubstr(options.front() + ": found with --one-host"));
+  }
+}
+
 TEST(PlanCommand, QuantitiesHaveUnits) {
   EXPECT_DOUBLE_EQ(plan::parse_bandwidth("--b", "100Gb/s"), 12.5e9);
   EXPECT_DOUBLE_EQ(plan::parse_bandwidth("--b", "1.5 GB/s"), 1.5e9);
   EXPECT_DOUBLE_EQ(plan::parse_time("--t", "250us"), 250e-6);
   EXPECT_DOUBLE_EQ(plan::parse_size("--s", "2GiB"), 2147483648.0);
-  for (const char* text : {"", "ms", "1", "1 m", "nan ms", "inf ms", "1ms2"})
+  for (const char* text : {"", "ms", "1", "1 m", "nan ms", "inf ms", "1ms2", "1e400 s"})
     EXPECT_THROW(plan::parse_time("--t", text), Error) << text;
+  EXPECT_THROW(plan::parse_size("--s", "1e308GB"), Error);
 }
 
 TEST(PlanCommand, ReportsThePlanAndItsNeighbors) {
@@ -108,6 +122,16 @@ TEST(PlanCommand, ABadFileOfConstantsIsNamed) {
   std::ofstream(path) << R"({"no_constant": 1})";
   request.constants = path;
   EXPECT_THROW((void)plan::run(request), Error);
+}
+
+TEST(PlanCommand, PrintsTheReplacedConstants) {
+  plan::Request request = parse_plan({"--ps", "4"}).plan;
+  request.constants = testing::TempDir() + "plan_replaced.json";
+  std::ofstream(request.constants) << R"({"closure": 1e-6, "step": 2e-6})";
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(plan::run(request), 0);
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              HasSubstr("constants of " + request.constants + ": closure, step\n"));
 }
 
 }  // namespace
