@@ -90,9 +90,11 @@ int main(int argc, char** argv) {
                  "file of perf/run or of a benchmark, which replaces default constants");
   std::string out;
   app.add_option("--out", out, "write the fitted constants, for `capstan plan --constants`");
-  CLI11_PARSE(app, argc, argv);
   try {
+    app.parse(argc, argv);
     return run(files, fit_ranks, constants, out);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;  // 0 after --help
   } catch (const Error& error) {
     std::cerr << error.what() << '\n';
     return 1;

@@ -191,11 +191,11 @@ class Smoke(JobTest):
     def test_each_program_has_help_and_rejects_unknown_options(self):
         programs = sorted(path for path in [*BIN.glob("perf_*"), BIN / "plain_kge"] if path.name != "perf_tests")
         self.assertGreater(len(programs), 11)
+        required = {"plain_kge": ["--data", self.directory], "perf_simulate": ["report.json"]}
         for program in programs:
             with self.subTest(program=program.name):
                 self.assertIn("Usage: ", self.run_to_end([program, "--help"], 0).stdout)
-                required = ["--data", self.directory] if program.name == "plain_kge" else []
-                job = self.start([program, *required, "--no-such"], 0)
+                job = self.start([program, *required.get(program.name, []), "--no-such"], 0)
                 self.assertEqual(self.exit_code(job), 2, job.stderr)
                 self.assertIn("--no-such", job.stderr)
 
