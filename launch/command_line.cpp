@@ -391,11 +391,13 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     }
   }
   if (plan.command().parsed()) {
+    CommandLine line{.action = Action::plan};
     try {
-      return {.action = Action::plan, .plan = plan.request()};
+      line.plan = plan.request();  // not in a braced return: GCC 12 destroys its members twice if this throws
     } catch (const Error& error) {
       throw_with_help(app, error.what());
     }
+    return line;
   }
   for (const char* name : {"evaluate", "predict"}) {
     if (app.got_subcommand(name)) throw_with_help(app, fmt::format("{}: no program, expected kge", name));

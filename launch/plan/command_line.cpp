@@ -85,7 +85,9 @@ Options::Options(CLI::App& app)
       ->check(CLI::Range(0.0, kMaxZipf))
       ->type_name("X");
   command_
-      .add_option("--slots", slots_, "values of the optimizer for each value of a row: 0 for SGD, 2 for Adam; they add memory, no time")
+      .add_option(
+          "--slots", slots_,
+          "values of the optimizer for each value of a row: 0 for SGD, 2 for Adam; they add memory, no time")
       ->default_str("0")
       ->check(CLI::Range(0, kMaxSlots))
       ->type_name("N");

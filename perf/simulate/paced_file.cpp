@@ -30,9 +30,9 @@ bool parse_case(const std::string& name, const std::string& part, int& compute_u
 double number_of(const nlohmann::json& result, const char* field, const std::string& path) {
   const auto found = result.find(field);
   if (found != result.end() && found->is_number()) return found->get<double>();
-  throw Error(Code::invalid_argument,
-              fmt::format("{}: {} of \"{}\": expected a number, found {}", path, field,
-                          result.value("case", std::string()), found == result.end() ? "none" : found->dump()));
+  throw Error(Code::invalid_argument, fmt::format("{}: {} of \"{}\": expected a number, found {}", path,
+                                                  field, result.value("case", std::string()),
+                                                  found == result.end() ? "none" : found->dump()));
 }
 
 std::size_t cores_of(const nlohmann::json& context, const std::string& path) {

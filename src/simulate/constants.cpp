@@ -124,10 +124,11 @@ std::vector<std::string_view> read_constants(Constants& constants, std::string_v
     if (!replaced.empty()) return replaced;
     std::string expected;
     for (const ConstantResult& known : kConstantResults) expected += fmt::format(", \"{}\"", known.name);
-    throw Error(Code::invalid_argument,
-                fmt::format("cannot read constants: found no result on one host that determines one, expected "
-                            "one or more of {}",
-                            expected.substr(2)));
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("cannot read constants: found no result on one host that determines one, expected "
+                    "one or more of {}",
+                    expected.substr(2)));
   }
   for (const auto& [key, value] : json.items()) {
     const auto& table = constant_table();

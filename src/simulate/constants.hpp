@@ -51,9 +51,10 @@ const std::vector<ConstantField>& constant_table();
 
 /// Replaces the constants that a text in JSON has: the report of a benchmark (its "results"), a file of
 /// perf/run, which holds several reports, or an object of names and values. Of perf/run, results between two
-/// hosts are left out. Rates of several workers are divided by their number. Returns the names of the replaced
-/// constants. Throws Error(invalid_argument) for text that is none of these, for reports without a result that
-/// determines a constant, for an unknown name, and for a value that is not a number of at least 0.
+/// hosts are left out. Rates of several workers are divided by their number. Returns the names of the
+/// replaced constants. Throws Error(invalid_argument) for text that is none of these, for reports without a
+/// result that determines a constant, for an unknown name, and for a value that is not a number of at least
+/// 0.
 std::vector<std::string_view> read_constants(Constants& constants, std::string_view json);
 
 /// Replaces the constants that a file has, as read_constants() does. Throws Error, which names the file:

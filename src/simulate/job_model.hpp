@@ -28,8 +28,8 @@ struct JobModel {
   int staleness = -1;  ///< steps by which a worker may be ahead of the slowest; 0: synchronous; -1: no limit
   double hottest_row = 0;  ///< share of the looked up rows that are the most frequent one; 0: uniform rows
   double rows = std::numeric_limits<double>::infinity();  ///< of the table
-  int steps = 20;               ///< per worker
-  double heartbeat_period = 0;  ///< seconds; 0: no heartbeats
+  int steps = 20;                                         ///< per worker
+  double heartbeat_period = 0;                            ///< seconds; 0: no heartbeats
   std::uint64_t seed = 1;
   /// Most ps to simulate, unless more of them share a host. The others are like them: their messages take
   /// time of the workers only. The most loaded ps is always simulated.

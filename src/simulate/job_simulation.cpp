@@ -64,7 +64,10 @@ double quantile(std::vector<double> samples, double q) {
 }
 
 JobSimulation::JobSimulation(const JobModel& job, const Constants& constants)
-    : job_(checked(job)), constants_(checked(constants)), random_(job.seed), clock_(job.workers, job.staleness) {
+    : job_(checked(job)),
+      constants_(checked(constants)),
+      random_(job.seed),
+      clock_(job.workers, job.staleness) {
   // On cores of their own, threads that poll delay no others.
   const auto cores = static_cast<int>(job_.host.cores);
   const int ranks =

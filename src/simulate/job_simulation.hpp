@@ -15,8 +15,8 @@ namespace capstan::simulate {
 /// The ranks and hosts of a job. Control actors, such as HeartbeatActor, may be added before run().
 class JobSimulation {
  public:
-  /// Throws Error(invalid_argument) for a job without workers or ps, for negative or infinite values, and for a
-  /// poll_slice between 0 and 100 ns.
+  /// Throws Error(invalid_argument) for a job without workers or ps, for negative or infinite values, and for
+  /// a poll_slice between 0 and 100 ns.
   JobSimulation(const JobModel& job, const Constants& constants);
   JobSimulation(const JobSimulation&) = delete;
   JobSimulation& operator=(const JobSimulation&) = delete;
@@ -57,7 +57,7 @@ class JobSimulation {
   std::vector<std::unique_ptr<PsActor>> ps_;
   std::unique_ptr<CoordinatorActor> coordinator_;
   std::vector<std::unique_ptr<WorkerActor>> workers_;
-  std::uint64_t open_ = 0;       // closures whose results the coordinator has not received
+  std::uint64_t open_ = 0;  // closures whose results the coordinator has not received
   std::uint64_t closures_ = 0;
   std::vector<bool> warmed_up_;  // whether a worker has ended a step
   int cold_ = 0;                 // workers that have not

@@ -66,9 +66,10 @@ int least_ps(const PlanRequest& request) {
   if (request.ps_memory <= 0) return 1;
   const double needed = std::max(1.0, std::ceil(bytes_per_ps(request, 1) / request.ps_memory));
   if (needed > kMostPs) {
-    throw Error(Code::invalid_argument,
-                fmt::format("--ps-memory: {:.0f} bytes need {:.0f} ps to hold the table, expected at most {} ps",
-                            request.ps_memory, needed, kMostPs));
+    throw Error(
+        Code::invalid_argument,
+        fmt::format("--ps-memory: {:.0f} bytes need {:.0f} ps to hold the table, expected at most {} ps",
+                    request.ps_memory, needed, kMostPs));
   }
   if (request.ps > 0 && request.ps < needed) {
     throw Error(Code::invalid_argument,

@@ -32,7 +32,8 @@ struct Plan {
   std::vector<PlannedJob> others;  ///< with half as many ps, if they hold the table, and twice as many
 };
 
-/// Returns the share of draws by Zipf's law that are the most frequent of `rows` rows. 0 for an exponent of 0.
+/// Returns the share of draws by Zipf's law that are the most frequent of `rows` rows. 0 for an exponent of
+/// 0.
 double hottest_row_share(double rows, double exponent);
 
 /// Recommends the smallest number of ps with which their threads and links are busy for at most 80 % of the

@@ -75,7 +75,8 @@ TEST(StepBounds, NoSimulatedStepOfPsThatShareAHostIsFaster) {
       for (const bool one_host : {false, true}) {
         for (const int ps_per_host : {1, 8}) {
           for (const std::size_t cores : {1, 64}) {
-            JobModel job{.workers = 24, .ps = 16, .one_host = one_host, .ps_per_host = ps_per_host, .rdma = rdma};
+            JobModel job{
+                .workers = 24, .ps = 16, .one_host = one_host, .ps_per_host = ps_per_host, .rdma = rdma};
             job.batch = 1600;
             job.compute = 0;
             job.hottest_row = hottest_row;

@@ -49,7 +49,8 @@ TEST(Constants, ResultsBetweenTwoHostsAreLeftOut) {
 
 TEST(Constants, RatesOfSeveralWorkersAreDividedByTheirNumber) {
   Constants constants;
-  (void)read_constants(constants, R"x({"context": {"roles": ["coordinator 0 (rank 0 on a)", "ps 0 (rank 1 on a)",
+  (void)read_constants(constants,
+                       R"x({"context": {"roles": ["coordinator 0 (rank 0 on a)", "ps 0 (rank 1 on a)",
       "worker 0 (rank 2 on a)", "worker 1 (rank 3 on a)"]}, "results": [
       {"case": "lookup dim=64 ids=uniform call=8192", "median": 4e7}, {"case": "empty closures", "median": 1e6}]})x");
   EXPECT_DOUBLE_EQ(constants.lookup_row, 5e-8);

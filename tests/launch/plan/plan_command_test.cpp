@@ -78,7 +78,8 @@ TEST(PlanCommand, RejectsBadValuesAndNamesTheOption) {
 
 TEST(PlanCommand, RejectsOptionsThatExcludeEachOther) {
   EXPECT_THAT(rejection({"--staleness", "3"}), HasSubstr("--staleness: expected --mode stale"));
-  EXPECT_THAT(rejection({"--staleness", "3", "--mode", "synchronous"}), HasSubstr("found --mode synchronous"));
+  EXPECT_THAT(rejection({"--staleness", "3", "--mode", "synchronous"}),
+              HasSubstr("found --mode synchronous"));
   const std::vector<std::vector<std::string>> between_hosts{
       {"--rdma"},           {"--bandwidth", "1Gb/s"},    {"--links", "2"},
       {"--latency", "1us"}, {"--workers-per-host", "2"}, {"--ps-per-host", "2"}};
