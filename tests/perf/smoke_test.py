@@ -98,6 +98,28 @@ class Smoke(JobTest):
         self.assertRegex(job.stdout, rf"(?m)^ +{3 + ps} +1000 fit  \| +\d+ +\d+ +[+-]\d+% ")
         self.assertGreater(json.loads(constants.read_text())["apply"], 0)
 
+    def test_simulation_names_a_bad_report(self):
+        case = " compute=1000us batch=64 ps=1 workers=2"
+        valid = {"case": f"paced steps{case}", "median": 900}
+        push = {"case": f"paced steps, push and flush{case}", "median": 50, "p99": 90}
+        duration = {"case": f"paced steps, duration{case}", "median": 1100, "p99": 1200}
+        file = self.directory / "paced.json"
+        for context, results, expected in (
+            ({"cores": 2}, [{**valid, "median": None}, push, duration], "median of \"paced steps compute"),
+            ({"cores": 2}, [valid, {**push, "p99": "a"}, duration], "p99 of \"paced steps, push and flush"),
+            ({"cores": 2}, [valid, push], "found no duration"),
+            ({}, [valid, push, duration], "cores of the context"),
+            ({"cores": 2}, [], "it has no paced steps"),
+        ):
+            with self.subTest(expected):
+                file.write_text(json.dumps({"context": context, "results": results}))
+                job = self.start([BIN / "perf_simulate", "--fit-ranks", 0, file], 0)
+                self.assertEqual(self.exit_code(job), 1, job.stderr)
+                self.assertIn(f"{file}: ", job.stderr)
+                self.assertIn(expected, job.stderr)
+        file.write_text(json.dumps({"context": {"cores": 2}, "results": [valid, push, duration]}))
+        self.run_to_end([BIN / "perf_simulate", "--fit-ranks", 0, file])
+
     def test_scale(self):
         alone = self.results("perf_scale", SCALE, 0)
         self.assertEqual(len(alone), 2 * 2 + 7 * 2 + 1)
