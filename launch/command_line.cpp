@@ -369,8 +369,12 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
     return {.action = action, .settings = load_settings(show_options, config, environment)};
   }
   if (status.parsed()) return {.action = Action::show_status, .text = run_dir};
-  if (run.command().parsed())
-    return {.action = Action::run, .run = run.request(std::move(program), environment)};
+  // Requests that can throw are not in a braced return: GCC 12 would destroy its other members twice.
+  if (run.command().parsed()) {
+    CommandLine line{.action = Action::run};
+    line.run = run.request(std::move(program), environment);
+    return line;
+  }
   if (doctor.parsed()) return {.action = Action::doctor, .doctor = std::move(doctor_request)};
   if (report.parsed()) return {.action = Action::report, .report = std::move(report_request)};
   if (top.parsed()) return {.action = Action::show_top, .text = run_dir, .once = once};
@@ -384,16 +388,18 @@ CommandLine parse_command_line(int argc, const char* const* argv, const char* co
   if (kge_model_request.verb != kge_model::Verb::none)
     return {.action = Action::kge_model, .kge_model = std::move(kge_model_request)};
   if (serve.command().parsed()) {
+    CommandLine line{.action = Action::serve};
     try {
-      return {.action = Action::serve, .serve = serve.request()};
+      line.serve = serve.request();
     } catch (const Error& error) {
       throw_with_help(app, error.what());
     }
+    return line;
   }
   if (plan.command().parsed()) {
     CommandLine line{.action = Action::plan};
     try {
-      line.plan = plan.request();  // not in a braced return: GCC 12 destroys its members twice if this throws
+      line.plan = plan.request();
     } catch (const Error& error) {
       throw_with_help(app, error.what());
     }
