@@ -20,8 +20,8 @@ constexpr double kWorthwhile = 0.05;
 /// Visits of a ps by the steps of all workers that a prediction simulates, which takes about a second. The
 /// most workers need more, for a step after the warm-up: some seconds.
 constexpr double kSimulatedVisits = 40'000;
-constexpr int kMinSteps = 3;
-constexpr int kMaxSteps = 200;
+constexpr double kMinSteps = 3;
+constexpr double kMaxSteps = 200;
 constexpr int kMostSimulatedPs = 4;
 constexpr double kBytesPerFloat = 4;
 constexpr int kMostPs = 100'000;
@@ -37,7 +37,7 @@ JobModel with_ps(const PlanRequest& request, int ps) {
   }
   job.most_simulated_ps = kMostSimulatedPs;
   const double visits = static_cast<double>(job.workers) * std::max(kMostSimulatedPs, job.simulated_ps());
-  job.steps = std::clamp(static_cast<int>(kSimulatedVisits / visits), kMinSteps, kMaxSteps);
+  job.steps = static_cast<int>(std::clamp(kSimulatedVisits / visits, kMinSteps, kMaxSteps));
   return job;
 }
 
