@@ -42,7 +42,7 @@ TEST(Plan, TheChosenNumberIsNotMuchSlowerThanTwiceAsMany) {
 }
 
 TEST(Plan, ASlowLinkIsNamed) {
-  PlanRequest request = request_of(64);
+  PlanRequest request = request_of(16);
   request.ps = 1;
   request.job.host.bandwidth = 1e9 / 8;
   EXPECT_EQ(plan_job(request, Constants()).chosen.largest.resource, "links of the ps");
