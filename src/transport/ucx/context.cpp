@@ -5,6 +5,7 @@
 #include <ucs/debug/log_def.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -62,9 +63,15 @@ void set_defaults() {
       setenv("UCX_TCP_MAX_POLL", "1", /*overwrite=*/0);
     }
     // No endpoint of Capstan uses UCX's shared-memory transports, but each worker of UCX opens them. It fills
-    // a queue of 64 buffers of 8 KiB and holds one more. By default, it allocates 512: 4.2 MiB per transport.
-    if (may_open("posix")) setenv("UCX_POSIX_RX_BUFS_GROW", "65", /*overwrite=*/0);
-    if (may_open("sysv")) setenv("UCX_SYSV_RX_BUFS_GROW", "65", /*overwrite=*/0);
+    // a queue of 64 buffers of 8 KiB (256 since UCX 1.16) and holds one more. By default, it allocates 512:
+    // 4.2 MiB per transport.
+    for (const auto& [transport, queue, buffers] :
+         {std::array{"posix", "UCX_POSIX_FIFO_SIZE", "UCX_POSIX_RX_BUFS_GROW"},
+          std::array{"sysv", "UCX_SYSV_FIFO_SIZE", "UCX_SYSV_RX_BUFS_GROW"}}) {
+      if (!may_open(transport)) continue;
+      setenv(queue, "64", /*overwrite=*/0);
+      setenv(buffers, "65", /*overwrite=*/0);
+    }
     ucs_log_push_handler(log_to_stderr);
     return true;
   }();
