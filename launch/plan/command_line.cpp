@@ -98,6 +98,7 @@ Options::Options(CLI::App& app)
       .add_option("--constants", request_.constants,
                   "output of perf_simulate --out or perf/run, for measured times")
       ->type_name("FILE");
+  command_.add_flag("--json", request_.json, "print JSON, in seconds and bytes");
 }
 
 void Options::reject_conflicts() const {

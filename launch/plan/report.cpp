@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "launch/units.hpp"
@@ -17,6 +18,19 @@ std::string line(const simulate::PlannedJob& job, bool chosen) {
                      rate_text(job.prediction.rate, "steps"),
                      fmt::format("{:.0f} %", 100 * job.prediction.ps_busy),
                      fmt::format("{:.0f} %", 100 * job.prediction.coordinator_busy), size_text(job.ps_bytes));
+}
+
+nlohmann::json as_json(const simulate::PlannedJob& job) {
+  nlohmann::json bounds = nlohmann::json::object();
+  for (const simulate::StepBound& bound : job.bounds) bounds[bound.resource] = bound.seconds;
+  return {{"ps", job.ps},
+          {"step_seconds", job.prediction.step_time},
+          {"steps_per_second", job.prediction.rate},
+          {"bound_by", job.largest.resource},
+          {"least_step_seconds", std::move(bounds)},
+          {"ps_busy", job.prediction.ps_busy},
+          {"coordinator_busy", job.prediction.coordinator_busy},
+          {"ps_bytes", job.ps_bytes}};
 }
 
 }  // namespace
@@ -39,6 +53,14 @@ std::string report(const simulate::PlanRequest& request, const simulate::Plan& p
   std::sort(jobs.begin(), jobs.end(), [](const auto* a, const auto* b) { return a->ps < b->ps; });
   for (const simulate::PlannedJob* job : jobs) text += line(*job, job == &chosen);
   return text + "\nA simulation with measured constants; docs/simulation.md states its errors.\n";
+}
+
+nlohmann::json report_json(const simulate::PlanRequest& request, const simulate::Plan& plan) {
+  nlohmann::json json = as_json(plan.chosen);
+  json["workers"] = request.job.workers;
+  json["others"] = nlohmann::json::array();
+  for (const simulate::PlannedJob& other : plan.others) json["others"].push_back(as_json(other));
+  return json;
 }
 
 }  // namespace capstan::launch::plan

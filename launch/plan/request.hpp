@@ -10,6 +10,7 @@ namespace capstan::launch::plan {
 struct Request {
   simulate::PlanRequest plan = {};
   std::string constants = {};  // file that replaces default constants; "": none
+  bool json = false;
 };
 
 }  // namespace capstan::launch::plan

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
@@ -13,24 +14,31 @@
 namespace capstan::launch::plan {
 namespace {
 
-/// Prints the constants that the file replaces.
-simulate::Constants constants_of(const std::string& path) {
-  simulate::Constants constants;
-  if (path.empty()) return constants;
+/// Returns the names of the constants that the file replaces.
+std::vector<std::string_view> replace_constants(simulate::Constants& constants, const std::string& path) {
+  if (path.empty()) return {};
   try {
-    const std::vector<std::string_view> replaced = simulate::read_constants_file(constants, path);
-    std::cout << fmt::format("constants of {}: {}\n\n", path, fmt::join(replaced, ", "));
+    return simulate::read_constants_file(constants, path);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("--constants: {}", error.what()));
   }
-  return constants;
 }
 
 }  // namespace
 
 int run(const Request& request) {
-  const simulate::Constants constants = constants_of(request.constants);
-  std::cout << report(request.plan, simulate::plan_job(request.plan, constants));
+  simulate::Constants constants;
+  const std::vector<std::string_view> replaced = replace_constants(constants, request.constants);
+  const simulate::Plan plan = simulate::plan_job(request.plan, constants);
+  if (request.json) {
+    nlohmann::json json = report_json(request.plan, plan);
+    json["replaced_constants"] = replaced;
+    std::cout << json.dump(2) << '\n';
+  } else {
+    if (!replaced.empty())
+      std::cout << fmt::format("constants of {}: {}\n\n", request.constants, fmt::join(replaced, ", "));
+    std::cout << report(request.plan, plan);
+  }
   std::cout.flush();
   if (!std::cout) throw Error(Code::resource_exhausted, "cannot write to standard output");
   return 0;

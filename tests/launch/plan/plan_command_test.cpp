@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,25 @@ TEST(PlanCommand, ReportsThePlanAndItsNeighbors) {
   EXPECT_THAT(text, HasSubstr("bound by: ps"));
   for (const char* line : {"\n  2 ", "\n  4 * ", "\n  8 "}) EXPECT_THAT(text, HasSubstr(line));
   EXPECT_THAT(text, HasSubstr("64.0 GB"));  // 256 GB of rows on 4 ps
+}
+
+TEST(PlanCommand, PrintsJson) {
+  plan::Request request = parse_plan({"--ps", "4", "--json"}).plan;
+  request.constants = testing::TempDir() + "plan_json.json";
+  std::ofstream(request.constants) << R"({"closure": 1e-6})";
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(plan::run(request), 0);
+  const nlohmann::json json = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  EXPECT_EQ(json.at("workers"), 100);
+  EXPECT_EQ(json.at("ps"), 4);
+  EXPECT_EQ(json.at("ps_bytes"), 64e9);
+  EXPECT_EQ(json.at("replaced_constants"), nlohmann::json::array({"closure"}));
+  const double step = json.at("step_seconds");
+  EXPECT_DOUBLE_EQ(json.at("steps_per_second").get<double>() * step, 100);
+  EXPECT_LE(json.at("least_step_seconds").at(json.at("bound_by")), step * 1.01);
+  ASSERT_EQ(json.at("others").size(), 2U);
+  EXPECT_EQ(json.at("others")[0].at("ps"), 2);
+  EXPECT_EQ(json.at("others")[1].at("ps"), 8);
 }
 
 TEST(PlanCommand, ABadFileOfConstantsIsNamed) {
