@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capstan/serialize.hpp"
@@ -419,6 +422,16 @@ TEST_F(DispatcherTest, MovesClosuresFromABusyWorkerToAnIdleOne) {
   EXPECT_EQ(worker(1).received[0].again, 0) << "the closure has not started";
 }
 
+TEST_F(DispatcherTest, GivesClosuresToAWorkerThatHasGivenSomeBack) {
+  add_workers(1);
+  put(2);
+  dispatch();
+  worker(0).give_back({worker(0).received.at(1).id});
+  receive_and_dispatch();
+  ASSERT_THAT(worker(0).received, SizeIs(3));
+  EXPECT_EQ(worker(0).received[2].id, worker(0).received[1].id);
+}
+
 TEST_F(DispatcherTest, RevokesClosuresThatWereScheduledBeforeAnError) {
   add_workers(1);
   put(2);
@@ -501,6 +514,77 @@ TEST_F(DispatcherTest, AnnouncesAVariableToEachWorkerOnce) {
   dispatch();
   EXPECT_GT(worker(1).batches.at(0).announcement_bytes, 0U) << "a restarted worker knows no variables";
 }
+
+/// Workers answer, die, return, leave and give closures back in a random order.
+class RandomDispatcherTest : public DispatcherTest, public testing::WithParamInterface<unsigned> {
+ protected:
+  /// Takes what the workers have received, and gives closures back if the dispatcher has requested them.
+  void receive() {
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      outstanding_.resize(workers_.size());
+      for (const protocol::RunHeader& closure : std::exchange(worker(i).received, {}))
+        outstanding_[i].push_back(closure);
+      for (const protocol::GiveBackHeader& request : std::exchange(worker(i).revocations, {})) {
+        std::vector<std::uint64_t> ids;
+        while (outstanding_[i].size() > 1 && ids.size() < request.max_count) {
+          ids.push_back(outstanding_[i].back().id);
+          outstanding_[i].pop_back();
+        }
+        worker(i).give_back(ids);
+      }
+    }
+  }
+  bool alive(std::size_t i) { return members_.is_alive(peer(i).rank()); }
+  void answer(std::size_t i) {
+    if (!alive(i) || outstanding_[i].empty()) return;
+    const bool is_short = random_() % 2 == 0;
+    worker(i).report(outstanding_[i].front(), is_short ? std::chrono::microseconds(1) : milliseconds(5));
+    outstanding_[i].pop_front();
+  }
+  void step() {
+    const std::size_t i = random_() % workers_.size();
+    const auto choice = random_() % 100;
+    if (choice < 40) {
+      put(static_cast<int>(random_() % 8 == 0 ? 30 : random_() % 4));
+    } else if (choice < 96) {
+      answer(i);
+    } else if (choice < 98 && i < kWorkers && alive(i) && losses_++ < 2) {
+      (void)lose(i);
+      if (random_() % 2 == 0) replace(static_cast<int>(i), connect_joining(static_cast<int>(i)));
+    } else if (alive(i) && !leaves_) {
+      leaves_ = i;
+      dispatcher_.leave(peer(i).rank());
+    }
+    receive_and_dispatch();
+    receive();
+  }
+
+  static constexpr std::size_t kWorkers = 5;
+  std::mt19937 random_{GetParam()};
+  std::vector<std::deque<protocol::RunHeader>> outstanding_;
+  int losses_ = 0;
+  std::optional<std::size_t> leaves_;
+};
+
+TEST_P(RandomDispatcherTest, NoLiveWorkerIsIdleWhileClosuresWait) {
+  add_workers(kWorkers);
+  receive();
+  for (int i = 0; i < 400; ++i) {
+    step();
+    for (std::size_t w = 0; w < workers_.size() && !queue_.empty(); ++w) {
+      if (alive(w) && leaves_ != w) {
+        EXPECT_GE(outstanding_[w].size(), 2U) << "worker " << w << ", step " << i;
+      }
+    }
+  }
+  for (int i = 0; i < 10'000 && !queue_.done(); ++i) {
+    for (std::size_t w = 0; w < workers_.size(); ++w) answer(w);
+    receive_and_dispatch();
+    receive();
+  }
+  EXPECT_TRUE(queue_.done()) << "closures are lost";
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomDispatcherTest, testing::Range(0U, 20U));
 
 TEST_F(DispatcherTest, ReportsClosuresHeldByWorkers) {
   add_workers(2);

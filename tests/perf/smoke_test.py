@@ -188,6 +188,12 @@ class Smoke(JobTest):
         for result in found:
             self.assertGreater(result["bound"], 0, result)
 
+    def test_dispatch(self):
+        file = self.directory / "dispatch.json"
+        self.run_to_end([BIN / "perf_dispatch", *TINY, "--json", file])
+        found = json.loads(file.read_text())["results"]
+        self.assertEqual([(r["size"], r["verified"]) for r in found], 2 * [(n, True) for n in (64, 512, 2048, 8192)])
+
     def test_optimizers(self):
         file = self.directory / "optimizer.json"
         self.run_to_end([BIN / "perf_optimizer", *TINY, "--rows", 300, "--dim", "7,64", "--json", file])

@@ -43,6 +43,8 @@ void Dispatcher::add(transport::Peer& peer) {
   Worker& worker = workers_.emplace_back();
   worker.peer = &peer;
   worker.index = count_++;
+  index_of_rank_[peer.rank()] = worker.index;
+  update_place(worker);
   if (start_delay_.count() == 0 || !alive(worker)) return;
   auto delay = start_delay_ * worker.index;
   if (start_delay_max_.count() > 0) delay = std::min(delay, start_delay_max_);
@@ -53,9 +55,13 @@ void Dispatcher::add(transport::Peer& peer) {
 void Dispatcher::replace(int index, transport::Peer& peer) {
   Worker& worker = workers_.at(static_cast<std::size_t>(index));
   CAPSTAN_ASSERT(worker.peer == &peer || !alive(worker));
+  if (worker.place) places_.erase(*worker.place);
+  index_of_rank_.erase(worker.peer->rank());
   worker = Worker{};
   worker.peer = &peer;
   worker.index = index;
+  index_of_rank_[peer.rank()] = index;
+  update_place(worker);
 }
 
 transport::Peer* Dispatcher::worker(int index) const {
@@ -81,24 +87,26 @@ void Dispatcher::free_resources() {
 }
 
 Dispatcher::Worker* Dispatcher::of_rank(int rank) {
-  const auto found = std::find_if(workers_.begin(), workers_.end(),
-                                  [rank](const Worker& worker) { return worker.peer->rank() == rank; });
-  return found == workers_.end() ? nullptr : &*found;
+  const auto found = index_of_rank_.find(rank);
+  return found == index_of_rank_.end() ? nullptr : &workers_[static_cast<std::size_t>(found->second)];
 }
 
 void Dispatcher::leave(int rank) {
   Worker* worker = of_rank(rank);
   if (worker == nullptr || !alive(*worker)) return;
   worker->leaves = true;
+  leavers_.push_back(worker->index);
+  update_place(*worker);
   const protocol::GiveBackHeader all{worker->running.size(), 0, 0};
   worker->peer->send(transport::kGiveBack, transport::as_bytes(all));
 }
 
 transport::Peer* Dispatcher::drained_worker() const {
-  const auto found = std::find_if(workers_.begin(), workers_.end(), [this](const Worker& worker) {
-    return worker.leaves && alive(worker) && worker.running.empty();
-  });
-  return found == workers_.end() ? nullptr : found->peer;
+  for (const int index : leavers_) {
+    const Worker& worker = workers_[static_cast<std::size_t>(index)];
+    if (worker.leaves && alive(worker) && worker.running.empty()) return worker.peer;
+  }
+  return nullptr;
 }
 
 std::uint64_t Dispatcher::ended(const transport::Peer& peer) const {
@@ -125,11 +133,24 @@ bool Dispatcher::waits_for_start(const Worker& worker) const {
   return starting_ && Clock::now() < worker.start;
 }
 
+bool Dispatcher::may_receive(const Worker& worker) const { return alive(worker) && !waits_for_start(worker); }
+
 bool Dispatcher::has_capacity(const Worker& worker) const {
   const std::size_t running = worker.running.size();
-  if (!alive(worker) || worker.leaves || waits_for_start(worker)) return false;
+  if (worker.leaves) return false;
   if (inflight_limit_ > 0) return running < inflight_limit_;
   return running < kMinInFlight || (worker.fills && running < kMaxInFlight && worker.load < kFill);
+}
+
+/// Moves the worker to its place among those with capacity.
+void Dispatcher::update_place(Worker& worker) {
+  // A worker is refilled once its load is below half the limit, so that batches are large.
+  if (!worker.assigned) worker.fills = worker.load < kFill / 2;
+  if (worker.place) places_.erase(*worker.place);
+  worker.place.reset();
+  if (!has_capacity(worker)) return;
+  worker.place = worker.key();
+  places_.insert(*worker.place);
 }
 
 /// Sends closures that are for one worker; they precede closures for any worker.
@@ -137,7 +158,7 @@ bool Dispatcher::dispatch_for_one() {
   if (!queue_.any_for_one()) return false;
   bool any = false;
   for (Worker& worker : workers_) {
-    while (has_capacity(worker)) {
+    while (worker.place && may_receive(worker)) {
       auto closure = queue_.take_for(worker.index);
       if (!closure) break;
       assign(worker, std::move(*closure));
@@ -147,26 +168,31 @@ bool Dispatcher::dispatch_for_one() {
   return any;
 }
 
-bool Dispatcher::dispatch() {
-  queue_.set_workers_busy(false);
-  // A worker is refilled once its load is below half the limit, so that batches are large.
-  for (Worker& worker : workers_) worker.fills = worker.load < kFill / 2;
-  bool any = dispatch_for_one();
-  heap_.clear();
-  for (Worker& worker : workers_) {
-    if (has_capacity(worker)) heap_.push_back(&worker);
+/// Compares for heaps, whose first element is the greatest.
+bool Dispatcher::is_later(const Worker* a, const Worker* b) { return b->key() < a->key(); }
+
+/// Returns the worker that gets the next closure, on top of heap_; null if there is none. Moves workers from
+/// places_ to heap_, where a new load costs less.
+Dispatcher::Worker* Dispatcher::least_loaded() {
+  while (!places_.empty() && (heap_.empty() || *places_.begin() < heap_.front()->key())) {
+    Worker& worker = workers_[static_cast<std::size_t>(places_.begin()->index)];
+    places_.erase(places_.begin());
+    worker.place.reset();
+    taken_.push_back(worker.index);
+    if (!may_receive(worker)) continue;
+    heap_.push_back(&worker);
+    std::push_heap(heap_.begin(), heap_.end(), is_later);
   }
-  // Among workers of equal load, prefers the one that answered last, since it is awake.
-  const auto later = [](const Worker* a, const Worker* b) {
-    return a->load != b->load ? a->load > b->load : a->answered < b->answered;
-  };
-  std::make_heap(heap_.begin(), heap_.end(), later);
-  while (!heap_.empty()) {
-    Worker* worker = heap_.front();
+  return heap_.empty() ? nullptr : heap_.front();
+}
+
+bool Dispatcher::dispatch_for_any() {
+  bool any = false;
+  while (Worker* worker = least_loaded()) {
     auto closure = queue_.take(worker->index, false);
     if (!closure) {
       if (!queue_.any_preferred()) break;
-      std::pop_heap(heap_.begin(), heap_.end(), later);  // the closures left prefer other workers
+      std::pop_heap(heap_.begin(), heap_.end(), is_later);  // the closures left prefer other workers
       heap_.pop_back();
       continue;
     }
@@ -174,49 +200,69 @@ bool Dispatcher::dispatch() {
     if (Worker* producer = producer_of(*closure, worker->load); producer != nullptr && producer != worker) {
       assign(*producer, std::move(*closure));
       if (!has_capacity(*producer)) std::erase(heap_, producer);
-      std::make_heap(heap_.begin(), heap_.end(), later);
+      std::make_heap(heap_.begin(), heap_.end(), is_later);
       continue;
     }
-    std::pop_heap(heap_.begin(), heap_.end(), later);
+    std::pop_heap(heap_.begin(), heap_.end(), is_later);
     assign(*worker, std::move(*closure));
     if (has_capacity(*worker)) {
-      std::push_heap(heap_.begin(), heap_.end(), later);
+      std::push_heap(heap_.begin(), heap_.end(), is_later);
     } else {
       heap_.pop_back();
     }
   }
+  heap_.clear();
+  for (const int index : taken_) update_place(workers_[static_cast<std::size_t>(index)]);
+  taken_.clear();
+  return any;
+}
+
+bool Dispatcher::dispatch() {
+  queue_.set_workers_busy(false);
+  bool any = dispatch_for_one();
+  any = dispatch_for_any() || any;
   if (queue_.any_preferred()) any = assign_to_idle() || any;
-  if (any) {
-    for (Worker& worker : workers_) send_batch(worker);
-  }
+  if (any) send_assigned();
   queue_.set_workers_busy(all_busy());
   revoke();
   recall_for_idle();
   return any;
 }
 
+void Dispatcher::send_assigned() {
+  for (const int index : assigned_) {
+    Worker& worker = workers_[static_cast<std::size_t>(index)];
+    send_batch(worker);
+    worker.assigned = false;
+    update_place(worker);
+  }
+  assigned_.clear();
+}
+
 /// Returns true if there are workers that may get closures, and each has a next one.
 bool Dispatcher::all_busy() const {
-  bool any = false;
-  for (const Worker& worker : workers_) {
-    if (!alive(worker) || worker.leaves) continue;
-    if (worker.running.size() < kMinInFlight) return false;
-    any = true;
-  }
-  return any;
+  if (members_.alive(Role::worker) == 0 || inflight_limit_ == 1) return false;
+  return std::none_of(places_.begin(), places_.end(), [this](const Place& place) {
+    const Worker& worker = workers_[static_cast<std::size_t>(place.index)];
+    return alive(worker) && worker.running.size() < kMinInFlight;
+  });
 }
 
 /// Sends closures whose preferred workers are busy to idle workers.
 bool Dispatcher::assign_to_idle() {
   bool any = false;
-  for (Worker& worker : workers_) {
-    if (!worker.running.empty() || !has_capacity(worker)) continue;
+  std::optional<Place> passed;
+  while (true) {
+    const auto place = passed ? places_.upper_bound(*passed) : places_.begin();
+    if (place == places_.end() || place->load > 0) return any;
+    passed = *place;
+    Worker& worker = workers_[static_cast<std::size_t>(place->index)];
+    if (!may_receive(worker)) continue;
     auto closure = queue_.take(worker.index, true);
-    if (!closure) break;
+    if (!closure) return any;
     assign(worker, std::move(*closure));
     any = true;
   }
-  return any;
 }
 
 /// Returns the worker that produced an argument of the closure, if its load is not above `least_load`; or
@@ -226,7 +272,7 @@ Dispatcher::Worker* Dispatcher::producer_of(const Closure& closure, double least
   const int producer = closure.input_producer();
   if (producer < 0 || producer >= workers()) return nullptr;
   Worker& worker = workers_[static_cast<std::size_t>(producer)];
-  return has_capacity(worker) && worker.load <= least_load ? &worker : nullptr;
+  return has_capacity(worker) && may_receive(worker) && worker.load <= least_load ? &worker : nullptr;
 }
 
 /// Appends a closure with extras: the header, the time until its deadline if it has one, and the arguments
@@ -280,6 +326,8 @@ void Dispatcher::assign(Worker& worker, Closure closure) {
   const double time = estimate(closure.function);
   worker.load += time;
   worker.running.push_back({std::move(closure), time, false});
+  if (!std::exchange(worker.assigned, true)) assigned_.push_back(worker.index);
+  if (worker.place) update_place(worker);
   if (worker.batch.size() >= kBatchBytes) send_batch(worker);
 }
 
@@ -351,6 +399,7 @@ void Dispatcher::take_results(const transport::Message& message) {
                   {worker->index, header.nanoseconds});
     }
   }
+  update_place(*worker);
 }
 
 /// After an error, cancels closures that workers have not started. Messages arrive in order, so the request
@@ -367,6 +416,14 @@ void Dispatcher::revoke() {
   }
 }
 
+bool Dispatcher::any_idle() const {
+  for (const Place& place : places_) {
+    if (place.load > 0) return false;
+    if (may_receive(workers_[static_cast<std::size_t>(place.index)])) return true;
+  }
+  return false;
+}
+
 /// Requests closures that a busy worker has not started, half of them at a time, if another worker is idle.
 void Dispatcher::recall_for_idle() {
   rest_ = kLongestWait;
@@ -378,16 +435,13 @@ void Dispatcher::recall_for_idle() {
       rest_ = std::min(rest_, std::chrono::ceil<std::chrono::milliseconds>(worker.start - Clock::now()));
     }
   }
-  if (!queue_.empty()) return;
+  if (!queue_.empty() || !any_idle()) return;
   Worker* busiest = nullptr;
-  bool any_idle = false;
   for (Worker& worker : workers_) {
-    if (!alive(worker) || worker.leaves || waits_for_start(worker)) continue;
-    any_idle = any_idle || worker.running.empty();
-    if (worker.recall_sent || worker.running.size() < 2) continue;
+    if (!may_receive(worker) || worker.leaves || worker.recall_sent || worker.running.size() < 2) continue;
     if (busiest == nullptr || worker.running.size() > busiest->running.size()) busiest = &worker;
   }
-  if (!any_idle || busiest == nullptr) return;
+  if (busiest == nullptr) return;
   if (Clock::now() < busiest->heard + kRecallAfter) {
     rest_ = std::min(rest_, kRecallAfter);
     return;
@@ -398,6 +452,7 @@ void Dispatcher::recall_for_idle() {
   // The running closure takes longer than estimated.
   busiest->running.front().estimate += kFill;
   busiest->load += kFill;
+  update_place(*busiest);
 }
 
 void Dispatcher::take_back(const transport::Message& message) {
@@ -408,6 +463,7 @@ void Dispatcher::take_back(const transport::Message& message) {
   for (const std::uint64_t id : ids) {  // the last one first
     if (auto running = stop_running(*worker, id)) queue_.put_back(std::move(running->closure));
   }
+  update_place(*worker);
 }
 
 std::size_t Dispatcher::take_from(const transport::Peer& peer, std::set<int> ps, Clock::time_point deadline) {
@@ -426,6 +482,8 @@ std::size_t Dispatcher::take_from(const transport::Peer& peer, std::set<int> ps,
   }
   worker->running.clear();
   worker->load = 0;
+  if (worker->place) places_.erase(*worker->place);
+  worker->place.reset();
   const std::size_t closures = unapplied.closures.size();
   unapplied_.push_back(std::move(unapplied));
   requeue_applied();

@@ -7,6 +7,7 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "coordinator/scheduling/closure_queue.hpp"
@@ -21,6 +22,9 @@ namespace capstan::coordinator {
 /// estimated from earlier closures of the same function. If a worker becomes idle, a busy worker returns
 /// closures that it has not started; after an error, every worker does. Used by the thread that drives the
 /// control loop.
+///
+/// A set has the workers that may get more closures, least loaded first, so that a closure takes little time
+/// however many workers there are. A function that changes a worker's closures calls update_place().
 class Dispatcher {
  public:
   using Clock = std::chrono::steady_clock;
@@ -117,11 +121,25 @@ class Dispatcher {
     double estimate;         // nanoseconds
     bool cancelled = false;  // its deadline has passed, and the worker was notified
   };
+  /// Position among the workers that may get more closures. Among workers of equal load, the one that
+  /// answered last is the first, since it is awake.
+  struct Place {
+    double load;
+    std::uint64_t answered;
+    int index;
+
+    bool operator<(const Place& other) const {
+      if (load != other.load) return load < other.load;
+      return answered != other.answered ? answered > other.answered : index < other.index;
+    }
+  };
+
   struct Worker {
     transport::Peer* peer = nullptr;
     int index = 0;
     bool leaves = false;       // has asked to leave
-    bool fills = false;        // gets closures until its load reaches the limit
+    bool fills = true;         // gets closures until its load reaches the limit
+    bool assigned = false;     // is in assigned_
     bool recall_sent = false;  // was asked for closures, and has not answered or had none
     std::size_t known_variables = 0;
     std::uint64_t known_resources = 0;  // id of the last announced one
@@ -132,8 +150,11 @@ class Dispatcher {
     std::uint64_t failures = 0;         // of closures for any worker
     Clock::time_point heard{};          // when it last was idle or answered
     Clock::time_point start{};          // gets no closures before
+    std::optional<Place> place;         // in places_; nullopt if it is not there
     std::vector<std::byte> batch;
     std::uint64_t batched = 0;
+
+    Place key() const { return {load, answered, index}; }
   };
 
   struct Unapplied {
@@ -147,9 +168,16 @@ class Dispatcher {
   Worker* from(const transport::Message& message) { return of_rank(message.from); }
   bool alive(const Worker& worker) const { return members_.is_alive(worker.peer->rank()); }
   bool waits_for_start(const Worker& worker) const;
+  bool may_receive(const Worker& worker) const;
   bool has_capacity(const Worker& worker) const;
+  void update_place(Worker& worker);
   bool all_busy() const;
+  bool any_idle() const;
+  static bool is_later(const Worker* a, const Worker* b);
+  Worker* least_loaded();
+  bool dispatch_for_any();
   bool assign_to_idle();
+  void send_assigned();
   Worker* producer_of(const Closure& closure, double least_load);
   bool append_extras(std::vector<std::byte>& out, protocol::RunHeader header, const Closure& closure);
   bool dispatch_for_one();
@@ -169,8 +197,13 @@ class Dispatcher {
   std::size_t inflight_limit_;
   std::vector<Worker> workers_;  // by index; never reallocated, since its size is reserved
   std::atomic<int> count_{0};    // of `workers_`
+  std::unordered_map<int, int> index_of_rank_;
+  std::set<Place> places_;     // of the workers with capacity; some may be dead, or wait for their start
+  std::vector<Worker*> heap_;  // least loaded first, while closures are assigned
+  std::vector<int> taken_;     // workers that were moved from places_ to heap_
+  std::vector<int> assigned_;  // workers that got closures in this call of dispatch()
+  std::vector<int> leavers_;   // workers that have asked to leave
   std::vector<Unapplied> unapplied_;
-  std::vector<Worker*> heap_;
   std::vector<double> times_;  // estimated duration in ns, by function; 0: unknown
   std::uint64_t answers_ = 0;
   std::uint64_t revoked_before_ = 0;  // id of the first closure that no error has cancelled
