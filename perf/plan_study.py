@@ -13,7 +13,6 @@ import json
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 import failure_loss
 
@@ -29,7 +28,6 @@ VARIANTS = {
     "asynchronous, Zipf 1.05": ["--zipf", 1.05],
     "asynchronous, RDMA": ["--rdma"],
 }
-NO_VISITS = "asynchronous, no visits of all workers"
 PS_WORKERS = 900
 PS = (6, 12, 25, 50, 100, 215, 450, 900)
 SKEWS = {"uniform": [], "Zipf 1.05": ["--zipf", 1.05]}
@@ -96,7 +94,7 @@ def draw_lines(axes, x, lines):
 
 
 def draw_workers(axes, plans):
-    lines = {label: [1e3 * plans[label, n]["step_seconds"] for n in WORKERS] for label in (*VARIANTS, NO_VISITS)}
+    lines = {label: [1e3 * plans[label, n]["step_seconds"] for n in WORKERS] for label in VARIANTS}
     draw_lines(axes, WORKERS, join_coinciding(lines))
     set_axes(axes, "Step with the recommended number of ps (predicted, not measured)", "workers", "time of a step [ms]",
              {n: f"{n:,}" for n in WORKERS})
@@ -134,10 +132,9 @@ def print_numbers(plans):
         print(f"{workers} workers, {ps} ps, lost: {losses}")
 
 
-def requests(constants):
+def requests():
     """Returns {(label, number of workers or of ps): options} of all runs. The number is None for a recommendation."""
     found = {(label, n): ["--workers", n, *options] for label, options in VARIANTS.items() for n in WORKERS}
-    found |= {(NO_VISITS, n): ["--workers", n, "--constants", constants] for n in WORKERS}
     for label, options in SKEWS.items():
         found |= {(f"ps, {label}", n): ["--workers", PS_WORKERS, "--ps", n, *options] for n in PS}
         found[f"ps, {label}", None] = ["--workers", PS_WORKERS, *options]
@@ -150,10 +147,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default="docs/figures", help="output directory (default: docs/figures)")
     options = parser.parse_args()
     try:
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as constants:
-            json.dump({"visit": 0}, constants)
-            constants.flush()
-            plans = run_all(options.build / "bin" / "capstan", requests(constants.name))
+        plans = run_all(options.build / "bin" / "capstan", requests())
     except RuntimeError as error:
         sys.exit(f"perf/plan_study.py: {error}")
     print_numbers(plans)

@@ -11,7 +11,7 @@ namespace capstan::simulate {
 /// replaces them by results of benchmarks.
 struct Constants {
   double closure = 0.4e-6;     ///< coordinator: dispatch of a closure and receipt of its result
-  double visit = 1.4e-9;       ///< coordinator: visit of a worker, for each closure and worker
+  double visit = 1.4e-9;       ///< coordinator: check of a member's last heartbeat
   double step = 0.4e-6;        ///< worker: a closure, besides its rows
   double lookup_row = 38e-9;   ///< worker: lookup of a row of 64 floats in mapped memory
   double push_row = 50e-9;     ///< worker: push of a row of 64 floats

@@ -12,11 +12,10 @@
 
 namespace capstan::simulate {
 
-/// Seconds of the coordinator for a closure: its message to another host and that of the result, and a visit
-/// of every worker (src/coordinator/scheduling/dispatcher.cpp).
+/// Seconds of the coordinator for a closure, and for its message to another host and that of the result.
 inline double closure_seconds(const JobModel& job, const Constants& constants) {
   const double messages = job.one_host ? 0 : 2 * constants.message;
-  return constants.closure + messages + job.workers * constants.visit;
+  return constants.closure + messages;
 }
 
 /// The arguments of the constructor must outlive the coordinator.

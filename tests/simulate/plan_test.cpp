@@ -49,7 +49,8 @@ TEST(Plan, ASlowLinkIsNamed) {
 }
 
 TEST(Plan, AShortComputationIsBoundByTheCoordinator) {
-  PlanRequest request = request_of(10'000);
+  PlanRequest request = request_of(2'000);
+  request.job.rdma = true;
   request.job.compute = 1e-3;
   request.job.batch = 16;
   EXPECT_EQ(plan_job(request, Constants()).chosen.largest.resource, "coordinator");
