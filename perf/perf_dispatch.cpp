@@ -1,8 +1,10 @@
 // perf_dispatch.cpp -- the coordinator's time for a closure, by the number of workers.
 //
-// The workers are peers that record their closures; no message is sent. In "one result" each call of
-// dispatch() serves the result of one worker, as on an idle coordinator; in "64 results" those of 64 workers,
-// as on a busy one. Bound: the same with 64 workers.
+// The workers are peers that record their closures; no message is sent. Cases:
+//   1 result     each round of the coordinator serves the result of one worker, and closures are queued
+//   64 results   the same with the results of 64 workers
+//   one closure  all workers are idle; a closure is scheduled and sent, and its result is served
+// Bound: the same with 64 workers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,14 +29,15 @@ namespace {
 
 constexpr int kFewWorkers = 64;
 constexpr int kWorkers[] = {kFewWorkers, 512, 2048, 8192};
-constexpr int kResults[] = {1, 64};
+constexpr int kOneClosure = 0;  // in place of the number of results of a round
 constexpr int kCallsPerSample = 200;
 constexpr std::uint64_t kNanoseconds = 10'000'000;  // of a closure: a worker holds two of them
 
 /// Records the closures that are sent to it.
 class RecordingPeer final : public transport::Peer {
  public:
-  explicit RecordingPeer(int rank) : Peer(rank, fmt::format("worker {}", rank - 1)) {}
+  RecordingPeer(int rank, int& last_receiver)
+      : Peer(rank, fmt::format("worker {}", rank - 1)), last_receiver_(last_receiver) {}
 
   void send(std::uint16_t type, transport::Bytes header, transport::Bytes payload) override {
     if (type != transport::kRunClosures) return;
@@ -46,6 +49,7 @@ class RecordingPeer final : public transport::Peer {
       (void)in.view(closure.argument_bytes);
       waiting_.push_back(closure.id);
     }
+    last_receiver_ = rank_;
   }
   void send_in_place(std::uint16_t type, transport::Bytes header, transport::Bytes payload,
                      std::uint32_t&) override {
@@ -68,6 +72,7 @@ class RecordingPeer final : public transport::Peer {
   std::size_t closures() const { return waiting_.size(); }
 
  private:
+  int& last_receiver_;  // rank
   std::deque<std::uint64_t> waiting_;
 };
 
@@ -92,19 +97,20 @@ Cluster embedded_cluster() {
   return Cluster(cluster::Runtime::embedded_cluster(settings));
 }
 
-/// A dispatcher with `workers` workers, each of which has two closures of a known duration.
+/// A dispatcher with `workers` workers, which are idle or have two closures of a known duration each.
 class Coordinator {
  public:
-  Coordinator(int workers, std::uint64_t seed) : members_(table_of(workers)), random_(seed) {
+  Coordinator(int workers, bool idle, std::uint64_t seed)
+      : idle_(idle), members_(table_of(workers)), random_(seed) {
     dispatcher_.reserve(workers);
     for (int i = 0; i < workers; ++i) {
-      workers_.push_back(std::make_unique<RecordingPeer>(i + 1));
+      workers_.push_back(std::make_unique<RecordingPeer>(i + 1, last_receiver_));
       dispatcher_.add(*workers_.back());
     }
     schedule(2 * workers);
     dispatcher_.dispatch();
     for (int round = 0; round < 2; ++round) {
-      schedule(workers);
+      if (!idle) schedule(workers);
       for (const auto& worker : workers_) report(*worker);
       dispatcher_.dispatch();
     }
@@ -122,12 +128,21 @@ class Coordinator {
       report(*workers_[(first + i * step) % workers_.size()]);
     dispatcher_.dispatch();
   }
-  /// Returns true if every closure that was scheduled has ended once or is at one of the workers, of which
-  /// each has two.
+  /// Serves a closure. REQUIRES: all workers are idle.
+  void run_one() {
+    schedule(1);
+    dispatcher_.dispatch();
+    report(*workers_[static_cast<std::size_t>(last_receiver_ - 1)]);
+    dispatcher_.dispatch();
+  }
+  /// Returns true if all closures that were scheduled have ended or are at the workers, and each of these has
+  /// as many as expected.
   bool correct() const {
-    const bool two =
-        std::all_of(workers_.begin(), workers_.end(), [](auto& w) { return w->closures() == 2; });
-    return two && reported_ + 2 * static_cast<std::int64_t>(workers_.size()) == scheduled_ && queue_.empty();
+    const std::size_t each = idle_ ? 0 : 2;
+    const bool as_expected =
+        std::all_of(workers_.begin(), workers_.end(), [&](auto& w) { return w->closures() == each; });
+    return as_expected && queue_.empty() &&
+           reported_ + static_cast<std::int64_t>(each * workers_.size()) == scheduled_;
   }
 
  private:
@@ -141,6 +156,8 @@ class Coordinator {
   }
 
   ParameterServerStrategy strategy_{embedded_cluster()};
+  bool idle_;
+  int last_receiver_ = 0;  // rank
   std::vector<std::unique_ptr<RecordingPeer>> workers_;
   cluster::Membership members_;
   std::shared_ptr<NoWaiter> waiter_ = std::make_shared<NoWaiter>();
@@ -152,20 +169,30 @@ class Coordinator {
 
 void measure_one(int results, int workers, const Options& options, std::optional<double>& few,
                  Report& report) {
-  const std::string group = fmt::format("{} result{}", results, results == 1 ? "" : "s");
+  const bool one = results == kOneClosure;
+  const std::string group =
+      one ? "one closure" : fmt::format("{} result{}", results, results == 1 ? "" : "s");
   const std::string name = fmt::format("{}, {} workers", group, workers);
-  Coordinator coordinator(workers, options.seed);
+  if (!options.wants(name)) return;
+  const int closures = kCallsPerSample * (one ? 1 : results);
+  Coordinator coordinator(workers, one, options.seed);
   std::vector<double> seconds;
   for (int i = -options.warmup; i < options.iters * options.repeat; ++i) {
-    coordinator.schedule(kCallsPerSample * results);
+    if (!one) coordinator.schedule(closures);
     const double time = seconds_of([&] {
-      for (int call = 0; call < kCallsPerSample; ++call) coordinator.run(results);
+      for (int call = 0; call < kCallsPerSample; ++call) {
+        if (one) {
+          coordinator.run_one();
+        } else {
+          coordinator.run(results);
+        }
+      }
     });
     if (i >= 0) seconds.push_back(time);
   }
   Result result{name, group, static_cast<std::uint64_t>(workers), "workers", "us a closure"};
   result.verified = coordinator.correct();
-  result = time_result(result, 1e6 / (kCallsPerSample * results), seconds);
+  result = time_result(result, 1e6 / closures, seconds);
   if (workers == kFewWorkers) few = result.median;
   result.bound = few;
   result.bound_name = fmt::format("{} workers", kFewWorkers);
@@ -173,11 +200,9 @@ void measure_one(int results, int workers, const Options& options, std::optional
 }
 
 void measure_all(const Options& options, Report& report) {
-  for (const int results : kResults) {
+  for (const int results : {1, 64, kOneClosure}) {
     std::optional<double> few;
-    for (const int workers : kWorkers) {
-      measure_one(results, workers, options, few, report);
-    }
+    for (const int workers : kWorkers) measure_one(results, workers, options, few, report);
   }
 }
 

@@ -192,7 +192,7 @@ class Smoke(JobTest):
         file = self.directory / "dispatch.json"
         self.run_to_end([BIN / "perf_dispatch", *TINY, "--json", file])
         found = json.loads(file.read_text())["results"]
-        self.assertEqual([(r["size"], r["verified"]) for r in found], 2 * [(n, True) for n in (64, 512, 2048, 8192)])
+        self.assertEqual([(r["size"], r["verified"]) for r in found], 3 * [(n, True) for n in (64, 512, 2048, 8192)])
 
     def test_optimizers(self):
         file = self.directory / "optimizer.json"

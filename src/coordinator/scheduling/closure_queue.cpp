@@ -259,9 +259,11 @@ std::optional<Closure> ClosureQueue::take_for(int worker) {
   return closure;
 }
 
-bool ClosureQueue::any_for_one() const {
+std::vector<int> ClosureQueue::workers_with_closures() const {
   const Lock lock(board_->mutex);
-  return !queued_for_one_.empty();
+  std::vector<int> workers;
+  for (const auto& [worker, closures] : queued_for_one_) workers.push_back(worker);
+  return workers;
 }
 
 void ClosureQueue::settle_as_lost(const Closure& closure) {

@@ -111,7 +111,8 @@ class ClosureQueue final : public strategy::ClosureScheduler {
   std::shared_ptr<Result> put_for(int worker, std::uint32_t function, std::vector<std::byte> arguments,
                                   Extras extras = {}, detail::WorkerObjectRefs named = {});
   std::optional<Closure> take_for(int worker);
-  bool any_for_one() const;
+  /// Returns the workers for which take_for() has a closure, by index.
+  std::vector<int> workers_with_closures() const;
   /// Fails the closures that are queued for this worker only; closures that prefer it become closures for any
   /// worker. REQUIRES: the worker is not alive.
   void fail_all_for(int worker);

@@ -44,7 +44,7 @@ void Dispatcher::add(transport::Peer& peer) {
   worker.peer = &peer;
   worker.index = count_++;
   index_of_rank_[peer.rank()] = worker.index;
-  update_place(worker);
+  touch(worker);
   if (start_delay_.count() == 0 || !alive(worker)) return;
   auto delay = start_delay_ * worker.index;
   if (start_delay_max_.count() > 0) delay = std::min(delay, start_delay_max_);
@@ -55,13 +55,13 @@ void Dispatcher::add(transport::Peer& peer) {
 void Dispatcher::replace(int index, transport::Peer& peer) {
   Worker& worker = workers_.at(static_cast<std::size_t>(index));
   CAPSTAN_ASSERT(worker.peer == &peer || !alive(worker));
-  if (worker.place) places_.erase(*worker.place);
+  remove_place(worker);
   index_of_rank_.erase(worker.peer->rank());
   worker = Worker{};
   worker.peer = &peer;
   worker.index = index;
   index_of_rank_[peer.rank()] = index;
-  update_place(worker);
+  touch(worker);
 }
 
 transport::Peer* Dispatcher::worker(int index) const {
@@ -96,7 +96,7 @@ void Dispatcher::leave(int rank) {
   if (worker == nullptr || !alive(*worker)) return;
   worker->leaves = true;
   leavers_.push_back(worker->index);
-  update_place(*worker);
+  touch(*worker);
   const protocol::GiveBackHeader all{worker->running.size(), 0, 0};
   worker->peer->send(transport::kGiveBack, transport::as_bytes(all));
 }
@@ -133,33 +133,65 @@ bool Dispatcher::waits_for_start(const Worker& worker) const {
   return starting_ && Clock::now() < worker.start;
 }
 
-bool Dispatcher::may_receive(const Worker& worker) const { return alive(worker) && !waits_for_start(worker); }
+/// Finds the workers whose start has come, and the time of the next start.
+void Dispatcher::start_workers() {
+  if (!starting_) return;
+  const auto now = Clock::now();
+  starting_ = false;
+  next_start_ = Clock::time_point::max();
+  for (Worker& worker : workers_) {
+    if (now >= worker.start) {
+      touch(worker);
+    } else if (alive(worker)) {
+      starting_ = true;
+      next_start_ = std::min(next_start_, worker.start);
+    }
+  }
+}
 
+/// A worker that is not known to the ps yet, or is silent, has capacity and gets no closures.
 bool Dispatcher::has_capacity(const Worker& worker) const {
   const std::size_t running = worker.running.size();
-  if (worker.leaves) return false;
+  if (worker.leaves || members_.is_lost(worker.peer->rank())) return false;
   if (inflight_limit_ > 0) return running < inflight_limit_;
   return running < kMinInFlight || (worker.fills && running < kMaxInFlight && worker.load < kFill);
 }
 
-/// Moves the worker to its place among those with capacity.
-void Dispatcher::update_place(Worker& worker) {
-  // A worker is refilled once its load is below half the limit, so that batches are large.
-  if (!worker.assigned) worker.fills = worker.load < kFill / 2;
+void Dispatcher::touch(Worker& worker) {
+  if (!std::exchange(worker.touched, true)) touched_.push_back(worker.index);
+}
+
+void Dispatcher::remove_place(Worker& worker) {
   if (worker.place) places_.erase(*worker.place);
   worker.place.reset();
-  if (!has_capacity(worker)) return;
-  worker.place = worker.key();
-  places_.insert(*worker.place);
+  if (std::exchange(worker.needs_next, false)) --need_next_;
+}
+
+/// Sends the batches of the touched workers, and moves these workers to their places.
+void Dispatcher::settle() {
+  for (const int index : touched_) {
+    Worker& worker = workers_[static_cast<std::size_t>(index)];
+    send_batch(worker);
+    worker.touched = false;
+    // A worker is refilled once its load is below half the limit, so that batches are large.
+    worker.fills = worker.load < kFill / 2;
+    remove_place(worker);
+    if (!has_capacity(worker) || waits_for_start(worker)) continue;
+    worker.place = worker.key();
+    places_.insert(*worker.place);
+    worker.needs_next = alive(worker) && worker.running.size() < kMinInFlight;
+    if (worker.needs_next) ++need_next_;
+  }
+  touched_.clear();
 }
 
 /// Sends closures that are for one worker; they precede closures for any worker.
 bool Dispatcher::dispatch_for_one() {
-  if (!queue_.any_for_one()) return false;
   bool any = false;
-  for (Worker& worker : workers_) {
-    while (worker.place && may_receive(worker)) {
-      auto closure = queue_.take_for(worker.index);
+  for (const int index : queue_.workers_with_closures()) {
+    Worker& worker = workers_.at(static_cast<std::size_t>(index));
+    while (alive(worker) && has_capacity(worker) && !waits_for_start(worker)) {
+      auto closure = queue_.take_for(index);
       if (!closure) break;
       assign(worker, std::move(*closure));
       any = true;
@@ -176,10 +208,9 @@ bool Dispatcher::is_later(const Worker* a, const Worker* b) { return b->key() < 
 Dispatcher::Worker* Dispatcher::least_loaded() {
   while (!places_.empty() && (heap_.empty() || *places_.begin() < heap_.front()->key())) {
     Worker& worker = workers_[static_cast<std::size_t>(places_.begin()->index)];
-    places_.erase(places_.begin());
-    worker.place.reset();
-    taken_.push_back(worker.index);
-    if (!may_receive(worker)) continue;
+    touch(worker);
+    remove_place(worker);
+    if (!alive(worker) || !has_capacity(worker)) continue;
     heap_.push_back(&worker);
     std::push_heap(heap_.begin(), heap_.end(), is_later);
   }
@@ -188,6 +219,7 @@ Dispatcher::Worker* Dispatcher::least_loaded() {
 
 bool Dispatcher::dispatch_for_any() {
   bool any = false;
+  heap_.clear();
   while (Worker* worker = least_loaded()) {
     auto closure = queue_.take(worker->index, false);
     if (!closure) {
@@ -211,58 +243,51 @@ bool Dispatcher::dispatch_for_any() {
       heap_.pop_back();
     }
   }
-  heap_.clear();
-  for (const int index : taken_) update_place(workers_[static_cast<std::size_t>(index)]);
-  taken_.clear();
   return any;
 }
 
 bool Dispatcher::dispatch() {
   queue_.set_workers_busy(false);
+  start_workers();
+  settle();
   bool any = dispatch_for_one();
   any = dispatch_for_any() || any;
-  if (queue_.any_preferred()) any = assign_to_idle() || any;
-  if (any) send_assigned();
+  settle();
+  if (queue_.any_preferred() && assign_to_idle()) {
+    any = true;
+    settle();
+  }
   queue_.set_workers_busy(all_busy());
   revoke();
   recall_for_idle();
   return any;
 }
 
-void Dispatcher::send_assigned() {
-  for (const int index : assigned_) {
-    Worker& worker = workers_[static_cast<std::size_t>(index)];
-    send_batch(worker);
-    worker.assigned = false;
-    update_place(worker);
-  }
-  assigned_.clear();
-}
-
 /// Returns true if there are workers that may get closures, and each has a next one.
 bool Dispatcher::all_busy() const {
-  if (members_.alive(Role::worker) == 0 || inflight_limit_ == 1) return false;
-  return std::none_of(places_.begin(), places_.end(), [this](const Place& place) {
-    const Worker& worker = workers_[static_cast<std::size_t>(place.index)];
-    return alive(worker) && worker.running.size() < kMinInFlight;
-  });
+  return need_next_ == 0 && inflight_limit_ != 1 && members_.alive(Role::worker) > 0;
+}
+
+/// Returns the first idle worker whose place is after `place`; null if there is none.
+Dispatcher::Worker* Dispatcher::idle_after(const std::optional<Place>& place) {
+  for (auto next = place ? places_.upper_bound(*place) : places_.begin(); next != places_.end(); ++next) {
+    if (next->load > 0) return nullptr;
+    Worker& worker = workers_[static_cast<std::size_t>(next->index)];
+    if (alive(worker)) return &worker;
+  }
+  return nullptr;
 }
 
 /// Sends closures whose preferred workers are busy to idle workers.
 bool Dispatcher::assign_to_idle() {
   bool any = false;
-  std::optional<Place> passed;
-  while (true) {
-    const auto place = passed ? places_.upper_bound(*passed) : places_.begin();
-    if (place == places_.end() || place->load > 0) return any;
-    passed = *place;
-    Worker& worker = workers_[static_cast<std::size_t>(place->index)];
-    if (!may_receive(worker)) continue;
-    auto closure = queue_.take(worker.index, true);
-    if (!closure) return any;
-    assign(worker, std::move(*closure));
+  for (Worker* worker = idle_after({}); worker != nullptr; worker = idle_after(worker->place)) {
+    auto closure = queue_.take(worker->index, true);
+    if (!closure) break;
+    assign(*worker, std::move(*closure));
     any = true;
   }
+  return any;
 }
 
 /// Returns the worker that produced an argument of the closure, if its load is not above `least_load`; or
@@ -272,7 +297,8 @@ Dispatcher::Worker* Dispatcher::producer_of(const Closure& closure, double least
   const int producer = closure.input_producer();
   if (producer < 0 || producer >= workers()) return nullptr;
   Worker& worker = workers_[static_cast<std::size_t>(producer)];
-  return has_capacity(worker) && may_receive(worker) && worker.load <= least_load ? &worker : nullptr;
+  const bool receives = alive(worker) && has_capacity(worker) && !waits_for_start(worker);
+  return receives && worker.load <= least_load ? &worker : nullptr;
 }
 
 /// Appends a closure with extras: the header, the time until its deadline if it has one, and the arguments
@@ -326,8 +352,7 @@ void Dispatcher::assign(Worker& worker, Closure closure) {
   const double time = estimate(closure.function);
   worker.load += time;
   worker.running.push_back({std::move(closure), time, false});
-  if (!std::exchange(worker.assigned, true)) assigned_.push_back(worker.index);
-  if (worker.place) update_place(worker);
+  touch(worker);
   if (worker.batch.size() >= kBatchBytes) send_batch(worker);
 }
 
@@ -379,6 +404,7 @@ std::optional<Dispatcher::Running> Dispatcher::stop_running(Worker& worker, std:
 void Dispatcher::take_results(const transport::Message& message) {
   Worker* worker = from(message);
   if (worker == nullptr) return;
+  touch(*worker);
   worker->heard = Clock::now();
   worker->answered = ++answers_;
   worker->recall_sent = false;
@@ -399,7 +425,6 @@ void Dispatcher::take_results(const transport::Message& message) {
                   {worker->index, header.nanoseconds});
     }
   }
-  update_place(*worker);
 }
 
 /// After an error, cancels closures that workers have not started. Messages arrive in order, so the request
@@ -416,54 +441,47 @@ void Dispatcher::revoke() {
   }
 }
 
-bool Dispatcher::any_idle() const {
-  for (const Place& place : places_) {
-    if (place.load > 0) return false;
-    if (may_receive(workers_[static_cast<std::size_t>(place.index)])) return true;
-  }
-  return false;
-}
-
 /// Requests closures that a busy worker has not started, half of them at a time, if another worker is idle.
 void Dispatcher::recall_for_idle() {
+  using std::chrono::milliseconds;
   rest_ = kLongestWait;
-  if (starting_) {
-    starting_ = false;
-    for (const Worker& worker : workers_) {
-      if (!alive(worker) || Clock::now() >= worker.start) continue;
-      starting_ = true;
-      rest_ = std::min(rest_, std::chrono::ceil<std::chrono::milliseconds>(worker.start - Clock::now()));
-    }
-  }
-  if (!queue_.empty() || !any_idle()) return;
-  Worker* busiest = nullptr;
-  for (Worker& worker : workers_) {
-    if (!may_receive(worker) || worker.leaves || worker.recall_sent || worker.running.size() < 2) continue;
-    if (busiest == nullptr || worker.running.size() > busiest->running.size()) busiest = &worker;
-  }
-  if (busiest == nullptr) return;
-  if (Clock::now() < busiest->heard + kRecallAfter) {
+  if (starting_) rest_ = std::min(rest_, std::chrono::ceil<milliseconds>(next_start_ - Clock::now()));
+  if (!queue_.empty() || idle_after({}) == nullptr) return;
+  const auto now = Clock::now();
+  if (now < next_recall_) {
     rest_ = std::min(rest_, kRecallAfter);
     return;
   }
+  next_recall_ = now + kRecallAfter;  // limits the time that vain searches take with many workers
+  Worker* busiest = nullptr;
+  for (Worker& worker : workers_) {
+    if (!alive(worker) || worker.leaves || worker.recall_sent || worker.running.size() < 2) continue;
+    if (busiest == nullptr || worker.running.size() > busiest->running.size()) busiest = &worker;
+  }
+  if (busiest == nullptr) return;
+  if (now < busiest->heard + kRecallAfter) {
+    rest_ = std::min(rest_, kRecallAfter);
+    return;
+  }
+  next_recall_ = {};
   const protocol::GiveBackHeader header{busiest->running.size() / 2, 0, 0};
   busiest->peer->send(transport::kGiveBack, transport::as_bytes(header));
   busiest->recall_sent = true;
   // The running closure takes longer than estimated.
   busiest->running.front().estimate += kFill;
   busiest->load += kFill;
-  update_place(*busiest);
+  touch(*busiest);
 }
 
 void Dispatcher::take_back(const transport::Message& message) {
   Worker* worker = from(message);
   if (worker == nullptr) return;
+  touch(*worker);
   const auto ids = from_bytes<std::vector<std::uint64_t>>(message.payload);
   if (!ids.empty()) worker->recall_sent = false;
   for (const std::uint64_t id : ids) {  // the last one first
     if (auto running = stop_running(*worker, id)) queue_.put_back(std::move(running->closure));
   }
-  update_place(*worker);
 }
 
 std::size_t Dispatcher::take_from(const transport::Peer& peer, std::set<int> ps, Clock::time_point deadline) {
@@ -482,8 +500,7 @@ std::size_t Dispatcher::take_from(const transport::Peer& peer, std::set<int> ps,
   }
   worker->running.clear();
   worker->load = 0;
-  if (worker->place) places_.erase(*worker->place);
-  worker->place.reset();
+  remove_place(*worker);
   const std::size_t closures = unapplied.closures.size();
   unapplied_.push_back(std::move(unapplied));
   requeue_applied();

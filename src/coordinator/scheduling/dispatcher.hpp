@@ -23,8 +23,9 @@ namespace capstan::coordinator {
 /// closures that it has not started; after an error, every worker does. Used by the thread that drives the
 /// control loop.
 ///
-/// A set has the workers that may get more closures, least loaded first, so that a closure takes little time
-/// however many workers there are. A function that changes a worker's closures calls update_place().
+/// A set has the workers with capacity, least loaded first, so that a closure takes little time however many
+/// workers there are. A function that changes a worker touches it; dispatch() moves the touched workers to
+/// their places in the set.
 class Dispatcher {
  public:
   using Clock = std::chrono::steady_clock;
@@ -139,7 +140,8 @@ class Dispatcher {
     int index = 0;
     bool leaves = false;       // has asked to leave
     bool fills = true;         // gets closures until its load reaches the limit
-    bool assigned = false;     // is in assigned_
+    bool touched = false;      // is in touched_
+    bool needs_next = false;   // counts in need_next_
     bool recall_sent = false;  // was asked for closures, and has not answered or had none
     std::size_t known_variables = 0;
     std::uint64_t known_resources = 0;  // id of the last announced one
@@ -150,7 +152,7 @@ class Dispatcher {
     std::uint64_t failures = 0;         // of closures for any worker
     Clock::time_point heard{};          // when it last was idle or answered
     Clock::time_point start{};          // gets no closures before
-    std::optional<Place> place;         // in places_; nullopt if it is not there
+    std::optional<Place> place;         // in places_; its load may have risen since. nullopt: not there
     std::vector<std::byte> batch;
     std::uint64_t batched = 0;
 
@@ -168,19 +170,20 @@ class Dispatcher {
   Worker* from(const transport::Message& message) { return of_rank(message.from); }
   bool alive(const Worker& worker) const { return members_.is_alive(worker.peer->rank()); }
   bool waits_for_start(const Worker& worker) const;
-  bool may_receive(const Worker& worker) const;
+  void start_workers();
   bool has_capacity(const Worker& worker) const;
-  void update_place(Worker& worker);
-  bool all_busy() const;
-  bool any_idle() const;
+  void touch(Worker& worker);
+  void remove_place(Worker& worker);
+  void settle();
+  bool dispatch_for_one();
   static bool is_later(const Worker* a, const Worker* b);
   Worker* least_loaded();
   bool dispatch_for_any();
+  bool all_busy() const;
+  Worker* idle_after(const std::optional<Place>& place);
   bool assign_to_idle();
-  void send_assigned();
   Worker* producer_of(const Closure& closure, double least_load);
   bool append_extras(std::vector<std::byte>& out, protocol::RunHeader header, const Closure& closure);
-  bool dispatch_for_one();
   void assign(Worker& worker, Closure closure);
   std::uint64_t announce(Worker& worker);
   void send_batch(Worker& worker);
@@ -198,10 +201,10 @@ class Dispatcher {
   std::vector<Worker> workers_;  // by index; never reallocated, since its size is reserved
   std::atomic<int> count_{0};    // of `workers_`
   std::unordered_map<int, int> index_of_rank_;
-  std::set<Place> places_;     // of the workers with capacity; some may be dead, or wait for their start
+  std::set<Place> places_;     // of the workers with capacity; some may be silent, or not known to the ps yet
+  std::vector<int> touched_;   // workers that have changed since settle()
+  std::size_t need_next_ = 0;  // workers with fewer than two closures
   std::vector<Worker*> heap_;  // least loaded first, while closures are assigned
-  std::vector<int> taken_;     // workers that were moved from places_ to heap_
-  std::vector<int> assigned_;  // workers that got closures in this call of dispatch()
   std::vector<int> leavers_;   // workers that have asked to leave
   std::vector<Unapplied> unapplied_;
   std::vector<double> times_;  // estimated duration in ns, by function; 0: unknown
@@ -211,6 +214,8 @@ class Dispatcher {
   std::chrono::milliseconds start_delay_{0};
   std::chrono::milliseconds start_delay_max_{0};
   bool starting_ = false;  // a worker waits for its start time
+  Clock::time_point next_start_{};
+  Clock::time_point next_recall_{};  // no search for a worker to recall from before
 };
 
 }  // namespace capstan::coordinator
