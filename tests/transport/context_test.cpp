@@ -75,5 +75,20 @@ TEST(UcxContext, AllocatesFewBuffersForSharedMemoryTransports) {
   EXPECT_LT(mapped_shared_memory() - before, 2 << 20);
 }
 
+TEST(UcxContext, QueuesAreShortForCapstanOnly) {
+  const UcxFabric fabric;
+  for (const char* variable : {"UCX_POSIX_FIFO_SIZE", "UCX_SYSV_FIFO_SIZE"})
+    EXPECT_EQ(std::getenv(variable), nullptr) << variable;
+  const ShortQueues queues;
+  EXPECT_STREQ(std::getenv("UCX_POSIX_FIFO_SIZE"), "64");
+}
+
+TEST(UcxContext, LengthOfTheUserIsKept) {
+  setenv("UCX_POSIX_FIFO_SIZE", "128", 0);
+  { const ShortQueues queues; }
+  EXPECT_STREQ(std::getenv("UCX_POSIX_FIFO_SIZE"), "128");
+  unsetenv("UCX_POSIX_FIFO_SIZE");
+}
+
 }  // namespace
 }  // namespace capstan::transport

@@ -133,7 +133,7 @@ bool Dispatcher::waits_for_start(const Worker& worker) const {
   return starting_ && Clock::now() < worker.start;
 }
 
-/// Finds the workers whose start has come, and the time of the next start.
+/// Finds the workers whose start is due, and the time of the next start.
 void Dispatcher::start_workers() {
   if (!starting_) return;
   const auto now = Clock::now();

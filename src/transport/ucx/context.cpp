@@ -5,13 +5,14 @@
 #include <ucs/debug/log_def.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 namespace capstan::transport {
 
@@ -62,23 +63,35 @@ void set_defaults() {
       // "conn_state").
       setenv("UCX_TCP_MAX_POLL", "1", /*overwrite=*/0);
     }
-    // No endpoint of Capstan uses UCX's shared-memory transports, but each worker of UCX opens them. It fills
-    // a queue of 64 buffers of 8 KiB (256 since UCX 1.16) and holds one more. By default, it allocates 512:
-    // 4.2 MiB per transport.
-    for (const auto& [transport, queue, buffers] :
-         {std::array{"posix", "UCX_POSIX_FIFO_SIZE", "UCX_POSIX_RX_BUFS_GROW"},
-          std::array{"sysv", "UCX_SYSV_FIFO_SIZE", "UCX_SYSV_RX_BUFS_GROW"}}) {
-      if (!may_open(transport)) continue;
-      setenv(queue, "64", /*overwrite=*/0);
-      setenv(buffers, "65", /*overwrite=*/0);
-    }
+    // UCX holds one buffer of 8 KiB more than a queue has, see ShortQueues. By default, it allocates 512: 4.2
+    // MiB per transport.
+    if (may_open("posix")) setenv("UCX_POSIX_RX_BUFS_GROW", "65", /*overwrite=*/0);
+    if (may_open("sysv")) setenv("UCX_SYSV_RX_BUFS_GROW", "65", /*overwrite=*/0);
     ucs_log_push_handler(log_to_stderr);
     return true;
   }();
   (void)once;
 }
 
+std::mutex& environment() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 }  // namespace
+
+ShortQueues::ShortQueues() : lock_(environment()) {
+  for (const auto& [transport, variable] :
+       {std::pair{"posix", "UCX_POSIX_FIFO_SIZE"}, std::pair{"sysv", "UCX_SYSV_FIFO_SIZE"}}) {
+    if (!may_open(transport) || std::getenv(variable) != nullptr) continue;
+    setenv(variable, "64", /*overwrite=*/0);
+    set_.push_back(variable);
+  }
+}
+
+ShortQueues::~ShortQueues() {
+  for (const char* variable : set_) unsetenv(variable);
+}
 
 Handle<ConfigTraits> read_config() {
   set_defaults();

@@ -49,6 +49,7 @@ Handle<WorkerTraits> open_worker(ucp_context_h context) {
   // One thread creates a fabric and another one uses it, so UCS_THREAD_MODE_SINGLE would be wrong.
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   Handle<WorkerTraits> worker;
+  const ShortQueues queues;
   const ucs_status_t status = ucp_worker_create(context, &params, worker.out());
   if (status != UCS_OK) throw worker_failed(status);
   return worker;
