@@ -9,6 +9,7 @@ Exit code: COMMAND's own; 124 if it timed out; 125 if it ended but left processe
 
 As a module: `with Job([...]) as job: ...` starts the command, `job.processes()` lists its live processes, `job.wait(s)`
 waits for the command and `job.wait_until_gone(s)` for all processes. The end of the block kills remaining processes.
+`run([...], timeout)` does all of this, and returns the exit code.
 """
 import argparse
 import os
@@ -19,6 +20,7 @@ import sys
 import time
 import uuid
 
+from die_with_parent import die_with_parent
 from poll import poll_until
 
 MARK = "CAPSTAN_TESTS_JOB"
@@ -114,6 +116,19 @@ def report(job, headline):
         print(f"  {pid}: {words}\n{wait_channels(pid)}", file=sys.stderr)
 
 
+def run(command, timeout, grace=10, **popen_options):
+    """Runs the command, reports and kills remaining processes, and returns the exit code that is described above."""
+    with Job(command, preexec_fn=die_with_parent, **popen_options) as job:
+        code = job.wait(timeout)
+        if code is None:
+            report(job, f"still running after {timeout:g} s: {' '.join(command)}")
+            return 124
+        if not job.wait_until_gone(grace):
+            report(job, f"left behind {grace:g} s after its end: {' '.join(command)}")
+            return 125
+        return code
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.splitlines()[0])
     parser.add_argument("--timeout", type=float, default=60, help="time limit of the command, in seconds")
@@ -124,17 +139,9 @@ def main():
     if not command:
         parser.error("no command given")
 
-    with Job(command) as job:
-        # ctest may end a test that times out with SIGTERM, which must not leave the job behind.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(124))
-        code = job.wait(options.timeout)
-        if code is None:
-            report(job, f"still running after {options.timeout:g} s: {' '.join(command)}")
-            return 124
-        if not job.wait_until_gone(options.grace):
-            report(job, f"left behind {options.grace:g} s after its end: {' '.join(command)}")
-            return 125
-        return code
+    # ctest may end a test that times out with SIGTERM, which must not leave the job behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(124))
+    return run(command, options.timeout, options.grace)
 
 
 if __name__ == "__main__":
