@@ -66,7 +66,7 @@ class Capstan(CMakePackage, CudaPackage):
 
     conflicts("~mpi", msg="Capstan needs MPI to start jobs")
     conflicts("~shared", when="+python", msg="the Python package links the shared library")
-    conflicts("%gcc@:11", msg="Capstan needs C++20: GCC 12 or newer")
+    conflicts("%gcc@:10", msg="Capstan needs C++20: GCC 11 or newer")
 
     generator("ninja")
 
