@@ -83,6 +83,10 @@ pid_t fork_child() {
 [[noreturn]] void run_exchange(const AgentOptions& options, FileDescriptor from_child,
                                FileDescriptor to_agent) {
   prctl(PR_SET_NAME, "capstan-start");  // its name in ps and top
+  // exit() calls the handlers that MPI registers below: MPICH 5 tells its launcher there that this process
+  // ends. Then it calls this one, so that those of the program, and the destructors of its objects, do not
+  // run here.
+  std::atexit([] { _exit(0); });
   StartAnswer answer;
   try {
     const auto hello = [&from_child, &answer]() -> std::optional<Hello> {
@@ -110,8 +114,9 @@ pid_t fork_child() {
     _exit(kExitEnvironment);  // the agent is dead
   }
   to_agent.reset();
-  if (answer.code == Code::ok && options.finalize) options.finalize();
-  _exit(0);
+  if (answer.code != Code::ok || !options.finalize) _exit(0);
+  options.finalize();
+  std::exit(0);
 }
 
 /// Returns null, with a message, if the system refuses the memory.
