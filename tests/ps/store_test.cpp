@@ -13,6 +13,7 @@
 
 #include "base/log.hpp"
 #include "capstan/error.hpp"
+#include "ps/all_optimizers.hpp"
 #include "ps/plain_update.hpp"
 #include "ps/push_entry.hpp"
 #include "support/expect_error.hpp"
@@ -172,17 +173,6 @@ TEST_F(StoreTest, PushesMatchTheRulesForEveryDtypeRankAndOptimizer) {
 /// A schedule that FTRL also supports.
 const schedules::PolynomialDecay kFalling{
     .initial_learning_rate = 0.5, .decay_steps = 6, .end_learning_rate = 0.125};
-
-std::vector<Optimizer> all_optimizers(const LearningRate& rate) {
-  return {optimizers::SGD{rate},
-          optimizers::Momentum{rate},
-          optimizers::Momentum{.learning_rate = rate, .nesterov = true},
-          optimizers::Adagrad{rate},
-          optimizers::RMSProp{rate},
-          optimizers::Adam{rate},
-          optimizers::AdamW{.learning_rate = rate, .weight_decay = 0.5},
-          optimizers::FTRL{.learning_rate = rate, .initial_accumulator = 0.5, .l1 = 0.25}};
-}
 
 TEST_F(StoreTest, SchedulesApplyToEveryOptimizer) {
   std::uint32_t id = 1;
