@@ -664,6 +664,16 @@ TEST_F(TableRecoveryTest, RestartedPsUndoesTheEvictionsOfAnEntry) {
   EXPECT_LE(process_->store().list_keys({1, 0, 0, 100'000}).rows_end, 602U);
 }
 
+TEST_F(TableRecoveryTest, RestartedPsHasTheOccurrencesOfKeysThatAreNotAdmittedYet) {
+  protocol::CreateShard request = table(1);
+  request.policy.admit_after = 3;
+  process_->store().create(request);
+  process_->push({5, 5, 6}, 1, RowOp::gradient, true);
+  restart();
+  process_->push({5, 6}, 1, RowOp::gradient, true);
+  EXPECT_EQ(process_->store().find_keys({1, 0, {5, 6}}), (std::vector<std::uint8_t>{1, 0}));
+}
+
 /// Entry `i` of a sequence that adds, updates, evicts and erases keys, and makes the index grow.
 struct SequenceEntry {
   Keys keys;

@@ -178,7 +178,7 @@ void KeyIndex::clear() noexcept {
   // Releases all levels: a process that was killed may have left entries in a level that it had not
   // published.
   const std::uint64_t first = layout_.lines(0, protocol::TableLayout::kFirstLevel);
-  release_(memory_ + first, layout_.bytes() - first);
+  release_(memory_ + first, layout_.filter() - first);
   // Last: a reader that begins in the new epoch must not find entries, whose rows are used for other keys.
   for (std::uint32_t s = 0; s < TableHeader::kSubIndexes; ++s) begin_epoch(s);
 }

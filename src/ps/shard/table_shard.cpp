@@ -360,6 +360,7 @@ std::shared_ptr<FrozenRows> TableShard::freeze_rows(std::optional<TouchedRows> t
 
 void TableShard::clear() {
   index_.clear();
+  transport::release_memory({memory_ + layout_.filter(), layout_.bytes() - layout_.filter()});
   std::fill_n(states(), header_.rows_end, 0);
   free_.clear();
   evicted_.clear();
