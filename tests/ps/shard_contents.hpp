@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -24,6 +26,23 @@ struct ShardContents {
   std::uint64_t rows = 0;
   std::vector<Array> arrays;
 
+  /// Returns an element of an array whose rows have the size of T.
+  template <class T>
+  T at(std::size_t array, std::uint64_t row) const {
+    T out;
+    std::memcpy(&out, arrays[array].bytes.data() + row * sizeof out, sizeof out);
+    return out;
+  }
+  /// Of a dynamic table: calls `f` with each key and its row. Its last two arrays are keys and states.
+  template <class F>
+  void for_each_key(const F& f) const {
+    const std::size_t keys = arrays.size() - 2, states = keys + 1;
+    ASSERT_EQ(arrays[keys].name, "table_key");
+    ASSERT_EQ(arrays[states].name, "table_state");
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      if ((at<std::uint32_t>(states, row) & protocol::kRowInUse) != 0) f(at<std::int64_t>(keys, row), row);
+    }
+  }
   /// Returns the bytes of a row in the first `count` arrays, one after the other.
   std::vector<std::byte> row(std::uint64_t number, std::size_t count) const {
     std::vector<std::byte> out;
@@ -57,23 +76,16 @@ inline std::unordered_map<std::string, ShardContents> shard_contents(Store& stor
 /// state.
 inline std::unordered_map<std::int64_t, std::vector<std::byte>> rows_by_key(const ShardContents& table,
                                                                             bool with_states = false) {
-  const std::size_t keys = table.arrays.size() - 2, states = keys + 1;
-  EXPECT_EQ(table.arrays[keys].name, "table_key");
-  EXPECT_EQ(table.arrays[states].name, "table_state");
   std::unordered_map<std::int64_t, std::vector<std::byte>> out;
-  for (std::uint64_t row = 0; row < table.rows; ++row) {
-    std::int64_t key = 0;
-    std::uint32_t state = 0;
-    std::memcpy(&key, table.arrays[keys].bytes.data() + row * sizeof key, sizeof key);
-    std::memcpy(&state, table.arrays[states].bytes.data() + row * sizeof state, sizeof state);
-    if ((state & protocol::kRowInUse) == 0) continue;
-    std::vector<std::byte> bytes = table.row(row, keys);
+  const std::size_t states = table.arrays.size() - 1;
+  table.for_each_key([&](std::int64_t key, std::uint64_t row) {
+    std::vector<std::byte> bytes = table.row(row, states - 1);
     if (with_states) {
-      const auto* const first = reinterpret_cast<const std::byte*>(&state);
-      bytes.insert(bytes.end(), first, first + sizeof state);
+      const auto state = std::bit_cast<std::array<std::byte, 4>>(table.at<std::uint32_t>(states, row));
+      bytes.insert(bytes.end(), state.begin(), state.end());
     }
     EXPECT_TRUE(out.emplace(key, std::move(bytes)).second) << "key " << key << " has two rows";
-  }
+  });
   return out;
 }
 

@@ -24,9 +24,9 @@
 #include "ps/push_entry.hpp"
 #include "ps/shard/admission_draw.hpp"
 #include "ps/shard/store.hpp"
+#include "ps/store_process.hpp"
 #include "support/expect_error.hpp"
 #include "transport/loop/loop.hpp"
-#include "transport/ucx/fabric.hpp"
 
 namespace capstan::ps {
 namespace {
@@ -571,37 +571,12 @@ TEST_F(TableShardTest, TrainsTheDefaultRowWithKeysThatAreNotAdmitted) {
   EXPECT_NEAR(read(store_, {5}, MissingKeys::error)[0], step, 1e-12) << "begins with the initial values";
 }
 
-/// A process of a ps, and its persistent memory.
-class TableProcess {
+class TableProcess : public StoreProcess {
  public:
-  static constexpr std::uint64_t kRanks = 3;
-  explicit TableProcess(const std::shared_ptr<transport::PersistentMemory>& memory)
-      : persistent_(memory, fabric_, kRanks, 1 << 16),
-        board_(persistent_.board(protocol::BoardLayout(kRanks).bytes())),
-        store_(
-            fabric_, 1 << 20, 0, [](std::uint32_t, std::uint64_t) {}, [](std::uint32_t, std::uint64_t) {},
-            &persistent_),
-        undone_(persistent_.uncommitted_entry().has_value()) {}
-  Store& store() { return store_; }
-  /// Returns true if the previous process was killed in the middle of an entry.
-  bool undone() const { return undone_; }
+  using StoreProcess::StoreProcess;
   void push(const Keys& keys, double gradient, RowOp op, bool commit) {
-    std::vector<std::byte> entry =
-        keyed_entry(1, keys, has_values(op) ? rows_of(keys, gradient) : std::vector<double>{}, op);
-    protocol::PushHeader header;
-    std::memcpy(&header, entry.data(), sizeof header);
-    header.rank = 1;
-    std::memcpy(entry.data(), &header, sizeof header);
-    apply_entry(store_, entry);
-    if (commit) persistent_.set_applied(1, persistent_.applied(1) + header.bytes);
+    apply(keyed_entry(1, keys, has_values(op) ? rows_of(keys, gradient) : std::vector<double>{}, op), commit);
   }
-
- private:
-  transport::UcxFabric fabric_;
-  PersistentState persistent_;
-  std::unique_ptr<transport::Region> board_;
-  Store store_;
-  bool undone_;
 };
 
 class TableRecoveryTest : public testing::Test {
