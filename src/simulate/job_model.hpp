@@ -69,7 +69,7 @@ struct JobModel {
 
 struct Prediction {
   double seconds = 0;      ///< of all steps
-  double rate = 0;         ///< steps/s of all workers, after the first step of each
+  double rate = 0;         ///< steps/s of all workers, without the first and the last step of each
   double whole_rate = 0;   ///< steps/s of all workers, with the start and the end, as perf_scale measures it
   double step_time = 0;    ///< seconds of a worker per step, with the wait for the next closure
   double step_median = 0;  ///< seconds from the lookup to the end of the flush

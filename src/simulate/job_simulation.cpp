@@ -81,7 +81,7 @@ JobSimulation::JobSimulation(const JobModel& job, const Constants& constants)
         transfer(coordinator_->host(), receiver.host(), {kResultBytes, kResultBytes},
                  [&receiver] { receiver.receive_closure(); });
       });
-  open_ = closures_ = closures;
+  open_ = closures_ = last_counted_ = closures;
   for (int i = 0; i < job_.simulated_ps(); ++i) {
     ps_.push_back(std::make_unique<PsActor>(simulation_, host_of(i, job_.ps_per_host, ps_hosts_), job_,
                                             constants_, random_, i));
@@ -118,10 +118,19 @@ void JobSimulation::end_step(int worker) {
   const auto index = static_cast<std::size_t>(worker);
   if (!warmed_up_[index]) {
     warmed_up_[index] = true;
-    if (--cold_ == 0) warm_up_ = snapshot();
+    if (--cold_ == 0) begin_to_count();
   }
-  if (times_.steps.size() == closures_) last_ = snapshot();
+  if (times_.steps.size() == last_counted_) last_ = snapshot();
   receive_result(worker);
+}
+
+/// Counts a multiple of the number of workers, and leaves out the last step of each. At the end, as much work
+/// is then in flight as now. Without this, work that was done for steps in flight would make steps shorter.
+void JobSimulation::begin_to_count() {
+  warm_up_ = snapshot();
+  const std::size_t ended = times_.steps.size();
+  const std::size_t rounds = (closures_ - ended) / workers_.size();
+  if (rounds > 1) last_counted_ = ended + (rounds - 1) * workers_.size();
 }
 
 void JobSimulation::receive_result(int worker) {
@@ -136,7 +145,7 @@ Prediction JobSimulation::run() {
   coordinator_->start();
   simulation_.run_until(std::numeric_limits<double>::max());
   if (last_.time <= 0) last_ = snapshot();  // stopped before the last step
-  // The time until all workers have ended a step is left out, unless there are no other steps.
+  // The first step of each worker is left out, unless there are no other steps.
   const Snapshot from = last_.time > warm_up_.time && last_.steps > warm_up_.steps ? warm_up_ : Snapshot();
   const double seconds = last_.time - from.time;
   if (!(seconds > 0)) {
@@ -144,7 +153,7 @@ Prediction JobSimulation::run() {
   }
   Prediction prediction;
   prediction.seconds = simulation_.now();
-  prediction.whole_rate = last_.steps / prediction.seconds;
+  prediction.whole_rate = static_cast<double>(times_.steps.size()) / prediction.seconds;
   prediction.rate = (last_.steps - from.steps) / seconds;
   prediction.step_time = job_.workers / prediction.rate;
   prediction.step_median = quantile(times_.steps, 0.5);

@@ -34,6 +34,7 @@ class JobSimulation {
  private:
   Host& host_of(int index, int ranks_per_host, std::vector<std::unique_ptr<Host>>& hosts);
   void end_step(int worker);
+  void begin_to_count();
   void receive_result(int worker);
 
   /// State at a time. The difference of two is what happened in between.
@@ -59,9 +60,10 @@ class JobSimulation {
   std::vector<std::unique_ptr<WorkerActor>> workers_;
   std::uint64_t open_ = 0;  // closures whose results the coordinator has not received
   std::uint64_t closures_ = 0;
-  std::vector<bool> warmed_up_;  // whether a worker has ended a step
-  int cold_ = 0;                 // workers that have not
-  Snapshot warm_up_, last_;      // when the last worker has ended its first step; at the end of a step
+  std::vector<bool> warmed_up_;     // whether a worker has ended a step
+  int cold_ = 0;                    // workers that have not
+  std::uint64_t last_counted_ = 0;  // number of the last step that the rate counts
+  Snapshot warm_up_, last_;  // when the last worker has ended its first step; after the last counted one
 };
 
 /// Simulates the job.

@@ -117,7 +117,7 @@ TEST(JobSimulation, SimulatesAllPsOfAHost) {
   EXPECT_EQ(job.simulated_ps(), JobModel::kMostPsOfAHost);
 }
 
-TEST(JobSimulation, TheRateLeavesOutTheFirstSteps) {
+TEST(JobSimulation, TheRateLeavesOutTheFirstAndTheLastSteps) {
   JobModel job{.workers = 100, .batch = 1, .compute = 1, .in_flight = 2, .steps = 3};
   Constants constants = only_apply(0);
   constants.closure = 5e-3;

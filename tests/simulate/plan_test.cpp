@@ -41,6 +41,20 @@ TEST(Plan, TheChosenNumberIsNotMuchSlowerThanTwiceAsMany) {
   EXPECT_GT(plan.others[0].prediction.step_time, 1.1 * plan.chosen.prediction.step_time);
 }
 
+/// Few steps of so many workers are simulated, so that the work in flight at the first counted step matters.
+TEST(Plan, NoStepOfManyWorkersIsFasterThanItsBounds) {
+  PlanRequest request = request_of(4'000);
+  request.rows = 1e9;
+  request.ps = 220;
+  const Plan plan = plan_job(request, Constants());
+  EXPECT_EQ(plan.chosen.largest.resource, "ps");
+  EXPECT_GE(plan.chosen.prediction.step_time, 0.99 * plan.chosen.largest.seconds);
+  ASSERT_EQ(plan.others.size(), 2u);
+  for (const PlannedJob& other : plan.others) {
+    EXPECT_GE(other.prediction.step_time, 0.99 * other.largest.seconds) << other.ps << " ps";
+  }
+}
+
 TEST(Plan, ASlowLinkIsNamed) {
   PlanRequest request = request_of(16);
   request.ps = 1;
