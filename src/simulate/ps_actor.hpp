@@ -7,7 +7,9 @@
 
 namespace capstan::simulate {
 
-/// Models src/ps/server/ps_server.cpp. The arguments of the constructor must outlive the ps.
+/// Models src/ps/server/ps_server.cpp. Without messages, the ps serves pushes in turns: a turn polls the
+/// rings of all workers once, and applies the pushes that have arrived during the previous turn. The first
+/// push of a turn takes the time of these polls. The arguments of the constructor must outlive the ps.
 class PsActor {
  public:
   /// `index`: number of the ps, which determines its rows of a step.
@@ -40,10 +42,13 @@ class PsActor {
   double pushed_;
   double stands_for_;
   double save_end_ = 0;
+  int turn_pushes_ = 0;  // of the current turn, not applied yet
+  int next_pushes_ = 0;  // that the next turn will find
   Thread thread_;
 };
 
-/// Seconds that a ps takes for a step of a worker, by the rows that are read or pushed.
+/// Least seconds that a ps takes for a step of a worker, by the rows that are read or pushed. Without
+/// messages, a turn applies a push of each worker, so that each push takes the poll of a ring.
 double ps_read_seconds(const JobModel& job, const Constants& constants, double rows);
 double ps_push_seconds(const JobModel& job, const Constants& constants, double rows);
 

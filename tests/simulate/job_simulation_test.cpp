@@ -75,6 +75,24 @@ TEST(JobSimulation, ResponseTimesObeyTheLawOfClosedSystems) {
   EXPECT_EQ(checked, 5);
 }
 
+TEST(PsActor, ATurnPollsAllRingsOnceForThePushesThatHaveArrived) {
+  const JobModel job{.workers = 1000, .rdma = true};
+  Constants constants = only_apply(1e-3);
+  constants.poll_ring = 1e-6;  // 1 ms for all rings
+  Simulation simulation;
+  RandomSource random(1);
+  Host host(simulation, job.host, random);
+  PsActor ps(simulation, host, job, constants, random, 0);
+  std::vector<double> applied;
+  const auto push = [&] { ps.push([&] { applied.push_back(simulation.now()); }); };
+  for (int i = 0; i < 3; ++i) push();  // the first one alone, then two
+  simulation.after(10e-3, push);
+  simulation.run_until(1);
+  const std::vector<double> expected{2e-3, 4e-3, 5e-3, 12e-3};
+  ASSERT_EQ(applied.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(applied[i], expected[i], 1e-9) << i;
+}
+
 TEST(JobSimulation, LinksCarryEachRowTwice) {
   JobModel job{.workers = 4, .ps = 1, .batch = 1000, .dim = 64, .compute = 0, .steps = 50};
   job.host.bandwidth = 1e8;
