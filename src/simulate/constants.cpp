@@ -92,7 +92,7 @@ const std::vector<ConstantField>& constant_table() {
   static const std::vector<ConstantField> table{
       {"closure", &Constants::closure, "s",
        "perf_schedule: 1 / rate of empty closures; perf_simulate fits it"},
-      {"visit", &Constants::visit, "s", "assumed: as long as a poll of a ring; not measured"},
+      {"check_member", &Constants::check_member, "s", "assumed: as long as a poll of a ring; not measured"},
       {"step", &Constants::step, "s", "assumed: as long as `closure`; perf_simulate fits it"},
       {"lookup_row", &Constants::lookup_row, "s", "perf_lookup: 1 / rate, dim=64, uniform"},
       {"push_row", &Constants::push_row, "s", "perf_push: 1 / rate, dim=64, uniform"},

@@ -10,23 +10,23 @@ namespace capstan::simulate {
 /// Times in seconds, of one thread. constant_table() has the source of each default; read_constants()
 /// replaces them by results of benchmarks.
 struct Constants {
-  double closure = 0.4e-6;     ///< coordinator: dispatch of a closure and receipt of its result
-  double visit = 1.4e-9;       ///< coordinator: check of a member's last heartbeat
-  double step = 0.4e-6;        ///< worker: a closure, besides its rows
-  double lookup_row = 38e-9;   ///< worker: lookup of a row of 64 floats in mapped memory
-  double push_row = 50e-9;     ///< worker: push of a row of 64 floats
-  double apply = 0.4e-6;       ///< ps: a push, besides its rows
-  double apply_row = 49e-9;    ///< ps: update of a row of 64 floats by SGD
-  double serve_row = 38e-9;    ///< ps: row of 64 floats that is sent by messages
-  double poll_ring = 1.4e-9;   ///< ps: poll of the ring of a worker
-  double message = 3e-6;       ///< either end: a message between hosts, at most kMessageBytes long
-  double connection = 0.5e-3;  ///< either end: setup of a connection
-  double member_bytes = 430;   ///< bytes of a member in the table of members
-  double poll_time = 200e-6;   ///< time for which a thread polls before it sleeps
-  double poll_slice = 8e-6;    ///< time for which a thread polls before it yields its core
-  double wake_up = 50e-6;      ///< shortest wake-up of a thread that sleeps
-  double wake_up_spread = 0;   ///< mean of the exponential part of a wake-up
-  double timer = 85e-6;        ///< excess of a sleep over its length, for a paced step
+  double closure = 0.4e-6;       ///< coordinator: dispatch of a closure and receipt of its result
+  double check_member = 1.4e-9;  ///< coordinator: check of a member's last heartbeat
+  double step = 0.4e-6;          ///< worker: a closure, besides its rows
+  double lookup_row = 38e-9;     ///< worker: lookup of a row of 64 floats in mapped memory
+  double push_row = 50e-9;       ///< worker: push of a row of 64 floats
+  double apply = 0.4e-6;         ///< ps: a push, besides its rows
+  double apply_row = 49e-9;      ///< ps: update of a row of 64 floats by SGD
+  double serve_row = 38e-9;      ///< ps: row of 64 floats that is sent by messages
+  double poll_ring = 1.4e-9;     ///< ps: poll of the ring of a worker
+  double message = 3e-6;         ///< either end: a message between hosts, at most kMessageBytes long
+  double connection = 0.5e-3;    ///< either end: setup of a connection
+  double member_bytes = 430;     ///< bytes of a member in the table of members
+  double poll_time = 200e-6;     ///< time for which a thread polls before it sleeps
+  double poll_slice = 8e-6;      ///< time for which a thread polls before it yields its core
+  double wake_up = 50e-6;        ///< shortest wake-up of a thread that sleeps
+  double wake_up_spread = 0;     ///< mean of the exponential part of a wake-up
+  double timer = 85e-6;          ///< excess of a sleep over its length, for a paced step
 
   /// Time of `rows` rows of `dim` floats, whose constant is for 64 floats. The time grows with the bytes, as
   /// measured for 16 to 256 floats.

@@ -55,8 +55,8 @@ class HeartbeatActor {
   }
 
   void check() {
-    const double visits = static_cast<double>(heard_.size()) * constants_.visit;
-    coordinator_.receive(visits, [this] {
+    const double seconds = static_cast<double>(heard_.size()) * constants_.check_member;
+    coordinator_.receive(seconds, [this] {
       const double limit = simulation_.now() - (kPeriodsOfATimeout - 1) * job_.heartbeat_period;
       for (std::size_t member = 0; member < heard_.size(); ++member) {
         if (heard_[member] > limit) continue;
