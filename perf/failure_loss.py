@@ -62,10 +62,11 @@ def expected_loss(scheme, workers, ps):
     job ends      (1 + workers + ps) r                  0
     synchronous   (1 + ps) r                            workers r DETECTION + r REPLACEMENT
     asynchronous  (1 + ps) r                            r REPLACEMENT
-    replicas      r + ps (1 - exp(-r T))^2 / T          ps r DETECTION + r REPLACEMENT
+    replicas      r + ps (1 - exp(-r T))^2 / T          ps r DETECTION + r REPLACEMENT + RESTART / T
 
     A lost worker is 1 / workers of the job until its replacement joins. With replicas, the job ends if a ps and its
-    replica are lost within T = RENEWAL. A failover to a replica takes no time besides its detection.
+    replica are lost within T = RENEWAL, after which the job is restarted as planned. A failover to a replica takes no time
+besides its detection. The stall of a ps whose replica is lost is not counted.
     """
     r = HOST_FAILURES_PER_SECOND
     replacement = r * REPLACEMENT
@@ -74,6 +75,6 @@ def expected_loss(scheme, workers, ps):
         "job ends": ((1 + workers + ps) * r, 0),
         "synchronous": ((1 + ps) * r, workers * r * DETECTION + replacement),
         "asynchronous": ((1 + ps) * r, replacement),
-        "replicas": (r + pair, ps * r * DETECTION + replacement),
+        "replicas": (r + pair, ps * r * DETECTION + replacement + RESTART / RENEWAL),
     }[scheme]
     return 1 - (1 - checkpoint_loss(ends, save_seconds(ps), RESTART)) * (1 - stall)

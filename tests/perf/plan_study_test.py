@@ -4,6 +4,7 @@ import math
 import pathlib
 import subprocess
 import sys
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -64,13 +65,18 @@ class FailureLoss(JobTest):
         self.assertAlmostEqual(failure_loss.save_seconds(1000), table / failure_loss.FILE_SYSTEM_RATE)
 
     def test_schemes_are_ordered(self):
-        for workers, ps in ((80, 3), (900, 50), (9000, 103)):
+        for workers, ps in ((80, 3), (900, 50), (9000, 550)):
             losses = [failure_loss.expected_loss(scheme, workers, ps) for scheme in
                       ("job ends", "synchronous", "asynchronous", "replicas")]
             self.assertEqual(losses, sorted(losses, reverse=True))
             self.assertGreater(losses[-1], 0)
         with self.assertRaises(KeyError):
             failure_loss.expected_loss("no such scheme", 80, 3)
+
+    def test_replicas_lose_planned_restarts_without_failures(self):
+        with unittest.mock.patch.object(failure_loss, "HOST_FAILURES_PER_SECOND", 0):
+            self.assertAlmostEqual(failure_loss.expected_loss("replicas", 80, 3), failure_loss.RESTART / failure_loss.RENEWAL)
+            self.assertEqual(failure_loss.expected_loss("asynchronous", 80, 3), 0)
 
 
 if __name__ == "__main__":
