@@ -20,9 +20,13 @@ constexpr double kWorthwhile = 0.05;
 /// Visits of a ps by the steps of all workers that a prediction simulates, which takes about a second. The
 /// most workers need more, for a step after the warm-up: some seconds.
 constexpr double kSimulatedVisits = 40'000;
-constexpr double kMinSteps = 3;
+/// The rate needs whole rounds of steps after the warm-up, in which some workers end several steps.
+constexpr double kMinSteps = 6;
 constexpr double kMaxSteps = 200;
 constexpr int kMostSimulatedPs = 4;
+/// For more workers, only the most loaded ps and one that stands for all others are simulated, to save time.
+constexpr int kManyWorkers = 2'000;
+constexpr int kMostSimulatedPsOfManyWorkers = 2;
 constexpr double kBytesPerFloat = 4;
 constexpr int kMostPs = 100'000;
 
@@ -35,8 +39,9 @@ JobModel with_ps(const PlanRequest& request, int ps) {
     const int ranks = job.one_host ? 1 + ps + job.workers : std::max(job.workers_per_host, job.ps_per_host);
     job.host.cores = static_cast<std::size_t>(ranks);
   }
-  job.most_simulated_ps = kMostSimulatedPs;
-  const double visits = static_cast<double>(job.workers) * std::max(kMostSimulatedPs, job.simulated_ps());
+  job.most_simulated_ps = job.workers > kManyWorkers ? kMostSimulatedPsOfManyWorkers : kMostSimulatedPs;
+  const double visits =
+      static_cast<double>(job.workers) * std::max(job.most_simulated_ps, job.simulated_ps());
   job.steps = static_cast<int>(std::clamp(kSimulatedVisits / visits, kMinSteps, kMaxSteps));
   return job;
 }

@@ -46,12 +46,17 @@ TEST(Plan, NoStepOfManyWorkersIsFasterThanItsBounds) {
   PlanRequest request = request_of(4'000);
   request.rows = 1e9;
   request.ps = 220;
-  const Plan plan = plan_job(request, Constants());
-  EXPECT_EQ(plan.chosen.largest.resource, "ps");
-  EXPECT_GE(plan.chosen.prediction.step_time, 0.99 * plan.chosen.largest.seconds);
-  ASSERT_EQ(plan.others.size(), 2u);
-  for (const PlannedJob& other : plan.others) {
-    EXPECT_GE(other.prediction.step_time, 0.99 * other.largest.seconds) << other.ps << " ps";
+  request.job.host.cores = 0;  // one for each rank
+  for (const int workers_per_host : {1, 8}) {
+    request.job.workers_per_host = workers_per_host;
+    const Plan plan = plan_job(request, Constants());
+    EXPECT_EQ(plan.chosen.largest.resource, "ps");
+    EXPECT_GE(plan.chosen.prediction.step_time, 0.99 * plan.chosen.largest.seconds) << workers_per_host;
+    ASSERT_EQ(plan.others.size(), 2u);
+    for (const PlannedJob& other : plan.others) {
+      EXPECT_GE(other.prediction.step_time, 0.99 * other.largest.seconds)
+          << other.ps << " ps, " << workers_per_host << " workers on a host";
+    }
   }
 }
 
