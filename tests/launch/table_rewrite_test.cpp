@@ -96,9 +96,9 @@ SavedTable read_table(const std::filesystem::path& checkpoint) {
 }
 
 std::int64_t largest_steps(const std::filesystem::path& checkpoint) {
+  const io::CheckpointReader reader(checkpoint);
   std::int64_t steps = 0;
-  for (const io::VariableInfo& part : io::CheckpointReader(checkpoint).variables())
-    steps = std::max(steps, part.steps);
+  for (const io::VariableInfo& part : reader.variables()) steps = std::max(steps, part.steps);
   return steps;
 }
 

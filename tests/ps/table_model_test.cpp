@@ -240,10 +240,16 @@ class CheckedTable {
     EXPECT_LE(after.inserted - before.inserted, added + unsure);
     EXPECT_GE(after.evicted - before.evicted, evicted);
     EXPECT_LE(after.evicted - before.evicted, evicted + unsure);
-    if (!policy_.evicts()) EXPECT_EQ(evicted, 0U);
+    if (!policy_.evicts()) {
+      EXPECT_EQ(evicted, 0U);
+    }
     const std::uint64_t refused = after.refused - before.refused;
-    if (!policy_.policy.has_admission() || entry.op != RowOp::gradient) EXPECT_EQ(refused, absent);
-    if (refused != 0) EXPECT_EQ(now.size(), after.most_keys) << "only a full table refuses keys";
+    if (!policy_.policy.has_admission() || entry.op != RowOp::gradient) {
+      EXPECT_EQ(refused, absent);
+    }
+    if (refused != 0) {
+      EXPECT_EQ(now.size(), after.most_keys) << "only a full table refuses keys";
+    }
     if (policy_.policy.when_full != WhenFull::refuse) {
       EXPECT_EQ(refused, 0U);
       EXPECT_LE(now.size(), after.most_keys + kMaxKeysOfEntry);
@@ -279,7 +285,9 @@ class RandomEntries {
                                      RowOp::gradient, RowOp::add,      RowOp::insert,   RowOp::erase,
                                      RowOp::erase,    RowOp::set};
     // A row that was set does not show whether its key was evicted before.
-    ModelEntry entry{.op = kOps[below(policy_.evicts() ? 9 : 10)], .call = ++calls_};
+    ModelEntry entry;
+    entry.op = kOps[below(policy_.evicts() ? 9 : 10)];
+    entry.call = ++calls_;
     for (std::uint64_t i = 1 + below(below(8) == 0 ? kMaxKeysOfEntry : 512); i > 0; --i) {
       // Half of the occurrences are of a sixteenth of the keys.
       const std::uint64_t range = kModelKeys / (below(2) == 0 ? 1 : 16);
