@@ -17,7 +17,14 @@ void Simulation::after(double delay, Action action) {
         fmt::format("cannot schedule an event: its delay is {} s, expected a finite number of at least 0",
                     delay));
   }
-  pending_.push({now_ + delay, scheduled_++, std::move(action)});
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(actions_.size()));
+    actions_.emplace_back();
+  }
+  const std::uint32_t slot = free_.back();
+  free_.pop_back();
+  actions_[slot] = std::move(action);
+  pending_.push({now_ + delay, scheduled_++, slot});
 }
 
 void Simulation::run_until(double end) {
@@ -27,12 +34,13 @@ void Simulation::run_until(double end) {
       now_ = end;
       return;
     }
-    // top() is const because a change of the order would break the heap; the action is not part of the order.
-    Event event = std::move(const_cast<Event&>(pending_.top()));
+    const Event event = pending_.top();
     pending_.pop();
+    const Action action = std::exchange(actions_[event.slot], nullptr);  // it may schedule others
+    free_.push_back(event.slot);
     now_ = event.time;
     ++events_;
-    event.action();
+    action();
   }
 }
 

@@ -32,7 +32,7 @@ class Simulation {
   struct Event {
     double time;
     std::uint64_t number;
-    Action action;
+    std::uint32_t slot;  // of its action
     bool operator>(const Event& other) const noexcept {
       return time != other.time ? time > other.time : number > other.number;
     }
@@ -43,6 +43,8 @@ class Simulation {
   std::uint64_t events_ = 0;
   bool stopped_ = false;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> pending_;
+  std::vector<Action> actions_;  // beside the heap, which moves its elements often
+  std::vector<std::uint32_t> free_;
 };
 
 }  // namespace capstan::simulate
