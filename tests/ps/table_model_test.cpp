@@ -143,7 +143,8 @@ class CheckedTable {
   }
   /// Erases the keys whose first value a condition selects, as DynamicTable::erase_if does.
   void erase_below(double limit) {
-    ModelEntry entry{.op = RowOp::erase};
+    ModelEntry entry;
+    entry.op = RowOp::erase;
     for (const std::int64_t key : store().list_keys({1, 0, 0, policy_.rows}).keys) {
       double row[kModelWidth];
       store().gather_keys(store().view(1, 0), {{key}}, MissingKeys::error, reinterpret_cast<std::byte*>(row));
