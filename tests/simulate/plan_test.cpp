@@ -43,9 +43,9 @@ TEST(Plan, TheChosenNumberIsNotMuchSlowerThanTwiceAsMany) {
 
 /// Few steps of so many workers are simulated, so that the work in flight at the first counted step matters.
 TEST(Plan, NoStepOfManyWorkersIsFasterThanItsBounds) {
-  PlanRequest request = request_of(3'400);  // with the least number of steps
+  PlanRequest request = request_of(4'000);
   request.rows = 1e9;
-  request.ps = 187;
+  request.ps = 220;
   request.job.host.cores = 0;  // one for each rank
   for (const int workers_per_host : {1, 8}) {
     request.job.workers_per_host = workers_per_host;
